@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: where things live: runtime folder, state folder, and the files that ship beside the command.
+ * Never: creates a folder unasked.
+ *
+ *   runtime folder (tmpfs; sockets, segments)   $FACET_RUNTIME_DIR, else /run/facet as root,
+ *                                               else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
+ *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root,
+ *                                               else $XDG_STATE_HOME/facet, else ~/.local/state/facet
+ *   library folder (layers, providers, facetd)  $FACET_LIB_DIR, else the folder of the running program when it holds
+ *                                               the file, else the folder chosen at build time
+ */
+#ifndef FACET_BASE_PATHS_H
+#define FACET_BASE_PATHS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <facet/error.h>
+
+/* Longest path we build; sun_path (108) bounds the socket's path, which is checked where it is bound. */
+#define FACET_PATH_SIZE 1024
+
+enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_error *error);
+enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_error *error);
+
+/* <runtime>/facetd.sock */
+enum facet_status facet_path_socket(char *ret_path, size_t size, struct facet_error *error);
+
+/* The full path of a file that ships with Facet ("facetd", "libfacet-opencl-layer.so"). FACET_NOT_FOUND names the
+ * places tried. */
+enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t size, struct facet_error *error);
+
+/* Makes `path` and its missing parents with `mode`; an existing folder is kept as it is, but must be a folder that is
+ * owned by us or by root and not writable by others (sticky or not), else FACET_PERMISSION. */
+enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error);
+
+#endif

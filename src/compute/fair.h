@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The `fair` policy: whose turn it is on one device. Virtual-time fair queueing over leases.
+ *
+ * Owns: virtual times, leases, caps and priorities of the clients of one device.
+ * Never: reads a clock, touches a segment, sleeps or allocates. State and time in, decisions out.
+ *
+ * A client (a vGPU) that wants the device gets a lease: the right to launch, exclusively, for a slice of time. When
+ * others wait and the slice is over its gate is closed, its work in flight drains, and the client that has had the
+ * least device time per weight goes next. A lease costs the time it withheld the device from others: while several
+ * clients are on the device at once (an overrun, or leases allowed in parallel), each is charged its part of that time.
+ * A client alone on the device and without a cap is left alone: its gate is open.
+ *
+ * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: one scheduler
+ * calls it.
+ */
+#ifndef FACET_COMPUTE_FAIR_H
+#define FACET_COMPUTE_FAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/limits.h>
+
+#define FACET_FAIR_CLIENTS 128u
+#define FACET_FAIR_NEVER   UINT64_MAX
+
+struct facet_fair_config {
+    uint64_t slice_ns;   /* length of a lease while others wait */
+    uint64_t grace_ns;   /* how long a leased client may have nothing in flight before it loses the lease */
+    uint64_t overrun_ns; /* past the slice by this much, the next client goes although work is still in flight */
+    uint64_t alone_ns;   /* nobody else wanted the device for so long: open the gate */
+    uint64_t burst_ns;   /* device time a capped client may use at once */
+    uint64_t bonus_ns;   /* head start of a priority level, in virtual time of a whole device */
+    uint32_t parallel;   /* leases at a time; 1 = exclusive */
+};
+
+/* The defaults, measured in bench/share (docs/adr/0003). */
+extern const struct facet_fair_config facet_fair_defaults;
+
+/* What a client wants, read from its segment just before a step. */
+struct facet_fair_demand {
+    uint32_t waiting;       /* threads waiting to launch */
+    uint32_t inflight;      /* launches on the device */
+    uint64_t busy_ns;       /* device time it has measured, cumulative: what a cap is held against */
+    uint64_t idle_since_ns; /* when inflight last fell to 0 */
+};
+
+enum facet_fair_gate {
+    FACET_FAIR_CLOSED = 0,
+    FACET_FAIR_LEASED = 1,
+    FACET_FAIR_OPEN = 2,
+};
+
+struct facet_fair_client {
+    bool used, frozen;
+    uint32_t request_milli, limit_milli, priority;
+    struct facet_fair_demand demand;
+
+    enum facet_fair_gate gate; /* the decision */
+    uint64_t vtime;            /* device time had, divided by weight, in ns of a whole device */
+    uint64_t weight_milli;
+    uint64_t lease_end_ns;
+    uint64_t last_wanted_ns; /* when it last had work waiting or in flight */
+    bool draining;           /* gate closed, work still in flight */
+    bool overrun;            /* draining for too long: no longer holds others up */
+    uint64_t held_ns;        /* device time charged in all: what shares are measured from */
+
+    int64_t cap_credit_ns; /* of a capped client */
+    uint64_t cap_busy_ns;  /* busy_ns up to which the cap was charged */
+};
+
+struct facet_fair {
+    struct facet_fair_config config;
+    struct facet_fair_client clients[FACET_FAIR_CLIENTS];
+    uint64_t last_ns;
+    uint64_t floor; /* virtual time of the device: no client that comes back starts before it */
+};
+
+void facet_fair_init(struct facet_fair *fair, const struct facet_fair_config *config, uint64_t now_ns);
+
+/* Adds a client; returns its index, or -1 when all FACET_FAIR_CLIENTS are used. Its gate starts closed. */
+int facet_fair_add(struct facet_fair *fair, const struct facet_limits *limits);
+void facet_fair_remove(struct facet_fair *fair, int client);
+void facet_fair_set_limits(struct facet_fair *fair, int client, const struct facet_limits *limits);
+void facet_fair_set_frozen(struct facet_fair *fair, int client, bool frozen);
+
+/*
+ * One step: charges the time since the last step, then decides every client's gate from clients[i].demand. Returns when
+ * it wants to be called again at the latest (absolute ns), FACET_FAIR_NEVER when only a new demand can change anything.
+ */
+uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns);
+
+/* The share a client keeps to while no scheduler lives: its guarantee, or for best effort a part of what guarantees
+ * leave. */
+uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client);
+
+#endif

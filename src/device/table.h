@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The device table: every provider that was found, every device that they list.
+ *
+ * Owns: finding, probing, loading and refusing providers; device ids; resolving what people type.
+ * Never: knows a vendor, or drops the reason of a refusal.
+ *
+ * A provider is probed in a child process first (load, entry, open, list, under a deadline), so that one that crashes
+ * or hangs at load is refused with its reason and harms nobody. Order: by file name. Devices keep the provider's order.
+ *
+ * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
+ */
+#ifndef FACET_DEVICE_TABLE_H
+#define FACET_DEVICE_TABLE_H
+
+#include <facet/provider.h>
+
+#define FACET_DEVICE_ID_SIZE 64
+
+enum facet_provider_state {
+    FACET_PROVIDER_LOADED,
+    FACET_PROVIDER_REFUSED,
+};
+
+struct facet_provider_record {
+    char path[1024];
+    char name[64]; /* from the provider; from the file's name when refused before it could say */
+    char version[64];
+    char description[160];
+    uint16_t abi_major, abi_minor; /* negotiated; 0.0 when refused */
+    uint64_t traits;
+    enum facet_provider_state state;
+    struct facet_error reason; /* of a refusal */
+    uint32_t device_count;
+};
+
+struct facet_device_record {
+    char id[FACET_DEVICE_ID_SIZE]; /* "<provider>:<index>" */
+    const struct facet_provider_record *provider;
+    struct facet_device_info info;
+    uint32_t health;  /* enum facet_health when the table was opened */
+    char cpuset[256]; /* processors near the device as a list ("0-1"), from the topology; empty when unknown */
+};
+
+struct facet_device_table; /* opaque */
+
+/*
+ * Loads every provider: `paths` is a colon-separated list of files and folders ("*.so" named "facet-provider-*.so" in a
+ * folder); NULL means $FACET_PROVIDER_PATH, else the shipped providers. Refused providers do not fail the call.
+ * Call before the program starts threads (it forks).
+ */
+enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
+                                          struct facet_error *error);
+void facet_device_table_close(struct facet_device_table *table); /* NULL is allowed */
+
+uint32_t facet_device_table_count(const struct facet_device_table *table);
+const struct facet_device_record *facet_device_table_at(const struct facet_device_table *table, uint32_t index);
+uint32_t facet_provider_count(const struct facet_device_table *table);
+const struct facet_provider_record *facet_provider_at(const struct facet_device_table *table, uint32_t index);
+
+/*
+ * What a person meant by `text`: an id ("opencl:0"), a uuid, or an index into the table; NULL means the first device.
+ * FACET_NOT_FOUND lists the devices there are; FACET_UNSUPPORTED when there is none at all, saying why when a provider
+ * was refused.
+ */
+enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,
+                                          const struct facet_device_record **ret_device, struct facet_error *error);
+
+const char *facet_device_kind_name(uint32_t kind); /* "cpu", "gpu", "npu", "accelerator", "other" */
+const char *facet_health_name(uint32_t health);    /* "ok", "degraded", "failed", "unknown" */
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The owner's side of the limiter: the daemon's hold on one vGPU's segment.
+ *
+ * Owns: creating, adopting and removing the segment's folder; writing policy; reclaiming dead processes.
+ * Never: decides shares (src/compute) and never trusts a tenant's page beyond reading integers from it.
+ *
+ * Thread rule: one thread at a time per segment, except facet_owner_totals() (any thread).
+ */
+#ifndef FACET_LIMITER_OWNER_H
+#define FACET_LIMITER_OWNER_H
+
+#include "limiter/segment.h"
+
+struct facet_owner; /* opaque */
+
+struct facet_owner_spec {
+    const char *vgpu_id, *vgpu_name;
+    struct facet_segment_device device;
+    struct facet_limits limits; /* memory_bytes already resolved (not 0) */
+};
+
+/* Makes (or opens) the doorbell file `path` of a device and maps it. Unmap with facet_bell_unmap(). */
+enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error);
+void facet_bell_unmap(struct facet_bell *bell);
+
+/*
+ * Creates the folder `dir` with its files; space is allocated at once so that a full disk is an error here and never a
+ * bus error later. On failure nothing is left behind. `bell_path` must exist (facet_bell_make) on the same file system.
+ */
+enum facet_status facet_owner_create(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
+                                     struct facet_owner **ret_owner, struct facet_error *error);
+
+/*
+ * Adopts the folder of an earlier daemon: validates it against `spec` (id and device must agree), keeps usage, writes
+ * the limits of `spec`. FACET_NOT_FOUND when there is none, FACET_CORRUPT when it cannot be used.
+ */
+enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
+                                    struct facet_owner **ret_owner, struct facet_error *error);
+
+/* Unmaps; the folder stays. NULL is allowed. */
+void facet_owner_close(struct facet_owner *owner);
+
+/* Removes the folder's files and the folder. Living tenants keep their mapping, and find the gate as it was left. */
+enum facet_status facet_owner_remove(const char *dir, struct facet_error *error);
+
+void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits);
+void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
+void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
+void facet_owner_set_frozen(struct facet_owner *owner, bool frozen);
+
+/* Changes the gate and wakes who waits on it; does nothing when it is in that state already. */
+void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate);
+enum facet_gate facet_owner_gate(const struct facet_owner *owner);
+
+void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns);
+
+/* Takes the memory and the in-flight counts of dead processes back. Returns how many slots were reclaimed. */
+unsigned facet_owner_reap(struct facet_owner *owner);
+
+/* Whether a living process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
+bool facet_owner_in_use(const struct facet_owner *owner);
+
+void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
+
+/*
+ * Keeps an ephemeral vGPU alive for as long as the descriptor is open (`facet run`). Close it to let go. The descriptor
+ * is close-on-exec.
+ */
+enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error);
+
+/* Reads totals of any segment folder without owning it (`facet run --report`). */
+enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
+                                            struct facet_error *error);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared segment of one vGPU: the only thing a tenant process and the daemon both see.
+ *
+ * Owns: the layout of its three files, their validation, and the sums over them.
+ * Never: decides who runs (src/compute) and never blocks.
+ *
+ * A folder <runtime>/vgpu/<id>/ holds
+ *   policy   written by the daemon, mapped read-only by tenants: limits, the gate, the heartbeat
+ *   usage    written by tenants, one slot per process: memory held, work in flight, counters
+ *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
+ *
+ * Rules that make it correct when any process is killed between any two instructions:
+ *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
+ * drops that lock on death; nothing else says who lives. Process ids in slots are for people.
+ *  - A slot never moves. Its cumulative counters are never reset, whoever owns it: totals are sums over all slots.
+ *  - Memory held is the sum of `memory_bytes` over the slots. A process first adds what it wants to its own slot, then
+ *    sums, and takes it back when the sum exceeds the quota. So there is no second word that could disagree, and giving
+ * a dead process's memory back is one store of 0, made while holding the slot's lock.
+ *  - Nobody waits on a writer: there are no locks in the segment, and every wait has a timeout.
+ */
+#ifndef FACET_LIMITER_SEGMENT_H
+#define FACET_LIMITER_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/limits.h>
+
+#define FACET_SEGMENT_VERSION 1u
+#define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
+#define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
+#define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
+
+#define FACET_SLOT_COUNT 256u
+
+/* A tenant treats the daemon as gone when its heartbeat is older than this, and paces itself (tenant.h). */
+#define FACET_HEARTBEAT_STALE_NS UINT64_C(400000000)
+
+/* State of the gate, the low two bits of facet_policy.gate. The other bits count changes, so that no wake-up is missed.
+ */
+enum facet_gate {
+    FACET_GATE_CLOSED = 0, /* launches wait */
+    FACET_GATE_LEASED = 1, /* launches go, bounded in depth, completions are reported promptly */
+    FACET_GATE_OPEN = 2,   /* alone on the device: launches go, completions are reported lazily */
+};
+#define FACET_GATE_STATE(word) ((enum facet_gate)((word)&3u))
+
+/* Which device the vGPU stands for, as the interposer recognises it. */
+struct facet_segment_device {
+    char id[64]; /* "opencl:0" */
+    char name[128];
+    char address[256]; /* facet_device_info.address */
+    uint64_t memory_bytes;
+};
+
+struct facet_policy {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t size;
+    char vgpu_id[64];
+    char vgpu_name[FACET_NAME_SIZE];
+    struct facet_segment_device device;
+
+    _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
+    _Atomic uint32_t frozen;            /* 1: waits even when the daemon is gone */
+    _Atomic uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC of the daemon's last sign of life */
+    _Atomic uint64_t depth_ns;          /* how much estimated work may be in flight while leased */
+    _Atomic uint64_t memory_limit_bytes;
+    _Atomic uint32_t compute_request_milli;
+    _Atomic uint32_t compute_limit_milli;
+    _Atomic uint32_t fallback_milli; /* the share to keep to while the daemon is gone */
+    _Atomic uint32_t mode;
+    _Atomic uint32_t priority;
+};
+
+/* One process. Two cache lines: what every launch touches, and the rest. */
+struct facet_slot {
+    _Alignas(64) _Atomic uint64_t memory_bytes;
+    _Atomic uint32_t inflight;      /* launches submitted and not known to be complete */
+    _Atomic uint32_t waiting;       /* threads waiting to launch */
+    _Atomic uint64_t inflight_ns;   /* their estimated cost */
+    _Atomic uint64_t idle_since_ns; /* when inflight last fell to 0 */
+    _Atomic uint32_t completions;   /* futex word: counts completions reported */
+    _Atomic uint32_t pid;           /* for people; 0 = free */
+    _Atomic uint64_t start_ticks;   /* start time of pid, field 22 of /proc/pid/stat */
+
+    _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
+    _Atomic uint64_t launches;
+    _Atomic uint64_t throttled_ns; /* time threads waited to launch */
+    _Atomic uint64_t denied;       /* allocations refused for quota */
+    char comm[16];
+};
+_Static_assert(sizeof(struct facet_slot) == 128, "two cache lines a slot");
+
+struct facet_usage {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t size;
+    uint32_t slot_count;
+    _Atomic uint32_t slots_used; /* one past the highest slot ever owned; only grows */
+    _Atomic uint64_t memory_peak_bytes;
+    /* Pacing while the daemon is gone: busy time allowed up to a moment, agreed by compare-and-swap. */
+    _Alignas(64) _Atomic uint64_t pace_ns;
+
+    struct facet_slot slots[FACET_SLOT_COUNT];
+};
+
+/* A device's doorbell. Anything a scheduler must look at soon is announced here. */
+struct facet_bell {
+    uint64_t magic;
+    _Atomic uint32_t rings;    /* futex word */
+    _Atomic uint32_t sleeping; /* 1 while the scheduler sleeps: only then is the wake-up call made */
+};
+
+/* Byte of `usage` whose lock says that a slot is owned; and the byte held by whoever keeps an ephemeral vGPU alive. */
+#define FACET_SLOT_LOCK_OFFSET(slot) ((off_t)(1 + (slot)))
+#define FACET_HOLDER_LOCK_OFFSET     ((off_t)0)
+
+struct facet_usage_totals {
+    uint64_t memory_bytes, memory_peak_bytes;
+    uint64_t busy_ns, launches, throttled_ns, denied;
+    uint32_t inflight, waiting, processes;
+    uint64_t idle_since_ns; /* the latest of the slots */
+};
+
+/* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */
+void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals);
+
+/* The sum of memory alone: what admission compares with the quota. */
+uint64_t facet_usage_memory(const struct facet_usage *usage);
+
+/* Checks of a mapped page; each names the file and the field that is wrong (FACET_CORRUPT, FACET_ABI_MISMATCH). */
+enum facet_status facet_policy_check(const struct facet_policy *policy, size_t size, const char *path,
+                                     struct facet_error *error);
+enum facet_status facet_usage_check(const struct facet_usage *usage, size_t size, const char *path,
+                                    struct facet_error *error);
+enum facet_status facet_bell_check(const struct facet_bell *bell, size_t size, const char *path,
+                                   struct facet_error *error);
+
+/*
+ * Maps `name` in the folder `dir_fd`. `writable` chooses the protection. The file must be a regular file of at least
+ * `minimum` bytes. On success the caller owns the mapping (munmap *ret_size bytes) and the descriptor.
+ */
+enum facet_status facet_segment_map(int dir_fd, const char *name, bool writable, size_t minimum, void **ret_address,
+                                    size_t *ret_size, int *ret_fd, struct facet_error *error);
+
+void facet_bell_ring(struct facet_bell *bell);
+
+/* Futex calls on words shared between processes. `timeout_ns` is relative. Returns false on timeout. */
+bool facet_futex_wait(const _Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns);
+void facet_futex_wake(const _Atomic uint32_t *word);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tenant's side of the limiter: what every interposer calls.
+ *
+ * Owns: attaching a process to its vGPU's segment, admitting memory and launches, reporting completions.
+ * Never: touches the host program: no signals, umask, output, exit, constructors, threads of its own.
+ *
+ * Thread rule: every function may be called from any thread, except attach, detach and forked (one at a time, by the
+ * interposer, with no other call under way).
+ */
+#ifndef FACET_LIMITER_TENANT_H
+#define FACET_LIMITER_TENANT_H
+
+#include "limiter/segment.h"
+
+/* Set by `facet run` for the tenant: the folder of its vGPU's segment. */
+#define FACET_ENV_VGPU_DIR "FACET_VGPU_DIR"
+
+struct facet_tenant {
+    const struct facet_policy *policy;
+    struct facet_usage *usage;
+    struct facet_slot *slot;
+    struct facet_bell *bell;
+    _Atomic uint32_t orphan; /* 1 while the daemon's heartbeat is stale; kept by facet_tenant_supervise() */
+    size_t policy_size, usage_size, bell_size;
+    int usage_fd; /* carries the slot's lock */
+    uint64_t attached_ns;
+};
+
+/*
+ * Attaches this process to the vGPU in the folder `dir`: maps, validates, claims a slot (reclaiming dead ones).
+ * FACET_BUSY when all slots are owned by living processes; FACET_CORRUPT and FACET_ABI_MISMATCH name the file.
+ */
+enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_tenant, struct facet_error *error);
+
+/* Gives the slot and its memory back and unmaps. NULL and a zeroed tenant are allowed. */
+void facet_tenant_detach(struct facet_tenant *tenant);
+
+/* In the child of fork(): drops the inherited mappings and descriptor without touching the parent's slot. */
+void facet_tenant_forked(struct facet_tenant *tenant);
+
+/*
+ * Reserves memory before it is allocated; true when granted. Never grants a byte above the quota, whatever other
+ * processes do. On refusal counts a denial. Call facet_tenant_release() when the allocation fails or dies.
+ */
+bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
+void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
+
+/* Quota in bytes (never 0), and what is left of it now. */
+uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
+uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
+
+/* The slow path of facet_tenant_launch(): waits for the gate, for depth, or paces itself without a daemon. */
+void facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns);
+
+/*
+ * Called before each launch: returns when it may be submitted, and counts it in flight. Follow with exactly one
+ * facet_tenant_complete() (also when the submission fails, with busy_ns 0). `estimate_ns` is the expected device time,
+ * 0 if unknown, and must be passed again to complete.
+ *
+ * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
+ * two always sees the other.
+ */
+static inline void facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
+    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
+    if (__builtin_expect(FACET_GATE_STATE(gate) != FACET_GATE_OPEN ||
+                             atomic_load_explicit(&tenant->orphan, memory_order_relaxed),
+                         0))
+        facet_tenant_launch_wait(tenant, estimate_ns);
+    else if (estimate_ns)
+        atomic_fetch_add_explicit(&tenant->slot->inflight_ns, estimate_ns, memory_order_relaxed);
+}
+
+/*
+ * Reports `count` launches complete at `now_ns`, with the sum of their estimates and the device time they took that was
+ * not reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the device, the
+ * scheduler.
+ */
+void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns, uint64_t busy_ns,
+                           uint64_t now_ns);
+
+/* Whether completions must be reported within microseconds (others are waiting) or may be batched by the millisecond.
+ */
+static inline bool facet_tenant_prompt(const struct facet_tenant *tenant)
+{
+    return FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_acquire)) != FACET_GATE_OPEN;
+}
+
+/* Notices that the daemon has gone or come back. Call every few milliseconds while work is in flight. */
+void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns);
+
+#endif
