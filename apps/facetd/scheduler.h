@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The schedulers: one thread per device that has vGPUs, which waits on the device's doorbell and runs the policy.
+ *
+ * Owns: the threads, the doorbells, the attachment of segments (src/limiter/owner.h) to the policy
+ * (src/compute/fair.h), heartbeats, and reclaiming dead processes. Never: speaks HTTP, touches the database, or creates
+ * and removes segments' folders.
+ *
+ * Thread rule: every function from any thread. None blocks for more than a scheduling step (microseconds).
+ */
+#ifndef FACETD_SCHEDULER_H
+#define FACETD_SCHEDULER_H
+
+#include "limiter/owner.h"
+
+struct scheduler; /* all devices of this daemon */
+
+/* What was measured of one vGPU. */
+struct scheduler_view {
+    struct facet_usage_totals totals;
+    bool share_valid;     /* the vGPU has been watched for at least 100 ms */
+    uint32_t share_milli; /* share of the device's time over the last second */
+    bool frozen;
+    bool in_use; /* a process or a holder has it */
+};
+
+/* `runtime_dir` holds the doorbells (<runtime>/devices/<id>.bell). */
+enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **ret_scheduler, struct facet_error *error);
+
+/* Stops the threads; gates and segments stay as they are, so tenants carry on. NULL is allowed. */
+void scheduler_stop(struct scheduler *scheduler);
+
+/* The doorbell's path of a device, made on first use: what facet_owner_create() wants. */
+enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
+                                      struct facet_error *error);
+
+/*
+ * Puts a vGPU under its device's scheduler. On success the scheduler owns `owner` until scheduler_remove(). FACET_BUSY
+ * when the device has as many vGPUs as the policy can hold. `frozen` is the state it starts in.
+ */
+enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_id, const char *vgpu_id,
+                                struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
+                                struct facet_error *error);
+
+/* Takes it out and closes `owner`; its gate is left closed. FACET_NOT_FOUND when unknown. */
+enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu_id, struct facet_error *error);
+
+enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *vgpu_id,
+                                       const struct facet_limits *limits, struct facet_error *error);
+enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *vgpu_id, bool frozen,
+                                       struct facet_error *error);
+enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,
+                                 struct facet_error *error);
+
+#endif
