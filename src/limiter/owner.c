@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the daemon's side of a segment. Never: trusts what tenants write beyond integers read once. */
+#include "limiter/owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "limiter/slot.h"
+
+#define LAUNCH_DEPTH_NS UINT64_C(2000000)
+
+struct facet_owner {
+    struct facet_policy *policy;
+    struct facet_usage *usage;
+    int usage_fd;
+};
+
+static const char *const segment_files[] = {"policy", "usage", "bell"};
+
+/*
+ * Makes a file of `size` bytes with all its blocks: what a tmpfs or disk cannot hold is an error now, not a bus error
+ * in a tenant later. The caller unlinks it when a later step fails.
+ */
+static enum facet_status make_file(int dir_fd, const char *name, size_t size, void **ret_address, int *ret_fd,
+                                   struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return facet_error_errno(error, errno, "creating segment file '%s'", name);
+
+    int result = posix_fallocate(fd, 0, (off_t)size);
+    if (result)
+        return facet_error_errno(error, result, "allocating %zu bytes for segment file '%s'", size, name);
+
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED)
+        return facet_error_errno(error, errno, "mapping segment file '%s'", name);
+    *ret_address = address;
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
+}
+
+static enum facet_status create_bell(const char *path, struct facet_error *error)
+{
+    char fresh[1100];
+    void *address;
+    FACET_CLEANUP_FD int fd = -1;
+
+    snprintf(fresh, sizeof fresh, "%s.%d", path, getpid());
+    unlink(fresh);
+    enum facet_status status = make_file(AT_FDCWD, fresh, sizeof(struct facet_bell), &address, &fd, error);
+    if (status == FACET_OK) {
+        ((struct facet_bell *)address)->magic = FACET_BELL_MAGIC;
+        munmap(address, sizeof(struct facet_bell));
+        /* The name appears with its content, or not at all; a bell that is there already stays. */
+        if (link(fresh, path) < 0 && errno != EEXIST)
+            status = facet_error_errno(error, errno, "creating doorbell '%s'", path);
+    }
+    unlink(fresh);
+    return status;
+}
+
+enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    void *address;
+    size_t size;
+
+    enum facet_status status = create_bell(path, error);
+    if (status == FACET_OK)
+        status = facet_segment_map(AT_FDCWD, path, true, sizeof(struct facet_bell), &address, &size, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    status = facet_bell_check(address, size, path, error);
+    if (status != FACET_OK) {
+        munmap(address, size);
+        return status;
+    }
+    *ret_bell = address;
+    return FACET_OK;
+}
+
+void facet_bell_unmap(struct facet_bell *bell)
+{
+    if (bell)
+        munmap(bell, sizeof *bell);
+}
+
+static void fill_policy(struct facet_policy *policy, const struct facet_owner_spec *spec)
+{
+    policy->version = FACET_SEGMENT_VERSION;
+    policy->size = sizeof *policy;
+    snprintf(policy->vgpu_id, sizeof policy->vgpu_id, "%s", spec->vgpu_id);
+    snprintf(policy->vgpu_name, sizeof policy->vgpu_name, "%s", spec->vgpu_name);
+    policy->device = spec->device;
+    atomic_store(&policy->depth_ns, LAUNCH_DEPTH_NS);
+    atomic_store(&policy->fallback_milli, FACET_MILLI_WHOLE);
+    policy->magic = FACET_POLICY_MAGIC;
+}
+
+static void fill_usage(struct facet_usage *usage)
+{
+    usage->version = FACET_SEGMENT_VERSION;
+    usage->size = sizeof *usage;
+    usage->slot_count = FACET_SLOT_COUNT;
+    usage->magic = FACET_USAGE_MAGIC;
+}
+
+static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *spec, const char *bell_path,
+                                     struct facet_owner *owner, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int policy_fd = -1;
+    void *policy = NULL, *usage = NULL;
+
+    enum facet_status status = make_file(dir_fd, "policy", sizeof(struct facet_policy), &policy, &policy_fd, error);
+    owner->policy = policy;
+    if (status == FACET_OK)
+        status = make_file(dir_fd, "usage", sizeof(struct facet_usage), &usage, &owner->usage_fd, error);
+    owner->usage = usage;
+    if (status == FACET_OK && linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
+        status = facet_error_errno(error, errno, "linking doorbell '%s'", bell_path);
+    if (status != FACET_OK)
+        return status;
+    fill_policy(owner->policy, spec);
+    fill_usage(owner->usage);
+    facet_owner_set_limits(owner, &spec->limits);
+    return FACET_OK;
+}
+
+/* What is not there is gone already. Returns what rmdir said. */
+static int remove_files(const char *dir)
+{
+    char path[1100];
+
+    for (size_t i = 0; i < sizeof segment_files / sizeof segment_files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, segment_files[i]);
+        unlink(path);
+    }
+    return rmdir(dir);
+}
+
+/* Built under another name and renamed at the end, so that nobody ever sees half a segment. */
+static enum facet_status create_folder(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
+                                       struct facet_owner *owner, struct facet_error *error)
+{
+    char fresh[1100];
+
+    snprintf(fresh, sizeof fresh, "%s.new", dir);
+    remove_files(fresh);
+    if (mkdir(fresh, 0700) < 0)
+        return facet_error_errno(error, errno, "creating segment folder '%s'", fresh);
+
+    FACET_CLEANUP_FD int dir_fd = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum facet_status status = dir_fd < 0 ? facet_error_errno(error, errno, "opening segment folder '%s'", fresh)
+                                          : fill_folder(dir_fd, spec, bell_path, owner, error);
+    if (status == FACET_OK && renameat2(AT_FDCWD, fresh, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
+        status = facet_error_errno(error, errno, "naming segment folder '%s'", dir);
+    if (status != FACET_OK)
+        remove_files(fresh);
+    return status;
+}
+
+static struct facet_owner *owner_new(void)
+{
+    struct facet_owner *owner = calloc(1, sizeof *owner);
+
+    if (owner)
+        owner->usage_fd = -1;
+    return owner;
+}
+
+enum facet_status facet_owner_create(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
+                                     struct facet_owner **ret_owner, struct facet_error *error)
+{
+    struct facet_owner *owner = owner_new();
+
+    if (!owner)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for vGPU %s", spec->vgpu_id);
+    enum facet_status status = create_folder(dir, spec, bell_path, owner, error);
+    if (status != FACET_OK) {
+        facet_owner_close(owner);
+        return status;
+    }
+    *ret_owner = owner;
+    return FACET_OK;
+}
+
+static enum facet_status check_identity(const struct facet_policy *policy, const struct facet_owner_spec *spec,
+                                        struct facet_error *error)
+{
+    if (strcmp(policy->vgpu_id, spec->vgpu_id) != 0)
+        return facet_error_set(error, FACET_CORRUPT, "segment belongs to vGPU '%s', not '%s'", policy->vgpu_id,
+                               spec->vgpu_id);
+    if (strcmp(policy->device.address, spec->device.address) != 0)
+        return facet_error_set(error, FACET_CORRUPT, "segment is for device '%s', not '%s'", policy->device.address,
+                               spec->device.address);
+    return FACET_OK;
+}
+
+static enum facet_status map_folder(int dir_fd, struct facet_owner *owner, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int policy_fd = -1;
+    void *policy, *usage;
+    size_t policy_size = 0, usage_size = 0;
+
+    enum facet_status status = facet_segment_map(dir_fd, "policy", true, sizeof(struct facet_policy), &policy,
+                                                 &policy_size, &policy_fd, error);
+    if (status != FACET_OK)
+        return status;
+    owner->policy = policy;
+    status = facet_segment_map(dir_fd, "usage", true, sizeof(struct facet_usage), &usage, &usage_size, &owner->usage_fd,
+                               error);
+    if (status != FACET_OK)
+        return status;
+    owner->usage = usage;
+    status = facet_policy_check(policy, policy_size, "policy", error);
+    if (status == FACET_OK)
+        status = facet_usage_check(usage, usage_size, "usage", error);
+    if (status == FACET_OK && faccessat(dir_fd, "bell", R_OK, 0) < 0)
+        status = facet_error_set(error, FACET_CORRUPT, "bell: missing");
+    return status;
+}
+
+enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
+                                    struct facet_owner **ret_owner, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
+
+    struct facet_owner *owner = owner_new();
+    if (!owner)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for vGPU %s", spec->vgpu_id);
+
+    enum facet_status status = map_folder(dir_fd, owner, error);
+    if (status == FACET_OK)
+        status = check_identity(owner->policy, spec, error);
+    if (status != FACET_OK) {
+        facet_owner_close(owner);
+        facet_error_prefix(error, "segment folder %s", dir);
+        /* A folder without a file is as unusable as one with a wrong file: only a missing folder is "not found". */
+        if (status == FACET_NOT_FOUND)
+            status = FACET_CORRUPT;
+        if (error)
+            error->status = status;
+        return status;
+    }
+    facet_owner_set_limits(owner, &spec->limits);
+    *ret_owner = owner;
+    return FACET_OK;
+}
+
+void facet_owner_close(struct facet_owner *owner)
+{
+    if (!owner)
+        return;
+    if (owner->policy)
+        munmap(owner->policy, sizeof *owner->policy);
+    if (owner->usage)
+        munmap(owner->usage, sizeof *owner->usage);
+    if (owner->usage_fd >= 0)
+        close(owner->usage_fd);
+    free(owner);
+}
+
+enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
+{
+    if (remove_files(dir) < 0 && errno != ENOENT)
+        return facet_error_errno(error, errno, "removing segment folder '%s'", dir);
+    return FACET_OK;
+}
+
+void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits)
+{
+    struct facet_policy *policy = owner->policy;
+
+    atomic_store(&policy->memory_limit_bytes, limits->memory_bytes);
+    atomic_store(&policy->compute_request_milli, limits->compute_request_milli);
+    atomic_store(&policy->compute_limit_milli, limits->compute_limit_milli);
+    atomic_store(&policy->mode, limits->mode);
+    atomic_store(&policy->priority, limits->priority);
+}
+
+void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli)
+{
+    atomic_store(&owner->policy->fallback_milli, milli);
+}
+
+void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns)
+{
+    atomic_store(&owner->policy->depth_ns, depth_ns);
+}
+
+void facet_owner_set_frozen(struct facet_owner *owner, bool frozen)
+{
+    atomic_store(&owner->policy->frozen, frozen);
+}
+
+enum facet_gate facet_owner_gate(const struct facet_owner *owner)
+{
+    return FACET_GATE_STATE(atomic_load(&owner->policy->gate));
+}
+
+void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate)
+{
+    uint32_t word = atomic_load(&owner->policy->gate);
+
+    if (FACET_GATE_STATE(word) == gate)
+        return;
+    atomic_store_explicit(&owner->policy->gate, ((word & ~3u) + 4u) | (uint32_t)gate, memory_order_seq_cst);
+    facet_futex_wake(&owner->policy->gate);
+}
+
+void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns)
+{
+    atomic_store_explicit(&owner->policy->heartbeat_ns, now_ns, memory_order_relaxed);
+}
+
+unsigned facet_owner_reap(struct facet_owner *owner)
+{
+    return facet_slot_reclaim(owner->usage, owner->usage_fd);
+}
+
+bool facet_owner_in_use(const struct facet_owner *owner)
+{
+    return facet_slot_locked(owner->usage_fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SLOT_COUNT));
+}
+
+void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals)
+{
+    facet_usage_sum(owner->usage, ret_totals);
+}
+
+static enum facet_status open_usage(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
+                                    struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    void *address;
+    size_t size;
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
+    enum facet_status status =
+        facet_segment_map(dir_fd, "usage", writable, sizeof(struct facet_usage), &address, &size, ret_fd, error);
+    if (status != FACET_OK)
+        return status;
+    status = facet_usage_check(address, size, "usage", error);
+    if (status != FACET_OK) {
+        munmap(address, size);
+        close(*ret_fd);
+        return status;
+    }
+    *ret_usage = address;
+    return FACET_OK;
+}
+
+enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error)
+{
+    const struct facet_usage *usage;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = open_usage(dir, true, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    if (!facet_slot_lock(fd, FACET_HOLDER_LOCK_OFFSET))
+        return facet_error_set(error, FACET_BUSY, "segment folder '%s' is held by another process", dir);
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
+}
+
+enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
+                                            struct facet_error *error)
+{
+    const struct facet_usage *usage;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = open_usage(dir, false, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    facet_usage_sum(usage, ret_totals);
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    return FACET_OK;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: mapping and validating segment files, sums over slots, the doorbell. Never: claims slots or decides anything.
+ */
+#include "limiter/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+enum facet_status facet_segment_map(int dir_fd, const char *name, bool writable, size_t minimum, void **ret_address,
+                                    size_t *ret_size, int *ret_fd, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd =
+        openat(dir_fd, name, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat status;
+
+    if (fd < 0)
+        return facet_error_errno(error, errno, "opening segment file '%s'", name);
+    if (fstat(fd, &status) < 0)
+        return facet_error_errno(error, errno, "looking at segment file '%s'", name);
+    if (!S_ISREG(status.st_mode))
+        return facet_error_set(error, FACET_CORRUPT, "segment file '%s' is not a regular file", name);
+    if ((uint64_t)status.st_size < minimum)
+        return facet_error_set(error, FACET_CORRUPT, "segment file '%s' has %lld bytes, expected at least %zu", name,
+                               (long long)status.st_size, minimum);
+
+    void *address = mmap(NULL, minimum, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED)
+        return facet_error_errno(error, errno, "mapping segment file '%s'", name);
+    *ret_address = address;
+    *ret_size = minimum;
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
+}
+
+static enum facet_status check_header(uint64_t magic, uint64_t expected, uint32_t version, uint32_t size,
+                                      size_t expected_size, const char *path, struct facet_error *error)
+{
+    if (magic != expected)
+        return facet_error_set(error, FACET_CORRUPT, "%s: not a segment file (magic %016llx)", path,
+                               (unsigned long long)magic);
+    if (version != FACET_SEGMENT_VERSION)
+        return facet_error_set(error, FACET_ABI_MISMATCH, "%s: segment version %u, this program speaks %u", path,
+                               version, FACET_SEGMENT_VERSION);
+    if (size != expected_size)
+        return facet_error_set(error, FACET_CORRUPT, "%s: size field says %u, expected %zu", path, size, expected_size);
+    return FACET_OK;
+}
+
+static bool terminated(const char *text, size_t size)
+{
+    return memchr(text, '\0', size) != NULL;
+}
+
+enum facet_status facet_policy_check(const struct facet_policy *policy, size_t size, const char *path,
+                                     struct facet_error *error)
+{
+    if (size < sizeof *policy)
+        return facet_error_set(error, FACET_CORRUPT, "%s: %zu bytes, expected %zu", path, size, sizeof *policy);
+
+    enum facet_status status =
+        check_header(policy->magic, FACET_POLICY_MAGIC, policy->version, policy->size, sizeof *policy, path, error);
+    if (status != FACET_OK)
+        return status;
+    if (!terminated(policy->vgpu_id, sizeof policy->vgpu_id) ||
+        !terminated(policy->vgpu_name, sizeof policy->vgpu_name) ||
+        !terminated(policy->device.id, sizeof policy->device.id) ||
+        !terminated(policy->device.name, sizeof policy->device.name) ||
+        !terminated(policy->device.address, sizeof policy->device.address))
+        return facet_error_set(error, FACET_CORRUPT, "%s: a text field is not terminated", path);
+    if (atomic_load(&policy->memory_limit_bytes) == 0)
+        return facet_error_set(error, FACET_CORRUPT, "%s: memory limit is 0", path);
+    return FACET_OK;
+}
+
+enum facet_status facet_usage_check(const struct facet_usage *usage, size_t size, const char *path,
+                                    struct facet_error *error)
+{
+    if (size < sizeof *usage)
+        return facet_error_set(error, FACET_CORRUPT, "%s: %zu bytes, expected %zu", path, size, sizeof *usage);
+
+    enum facet_status status =
+        check_header(usage->magic, FACET_USAGE_MAGIC, usage->version, usage->size, sizeof *usage, path, error);
+    if (status != FACET_OK)
+        return status;
+    if (usage->slot_count != FACET_SLOT_COUNT || atomic_load(&usage->slots_used) > FACET_SLOT_COUNT)
+        return facet_error_set(error, FACET_CORRUPT, "%s: %u slots with %u used, expected %u", path, usage->slot_count,
+                               atomic_load(&usage->slots_used), FACET_SLOT_COUNT);
+    return FACET_OK;
+}
+
+enum facet_status facet_bell_check(const struct facet_bell *bell, size_t size, const char *path,
+                                   struct facet_error *error)
+{
+    if (size < sizeof *bell || bell->magic != FACET_BELL_MAGIC)
+        return facet_error_set(error, FACET_CORRUPT, "%s: not a doorbell file", path);
+    return FACET_OK;
+}
+
+/* The page is the tenants' to write: whatever it says, no loop here runs past the slots there are. */
+static uint32_t slots_used(const struct facet_usage *usage)
+{
+    uint32_t used = atomic_load_explicit(&usage->slots_used, memory_order_seq_cst);
+    return used < FACET_SLOT_COUNT ? used : FACET_SLOT_COUNT;
+}
+
+static uint64_t add_saturating(uint64_t left, uint64_t right)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
+}
+
+uint64_t facet_usage_memory(const struct facet_usage *usage)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
+        sum = add_saturating(sum, atomic_load_explicit(&usage->slots[i].memory_bytes, memory_order_seq_cst));
+    return sum;
+}
+
+static void add_slot(struct facet_usage_totals *totals, const struct facet_slot *slot)
+{
+    totals->memory_bytes = add_saturating(totals->memory_bytes, atomic_load(&slot->memory_bytes));
+    totals->busy_ns += atomic_load_explicit(&slot->busy_ns, memory_order_relaxed);
+    totals->launches += atomic_load_explicit(&slot->launches, memory_order_relaxed);
+    totals->throttled_ns += atomic_load_explicit(&slot->throttled_ns, memory_order_relaxed);
+    totals->denied += atomic_load_explicit(&slot->denied, memory_order_relaxed);
+    totals->inflight += atomic_load_explicit(&slot->inflight, memory_order_seq_cst);
+    totals->waiting += atomic_load_explicit(&slot->waiting, memory_order_seq_cst);
+    totals->processes += atomic_load_explicit(&slot->pid, memory_order_relaxed) != 0;
+
+    uint64_t idle_since = atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed);
+    if (idle_since > totals->idle_since_ns)
+        totals->idle_since_ns = idle_since;
+}
+
+void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals)
+{
+    struct facet_usage_totals totals = {0};
+
+    for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
+        add_slot(&totals, &usage->slots[i]);
+    totals.memory_peak_bytes = atomic_load_explicit(&usage->memory_peak_bytes, memory_order_relaxed);
+    *ret_totals = totals;
+}
+
+static long futex(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+bool facet_futex_wait(const _Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns)
+{
+    struct timespec timeout = facet_ns_timespec(timeout_ns);
+    int saved = errno;
+    bool woken = futex(word, FUTEX_WAIT, seen, &timeout) == 0 || errno != ETIMEDOUT;
+
+    errno = saved;
+    return woken;
+}
+
+void facet_futex_wake(const _Atomic uint32_t *word)
+{
+    int saved = errno;
+
+    futex(word, FUTEX_WAKE, INT32_MAX, NULL);
+    errno = saved;
+}
+
+/* The scheduler announces its sleep before it waits for the word to change: either it sees the ring, or we see it
+ * sleep. */
+void facet_bell_ring(struct facet_bell *bell)
+{
+    atomic_fetch_add_explicit(&bell->rings, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&bell->sleeping, memory_order_seq_cst))
+        facet_futex_wake(&bell->rings);
+}

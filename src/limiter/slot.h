@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: taking, giving back and reclaiming slots through open-file-description locks.
+ * Never: is used outside this room.
+ */
+#ifndef FACET_LIMITER_SLOT_H
+#define FACET_LIMITER_SLOT_H
+
+#include <sys/types.h>
+
+#include "limiter/segment.h"
+
+/* Locks one byte of the file behind `fd`; false when another description holds it. */
+bool facet_slot_lock(int fd, off_t offset);
+void facet_slot_unlock(int fd, off_t offset);
+
+/* Whether any other description holds a lock on bytes [offset, offset + length). */
+bool facet_slot_locked(int fd, off_t offset, off_t length);
+
+/* Takes a free slot or that of a dead process; NULL when all are owned by the living. The lock stays with `fd`. */
+struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd);
+
+/* Clears and unlocks a slot that `fd` owns. */
+void facet_slot_return(struct facet_usage *usage, struct facet_slot *slot, int fd);
+
+/*
+ * Clears the slots of dead processes; returns how many. `fd` must be a description that owns no slot and that no other
+ * thread uses: a description never conflicts with itself, so a shared one would not exclude.
+ */
+unsigned facet_slot_reclaim(struct facet_usage *usage, int fd);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tenant's side of the limiter. Never: prints, exits, starts threads or touches signals of the host program.
+ */
+#include "limiter/tenant.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "limiter/slot.h"
+
+/* No wait is longer than this before the state is looked at again: the daemon may have died meanwhile. */
+#define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
+
+/* A launch waits for depth no longer than this: what is in flight may itself wait for something this thread does later.
+ */
+#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
+
+/* How far behind its pace a vGPU without a daemon may catch up at once. */
+#define PACE_BURST_NS (10 * FACET_NS_PER_MS)
+
+/* A reservation may be refused because of another one that is itself about to be taken back; look again so many times.
+ */
+#define RESERVE_TRIES 4
+
+static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_tenant *tenant,
+                                     struct facet_error *error)
+{
+    FACET_CLEANUP_FD int policy_fd = -1, bell_fd = -1;
+    void *policy = NULL, *usage = NULL, *bell = NULL;
+    enum facet_status status;
+
+    status = facet_segment_map(dir_fd, "policy", false, sizeof(struct facet_policy), &policy, &tenant->policy_size,
+                               &policy_fd, error);
+    tenant->policy = policy;
+    if (status == FACET_OK)
+        status = facet_segment_map(dir_fd, "usage", true, sizeof(struct facet_usage), &usage, &tenant->usage_size,
+                                   &tenant->usage_fd, error);
+    tenant->usage = usage;
+    if (status == FACET_OK)
+        status = facet_segment_map(dir_fd, "bell", true, sizeof(struct facet_bell), &bell, &tenant->bell_size, &bell_fd,
+                                   error);
+    tenant->bell = bell;
+    if (status == FACET_OK)
+        status = facet_policy_check(policy, tenant->policy_size, "policy", error);
+    if (status == FACET_OK)
+        status = facet_usage_check(usage, tenant->usage_size, "usage", error);
+    if (status == FACET_OK)
+        status = facet_bell_check(bell, tenant->bell_size, "bell", error);
+    if (status != FACET_OK)
+        facet_error_prefix(error, "vGPU segment %s", dir);
+    return status;
+}
+
+static void unmap(struct facet_tenant *tenant)
+{
+    if (tenant->policy)
+        munmap((void *)(uintptr_t)tenant->policy, tenant->policy_size);
+    if (tenant->usage) {
+        munmap(tenant->usage, tenant->usage_size);
+        close(tenant->usage_fd);
+    }
+    if (tenant->bell)
+        munmap(tenant->bell, tenant->bell_size);
+    *tenant = (struct facet_tenant){0};
+}
+
+enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_tenant, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct facet_tenant tenant = {.usage_fd = -1};
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening vGPU segment '%s'", dir);
+
+    enum facet_status status = map_segment(dir_fd, dir, &tenant, error);
+    if (status == FACET_OK) {
+        tenant.slot = facet_slot_claim(tenant.usage, tenant.usage_fd);
+        if (!tenant.slot)
+            status = facet_error_set(error, FACET_BUSY, "vGPU segment %s: all %u process slots are taken", dir,
+                                     FACET_SLOT_COUNT);
+    }
+    if (status != FACET_OK) {
+        unmap(&tenant);
+        return status;
+    }
+    tenant.attached_ns = facet_clock_now_ns();
+    *ret_tenant = tenant;
+    facet_tenant_supervise(ret_tenant, ret_tenant->attached_ns);
+    return FACET_OK;
+}
+
+void facet_tenant_detach(struct facet_tenant *tenant)
+{
+    if (!tenant || !tenant->slot)
+        return;
+    facet_slot_return(tenant->usage, tenant->slot, tenant->usage_fd);
+    facet_bell_ring(tenant->bell);
+    unmap(tenant);
+}
+
+void facet_tenant_forked(struct facet_tenant *tenant)
+{
+    unmap(tenant);
+}
+
+uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant)
+{
+    return atomic_load_explicit(&tenant->policy->memory_limit_bytes, memory_order_relaxed);
+}
+
+uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
+{
+    uint64_t limit = facet_tenant_memory_limit(tenant), used = facet_usage_memory(tenant->usage);
+
+    return used < limit ? limit - used : 0;
+}
+
+static void raise_peak(struct facet_usage *usage, uint64_t sum)
+{
+    uint64_t peak = atomic_load_explicit(&usage->memory_peak_bytes, memory_order_relaxed);
+
+    while (sum > peak && !atomic_compare_exchange_weak(&usage->memory_peak_bytes, &peak, sum))
+        ;
+}
+
+/* Adds to our slot first and sums afterwards: of two processes that race for the last bytes, one at least sees both. */
+static bool try_reserve(struct facet_tenant *tenant, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
+
+    uint64_t sum = facet_usage_memory(tenant->usage);
+    if (__builtin_expect(sum <= facet_tenant_memory_limit(tenant), 1)) {
+        raise_peak(tenant->usage, sum);
+        return true;
+    }
+    atomic_fetch_sub_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
+    return false;
+}
+
+/* A killed neighbour may still hold what we need, and the daemon may not be there to notice. */
+static void reclaim_dead(struct facet_tenant *tenant)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->usage_fd);
+    FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0)
+        facet_slot_reclaim(tenant->usage, fd);
+}
+
+static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
+{
+    int saved = errno;
+
+    reclaim_dead(tenant);
+    errno = saved;
+    for (int i = 0; i < RESERVE_TRIES; i++) {
+        if (try_reserve(tenant, bytes))
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
+bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes)
+{
+    if (bytes <= facet_tenant_memory_limit(tenant) &&
+        (__builtin_expect(try_reserve(tenant, bytes), 1) || reserve_again(tenant, bytes)))
+        return true;
+    atomic_fetch_add_explicit(&tenant->slot->denied, 1, memory_order_relaxed);
+    return false;
+}
+
+void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes)
+{
+    atomic_fetch_sub_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
+}
+
+void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
+{
+    uint64_t beat = atomic_load_explicit(&tenant->policy->heartbeat_ns, memory_order_relaxed);
+    uint32_t orphan = now_ns > beat + FACET_HEARTBEAT_STALE_NS;
+
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed) != orphan)
+        atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
+}
+
+/* Whether this launch, already counted in flight, fits beside what is in flight. */
+static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    struct facet_slot *slot = tenant->slot;
+    uint32_t others = atomic_load_explicit(&slot->inflight, memory_order_relaxed) - 1;
+
+    if (others == 0)
+        return true;
+    if (estimate_ns == 0)
+        return others < 2;
+    return atomic_load_explicit(&slot->inflight_ns, memory_order_relaxed) + estimate_ns <=
+           atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
+}
+
+static void leave_flight(struct facet_tenant *tenant)
+{
+    atomic_store_explicit(&tenant->slot->idle_since_ns, facet_clock_now_ns(), memory_order_relaxed);
+    if (atomic_fetch_sub_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst) == 1)
+        facet_bell_ring(tenant->bell);
+}
+
+/* How long until the pace of a vGPU without a daemon lets it launch; 0 = now. */
+static uint64_t pace_left_ns(const struct facet_tenant *tenant, uint64_t now_ns)
+{
+    uint64_t next = atomic_load_explicit(&tenant->usage->pace_ns, memory_order_relaxed);
+
+    return next > now_ns ? next - now_ns : 0;
+}
+
+/* Moves the pace on by what `busy_ns` costs at the share this vGPU keeps to; one word for all its processes. */
+static void pace_charge(struct facet_tenant *tenant, uint64_t busy_ns, uint64_t now_ns)
+{
+    uint32_t milli = atomic_load_explicit(&tenant->policy->fallback_milli, memory_order_relaxed);
+    uint64_t cost = busy_ns * FACET_MILLI_WHOLE / (milli ? milli : 1);
+    uint64_t old = atomic_load_explicit(&tenant->usage->pace_ns, memory_order_relaxed), next;
+
+    do {
+        uint64_t from = old > now_ns - PACE_BURST_NS ? old : now_ns - PACE_BURST_NS;
+        next = from + cost;
+    } while (!atomic_compare_exchange_weak(&tenant->usage->pace_ns, &old, next));
+}
+
+enum verdict {
+    GO,
+    WAIT_GATE,
+    WAIT_PACE,
+    WAIT_DEPTH,
+};
+
+/* What keeps a launch that is counted in flight from going, if anything. */
+static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
+{
+    if (atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed))
+        return WAIT_GATE;
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) {
+        if (pace_left_ns(tenant, facet_clock_now_ns()))
+            return WAIT_PACE;
+    } else if (FACET_GATE_STATE(gate) == FACET_GATE_CLOSED) {
+        return WAIT_GATE;
+    } else if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN) {
+        return GO;
+    }
+    return depth_waited || depth_allows(tenant, estimate_ns) ? GO : WAIT_DEPTH;
+}
+
+static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
+{
+    uint64_t pace;
+
+    switch (verdict) {
+    case GO:
+        break;
+    case WAIT_GATE:
+        facet_futex_wait(&tenant->policy->gate, gate, LOOK_AGAIN_NS);
+        break;
+    case WAIT_PACE:
+        pace = pace_left_ns(tenant, facet_clock_now_ns());
+        facet_futex_wait(&tenant->policy->gate, gate, pace < LOOK_AGAIN_NS ? pace : LOOK_AGAIN_NS);
+        break;
+    case WAIT_DEPTH:
+        facet_futex_wait(&tenant->slot->completions, completions, LOOK_AGAIN_NS);
+        break;
+    }
+    facet_tenant_supervise(tenant, facet_clock_now_ns());
+}
+
+/* Out of flight, waits until something changed, and comes back into flight. */
+static void step_aside(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
+{
+    leave_flight(tenant);
+    wait_once(tenant, verdict, gate, completions);
+    atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
+}
+
+void facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    struct facet_slot *slot = tenant->slot;
+    uint64_t started = 0;
+    bool depth_waited = false;
+
+    for (;;) {
+        uint32_t completions = atomic_load_explicit(&slot->completions, memory_order_acquire);
+        uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
+        enum verdict verdict = judge(tenant, gate, estimate_ns, depth_waited);
+
+        if (verdict == GO)
+            break;
+        if (!started) {
+            started = facet_clock_now_ns();
+            atomic_fetch_add_explicit(&slot->waiting, 1, memory_order_seq_cst);
+            if (verdict == WAIT_GATE)
+                facet_bell_ring(tenant->bell);
+        }
+        step_aside(tenant, verdict, gate, completions);
+        depth_waited = verdict == WAIT_DEPTH && facet_clock_now_ns() - started > DEPTH_WAIT_NS;
+    }
+    if (started) {
+        atomic_fetch_sub_explicit(&slot->waiting, 1, memory_order_seq_cst);
+        atomic_fetch_add_explicit(&slot->throttled_ns, facet_clock_now_ns() - started, memory_order_relaxed);
+    }
+    if (estimate_ns)
+        atomic_fetch_add_explicit(&slot->inflight_ns, estimate_ns, memory_order_relaxed);
+}
+
+void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns, uint64_t busy_ns,
+                           uint64_t now_ns)
+{
+    struct facet_slot *slot = tenant->slot;
+
+    atomic_fetch_add_explicit(&slot->launches, count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
+    if (estimate_ns)
+        atomic_fetch_sub_explicit(&slot->inflight_ns, estimate_ns, memory_order_relaxed);
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
+        pace_charge(tenant, busy_ns, now_ns);
+
+    /* Written before the count falls: who sees nothing in flight also sees since when. */
+    atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
+    bool idle = atomic_fetch_sub_explicit(&slot->inflight, count, memory_order_seq_cst) == count;
+
+    atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
+    if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))
+        facet_futex_wake(&slot->completions);
+    if (idle && FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst)) != FACET_GATE_OPEN)
+        facet_bell_ring(tenant->bell);
+}
