@@ -62,6 +62,7 @@ struct facet_fair_client {
     uint64_t weight_milli;
     uint64_t lease_end_ns;
     uint64_t last_wanted_ns; /* when it last had work waiting or in flight */
+    bool active;             /* wanted or had the device at the last step */
     bool draining;           /* gate closed, work still in flight */
     bool overrun;            /* draining for too long: no longer holds others up */
     uint64_t held_ns;        /* device time charged in all: what shares are measured from */
@@ -73,6 +74,7 @@ struct facet_fair_client {
 struct facet_fair {
     struct facet_fair_config config;
     struct facet_fair_client clients[FACET_FAIR_CLIENTS];
+    uint32_t top; /* one past the highest client ever used: no loop goes further */
     uint64_t last_ns;
     uint64_t floor; /* virtual time of the device: no client that comes back starts before it */
 };

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the steps of the fair policy. Never: reads a clock or a segment; see fair.h for the model. */
+#include "compute/fair.h"
+
+#include <stddef.h>
+
+#define MS UINT64_C(1000000)
+
+const struct facet_fair_config facet_fair_defaults = {
+    .slice_ns = 2 * MS,
+    .grace_ns = 60 * 1000,
+    .overrun_ns = 100 * MS,
+    .alone_ns = 20 * MS,
+    .burst_ns = 10 * MS,
+    .bonus_ns = 10 * MS,
+    .parallel = 1,
+};
+
+/* A best-effort client's weight when guarantees leave nothing. */
+#define SCRAPS_MILLI 20u
+
+/* How far behind the others a client that comes back may start: what a short gap between its launches cost it. */
+#define COMEBACK_NS (10 * MS)
+
+/* A cap's credit after which a closed client is let in again, so that it is not let in for a microsecond. */
+#define REOPEN_NS MS
+
+static uint64_t later(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static uint64_t sooner(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+static bool capped(const struct facet_fair_client *client)
+{
+    return client->limit_milli < FACET_MILLI_WHOLE;
+}
+
+static bool wants(const struct facet_fair_client *client)
+{
+    return client->demand.waiting || client->demand.inflight;
+}
+
+/* Has work of its own on the device, or keeps others off it. */
+static bool on_device(const struct facet_fair_client *client)
+{
+    return client->gate != FACET_FAIR_CLOSED || client->draining;
+}
+
+/* Could run if it were let: what makes others give way. */
+static bool eligible(const struct facet_fair_client *client)
+{
+    return !client->frozen && client->gate == FACET_FAIR_CLOSED && client->demand.waiting &&
+           (!capped(client) || client->cap_credit_ns >= (int64_t)REOPEN_NS);
+}
+
+/* Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
+ */
+static int64_t rank(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    int64_t level = (int64_t)client->priority - FACET_PRIORITY_NORMAL;
+
+    return (int64_t)(client->vtime - fair->floor) - level * (int64_t)fair->config.bonus_ns;
+}
+
+#define EACH_CLIENT(fair, client)                                                                                      \
+    for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->top; client++)         \
+        if (client->used)
+
+/*
+ * With several leases at a time a free lease alone would let everybody run: who is a slice ahead of the one that has
+ * had least waits all the same. With exclusive leases the order of service already says so.
+ */
+static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_client *candidate)
+{
+    if (fair->config.parallel == 1)
+        return false;
+    EACH_CLIENT(fair, client)
+    if (client != candidate && (eligible(client) || (on_device(client) && wants(client))) &&
+        rank(fair, candidate) - rank(fair, client) > (int64_t)fair->config.slice_ns)
+        return true;
+    return false;
+}
+
+static uint32_t left_by_guarantees(const struct facet_fair *fair, uint32_t *ret_best_effort)
+{
+    uint32_t guaranteed = 0, best_effort = 0;
+
+    for (size_t i = 0; i < fair->top; i++) {
+        const struct facet_fair_client *client = &fair->clients[i];
+
+        if (!client->used)
+            continue;
+        guaranteed += client->request_milli;
+        best_effort += client->request_milli == 0;
+    }
+    *ret_best_effort = best_effort;
+    return guaranteed < FACET_MILLI_WHOLE ? FACET_MILLI_WHOLE - guaranteed : 0;
+}
+
+/* A guarantee is a weight; best effort shares what guarantees leave. */
+static void set_weights(struct facet_fair *fair)
+{
+    uint32_t best_effort, left = left_by_guarantees(fair, &best_effort);
+
+    EACH_CLIENT(fair, client)
+    {
+        uint32_t part = best_effort ? left / best_effort : 0;
+
+        client->weight_milli = client->request_milli ? client->request_milli
+                               : part > SCRAPS_MILLI ? part
+                                                     : SCRAPS_MILLI;
+    }
+}
+
+void facet_fair_init(struct facet_fair *fair, const struct facet_fair_config *config, uint64_t now_ns)
+{
+    *fair = (struct facet_fair){.config = *config, .last_ns = now_ns};
+}
+
+static void apply_limits(struct facet_fair_client *client, const struct facet_limits *limits)
+{
+    client->request_milli = limits->compute_request_milli;
+    client->limit_milli = limits->compute_limit_milli;
+    client->priority = limits->priority;
+}
+
+int facet_fair_add(struct facet_fair *fair, const struct facet_limits *limits)
+{
+    for (size_t i = 0; i < FACET_FAIR_CLIENTS; i++) {
+        struct facet_fair_client *client = &fair->clients[i];
+
+        if (client->used)
+            continue;
+        *client = (struct facet_fair_client){
+            .used = true, .vtime = fair->floor, .cap_credit_ns = (int64_t)fair->config.burst_ns};
+        apply_limits(client, limits);
+        if (fair->top <= i)
+            fair->top = (uint32_t)i + 1;
+        set_weights(fair);
+        return (int)i;
+    }
+    return -1;
+}
+
+void facet_fair_remove(struct facet_fair *fair, int client)
+{
+    fair->clients[client] = (struct facet_fair_client){0};
+    set_weights(fair);
+}
+
+void facet_fair_set_limits(struct facet_fair *fair, int client, const struct facet_limits *limits)
+{
+    apply_limits(&fair->clients[client], limits);
+    set_weights(fair);
+}
+
+void facet_fair_set_frozen(struct facet_fair *fair, int client, bool frozen)
+{
+    fair->clients[client].frozen = frozen;
+}
+
+uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
+{
+    uint32_t request = fair->clients[client].request_milli, limit = fair->clients[client].limit_milli;
+    uint32_t best_effort, left = left_by_guarantees(fair, &best_effort);
+
+    if (request == 0) {
+        request = best_effort ? left / best_effort : left;
+        request = request > SCRAPS_MILLI ? request : SCRAPS_MILLI;
+    }
+    return request < limit ? request : limit;
+}
+
+/* ---- charging ---- */
+
+/* Until when in (last, now] this client had the device: a drained one had it until its last work ended. */
+static uint64_t had_until(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
+{
+    if (client->demand.inflight || !client->draining)
+        return now_ns;
+    return later(fair->last_ns, sooner(now_ns, client->demand.idle_since_ns));
+}
+
+/* Several clients on the device at once share the charge for that time: nobody pays for the same moment twice. */
+static void charge(struct facet_fair *fair, uint64_t now_ns)
+{
+    uint64_t sharers = 0;
+
+    EACH_CLIENT(fair, client)
+    sharers += on_device(client);
+    EACH_CLIENT(fair, client)
+    {
+        if (!on_device(client))
+            continue;
+        uint64_t had = (had_until(fair, client, now_ns) - fair->last_ns) / sharers;
+        client->held_ns += had;
+        client->vtime += had * FACET_MILLI_WHOLE / client->weight_milli;
+    }
+}
+
+/* A cap is held against the device time that was measured, whoever else runs. */
+static void charge_cap(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
+{
+    uint64_t busy = client->demand.busy_ns - client->cap_busy_ns;
+
+    client->cap_busy_ns = client->demand.busy_ns;
+    client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
+    if (client->cap_credit_ns > (int64_t)fair->config.burst_ns)
+        client->cap_credit_ns = (int64_t)fair->config.burst_ns;
+}
+
+/* The device's virtual time follows the least of those who wanted it until now, and never goes back. */
+static void raise_floor(struct facet_fair *fair)
+{
+    uint64_t least = UINT64_MAX;
+
+    EACH_CLIENT(fair, client)
+    if (client->active)
+        least = sooner(least, client->vtime);
+    if (least != UINT64_MAX)
+        fair->floor = later(fair->floor, least);
+}
+
+/* Notices who began and who ceased to want the device. Time spent not wanting it is not saved up. */
+static void note_demand(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t now_ns)
+{
+    if (client->draining && client->demand.inflight == 0)
+        client->draining = client->overrun = false;
+    if (wants(client)) {
+        client->last_wanted_ns = now_ns;
+        if (!client->active && fair->floor > COMEBACK_NS)
+            client->vtime = later(client->vtime, fair->floor - COMEBACK_NS);
+    }
+    client->active = wants(client) || client->gate != FACET_FAIR_CLOSED;
+}
+
+static void account(struct facet_fair *fair, uint64_t now_ns)
+{
+    uint64_t elapsed = now_ns - fair->last_ns;
+
+    charge(fair, now_ns);
+    raise_floor(fair);
+    EACH_CLIENT(fair, client)
+    {
+        charge_cap(fair, client, elapsed);
+        note_demand(fair, client, now_ns);
+    }
+    fair->last_ns = now_ns;
+}
+
+/* ---- deciding ---- */
+
+static struct facet_fair_client *next_client(struct facet_fair *fair)
+{
+    struct facet_fair_client *best = NULL;
+
+    EACH_CLIENT(fair, client)
+    if (eligible(client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
+        best = client;
+    return best;
+}
+
+static void close_gate(struct facet_fair_client *client)
+{
+    client->gate = FACET_FAIR_CLOSED;
+    client->draining = true; /* until a later look says that nothing is in flight: it may have launched just now */
+}
+
+static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
+{
+    return !wants(client) && now_ns >= client->demand.idle_since_ns + fair->config.grace_ns &&
+           now_ns + fair->config.slice_ns >= client->lease_end_ns + fair->config.grace_ns;
+}
+
+/* Whether a leased or open client must leave, and how its lease goes on if not. `other` is the best of those who wait.
+ */
+static void review(struct facet_fair *fair, struct facet_fair_client *client, const struct facet_fair_client *other,
+                   uint64_t now_ns)
+{
+    if (client->frozen || (capped(client) && client->cap_credit_ns <= 0)) {
+        close_gate(client);
+        return;
+    }
+    if (client->gate == FACET_FAIR_OPEN && (other || capped(client) || too_far_ahead(fair, client))) {
+        client->gate = FACET_FAIR_LEASED;
+        client->lease_end_ns = now_ns + fair->config.slice_ns;
+    }
+    if (client->gate == FACET_FAIR_OPEN)
+        return;
+    if (other && idle_for_too_long(fair, client, now_ns)) {
+        close_gate(client);
+        return;
+    }
+    if (now_ns < client->lease_end_ns)
+        return;
+    if ((other && rank(fair, other) < rank(fair, client)) || too_far_ahead(fair, client))
+        close_gate(client);
+    else
+        client->lease_end_ns = now_ns + fair->config.slice_ns;
+}
+
+static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
+{
+    uint32_t leases = 0;
+
+    EACH_CLIENT(fair, client)
+    {
+        if (client->draining && now_ns >= client->lease_end_ns + fair->config.overrun_ns)
+            client->overrun = true;
+        leases += on_device(client) && !client->overrun;
+    }
+    return leases;
+}
+
+static void grant(struct facet_fair *fair, uint64_t now_ns)
+{
+    struct facet_fair_client *client;
+
+    for (uint32_t leases = leases_out(fair, now_ns); leases < fair->config.parallel; leases++) {
+        client = next_client(fair);
+        if (!client)
+            return;
+        client->gate = FACET_FAIR_LEASED;
+        client->draining = client->overrun = false;
+        client->lease_end_ns = now_ns + fair->config.slice_ns;
+    }
+}
+
+/* Opens the gate of a client that has had the device to itself for a while: nothing to arbitrate, nothing to pay. */
+static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
+{
+    struct facet_fair_client *only = NULL;
+
+    EACH_CLIENT(fair, client)
+    {
+        if (!on_device(client) && now_ns - client->last_wanted_ns >= fair->config.alone_ns)
+            continue;
+        if (only)
+            return;
+        only = client;
+    }
+    if (only && only->gate == FACET_FAIR_LEASED && !capped(only))
+        only->gate = FACET_FAIR_OPEN;
+}
+
+/* ---- when to look again ---- */
+
+static uint64_t cap_ready_ns(const struct facet_fair_client *client, uint64_t now_ns)
+{
+    int64_t missing = (int64_t)REOPEN_NS - client->cap_credit_ns;
+
+    return now_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / client->limit_milli + 1 : 1);
+}
+
+static uint64_t client_deadline(const struct facet_fair *fair, const struct facet_fair_client *client, bool contended,
+                                uint64_t now_ns)
+{
+    uint64_t deadline = FACET_FAIR_NEVER;
+
+    if (client->draining && !client->overrun)
+        deadline = client->lease_end_ns + fair->config.overrun_ns;
+    if (client->gate == FACET_FAIR_LEASED && contended) {
+        deadline = sooner(deadline, client->lease_end_ns);
+        if (!wants(client))
+            deadline =
+                sooner(deadline, later(client->demand.idle_since_ns, client->lease_end_ns - fair->config.slice_ns) +
+                                     fair->config.grace_ns);
+    }
+    if (client->gate == FACET_FAIR_LEASED && !capped(client))
+        deadline = sooner(deadline, now_ns + fair->config.alone_ns);
+    if (capped(client) && client->gate == FACET_FAIR_CLOSED && client->demand.waiting && !client->frozen)
+        deadline = sooner(deadline, cap_ready_ns(client, now_ns));
+    if (capped(client) && client->gate == FACET_FAIR_LEASED)
+        deadline = sooner(deadline, now_ns + (client->cap_credit_ns > 0 ? (uint64_t)client->cap_credit_ns : 0));
+    return later(deadline, now_ns + 1);
+}
+
+uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
+{
+    uint64_t deadline = FACET_FAIR_NEVER;
+
+    now_ns = later(now_ns, fair->last_ns);
+    account(fair, now_ns);
+
+    const struct facet_fair_client *other = next_client(fair);
+    EACH_CLIENT(fair, client)
+    if (client->gate != FACET_FAIR_CLOSED)
+        review(fair, client, other, now_ns);
+    grant(fair, now_ns);
+    open_if_alone(fair, now_ns);
+
+    bool contended = false;
+    EACH_CLIENT(fair, client)
+    contended = contended || eligible(client) || (fair->config.parallel > 1 && wants(client));
+    EACH_CLIENT(fair, client)
+    deadline = sooner(deadline, client_deadline(fair, client, contended, now_ns));
+    return deadline;
+}

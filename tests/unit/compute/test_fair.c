@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of the fair policy over a modelled device. Never: real time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "device_model.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define S  UINT64_C(1000000000)
+
+static struct facet_limits limits(uint32_t request, uint32_t limit)
+{
+    struct facet_limits result = {.compute_request_milli = request,
+                                  .compute_limit_milli = limit,
+                                  .mode = FACET_MODE_SOFT,
+                                  .priority = FACET_PRIORITY_NORMAL};
+    return result;
+}
+
+static struct model_tenant *add(struct model *model, uint32_t request, uint64_t kernel_ns)
+{
+    struct facet_limits wanted = limits(request, 1000);
+    return model_add(model, &wanted, kernel_ns);
+}
+
+static void assert_share(const struct model *model, uint32_t tenant, uint32_t expected, uint32_t tolerance)
+{
+    uint32_t share = model_share(model, &model->tenants[tenant]);
+
+    if (share + tolerance < expected || share > expected + tolerance)
+        fail_msg("tenant %u got %u milli, expected %u +- %u", tenant, share, expected, tolerance);
+}
+
+static void test_shares_of_equal_kernels(void **state)
+{
+    static const uint64_t lengths[] = {100 * US, 1 * MS, 10 * MS, 50 * MS};
+
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct model model;
+
+        model_init(&model, &facet_fair_defaults);
+        add(&model, 500, lengths[i]);
+        add(&model, 300, lengths[i]);
+        add(&model, 200, lengths[i]);
+        model_run(&model, 10 * S);
+        assert_share(&model, 0, 500, 10);
+        assert_share(&model, 1, 300, 10);
+        assert_share(&model, 2, 200, 10);
+        assert_true(model.busy_ns > 9 * S);
+    }
+}
+
+static void test_long_kernels_do_not_buy_more(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 40 * MS);
+    add(&model, 500, 100 * US);
+    model_run(&model, 10 * S);
+    assert_share(&model, 0, 500, 15);
+}
+
+static void test_second_long_kernel_does_not_stop_others(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    model.sharing = true;
+    add(&model, 500, 1 * S);
+    add(&model, 500, 1 * MS);
+    model_run(&model, 20 * S);
+    assert_true(model.tenants[1].longest_wait_ns < 200 * MS);
+    assert_share(&model, 0, 500, 60);
+}
+
+static void test_eight_equal(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    for (int i = 0; i < 8; i++)
+        add(&model, 125, 500 * US);
+    model_run(&model, 4 * S);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_share(&model, i, 125, 5);
+}
+
+static void test_idle_share_goes_to_the_others(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 1 * MS)->to_ns = 1;
+    add(&model, 300, 1 * MS);
+    add(&model, 200, 1 * MS);
+    model_run(&model, 5 * S);
+    assert_share(&model, 1, 600, 10);
+    assert_share(&model, 2, 400, 10);
+    assert_true(model.busy_ns > 5 * S * 95 / 100);
+}
+
+static void test_idle_time_is_not_saved_up(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 1 * MS);
+    add(&model, 500, 1 * MS)->from_ns = 5 * S;
+    model_run(&model, 5 * S);
+    uint64_t before = model.tenants[0].work_ns;
+    model_run(&model, 1 * S);
+    uint64_t during = model.tenants[0].work_ns - before;
+    assert_true(during > 450 * MS && during < 550 * MS);
+}
+
+static void test_cap_holds_alone(void **state)
+{
+    struct model model;
+    struct facet_limits capped = limits(300, 300);
+
+    model_init(&model, &facet_fair_defaults);
+    model_add(&model, &capped, 1 * MS);
+    model_run(&model, 5 * S);
+    assert_true(model.tenants[0].work_ns > 5 * S * 29 / 100);
+    assert_true(model.tenants[0].work_ns < 5 * S * 31 / 100);
+}
+
+static void test_cap_holds_against_an_idle_neighbour(void **state)
+{
+    struct model model;
+    struct facet_limits capped = limits(200, 400);
+
+    model_init(&model, &facet_fair_defaults);
+    model_add(&model, &capped, 1 * MS);
+    add(&model, 800, 1 * MS)->to_ns = 1;
+    model_run(&model, 5 * S);
+    assert_true(model.tenants[0].work_ns > 5 * S * 38 / 100);
+    assert_true(model.tenants[0].work_ns < 5 * S * 41 / 100);
+}
+
+static void test_best_effort_shares_what_guarantees_leave(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 600, 1 * MS);
+    add(&model, 0, 1 * MS);
+    add(&model, 0, 1 * MS);
+    model_run(&model, 5 * S);
+    assert_share(&model, 0, 600, 10);
+    assert_share(&model, 1, 200, 10);
+    assert_share(&model, 2, 200, 10);
+}
+
+static void test_requests_above_the_whole_are_weights(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 1000, 1 * MS);
+    add(&model, 500, 1 * MS);
+    model_run(&model, 5 * S);
+    assert_share(&model, 0, 667, 10);
+}
+
+static void test_priority_waits_less_and_takes_no_more(void **state)
+{
+    struct model model;
+    struct facet_limits high = limits(200, 1000);
+
+    high.priority = FACET_PRIORITY_HIGH;
+    model_init(&model, &facet_fair_defaults);
+    struct model_tenant *first = model_add(&model, &high, 500 * US);
+    first->gap_ns = 7 * MS;
+    add(&model, 400, 4 * MS);
+    add(&model, 400, 4 * MS);
+    model_run(&model, 10 * S);
+    uint64_t high_wait = first->waited_ns / (first->kernels + 1);
+
+    struct model plain;
+    model_init(&plain, &facet_fair_defaults);
+    struct model_tenant *normal = add(&plain, 200, 500 * US);
+    normal->gap_ns = 7 * MS;
+    add(&plain, 400, 4 * MS);
+    add(&plain, 400, 4 * MS);
+    model_run(&plain, 10 * S);
+    assert_true(high_wait <= normal->waited_ns / (normal->kernels + 1));
+    assert_true(model_share(&model, &model.tenants[1]) > 400);
+}
+
+static void test_alone_is_left_alone(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 300, 1 * MS);
+    model_run(&model, 100 * MS);
+    assert_int_equal(model.fair.clients[0].gate, FACET_FAIR_OPEN);
+    add(&model, 300, 1 * MS);
+    model_run(&model, 100 * MS);
+    assert_int_not_equal(model.fair.clients[0].gate, FACET_FAIR_OPEN);
+    assert_true(model.tenants[1].kernels > 20);
+}
+
+static void test_frozen_stops_and_resumes(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 1 * MS);
+    model_run(&model, 100 * MS);
+    facet_fair_set_frozen(&model.fair, 0, true);
+    model.rung = true;
+    model_run(&model, 100 * MS);
+    uint64_t frozen_at = model.tenants[0].work_ns;
+    model_run(&model, 100 * MS);
+    assert_int_equal(model.tenants[0].work_ns, frozen_at);
+    facet_fair_set_frozen(&model.fair, 0, false);
+    model.rung = true;
+    model_run(&model, 100 * MS);
+    assert_true(model.tenants[0].work_ns > frozen_at + 90 * MS);
+}
+
+static void test_live_change_of_limits(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 1 * MS);
+    add(&model, 500, 1 * MS);
+    model_run(&model, 1 * S);
+    struct facet_limits more = limits(900, 1000), less = limits(100, 1000);
+    facet_fair_set_limits(&model.fair, 0, &more);
+    facet_fair_set_limits(&model.fair, 1, &less);
+    uint64_t before = model.tenants[0].work_ns;
+    model_run(&model, 2 * S);
+    uint64_t got = model.tenants[0].work_ns - before;
+    assert_true(got > 2 * S * 88 / 100 && got < 2 * S * 92 / 100);
+}
+
+static void test_parallel_leases_keep_shares(void **state)
+{
+    struct facet_fair_config config = facet_fair_defaults;
+    struct model model;
+
+    config.parallel = 8;
+    model_init(&model, &config);
+    model.sharing = true;
+    add(&model, 500, 1 * MS);
+    add(&model, 300, 1 * MS);
+    add(&model, 200, 1 * MS);
+    model_run(&model, 10 * S);
+    assert_share(&model, 0, 500, 20);
+    assert_share(&model, 1, 300, 20);
+    assert_share(&model, 2, 200, 20);
+}
+
+static void test_sync_tenant_with_gaps_keeps_up(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 1 * MS)->gap_ns = 30 * US;
+    add(&model, 500, 1 * MS);
+    model_run(&model, 5 * S);
+    assert_share(&model, 0, 490, 25);
+}
+
+static void test_stalls_are_bounded(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 500 * US);
+    add(&model, 300, 500 * US);
+    add(&model, 200, 500 * US);
+    model_run(&model, 5 * S);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
+}
+
+static void test_full_and_reused(void **state)
+{
+    struct facet_fair fair;
+    struct facet_limits wanted = limits(1, 1000);
+
+    facet_fair_init(&fair, &facet_fair_defaults, 0);
+    for (uint32_t i = 0; i < FACET_FAIR_CLIENTS; i++)
+        assert_int_equal(facet_fair_add(&fair, &wanted), (int)i);
+    assert_int_equal(facet_fair_add(&fair, &wanted), -1);
+    facet_fair_remove(&fair, 7);
+    assert_int_equal(facet_fair_add(&fair, &wanted), 7);
+}
+
+static void test_fallback_is_the_guarantee(void **state)
+{
+    struct facet_fair fair;
+    struct facet_limits guaranteed = limits(300, 1000), best_effort = limits(0, 1000), small = limits(0, 50);
+
+    facet_fair_init(&fair, &facet_fair_defaults, 0);
+    int first = facet_fair_add(&fair, &guaranteed);
+    int second = facet_fair_add(&fair, &best_effort);
+    int third = facet_fair_add(&fair, &small);
+    assert_int_equal(facet_fair_fallback_milli(&fair, first), 300);
+    assert_int_equal(facet_fair_fallback_milli(&fair, second), 350);
+    assert_int_equal(facet_fair_fallback_milli(&fair, third), 50);
+}
+
+static void test_clock_going_back_is_harmless(void **state)
+{
+    struct model model;
+
+    model_init(&model, &facet_fair_defaults);
+    add(&model, 500, 1 * MS);
+    model_run(&model, 10 * MS);
+    uint64_t held = model.fair.clients[0].held_ns;
+    facet_fair_step(&model.fair, 5);
+    assert_int_equal(model.fair.clients[0].held_ns, held);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares_of_equal_kernels),
+        cmocka_unit_test(test_long_kernels_do_not_buy_more),
+        cmocka_unit_test(test_second_long_kernel_does_not_stop_others),
+        cmocka_unit_test(test_eight_equal),
+        cmocka_unit_test(test_idle_share_goes_to_the_others),
+        cmocka_unit_test(test_idle_time_is_not_saved_up),
+        cmocka_unit_test(test_cap_holds_alone),
+        cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
+        cmocka_unit_test(test_best_effort_shares_what_guarantees_leave),
+        cmocka_unit_test(test_requests_above_the_whole_are_weights),
+        cmocka_unit_test(test_priority_waits_less_and_takes_no_more),
+        cmocka_unit_test(test_alone_is_left_alone),
+        cmocka_unit_test(test_frozen_stops_and_resumes),
+        cmocka_unit_test(test_live_change_of_limits),
+        cmocka_unit_test(test_parallel_leases_keep_shares),
+        cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
+        cmocka_unit_test(test_stalls_are_bounded),
+        cmocka_unit_test(test_full_and_reused),
+        cmocka_unit_test(test_fallback_is_the_guarantee),
+        cmocka_unit_test(test_clock_going_back_is_harmless),
+    };
+    return cmocka_run_group_tests_name("fair", tests, NULL, NULL);
+}
