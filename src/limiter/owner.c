@@ -378,6 +378,19 @@ enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_
     return FACET_OK;
 }
 
+enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error)
+{
+    const struct facet_usage *usage;
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = open_usage(dir, false, &usage, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    *ret_in_use = facet_slot_locked(fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SLOT_COUNT));
+    return FACET_OK;
+}
+
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error)
 {

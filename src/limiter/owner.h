@@ -69,6 +69,9 @@ void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_tota
  */
 enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error);
 
+/* Whether a living process or a holder has the segment folder `dir`, which nobody need own. */
+enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error);
+
 /* Reads totals of any segment folder without owning it (`facet run --report`). */
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error);

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: one scheduling thread per device. Never: HTTP, database, segment folders. See scheduler.h. */
+#include "scheduler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/paths.h"
+#include "compute/fair.h"
+
+/* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
+#define REAP_NS (25 * FACET_NS_PER_MS)
+
+/* Heartbeat and measuring interval; a quarter of what tenants take for a dead daemon. */
+#define TICK_NS (100 * FACET_NS_PER_MS)
+
+/* Shares are measured over this many ticks. */
+#define SHARE_TICKS 10
+
+/* Steps in a row when gates change: a closed gate is looked at again at once, because a launch may have raced with it.
+ */
+#define STEPS_PER_WAKE 4
+
+struct share_sample {
+    uint64_t time_ns, busy_ns;
+};
+
+struct client {
+    bool used, frozen;
+    char vgpu_id[64];
+    struct facet_owner *owner;
+    struct facet_usage_totals totals; /* as of the last look */
+    struct share_sample samples[SHARE_TICKS + 1];
+    uint32_t sample_count; /* ever taken */
+};
+
+struct device {
+    char id[64];
+    char bell_path[FACET_PATH_SIZE];
+    struct facet_bell *bell;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards all below */
+    bool stopping;
+    uint64_t reap_at_ns, sample_at_ns;
+    struct facet_fair fair;
+    struct client clients[FACET_FAIR_CLIENTS];
+    struct device *next;
+};
+
+struct scheduler {
+    char folder[FACET_PATH_SIZE];
+    struct facet_fair_config config;
+    pthread_mutex_t lock; /* guards the list of devices; taken before a device's lock */
+    struct device *devices;
+};
+
+/* ---- one device's thread ---- */
+
+static void sample_shares(struct device *device, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < device->fair.top; i++) {
+        struct client *client = &device->clients[i];
+
+        if (!client->used)
+            continue;
+        client->samples[client->sample_count % (SHARE_TICKS + 1)] =
+            (struct share_sample){now_ns, client->totals.busy_ns};
+        client->sample_count++;
+    }
+}
+
+static uint32_t processes_in(const struct device *device)
+{
+    uint32_t processes = 0;
+
+    for (uint32_t i = 0; i < device->fair.top; i++)
+        if (device->clients[i].used)
+            processes += device->clients[i].totals.processes;
+    return processes;
+}
+
+static void look(struct device *device, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < device->fair.top; i++) {
+        struct client *client = &device->clients[i];
+
+        if (!client->used)
+            continue;
+        facet_owner_beat(client->owner, now_ns);
+        facet_owner_totals(client->owner, &client->totals);
+        device->fair.clients[i].demand = (struct facet_fair_demand){.waiting = client->totals.waiting,
+                                                                    .inflight = client->totals.inflight,
+                                                                    .busy_ns = client->totals.busy_ns,
+                                                                    .idle_since_ns = client->totals.idle_since_ns};
+    }
+}
+
+static bool apply_gates(struct device *device)
+{
+    static const enum facet_gate gates[] = {[FACET_FAIR_CLOSED] = FACET_GATE_CLOSED,
+                                            [FACET_FAIR_LEASED] = FACET_GATE_LEASED,
+                                            [FACET_FAIR_OPEN] = FACET_GATE_OPEN};
+    bool changed = false;
+
+    for (uint32_t i = 0; i < device->fair.top; i++) {
+        struct client *client = &device->clients[i];
+        enum facet_gate gate = gates[device->fair.clients[i].gate];
+
+        if (!client->used || facet_owner_gate(client->owner) == gate)
+            continue;
+        facet_owner_set_gate(client->owner, gate);
+        changed = true;
+    }
+    return changed;
+}
+
+static void reap(struct device *device)
+{
+    for (uint32_t i = 0; i < device->fair.top; i++)
+        if (device->clients[i].used)
+            facet_owner_reap(device->clients[i].owner);
+}
+
+/* Everything there is to do now; returns when to look again. Called with the device's lock. */
+static uint64_t work(struct device *device, uint64_t now_ns)
+{
+    uint64_t deadline = FACET_FAIR_NEVER;
+
+    if (now_ns >= device->reap_at_ns) {
+        reap(device);
+        device->reap_at_ns = now_ns + REAP_NS;
+    }
+    for (int i = 0; i < STEPS_PER_WAKE; i++) {
+        look(device, now_ns);
+        deadline = facet_fair_step(&device->fair, now_ns);
+        if (!apply_gates(device))
+            break;
+        now_ns = facet_clock_now_ns();
+    }
+    if (now_ns >= device->sample_at_ns) {
+        sample_shares(device, now_ns);
+        device->sample_at_ns = now_ns + TICK_NS;
+    }
+    if (processes_in(device) && device->reap_at_ns < deadline)
+        deadline = device->reap_at_ns;
+    return device->sample_at_ns < deadline ? device->sample_at_ns : deadline;
+}
+
+/*
+ * The scheduler works for microseconds at a time, at moments when tenants' kernels may keep every processor busy: it
+ * should not queue behind them. Without the right to be nicer it does its best.
+ */
+static void prefer_this_thread(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)gettid(), -15);
+}
+
+static void *device_main(void *argument)
+{
+    struct device *device = argument;
+
+    prefer_this_thread();
+    for (;;) {
+        uint32_t seen = atomic_load_explicit(&device->bell->rings, memory_order_seq_cst);
+        uint64_t now = facet_clock_now_ns();
+
+        pthread_mutex_lock(&device->lock);
+        bool stopping = device->stopping;
+        uint64_t deadline = stopping ? 0 : work(device, now);
+        pthread_mutex_unlock(&device->lock);
+        if (stopping)
+            return NULL;
+
+        now = facet_clock_now_ns();
+        if (deadline <= now)
+            continue;
+        atomic_store_explicit(&device->bell->sleeping, 1, memory_order_seq_cst);
+        facet_futex_wait(&device->bell->rings, seen, deadline - now);
+        atomic_store_explicit(&device->bell->sleeping, 0, memory_order_relaxed);
+    }
+}
+
+/* ---- devices ---- */
+
+/* Device ids hold a colon ("opencl:0"), which is fine in a file name; a slash would not be. */
+static enum facet_status bell_path(const struct scheduler *scheduler, const char *device_id, char *path, size_t size,
+                                   struct facet_error *error)
+{
+    if (!*device_id || strchr(device_id, '/'))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device id '%s' cannot name a file",
+                                    device_id);
+    if (snprintf(path, size, "%s/%s.bell", scheduler->folder, device_id) >= (int)size)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "path of doorbell in '%s' is too long", scheduler->folder);
+    return FACET_OK;
+}
+
+static enum facet_status start_thread(struct device *device, struct facet_error *error)
+{
+    sigset_t all, old;
+
+    /* Signals belong to the main thread. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int result = pthread_create(&device->thread, NULL, device_main, device);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (result)
+        return facet_error_errno(error, result, "starting the scheduler of %s", device->id);
+    pthread_setname_np(device->thread, "scheduler");
+    return FACET_OK;
+}
+
+static void device_free(struct device *device)
+{
+    facet_bell_unmap(device->bell);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+static enum facet_status device_new(struct scheduler *scheduler, const char *device_id, struct device **ret_device,
+                                    struct facet_error *error)
+{
+    struct device *device = calloc(1, sizeof *device);
+
+    if (!device)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the scheduler of %s", device_id);
+    pthread_mutex_init(&device->lock, NULL);
+    snprintf(device->id, sizeof device->id, "%s", device_id);
+    facet_fair_init(&device->fair, &scheduler->config, facet_clock_now_ns());
+
+    enum facet_status status = bell_path(scheduler, device_id, device->bell_path, sizeof device->bell_path, error);
+    if (status == FACET_OK)
+        status = facet_bell_make(device->bell_path, &device->bell, error);
+    if (status == FACET_OK)
+        status = start_thread(device, error);
+    if (status != FACET_OK) {
+        device_free(device);
+        return status;
+    }
+    *ret_device = device;
+    return FACET_OK;
+}
+
+/* The device's scheduler, started on first use. Called with the scheduler's lock. */
+static enum facet_status device_get(struct scheduler *scheduler, const char *device_id, struct device **ret_device,
+                                    struct facet_error *error)
+{
+    for (struct device *device = scheduler->devices; device; device = device->next)
+        if (strcmp(device->id, device_id) == 0) {
+            *ret_device = device;
+            return FACET_OK;
+        }
+
+    enum facet_status status = device_new(scheduler, device_id, ret_device, error);
+    if (status == FACET_OK) {
+        (*ret_device)->next = scheduler->devices;
+        scheduler->devices = *ret_device;
+    }
+    return status;
+}
+
+static void wake(struct device *device)
+{
+    facet_bell_ring(device->bell);
+}
+
+/* Finds a vGPU and returns its device locked; NULL when unknown. */
+static struct device *find_locked(struct scheduler *scheduler, const char *vgpu_id, uint32_t *ret_client)
+{
+    pthread_mutex_lock(&scheduler->lock);
+    for (struct device *device = scheduler->devices; device; device = device->next) {
+        pthread_mutex_lock(&device->lock);
+        for (uint32_t i = 0; i < device->fair.top; i++)
+            if (device->clients[i].used && strcmp(device->clients[i].vgpu_id, vgpu_id) == 0) {
+                pthread_mutex_unlock(&scheduler->lock);
+                *ret_client = i;
+                return device;
+            }
+        pthread_mutex_unlock(&device->lock);
+    }
+    pthread_mutex_unlock(&scheduler->lock);
+    return NULL;
+}
+
+static enum facet_status unknown(const char *vgpu_id, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU '%s' is scheduled", vgpu_id);
+}
+
+static void tell_fallbacks(struct device *device)
+{
+    for (uint32_t i = 0; i < device->fair.top; i++)
+        if (device->clients[i].used)
+            facet_owner_set_fallback(device->clients[i].owner, facet_fair_fallback_milli(&device->fair, (int)i));
+}
+
+/* ---- the contract ---- */
+
+static enum facet_status read_config(struct facet_fair_config *config, struct facet_error *error)
+{
+    uint64_t slice_us, parallel;
+
+    enum facet_status status = facet_config_u64(FACET_CONFIG_SLICE_US, &slice_us, error);
+    if (status == FACET_OK)
+        status = facet_config_u64(FACET_CONFIG_PARALLEL, &parallel, error);
+    if (status != FACET_OK)
+        return status;
+    *config = facet_fair_defaults;
+    config->slice_ns = slice_us * FACET_NS_PER_US;
+    config->parallel = (uint32_t)parallel;
+    return FACET_OK;
+}
+
+enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **ret_scheduler, struct facet_error *error)
+{
+    struct scheduler *scheduler = calloc(1, sizeof *scheduler);
+
+    if (!scheduler)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the scheduler");
+    pthread_mutex_init(&scheduler->lock, NULL);
+    snprintf(scheduler->folder, sizeof scheduler->folder, "%s/devices", runtime_dir);
+
+    enum facet_status status = read_config(&scheduler->config, error);
+    if (status == FACET_OK)
+        status = facet_path_make(scheduler->folder, 0700, error);
+    if (status != FACET_OK) {
+        scheduler_stop(scheduler);
+        return status;
+    }
+    *ret_scheduler = scheduler;
+    return FACET_OK;
+}
+
+static void device_stop(struct device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    device->stopping = true;
+    pthread_mutex_unlock(&device->lock);
+    wake(device);
+    pthread_join(device->thread, NULL);
+    for (uint32_t i = 0; i < device->fair.top; i++)
+        if (device->clients[i].used)
+            facet_owner_close(device->clients[i].owner);
+    device_free(device);
+}
+
+void scheduler_stop(struct scheduler *scheduler)
+{
+    if (!scheduler)
+        return;
+    while (scheduler->devices) {
+        struct device *device = scheduler->devices;
+
+        scheduler->devices = device->next;
+        device_stop(device);
+    }
+    pthread_mutex_destroy(&scheduler->lock);
+    free(scheduler);
+}
+
+enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
+                                      struct facet_error *error)
+{
+    struct device *device;
+
+    pthread_mutex_lock(&scheduler->lock);
+    enum facet_status status = device_get(scheduler, device_id, &device, error);
+    pthread_mutex_unlock(&scheduler->lock);
+    return status == FACET_OK ? bell_path(scheduler, device_id, ret_path, size, error) : status;
+}
+
+enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_id, const char *vgpu_id,
+                                struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
+                                struct facet_error *error)
+{
+    struct device *device;
+
+    pthread_mutex_lock(&scheduler->lock);
+    enum facet_status status = device_get(scheduler, device_id, &device, error);
+    pthread_mutex_unlock(&scheduler->lock);
+    if (status != FACET_OK)
+        return status;
+
+    pthread_mutex_lock(&device->lock);
+    int index = facet_fair_add(&device->fair, limits);
+    if (index >= 0) {
+        struct client *client = &device->clients[index];
+
+        *client = (struct client){.used = true, .frozen = frozen, .owner = owner};
+        snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
+        facet_owner_totals(owner, &client->totals);
+        /* What an adopted vGPU used before is not held against its cap. */
+        device->fair.clients[index].cap_busy_ns = client->totals.busy_ns;
+        facet_fair_set_frozen(&device->fair, index, frozen);
+        facet_owner_set_frozen(owner, frozen);
+        facet_owner_set_depth(owner, device->fair.config.slice_ns);
+        tell_fallbacks(device);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (index < 0)
+        return facet_error_argument(error, FACET_BUSY, "device", "device %s has %u vGPUs, as many as it can", device_id,
+                                    FACET_FAIR_CLIENTS);
+    wake(device);
+    return FACET_OK;
+}
+
+enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu_id, struct facet_error *error)
+{
+    uint32_t index;
+    struct device *device = find_locked(scheduler, vgpu_id, &index);
+
+    if (!device)
+        return unknown(vgpu_id, error);
+    facet_owner_set_gate(device->clients[index].owner, FACET_GATE_CLOSED);
+    facet_owner_close(device->clients[index].owner);
+    device->clients[index] = (struct client){0};
+    facet_fair_remove(&device->fair, (int)index);
+    tell_fallbacks(device);
+    pthread_mutex_unlock(&device->lock);
+    wake(device);
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *vgpu_id,
+                                       const struct facet_limits *limits, struct facet_error *error)
+{
+    uint32_t index;
+    struct device *device = find_locked(scheduler, vgpu_id, &index);
+
+    if (!device)
+        return unknown(vgpu_id, error);
+    facet_owner_set_limits(device->clients[index].owner, limits);
+    facet_fair_set_limits(&device->fair, (int)index, limits);
+    tell_fallbacks(device);
+    pthread_mutex_unlock(&device->lock);
+    wake(device);
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *vgpu_id, bool frozen,
+                                       struct facet_error *error)
+{
+    uint32_t index;
+    struct device *device = find_locked(scheduler, vgpu_id, &index);
+
+    if (!device)
+        return unknown(vgpu_id, error);
+    device->clients[index].frozen = frozen;
+    facet_owner_set_frozen(device->clients[index].owner, frozen);
+    facet_fair_set_frozen(&device->fair, (int)index, frozen);
+    pthread_mutex_unlock(&device->lock);
+    wake(device);
+    return FACET_OK;
+}
+
+static void measure_share(const struct client *client, struct scheduler_view *view)
+{
+    if (client->sample_count < 2)
+        return;
+
+    uint32_t span = client->sample_count - 1 < SHARE_TICKS ? client->sample_count - 1 : SHARE_TICKS;
+    const struct share_sample *last = &client->samples[(client->sample_count - 1) % (SHARE_TICKS + 1)];
+    const struct share_sample *first = &client->samples[(client->sample_count - 1 - span) % (SHARE_TICKS + 1)];
+    uint64_t elapsed = last->time_ns - first->time_ns;
+
+    view->share_valid = elapsed > 0;
+    if (elapsed)
+        view->share_milli = (uint32_t)((last->busy_ns - first->busy_ns) * FACET_MILLI_WHOLE / elapsed);
+}
+
+enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,
+                                 struct facet_error *error)
+{
+    struct scheduler_view view = {0};
+    uint32_t index;
+    struct device *device = find_locked(scheduler, vgpu_id, &index);
+
+    if (!device)
+        return unknown(vgpu_id, error);
+    const struct client *client = &device->clients[index];
+    facet_owner_totals(client->owner, &view.totals);
+    view.frozen = client->frozen;
+    view.in_use = facet_owner_in_use(client->owner);
+    measure_share(client, &view);
+    pthread_mutex_unlock(&device->lock);
+    *ret_view = view;
+    return FACET_OK;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of gates, depth and pacing. Never: asserts an absolute time, only orders and generous ratios. */
+#include "segment_fixture.h"
+
+#include <pthread.h>
+
+struct launcher {
+    struct facet_tenant *tenant;
+    uint64_t estimate_ns;
+    _Atomic bool through;
+    pthread_t thread;
+};
+
+static void *launch_main(void *argument)
+{
+    struct launcher *launcher = argument;
+
+    facet_tenant_launch(launcher->tenant, launcher->estimate_ns);
+    atomic_store(&launcher->through, true);
+    return NULL;
+}
+
+static void start(struct launcher *launcher, struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    *launcher = (struct launcher){.tenant = tenant, .estimate_ns = estimate_ns};
+    assert_int_equal(pthread_create(&launcher->thread, NULL, launch_main, launcher), 0);
+}
+
+static void finish(struct launcher *launcher)
+{
+    pthread_join(launcher->thread, NULL);
+    facet_tenant_complete(launcher->tenant, 1, launcher->estimate_ns, 0, facet_clock_now_ns());
+}
+
+/* Keeps the daemon alive in the tenants' eyes for some milliseconds; returns early when `through`. */
+static bool beat_for(const struct fixture *fixture, unsigned ms, const _Atomic bool *through)
+{
+    for (unsigned i = 0; i < ms && !atomic_load(through); i++) {
+        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+        usleep(1000);
+    }
+    return atomic_load(through);
+}
+
+static void test_open_gate_costs_no_wait(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    for (int i = 0; i < 1000; i++)
+        facet_tenant_launch(&tenant, 10);
+    assert_int_equal(fixture_totals(fixture).inflight, 1000);
+    facet_tenant_complete(&tenant, 1000, 10000, 77, facet_clock_now_ns());
+
+    struct facet_usage_totals totals = fixture_totals(fixture);
+    assert_int_equal(totals.inflight, 0);
+    assert_int_equal(totals.launches, 1000);
+    assert_int_equal(totals.busy_ns, 77);
+    assert_int_equal(totals.throttled_ns, 0);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_closed_gate_waits_until_opened(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher launcher;
+
+    start(&launcher, &tenant, 0);
+    assert_false(beat_for(fixture, 60, &launcher.through));
+    assert_int_equal(fixture_totals(fixture).waiting, 1);
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    assert_true(beat_for(fixture, 5000, &launcher.through));
+    finish(&launcher);
+    assert_int_equal(fixture_totals(fixture).waiting, 0);
+    assert_true(fixture_totals(fixture).throttled_ns > 0);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_waiting_and_draining_ring_the_bell(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher launcher;
+    uint32_t rings = atomic_load(&fixture->bell_map->rings);
+
+    start(&launcher, &tenant, 0);
+    beat_for(fixture, 30, &launcher.through);
+    assert_true(atomic_load(&fixture->bell_map->rings) > rings);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    pthread_join(launcher.thread, NULL);
+    rings = atomic_load(&fixture->bell_map->rings);
+    facet_tenant_complete(&tenant, 1, 0, 0, facet_clock_now_ns());
+    assert_true(atomic_load(&fixture->bell_map->rings) > rings);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_depth_is_bounded_while_leased(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher third;
+
+    facet_owner_set_depth(fixture->owner, 1000);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    facet_tenant_launch(&tenant, 400);
+    facet_tenant_launch(&tenant, 400);
+    start(&third, &tenant, 400);
+    assert_false(beat_for(fixture, 20, &third.through));
+    facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
+    assert_true(beat_for(fixture, 5000, &third.through));
+    finish(&third);
+    facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
+    facet_tenant_detach(&tenant);
+}
+
+static void test_one_kernel_longer_than_the_depth_goes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    facet_owner_set_depth(fixture->owner, 1000);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    facet_tenant_launch(&tenant, 5000000);
+    facet_tenant_complete(&tenant, 1, 5000000, 0, facet_clock_now_ns());
+    facet_tenant_detach(&tenant);
+}
+
+/* What is in flight may wait for something that only this thread does next: waiting for it for ever would be a
+ * dead-lock. */
+static void test_depth_never_dead_locks(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher second;
+
+    facet_owner_set_depth(fixture->owner, 1000);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    facet_tenant_launch(&tenant, 900);
+    start(&second, &tenant, 900);
+    assert_true(beat_for(fixture, 10000, &second.through));
+    finish(&second);
+    facet_tenant_complete(&tenant, 1, 900, 0, facet_clock_now_ns());
+    facet_tenant_detach(&tenant);
+}
+
+static void test_frozen_waits_even_without_a_daemon(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher launcher;
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_CLOSED);
+    facet_owner_set_frozen(fixture->owner, true);
+    facet_owner_beat(fixture->owner, 1);
+    start(&launcher, &tenant, 0);
+    usleep(600000);
+    assert_false(atomic_load(&launcher.through));
+    facet_owner_set_frozen(fixture->owner, false);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    facet_owner_beat(fixture->owner, facet_clock_now_ns());
+    assert_true(beat_for(fixture, 5000, &launcher.through));
+    finish(&launcher);
+    facet_tenant_detach(&tenant);
+}
+
+/* Without a daemon a closed gate opens by itself, and the vGPU keeps to its share: here 250 milli of pretended kernels.
+ */
+static void test_paces_itself_without_a_daemon(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    const uint64_t kernel_ns = 5 * FACET_NS_PER_MS;
+
+    facet_owner_set_fallback(fixture->owner, 250);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_CLOSED);
+    facet_owner_beat(fixture->owner, 1);
+    facet_tenant_supervise(&tenant, facet_clock_now_ns());
+
+    uint64_t started = facet_clock_now_ns();
+    for (int i = 0; i < 20; i++) {
+        facet_tenant_launch(&tenant, kernel_ns);
+        facet_tenant_complete(&tenant, 1, kernel_ns, kernel_ns, facet_clock_now_ns());
+    }
+    uint64_t elapsed = facet_clock_now_ns() - started;
+    /* 20 kernels of 5 ms at a quarter are 400 ms, less the burst and the last kernel's own pause. */
+    assert_true(elapsed >= 320 * FACET_NS_PER_MS);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_returns_to_the_daemon_when_it_is_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    facet_owner_beat(fixture->owner, 1);
+    facet_tenant_supervise(&tenant, facet_clock_now_ns());
+    assert_int_equal(atomic_load(&tenant.orphan), 1);
+    facet_owner_beat(fixture->owner, facet_clock_now_ns());
+    facet_tenant_supervise(&tenant, facet_clock_now_ns());
+    assert_int_equal(atomic_load(&tenant.orphan), 0);
+    facet_tenant_detach(&tenant);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_open_gate_costs_no_wait),
+        TEST(test_closed_gate_waits_until_opened),
+        TEST(test_waiting_and_draining_ring_the_bell),
+        TEST(test_depth_is_bounded_while_leased),
+        TEST(test_one_kernel_longer_than_the_depth_goes),
+        TEST(test_depth_never_dead_locks),
+        TEST(test_frozen_waits_even_without_a_daemon),
+        TEST(test_paces_itself_without_a_daemon),
+        TEST(test_returns_to_the_daemon_when_it_is_back),
+    };
+    return cmocka_run_group_tests_name("launch", tests, NULL, NULL);
+}

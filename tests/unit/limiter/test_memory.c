@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that a quota is never exceeded by a byte and comes back whatever dies. Never: compute. */
+#include "segment_fixture.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+
+static void test_exact_to_the_byte(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+
+    assert_true(facet_tenant_reserve(&tenant, 64 * MIB - 1));
+    assert_false(facet_tenant_reserve(&tenant, 2));
+    assert_true(facet_tenant_reserve(&tenant, 1));
+    assert_false(facet_tenant_reserve(&tenant, 1));
+    assert_int_equal(facet_tenant_memory_free(&tenant), 0);
+    facet_tenant_release(&tenant, 64 * MIB);
+    assert_int_equal(facet_tenant_memory_free(&tenant), 64 * MIB);
+
+    struct facet_usage_totals totals = fixture_totals(*state);
+    assert_int_equal(totals.memory_bytes, 0);
+    assert_int_equal(totals.memory_peak_bytes, 64 * MIB);
+    assert_int_equal(totals.denied, 2);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_absurd_sizes(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+
+    assert_false(facet_tenant_reserve(&tenant, UINT64_MAX));
+    assert_false(facet_tenant_reserve(&tenant, UINT64_MAX / 2));
+    assert_true(facet_tenant_reserve(&tenant, 0));
+    assert_int_equal(fixture_totals(*state).memory_bytes, 0);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_shared_between_processes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant first = fixture_attach(fixture), second = fixture_attach(fixture);
+
+    assert_true(facet_tenant_reserve(&first, 40 * MIB));
+    assert_false(facet_tenant_reserve(&second, 25 * MIB));
+    assert_true(facet_tenant_reserve(&second, 24 * MIB));
+    assert_int_equal(fixture_totals(fixture).processes, 2);
+    facet_tenant_detach(&first);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 24 * MIB);
+    facet_tenant_detach(&second);
+}
+
+static void test_quota_changes_live(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct facet_limits limits = fixture->spec.limits;
+
+    assert_true(facet_tenant_reserve(&tenant, 60 * MIB));
+    limits.memory_bytes = 32 * MIB;
+    facet_owner_set_limits(fixture->owner, &limits);
+    assert_int_equal(facet_tenant_memory_free(&tenant), 0);
+    assert_false(facet_tenant_reserve(&tenant, 1));
+    limits.memory_bytes = 128 * MIB;
+    facet_owner_set_limits(fixture->owner, &limits);
+    assert_true(facet_tenant_reserve(&tenant, 68 * MIB));
+    facet_tenant_detach(&tenant);
+}
+
+/* What the children of a race share: the bytes that they hold in all, never more than they really do, and the most
+ * seen. */
+struct race {
+    _Atomic uint64_t held, most;
+};
+
+static struct race *race_new(void)
+{
+    return mmap(NULL, sizeof(struct race), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void note_held(struct race *race, uint64_t bytes)
+{
+    uint64_t all = atomic_fetch_add(&race->held, bytes) + bytes, most = atomic_load(&race->most);
+
+    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+        ;
+}
+
+/* A child that reserves and releases until it is killed. */
+static pid_t start_hammer(const struct fixture *fixture, unsigned seed, struct race *race)
+{
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    struct facet_tenant tenant;
+    if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
+        _exit(3);
+    for (uint64_t mine = 0;; seed = seed * 1664525u + 1013904223u) {
+        uint64_t bytes = ((seed >> 8) % 16 + 1) * MIB;
+
+        if (facet_tenant_reserve(&tenant, bytes)) {
+            mine += bytes;
+            note_held(race, bytes);
+        }
+        if (mine > 20 * MIB) {
+            atomic_fetch_sub(&race->held, mine);
+            facet_tenant_release(&tenant, mine);
+            mine = 0;
+        }
+    }
+}
+
+static void test_never_exceeded_by_racing_processes(void **state)
+{
+    struct race *race = race_new();
+    pid_t children[4];
+
+    for (unsigned i = 0; i < 4; i++)
+        children[i] = start_hammer(*state, i * 77 + 1, race);
+    usleep(400000);
+    /* Read before the first is killed: what the dead held is given to others while `held` still counts it. */
+    uint64_t most = atomic_load(&race->most);
+    for (int i = 0; i < 4; i++) {
+        int status;
+
+        kill(children[i], SIGKILL);
+        waitpid(children[i], &status, 0);
+        assert_true(WIFSIGNALED(status));
+    }
+    assert_true(most <= 64 * MIB);
+    assert_true(most > 40 * MIB);
+    munmap(race, sizeof *race);
+}
+
+static void test_kill_storm_gives_everything_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct race *race = race_new();
+
+    for (unsigned round = 0; round < 60; round++) {
+        pid_t child = start_hammer(fixture, round + 1, race);
+
+        usleep(500 + round * 37 % 3000);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        facet_owner_reap(fixture->owner);
+        assert_int_equal(fixture_totals(fixture).memory_bytes, 0);
+        assert_int_equal(fixture_totals(fixture).processes, 0);
+    }
+    munmap(race, sizeof *race);
+}
+
+static pid_t start_holder(const struct fixture *fixture, uint64_t bytes)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct facet_tenant tenant;
+
+        if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK || !facet_tenant_reserve(&tenant, bytes))
+            _exit(3);
+        if (write(ready[1], "x", 1) != 1)
+            _exit(3);
+        pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_neighbour_takes_over_from_the_dead_without_a_daemon(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+    pid_t child = start_holder(*state, 60 * MIB);
+
+    assert_false(facet_tenant_reserve(&tenant, 32 * MIB));
+    end_child(child);
+    assert_true(facet_tenant_reserve(&tenant, 32 * MIB));
+    facet_tenant_detach(&tenant);
+}
+
+static void test_living_slots_are_not_reaped(void **state)
+{
+    struct fixture *fixture = *state;
+    pid_t child = start_holder(fixture, 10 * MIB);
+
+    assert_int_equal(facet_owner_reap(fixture->owner), 0);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 10 * MIB);
+    assert_true(facet_owner_in_use(fixture->owner));
+    end_child(child);
+    assert_int_equal(facet_owner_reap(fixture->owner), 1);
+    assert_false(facet_owner_in_use(fixture->owner));
+}
+
+static void test_forked_child_leaves_the_parent_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    assert_true(facet_tenant_reserve(&tenant, 30 * MIB));
+    pid_t child = fork();
+    if (child == 0) {
+        facet_tenant_forked(&tenant);
+        if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
+            _exit(1);
+        _exit(facet_tenant_reserve(&tenant, 34 * MIB) && !facet_tenant_reserve(&tenant, 1) ? 0 : 2);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(WEXITSTATUS(status), 0);
+    facet_owner_reap(fixture->owner);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 30 * MIB);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_slots_run_out_and_come_back(void **state)
+{
+    struct fixture *fixture = *state;
+    static struct facet_tenant tenants[FACET_SLOT_COUNT];
+    struct facet_tenant extra;
+    struct facet_error error;
+
+    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+        tenants[i] = fixture_attach(fixture);
+    assert_int_equal(facet_tenant_attach(fixture->dir, &extra, &error), FACET_BUSY);
+    facet_tenant_detach(&tenants[100]);
+    extra = fixture_attach(fixture);
+    facet_tenant_detach(&extra);
+    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+        facet_tenant_detach(&tenants[i]);
+    assert_int_equal(fixture_totals(fixture).processes, 0);
+}
+
+static void test_hostile_usage_page(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    atomic_store(&tenant.usage->slots_used, UINT32_MAX);
+    atomic_store(&tenant.usage->slots[200].memory_bytes, UINT64_MAX);
+    atomic_store(&tenant.usage->slots[201].memory_bytes, UINT64_MAX);
+    assert_false(facet_tenant_reserve(&tenant, 1) && fixture_totals(fixture).memory_bytes > 64 * MIB);
+    facet_owner_reap(fixture->owner);
+    assert_true(facet_tenant_reserve(&tenant, 1));
+    facet_tenant_detach(&tenant);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_exact_to_the_byte),
+        TEST(test_absurd_sizes),
+        TEST(test_shared_between_processes),
+        TEST(test_quota_changes_live),
+        TEST(test_never_exceeded_by_racing_processes),
+        TEST(test_kill_storm_gives_everything_back),
+        TEST(test_neighbour_takes_over_from_the_dead_without_a_daemon),
+        TEST(test_living_slots_are_not_reaped),
+        TEST(test_forked_child_leaves_the_parent_alone),
+        TEST(test_slots_run_out_and_come_back),
+        TEST(test_hostile_usage_page),
+    };
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

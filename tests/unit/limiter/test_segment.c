@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that segments are created whole or not at all, adopted, and refused when corrupt. */
+#include "segment_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+static void reopen(struct fixture *fixture)
+{
+    facet_owner_close(fixture->owner);
+    fixture->owner = NULL;
+    assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
+}
+
+static void test_adoption_keeps_usage(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    assert_true(facet_tenant_reserve(&tenant, 5 * MIB));
+    fixture->spec.limits.memory_bytes = 6 * MIB;
+    reopen(fixture);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 5 * MIB);
+    assert_false(facet_tenant_reserve(&tenant, 2 * MIB));
+    assert_true(facet_tenant_reserve(&tenant, 1 * MIB));
+    facet_tenant_detach(&tenant);
+}
+
+static void write_at(const struct fixture *fixture, const char *file, off_t offset, const void *bytes, size_t size)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", fixture->dir, file);
+    int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, size, offset), size);
+    close(fd);
+}
+
+static void assert_refused(const struct fixture *fixture, enum facet_status expected)
+{
+    struct facet_owner *owner;
+    struct facet_tenant tenant;
+    struct facet_error error;
+
+    assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &owner, &error), expected);
+    assert_int_equal(error.status, expected);
+    assert_non_null(strstr(error.message, fixture->dir));
+    assert_int_not_equal(facet_tenant_attach(fixture->dir, &tenant, &error), FACET_OK);
+}
+
+static void test_corrupt_files_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t wrong = 0x1122334455667788;
+    const uint32_t version = 99, slots = 100000;
+    const uint64_t usage_magic = FACET_USAGE_MAGIC, policy_magic = FACET_POLICY_MAGIC;
+    const uint32_t good_version = FACET_SEGMENT_VERSION, zero = 0;
+
+    write_at(fixture, "usage", 0, &wrong, 8);
+    assert_refused(fixture, FACET_CORRUPT);
+    write_at(fixture, "usage", 0, &usage_magic, 8);
+    write_at(fixture, "usage", offsetof(struct facet_usage, slots_used), &slots, 4);
+    assert_refused(fixture, FACET_CORRUPT);
+    write_at(fixture, "usage", offsetof(struct facet_usage, slots_used), &zero, 4);
+    write_at(fixture, "policy", 8, &version, 4);
+    assert_refused(fixture, FACET_ABI_MISMATCH);
+    write_at(fixture, "policy", 8, &good_version, 4);
+    write_at(fixture, "policy", 0, &wrong, 8);
+    assert_refused(fixture, FACET_CORRUPT);
+    write_at(fixture, "policy", 0, &policy_magic, 8);
+    reopen(fixture);
+}
+
+static void test_truncated_and_missing_files_are_refused(void **state)
+{
+    static const char *const files[] = {"policy", "usage", "bell"};
+    struct fixture *fixture = *state;
+    char path[128];
+
+    facet_owner_close(fixture->owner);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", fixture->dir, files[i]);
+        if (i < 2) {
+            assert_int_equal(truncate(path, 100), 0);
+            assert_refused(fixture, FACET_CORRUPT);
+        }
+        unlink(path);
+        assert_refused(fixture, FACET_CORRUPT);
+        facet_owner_remove(fixture->dir, NULL);
+        assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &fixture->owner, NULL),
+                         FACET_OK);
+        facet_owner_close(fixture->owner);
+    }
+    fixture->owner = NULL;
+}
+
+static void test_wrong_identity_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_owner_spec other = fixture->spec;
+    struct facet_owner *owner;
+    struct facet_error error;
+
+    other.vgpu_id = "4567";
+    assert_int_equal(facet_owner_adopt(fixture->dir, &other, &owner, &error), FACET_CORRUPT);
+    other = fixture->spec;
+    snprintf(other.device.address, sizeof other.device.address, "another");
+    assert_int_equal(facet_owner_adopt(fixture->dir, &other, &owner, &error), FACET_CORRUPT);
+}
+
+static void test_missing_folder_is_not_found(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_owner *owner;
+
+    assert_int_equal(facet_owner_adopt("/nonexistent/vgpu", &fixture->spec, &owner, NULL), FACET_NOT_FOUND);
+}
+
+static void test_existing_folder_is_not_replaced(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_owner *owner;
+    struct facet_error error;
+
+    assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &owner, &error),
+                     FACET_ALREADY_EXISTS);
+    reopen(fixture);
+}
+
+static void test_missing_bell_leaves_nothing_behind(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_owner *owner;
+    char dir[128], fresh[136];
+
+    snprintf(dir, sizeof dir, "%s/second", fixture->root);
+    snprintf(fresh, sizeof fresh, "%s.new", dir);
+    assert_int_equal(facet_owner_create(dir, &fixture->spec, "/nonexistent/bell", &owner, NULL), FACET_NOT_FOUND);
+    assert_int_not_equal(access(dir, F_OK), 0);
+    assert_int_not_equal(access(fresh, F_OK), 0);
+}
+
+/* In a child with its own mounts: a tmpfs that is too small for a segment. */
+static int create_on_full_disk(const struct fixture *fixture)
+{
+    struct facet_bell *bell;
+    struct facet_owner *owner;
+    struct facet_error error;
+    char dir[128], path[128];
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", fixture->root, "tmpfs", 0, "size=16k") < 0)
+        return 77;
+    snprintf(dir, sizeof dir, "%s/vgpu", fixture->root);
+    snprintf(path, sizeof path, "%s/b", fixture->root);
+    if (facet_bell_make(path, &bell, &error) != FACET_OK)
+        return 1;
+    if (facet_owner_create(dir, &fixture->spec, path, &owner, &error) != FACET_NO_SPACE)
+        return 2;
+    return access(dir, F_OK) == 0 ? 3 : 0;
+}
+
+static void test_full_disk_is_an_error(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0)
+        _exit(create_on_full_disk(*state));
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_holder_keeps_it_in_use(void **state)
+{
+    struct fixture *fixture = *state;
+    int fd, second;
+
+    assert_false(facet_owner_in_use(fixture->owner));
+    assert_int_equal(facet_hold_acquire(fixture->dir, &fd, NULL), FACET_OK);
+    assert_true(facet_owner_in_use(fixture->owner));
+    assert_int_equal(facet_hold_acquire(fixture->dir, &second, NULL), FACET_BUSY);
+    close(fd);
+    assert_false(facet_owner_in_use(fixture->owner));
+}
+
+static void test_bell_is_made_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_bell *again;
+
+    facet_bell_ring(fixture->bell_map);
+    assert_int_equal(facet_bell_make(fixture->bell, &again, NULL), FACET_OK);
+    assert_int_equal(atomic_load(&again->rings), atomic_load(&fixture->bell_map->rings));
+    facet_bell_unmap(again);
+}
+
+static void test_totals_are_read_from_outside(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct facet_usage_totals totals;
+
+    assert_true(facet_tenant_reserve(&tenant, 3 * MIB));
+    assert_int_equal(facet_segment_read_totals(fixture->dir, &totals, NULL), FACET_OK);
+    assert_int_equal(totals.memory_bytes, 3 * MIB);
+    facet_tenant_detach(&tenant);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_adoption_keeps_usage),
+        TEST(test_corrupt_files_are_refused),
+        TEST(test_truncated_and_missing_files_are_refused),
+        TEST(test_wrong_identity_is_refused),
+        TEST(test_missing_folder_is_not_found),
+        TEST(test_existing_folder_is_not_replaced),
+        TEST(test_missing_bell_leaves_nothing_behind),
+        TEST(test_full_disk_is_an_error),
+        TEST(test_holder_keeps_it_in_use),
+        TEST(test_bell_is_made_once),
+        TEST(test_totals_are_read_from_outside),
+    };
+    return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
+}
