@@ -308,14 +308,16 @@ static enum facet_status read_config(struct facet_fair_config *config, struct fa
 {
     uint64_t slice_us, parallel;
 
-    enum facet_status status = facet_config_u64(FACET_CONFIG_SLICE_US, &slice_us, error);
+    enum facet_status status = facet_config_u64(FACET_SETTING_SLICE_US, &slice_us, error);
     if (status == FACET_OK)
-        status = facet_config_u64(FACET_CONFIG_PARALLEL, &parallel, error);
+        status = facet_config_u64(FACET_SETTING_PARALLEL, &parallel, error);
     if (status != FACET_OK)
         return status;
     *config = facet_fair_defaults;
-    config->slice_ns = slice_us * FACET_NS_PER_US;
-    config->parallel = (uint32_t)parallel;
+    if (slice_us) /* 0: the policy's own */
+        config->slice_ns = slice_us * FACET_NS_PER_US;
+    if (parallel)
+        config->parallel = (uint32_t)parallel;
     return FACET_OK;
 }
 

@@ -357,6 +357,7 @@ static enum facet_status open_usage(const char *dir, bool writable, const struct
     if (status != FACET_OK) {
         munmap(address, size);
         close(*ret_fd);
+        *ret_fd = -1;
         return status;
     }
     *ret_usage = address;

@@ -93,6 +93,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
     tenant.attached_ns = facet_clock_now_ns();
     *ret_tenant = tenant;
     facet_tenant_supervise(ret_tenant, ret_tenant->attached_ns);
+    facet_bell_ring(ret_tenant->bell); /* from now on the daemon watches whether we live */
     return FACET_OK;
 }
 

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that the daemon's scheduler, the policy and the tenants' side work together, with threads as tenants and
+ * sleeping as kernels.
+ * Never: a device, a socket, an absolute time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../../apps/facetd/scheduler.h"
+#include "base/clock.h"
+#include "limiter/tenant.h"
+
+#define TENANTS 3
+#define MIB     UINT64_C(1048576)
+
+struct world {
+    char root[48];
+    struct scheduler *scheduler;
+    char ids[TENANTS][8], dirs[TENANTS][96];
+};
+
+static int setup(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    struct facet_error error = {0};
+
+    snprintf(world->root, sizeof world->root, "/tmp/facet-scheduler-XXXXXX");
+    assert_non_null(mkdtemp(world->root));
+    if (scheduler_start(world->root, &world->scheduler, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    *state = world;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    char command[128];
+
+    scheduler_stop(world->scheduler);
+    snprintf(command, sizeof command, "rm -rf '%s'", world->root);
+    assert_int_equal(system(command), 0);
+    free(world);
+    return 0;
+}
+
+static void add(struct world *world, int index, uint32_t request_milli, uint32_t limit_milli)
+{
+    struct facet_owner_spec spec = {.vgpu_id = world->ids[index], .vgpu_name = "t"};
+    struct facet_owner *owner;
+    struct facet_error error = {0};
+    const char *root = world->root;
+    char bell[128];
+
+    snprintf(world->ids[index], sizeof world->ids[index], "v%d", index);
+    snprintf(world->dirs[index], sizeof world->dirs[index], "%.47s/v%d", root, index);
+    facet_limits_init(&spec.limits);
+    spec.limits.memory_bytes = 64 * MIB;
+    spec.limits.compute_request_milli = request_milli;
+    spec.limits.compute_limit_milli = limit_milli;
+    assert_int_equal(scheduler_bell_path(world->scheduler, "test:0", bell, sizeof bell, &error), FACET_OK);
+    if (facet_owner_create(world->dirs[index], &spec, bell, &owner, &error) != FACET_OK ||
+        scheduler_add(world->scheduler, "test:0", world->ids[index], owner, &spec.limits, false, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+}
+
+struct worker {
+    const char *dir;
+    _Atomic bool stop;
+    _Atomic uint64_t kernels;
+    _Atomic int *on_device, *most_on_device;
+    pthread_t thread;
+};
+
+static void run_kernel(struct worker *worker)
+{
+    const struct timespec length = facet_ns_timespec(300 * FACET_NS_PER_US);
+    int now = atomic_fetch_add(worker->on_device, 1) + 1, most = atomic_load(worker->most_on_device);
+
+    while (now > most && !atomic_compare_exchange_weak(worker->most_on_device, &most, now))
+        ;
+    nanosleep(&length, NULL);
+    atomic_fetch_sub(worker->on_device, 1);
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct facet_tenant tenant;
+
+    struct facet_error error;
+
+    if (facet_tenant_attach(worker->dir, &tenant, &error) != FACET_OK) {
+        print_error("attach: %s\n", error.message);
+        return NULL;
+    }
+    while (!atomic_load(&worker->stop)) {
+        facet_tenant_launch(&tenant, 300 * FACET_NS_PER_US);
+        uint64_t started = facet_clock_now_ns();
+        run_kernel(worker);
+        uint64_t now = facet_clock_now_ns();
+        facet_tenant_complete(&tenant, 1, 300 * FACET_NS_PER_US, now - started, now);
+        facet_tenant_supervise(&tenant, now);
+        atomic_fetch_add(&worker->kernels, 1);
+    }
+    facet_tenant_detach(&tenant);
+    return NULL;
+}
+
+static void start_worker(struct worker *worker, const char *dir, _Atomic int *counters)
+{
+    *worker = (struct worker){.dir = dir, .on_device = &counters[0], .most_on_device = &counters[1]};
+    assert_int_equal(pthread_create(&worker->thread, NULL, worker_main, worker), 0);
+}
+
+static void stop_worker(struct worker *worker)
+{
+    atomic_store(&worker->stop, true);
+    pthread_join(worker->thread, NULL);
+}
+
+static void test_shares_and_exclusive_leases(void **state)
+{
+    static const uint32_t requests[TENANTS] = {500, 300, 200};
+    struct world *world = *state;
+    struct worker workers[TENANTS];
+    _Atomic int counters[2] = {0, 0};
+    uint64_t all = 0;
+
+    for (int i = 0; i < TENANTS; i++)
+        add(world, i, requests[i], 1000);
+    for (int i = 0; i < TENANTS; i++)
+        start_worker(&workers[i], world->dirs[i], counters);
+    sleep(3);
+    for (int i = 0; i < TENANTS; i++)
+        all += atomic_load(&workers[i].kernels);
+    assert_true(all > 0);
+    for (int i = 0; i < TENANTS; i++) {
+        uint64_t milli = atomic_load(&workers[i].kernels) * 1000 / all;
+
+        print_message("# tenant %d: %llu milli of %u\n", i, (unsigned long long)milli, requests[i]);
+        assert_true(milli + 40 > requests[i] && milli < requests[i] + 40);
+    }
+    for (int i = 0; i < TENANTS; i++)
+        stop_worker(&workers[i]);
+    /* The first launch of one may meet the end of another's open gate; never all three at once. */
+    assert_true(atomic_load(&counters[1]) < TENANTS);
+}
+
+static void test_alone_runs_open_and_capped_does_not(void **state)
+{
+    struct world *world = *state;
+    struct worker worker;
+    _Atomic int counters[2] = {0, 0};
+    struct scheduler_view view;
+
+    add(world, 0, 200, 250);
+    start_worker(&worker, world->dirs[0], counters);
+    sleep(2);
+    assert_int_equal(scheduler_view(world->scheduler, "v0", &view, NULL), FACET_OK);
+    assert_true(view.share_valid);
+    print_message("# capped at 250 milli: measured %u\n", view.share_milli);
+    assert_true(view.share_milli > 150 && view.share_milli < 290);
+    assert_true(view.totals.throttled_ns > 0);
+
+    struct facet_limits open;
+    facet_limits_init(&open);
+    open.memory_bytes = 64 * MIB;
+    assert_int_equal(scheduler_set_limits(world->scheduler, "v0", &open, NULL), FACET_OK);
+    usleep(200000);
+    uint64_t before = atomic_load(&worker.kernels);
+    sleep(1);
+    uint64_t kernels = atomic_load(&worker.kernels) - before;
+    assert_int_equal(scheduler_view(world->scheduler, "v0", &view, NULL), FACET_OK);
+    assert_true(view.share_milli > 600);
+    assert_true(kernels > 0);
+    stop_worker(&worker);
+}
+
+static void test_freeze_stops_and_resume_continues(void **state)
+{
+    struct world *world = *state;
+    struct worker worker;
+    _Atomic int counters[2] = {0, 0};
+
+    add(world, 0, 0, 1000);
+    start_worker(&worker, world->dirs[0], counters);
+    usleep(200000);
+    assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", true, NULL), FACET_OK);
+    usleep(200000);
+    uint64_t frozen_at = atomic_load(&worker.kernels);
+    assert_true(frozen_at > 0);
+    usleep(300000);
+    assert_int_equal(atomic_load(&worker.kernels), frozen_at);
+    assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", false, NULL), FACET_OK);
+    for (int i = 0; i < 100 && atomic_load(&worker.kernels) == frozen_at; i++)
+        usleep(20000);
+    assert_true(atomic_load(&worker.kernels) > frozen_at);
+    stop_worker(&worker);
+}
+
+static void test_killed_tenant_gives_memory_back(void **state)
+{
+    struct world *world = *state;
+    struct scheduler_view view;
+    int ready[2];
+    char byte;
+
+    add(world, 0, 0, 1000);
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct facet_tenant tenant;
+
+        if (facet_tenant_attach(world->dirs[0], &tenant, NULL) != FACET_OK || !facet_tenant_reserve(&tenant, 9 * MIB) ||
+            write(ready[1], "x", 1) != 1)
+            _exit(1);
+        pause();
+    }
+    assert_true(child > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    assert_int_equal(scheduler_view(world->scheduler, "v0", &view, NULL), FACET_OK);
+    assert_int_equal(view.totals.memory_bytes, 9 * MIB);
+    assert_true(view.in_use);
+
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    uint64_t died = facet_clock_now_ns();
+    for (int i = 0; i < 2000 && view.totals.memory_bytes; i++) {
+        usleep(1000);
+        assert_int_equal(scheduler_view(world->scheduler, "v0", &view, NULL), FACET_OK);
+    }
+    print_message("# given back after %llu us\n", (unsigned long long)((facet_clock_now_ns() - died) / 1000));
+    assert_int_equal(view.totals.memory_bytes, 0);
+    assert_false(view.in_use);
+}
+
+static void test_stopped_scheduler_leaves_tenants_running(void **state)
+{
+    struct world *world = *state;
+    struct worker worker;
+    _Atomic int counters[2] = {0, 0};
+    struct facet_error error;
+
+    add(world, 0, 300, 1000);
+    start_worker(&worker, world->dirs[0], counters);
+    usleep(100000);
+    scheduler_stop(world->scheduler);
+    world->scheduler = NULL;
+    sleep(1);
+    uint64_t before = atomic_load(&worker.kernels);
+    sleep(1);
+    assert_true(atomic_load(&worker.kernels) > before);
+    assert_int_equal(scheduler_start(world->root, &world->scheduler, &error), FACET_OK);
+    stop_worker(&worker);
+}
+
+static void test_unknown_vgpu_and_device(void **state)
+{
+    struct world *world = *state;
+    struct scheduler_view view;
+    struct facet_error error;
+    char path[64];
+
+    assert_int_equal(scheduler_view(world->scheduler, "nobody", &view, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "nobody"));
+    assert_int_equal(scheduler_remove(world->scheduler, "nobody", &error), FACET_NOT_FOUND);
+    assert_int_equal(scheduler_set_frozen(world->scheduler, "nobody", true, &error), FACET_NOT_FOUND);
+    assert_int_equal(scheduler_bell_path(world->scheduler, "a/b", path, sizeof path, &error), FACET_INVALID_ARGUMENT);
+}
+
+static void test_removed_and_added_again(void **state)
+{
+    struct world *world = *state;
+
+    for (int i = 0; i < 20; i++) {
+        add(world, 0, 100, 1000);
+        assert_int_equal(scheduler_remove(world->scheduler, "v0", NULL), FACET_OK);
+        assert_int_equal(facet_owner_remove(world->dirs[0], NULL), FACET_OK);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_shares_and_exclusive_leases),
+        TEST(test_alone_runs_open_and_capped_does_not),
+        TEST(test_freeze_stops_and_resume_continues),
+        TEST(test_killed_tenant_gives_memory_back),
+        TEST(test_stopped_scheduler_leaves_tenants_running),
+        TEST(test_unknown_vgpu_and_device),
+        TEST(test_removed_and_added_again),
+    };
+    return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);
+}
