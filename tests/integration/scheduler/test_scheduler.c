@@ -61,11 +61,11 @@ static void add(struct world *world, int index, uint32_t request_milli, uint32_t
     struct facet_owner_spec spec = {.vgpu_id = world->ids[index], .vgpu_name = "t"};
     struct facet_owner *owner;
     struct facet_error error = {0};
-    const char *root = world->root;
-    char bell[128];
+    char bell[128], root[sizeof world->root];
 
+    memcpy(root, world->root, sizeof root);
     snprintf(world->ids[index], sizeof world->ids[index], "v%d", index);
-    snprintf(world->dirs[index], sizeof world->dirs[index], "%.47s/v%d", root, index);
+    snprintf(world->dirs[index], sizeof world->dirs[index], "%s/v%d", root, index);
     facet_limits_init(&spec.limits);
     spec.limits.memory_bytes = 64 * MIB;
     spec.limits.compute_request_milli = request_milli;
