@@ -16,7 +16,7 @@
  * Rules for every operation, unless its comment says otherwise:
  *  - callable from any thread, several at a time;
  *  - never prints, never exits, never installs signal handlers, never blocks for ever;
- *  - strings in structs are NUL-terminated inside their arrays; the caller owns all buffers it passes;
+ *  - strings in structs are printable ASCII, NUL-terminated inside their arrays; the caller owns all buffers it passes;
  *  - outputs come last and are untouched on failure; a failing call may describe itself in `error` (may be NULL).
  *
  * Listing has no side effects on the device and takes no memory on it; opening pays.
@@ -24,6 +24,7 @@
 #ifndef FACET_PROVIDER_H
 #define FACET_PROVIDER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <facet/error.h>
@@ -88,9 +89,9 @@ struct facet_device_info {
     uint64_t reserved[4]; /* zero */
 };
 
-_Static_assert(sizeof(struct facet_device_info) == 744, "ABI: facet_device_info");
-_Static_assert(__builtin_offsetof(struct facet_device_info, uuid) == 16, "ABI: uuid");
-_Static_assert(__builtin_offsetof(struct facet_device_info, memory_bytes) == 680, "ABI: memory_bytes");
+FACET_STATIC_ASSERT(sizeof(struct facet_device_info) == 744, "ABI: facet_device_info");
+FACET_STATIC_ASSERT(offsetof(struct facet_device_info, uuid) == 16, "ABI: uuid");
+FACET_STATIC_ASSERT(offsetof(struct facet_device_info, memory_bytes) == 680, "ABI: memory_bytes");
 
 enum facet_health {
     FACET_HEALTH_UNKNOWN = 0,
@@ -140,7 +141,8 @@ struct facet_provider {
 #define FACET_PROVIDER_SIMULATED (UINT64_C(1) << 0) /* its devices do not exist; shown everywhere */
 #define FACET_PROVIDER_TEMPLATE  (UINT64_C(1) << 1) /* has no devices by design */
 
-_Static_assert(sizeof(struct facet_provider) == 48, "ABI: facet_provider");
+FACET_STATIC_ASSERT(sizeof(struct facet_provider) == 48, "ABI: facet_provider");
+FACET_STATIC_ASSERT(sizeof(struct facet_device_ops) == 40, "ABI: facet_device_ops");
 
 /*
  * The one exported symbol. Called once, before anything else. On success writes a pointer to static data that stays

@@ -5,17 +5,18 @@
  * Owns: finding, probing, loading and refusing providers; device ids; resolving what people type.
  * Never: knows a vendor, or drops the reason of a refusal.
  *
- * A provider is probed in a child process first (load, entry, open, list, under a deadline), so that one that crashes
- * or hangs at load is refused with its reason and harms nobody. Order: by file name. Devices keep the provider's order.
+ * Every provider runs in a child process of its own (load, entry, open, list, under a deadline), and the table keeps
+ * what it said. So vendor code never runs in this process, a provider that crashes or hangs is refused with its reason
+ * and harms nobody, the caller may fork afterwards, and a vendor's runtime is started once, not twice. Order: as the
+ * path lists them, within a folder by file name. Devices keep the provider's order.
  *
  * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
  */
 #ifndef FACET_DEVICE_TABLE_H
 #define FACET_DEVICE_TABLE_H
 
+#include <facet/device.h>
 #include <facet/provider.h>
-
-#define FACET_DEVICE_ID_SIZE 64
 
 enum facet_provider_state {
     FACET_PROVIDER_LOADED,
@@ -44,13 +45,21 @@ struct facet_device_record {
 
 struct facet_device_table; /* opaque */
 
+/* How providers are asked; a zeroed member means its default. */
+struct facet_device_table_options {
+    uint64_t deadline_ns; /* for each provider, from its start to its last answer; default 10 s */
+    uint16_t abi_minor;   /* the minor version to claim; default FACET_PROVIDER_ABI_MINOR */
+};
+
 /*
- * Loads every provider: `paths` is a colon-separated list of files and folders ("*.so" named "facet-provider-*.so" in a
+ * Asks every provider: `paths` is a colon-separated list of files and folders ("*.so" named "facet-provider-*.so" in a
  * folder); NULL means $FACET_PROVIDER_PATH, else the shipped providers. Refused providers do not fail the call.
  * Call before the program starts threads (it forks).
  */
 enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
                                           struct facet_error *error);
+enum facet_status facet_device_table_open_with(const char *paths, const struct facet_device_table_options *options,
+                                               struct facet_device_table **ret_table, struct facet_error *error);
 void facet_device_table_close(struct facet_device_table *table); /* NULL is allowed */
 
 uint32_t facet_device_table_count(const struct facet_device_table *table);
@@ -65,8 +74,5 @@ const struct facet_provider_record *facet_provider_at(const struct facet_device_
  */
 enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,
                                           const struct facet_device_record **ret_device, struct facet_error *error);
-
-const char *facet_device_kind_name(uint32_t kind); /* "cpu", "gpu", "npu", "accelerator", "other" */
-const char *facet_health_name(uint32_t health);    /* "ok", "degraded", "failed", "unknown" */
 
 #endif

@@ -138,12 +138,10 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
 /* What is not there is gone already. Returns what rmdir said. */
 static int remove_files(const char *dir)
 {
-    char path[1100];
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    for (size_t i = 0; i < sizeof segment_files / sizeof segment_files[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, segment_files[i]);
-        unlink(path);
-    }
+    for (size_t i = 0; dir_fd >= 0 && i < sizeof segment_files / sizeof segment_files[0]; i++)
+        unlinkat(dir_fd, segment_files[i], 0);
     return rmdir(dir);
 }
 
@@ -153,7 +151,8 @@ static enum facet_status create_folder(const char *dir, const struct facet_owner
 {
     char fresh[1100];
 
-    snprintf(fresh, sizeof fresh, "%s.new", dir);
+    if (snprintf(fresh, sizeof fresh, "%s.new", dir) >= (int)sizeof fresh)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "path of segment folder '%s' is too long", dir);
     remove_files(fresh);
     if (mkdir(fresh, 0700) < 0)
         return facet_error_errno(error, errno, "creating segment folder '%s'", fresh);

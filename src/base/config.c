@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the table of settings and its parsers. Never: state; secure_getenv() ignores the environment of setuid
+ * programs. */
+#include "base/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static enum facet_status parse_number(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
+                                      struct facet_error *error)
+{
+    char *end;
+
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    /* strtoull accepts blanks and signs, even "-1"; a setting is digits only. */
+    if (text[0] < '0' || text[0] > '9' || *end)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
+                                    "%s \"%.64s\": expected a whole number from %" PRIu64 " to %" PRIu64,
+                                    setting->variable, text, setting->least, setting->most);
+    if (errno == ERANGE || value < setting->least || value > setting->most)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable,
+                                    "%s \"%.64s\": expected %" PRIu64 " to %" PRIu64, setting->variable, text,
+                                    setting->least, setting->most);
+    *ret_value = value;
+    return FACET_OK;
+}
+
+static enum facet_status parse_level(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
+                                     struct facet_error *error)
+{
+    enum facet_log_level level;
+
+    if (!facet_log_level_parse(text, &level))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
+                                    "%s \"%.64s\": expected error, warning, info or debug", setting->variable, text);
+    *ret_value = level;
+    return FACET_OK;
+}
+
+/* Folders must not depend on where a program happens to stand: the daemon stands elsewhere than the command. */
+static enum facet_status parse_folder(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
+                                      struct facet_error *error)
+{
+    if (text[0] != '/')
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
+                                    "%s \"%.200s\": expected an absolute path", setting->variable, text);
+    *ret_value = 0;
+    return FACET_OK;
+}
+
+static const struct facet_setting settings[FACET_SETTING_COUNT] = {
+    [FACET_SETTING_RUNTIME_DIR] = {.name = "runtime_dir",
+                                   .variable = "FACET_RUNTIME_DIR",
+                                   .help = "folder of the daemon's socket and the shared segments; default /run/facet "
+                                           "for root, else $XDG_RUNTIME_DIR/facet, else /tmp/facet-UID",
+                                   .parse = parse_folder},
+    [FACET_SETTING_STATE_DIR] = {.name = "state_dir",
+                                 .variable = "FACET_STATE_DIR",
+                                 .help = "folder of the daemon's database; default /var/lib/facet for root, else "
+                                         "$XDG_STATE_HOME/facet, else ~/.local/state/facet",
+                                 .parse = parse_folder},
+    [FACET_SETTING_LIB_DIR] = {.name = "lib_dir",
+                               .variable = "FACET_LIB_DIR",
+                               .help = "folder of the daemon, layers and providers; default the program's own folder "
+                                       "when it holds them, else the installed one",
+                               .parse = parse_folder},
+    [FACET_SETTING_PROVIDER_PATH] = {.name = "provider_path",
+                                     .variable = "FACET_PROVIDER_PATH",
+                                     .help = "providers to load: files and folders, separated by colons; default "
+                                             "those that ship with Facet"},
+    [FACET_SETTING_LOG] = {.name = "log",
+                           .variable = "FACET_LOG",
+                           .fallback = "info",
+                           .help = "how much the programs write to stderr: error, warning, info or debug",
+                           .parse = parse_level},
+    [FACET_SETTING_SLICE_US] = {.name = "slice_us",
+                                .variable = "FACET_SLICE_US",
+                                .fallback = "0",
+                                .help = "microseconds of device time per turn while others wait; 0 is the policy's own",
+                                .parse = parse_number,
+                                .most = 1000000},
+    [FACET_SETTING_PARALLEL] = {.name = "parallel",
+                                .variable = "FACET_PARALLEL",
+                                .fallback = "0",
+                                .help = "how many vGPUs may be on a device at a time; 0 is the policy's own",
+                                .parse = parse_number,
+                                .most = 128},
+    [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",
+                                   .variable = "FACET_IDLE_EXIT_S",
+                                   .fallback = "30",
+                                   .help = "seconds without a vGPU after which a private daemon leaves",
+                                   .parse = parse_number,
+                                   .most = 86400},
+};
+
+const struct facet_setting *facet_config_setting(uint32_t id)
+{
+    return id < FACET_SETTING_COUNT ? &settings[id] : NULL;
+}
+
+const char *facet_config_text(enum facet_setting_id id)
+{
+    const char *text = secure_getenv(settings[id].variable);
+
+    return text && *text ? text : settings[id].fallback;
+}
+
+enum facet_status facet_config_u64(enum facet_setting_id id, uint64_t *ret_value, struct facet_error *error)
+{
+    const struct facet_setting *setting = &settings[id];
+    const char *text = facet_config_text(id);
+
+    if (!setting->parse || !text)
+        return facet_error_argument(error, FACET_INTERNAL, setting->variable, "%s is not a number", setting->variable);
+    return setting->parse(setting, text, ret_value, error);
+}
+
+enum facet_status facet_config_check(struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t id = 0; id < FACET_SETTING_COUNT && status == FACET_OK; id++) {
+        const char *text = facet_config_text(id);
+        uint64_t value;
+
+        if (text && settings[id].parse)
+            status = settings[id].parse(&settings[id], text, &value, error);
+    }
+    return status;
+}

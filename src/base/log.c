@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: formatting and writing one line. Never: keeps state; the level is read from the settings each time. */
+#include "base/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+static const char *const level_names[] = {
+    [FACET_LOG_ERROR] = "error",
+    [FACET_LOG_WARNING] = "warning",
+    [FACET_LOG_INFO] = "info",
+    [FACET_LOG_DEBUG] = "debug",
+};
+
+enum { LEVEL_COUNT = sizeof level_names / sizeof level_names[0] };
+
+bool facet_log_level_parse(const char *text, enum facet_log_level *ret_level)
+{
+    for (unsigned i = 0; i < LEVEL_COUNT; i++) {
+        if (strcmp(text, level_names[i]) == 0) {
+            *ret_level = (enum facet_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool facet_log_enabled(enum facet_log_level level)
+{
+    uint64_t most;
+
+    /* A malformed $FACET_LOG was refused when the program started; here it must not silence anything. */
+    if (facet_config_u64(FACET_SETTING_LOG, &most, NULL) != FACET_OK)
+        return true;
+    return (uint64_t)level <= most;
+}
+
+static void blank_controls(char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            *text = '?';
+}
+
+void facet_log(enum facet_log_level level, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+
+    if (!facet_log_enabled(level))
+        return;
+
+    int saved = errno;
+    int head = snprintf(line, sizeof line, "%.64s: %s: ", program_invocation_short_name, level_names[level]);
+    va_start(arguments, format);
+    vsnprintf(line + head, sizeof line - (size_t)head - 1, format, arguments);
+    va_end(arguments);
+    blank_controls(line);
+
+    size_t length = strlen(line);
+    line[length++] = '\n';
+    /* There is nobody left to tell when stderr itself cannot be written. */
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written;
+    errno = saved;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the programs (facet, facetd) say to whoever watches them.
+ *
+ * Owns: levels, and one line per message on stderr: "facetd: warning: text".
+ * Never: is called by the library, which returns errors instead; writes a line in two pieces.
+ *
+ * Thread rule: any thread; a line is one write(2).
+ */
+#ifndef FACET_BASE_LOG_H
+#define FACET_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include <facet/export.h>
+
+enum facet_log_level {
+    FACET_LOG_ERROR,
+    FACET_LOG_WARNING,
+    FACET_LOG_INFO,
+    FACET_LOG_DEBUG,
+};
+
+/* Reads a level's name; false when there is none such. */
+bool facet_log_level_parse(const char *text, enum facet_log_level *ret_level);
+
+/* Whether $FACET_LOG lets `level` through: to spare the cost of preparing a message. */
+bool facet_log_enabled(enum facet_log_level level);
+
+/* Writes one line when the level is let through. Control characters become '?', so that no message forges another. */
+void facet_log(enum facet_log_level level, const char *format, ...) FACET_PRINTF(2, 3);
+
+#endif

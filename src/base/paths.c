@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: working out and making the folders of paths.h. Never: trusts a folder that somebody else could have put there.
+ */
+#include "base/paths.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+/* Formats a path of at most FACET_PATH_SIZE into the caller's buffer, which is touched only when the path fits. */
+static enum facet_status FACET_PRINTF(4, 5)
+    path_print(char *ret_path, size_t size, struct facet_error *error, const char *format, ...)
+{
+    char path[FACET_PATH_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    int length = vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= sizeof path || (size_t)length >= size)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "path \"%.200s...\" is longer than %zu bytes", path,
+                               (size < sizeof path ? size : sizeof path) - 1);
+    memcpy(ret_path, path, (size_t)length + 1);
+    return FACET_OK;
+}
+
+/* A folder from the environment, if it is there and absolute (the XDG specification has relative ones ignored). */
+static const char *absolute(const char *variable)
+{
+    const char *folder = secure_getenv(variable);
+
+    return folder && folder[0] == '/' ? folder : NULL;
+}
+
+/* The folder that a setting names, if it does; FACET_NOT_FOUND, without an error's text, when it does not. */
+static enum facet_status path_setting(enum facet_setting_id id, char *ret_path, size_t size, struct facet_error *error)
+{
+    const char *folder = facet_config_text(id);
+    const struct facet_setting *setting = facet_config_setting(id);
+    uint64_t value;
+
+    if (!folder)
+        return FACET_NOT_FOUND;
+    enum facet_status status = setting->parse(setting, folder, &value, error);
+    return status == FACET_OK ? path_print(ret_path, size, error, "%s", folder) : status;
+}
+
+enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_error *error)
+{
+    enum facet_status status = path_setting(FACET_SETTING_RUNTIME_DIR, ret_path, size, error);
+
+    if (status != FACET_NOT_FOUND)
+        return status;
+    if (geteuid() == 0)
+        return path_print(ret_path, size, error, "/run/facet");
+    const char *base = absolute("XDG_RUNTIME_DIR");
+    if (base)
+        return path_print(ret_path, size, error, "%s/facet", base);
+    return path_print(ret_path, size, error, "/tmp/facet-%lu", (unsigned long)geteuid());
+}
+
+/* The home folder: $HOME, else the one in the user database (a daemon may be started with an empty environment). */
+static enum facet_status path_home(char *ret_path, size_t size, struct facet_error *error)
+{
+    const char *home = absolute("HOME");
+    struct passwd entry, *found = NULL;
+    char strings[4096];
+
+    if (home)
+        return path_print(ret_path, size, error, "%s", home);
+    int errnum = getpwuid_r(geteuid(), &entry, strings, sizeof strings, &found);
+    if (!found || !entry.pw_dir || entry.pw_dir[0] != '/')
+        return facet_error_errno(error, errnum ? errnum : ENOENT, "no home folder for user %lu: set HOME or %s",
+                                 (unsigned long)geteuid(), facet_config_setting(FACET_SETTING_STATE_DIR)->variable);
+    return path_print(ret_path, size, error, "%s", entry.pw_dir);
+}
+
+enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_error *error)
+{
+    enum facet_status status = path_setting(FACET_SETTING_STATE_DIR, ret_path, size, error);
+    char home[FACET_PATH_SIZE];
+
+    if (status != FACET_NOT_FOUND)
+        return status;
+    if (geteuid() == 0)
+        return path_print(ret_path, size, error, "/var/lib/facet");
+    const char *base = absolute("XDG_STATE_HOME");
+    if (base)
+        return path_print(ret_path, size, error, "%s/facet", base);
+    status = path_home(home, sizeof home, error);
+    return status == FACET_OK ? path_print(ret_path, size, error, "%s/.local/state/facet", home) : status;
+}
+
+enum facet_status facet_path_socket(char *ret_path, size_t size, struct facet_error *error)
+{
+    char runtime[FACET_PATH_SIZE];
+    enum facet_status status = facet_path_runtime(runtime, sizeof runtime, error);
+
+    return status == FACET_OK ? path_print(ret_path, size, error, "%s/facetd.sock", runtime) : status;
+}
+
+/* The folder of the running program. */
+static enum facet_status path_program(char *ret_path, size_t size, struct facet_error *error)
+{
+    char program[FACET_PATH_SIZE];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+
+    if (length < 0)
+        return facet_error_errno(error, errno, "cannot read /proc/self/exe");
+    program[length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (!slash)
+        return facet_error_set(error, FACET_IO, "/proc/self/exe is no path: \"%.200s\"", program);
+    *slash = '\0';
+    return path_print(ret_path, size, error, "%s", program);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t size, struct facet_error *error)
+{
+    char folder[FACET_PATH_SIZE], path[FACET_PATH_SIZE];
+    enum facet_status status = path_setting(FACET_SETTING_LIB_DIR, folder, sizeof folder, error);
+    bool chosen = status == FACET_OK;
+
+    if (status == FACET_NOT_FOUND)
+        status = path_program(folder, sizeof folder, error);
+    if (status == FACET_OK)
+        status = path_print(path, sizeof path, error, "%s/%s", folder, file);
+    if (status != FACET_OK)
+        return status;
+    if (exists(path))
+        return path_print(ret_path, size, error, "%s", path);
+    if (chosen)
+        return facet_error_set(error, FACET_NOT_FOUND, "%s is not in %s (%s)", file, folder,
+                               facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
+    status = path_print(path, sizeof path, error, "%s/%s", FACET_PLUGIN_DIR, file);
+    if (status != FACET_OK)
+        return status;
+    if (exists(path))
+        return path_print(ret_path, size, error, "%s", path);
+    return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s", file, folder, FACET_PLUGIN_DIR);
+}
+
+static bool owned_by_us_or_root(const struct stat *info)
+{
+    return info->st_uid == geteuid() || info->st_uid == 0;
+}
+
+/* A link is followed only when its owner is trusted: in a sticky /tmp anybody may have put one in our way. */
+static enum facet_status check_folder(const char *path, struct facet_error *error)
+{
+    struct stat info;
+
+    if (lstat(path, &info) < 0)
+        return facet_error_errno(error, errno, "cannot look at folder %s", path);
+    if (S_ISLNK(info.st_mode) && owned_by_us_or_root(&info) && stat(path, &info) < 0)
+        return facet_error_errno(error, errno, "cannot follow link %s", path);
+    if (!owned_by_us_or_root(&info))
+        return facet_error_set(error, FACET_PERMISSION, "%s belongs to user %lu, expected user %lu or root", path,
+                               (unsigned long)info.st_uid, (unsigned long)geteuid());
+    if (!S_ISDIR(info.st_mode))
+        return facet_error_set(error, FACET_PERMISSION, "%s is not a folder", path);
+    if (info.st_mode & S_IWOTH)
+        return facet_error_set(error, FACET_PERMISSION, "%s may be written by anybody (mode %04o)", path,
+                               (unsigned)info.st_mode & 07777u);
+    return FACET_OK;
+}
+
+enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error)
+{
+    char part[FACET_PATH_SIZE];
+    enum facet_status status = path_print(part, sizeof part, error, "%s", path);
+
+    if (status != FACET_OK)
+        return status;
+    if (part[0] == '\0')
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "path", "cannot make a folder without a name");
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return facet_error_errno(error, errno, "cannot make folder %s", part);
+        *slash = '/';
+    }
+    if (mkdir(part, mode) < 0 && errno != EEXIST)
+        return facet_error_errno(error, errno, "cannot make folder %s", part);
+    return check_folder(path, error);
+}

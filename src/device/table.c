@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the two arrays of the table. Never: changes them once the table is open. */
+#include "device/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "device/probe.h"
+#include "device/search.h"
+#include "device/topology.h"
+
+struct facet_device_table {
+    struct facet_provider_record *providers;
+    struct facet_device_record *devices;
+    uint32_t provider_count, device_count;
+};
+
+/* All providers start at once: their runtimes load side by side, and the slowest one sets the pace. */
+static enum facet_status start_probes(const struct facet_device_table *table,
+                                      const struct facet_device_table_options *options, struct facet_probe *probes,
+                                      struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < table->provider_count && status == FACET_OK; i++)
+        status = facet_probe_start(table->providers[i].path, options, &probes[i], error);
+    return status;
+}
+
+/* Device ids begin with the provider's name, so two providers cannot share one: the earlier file keeps it. */
+static void refuse_duplicate(struct facet_provider_record *providers, uint32_t index)
+{
+    struct facet_provider_record *late = &providers[index];
+
+    for (uint32_t i = 0; i < index && late->state == FACET_PROVIDER_LOADED; i++) {
+        if (providers[i].state != FACET_PROVIDER_LOADED || strcmp(providers[i].name, late->name) != 0)
+            continue;
+        facet_error_set(&late->reason, FACET_ALREADY_EXISTS, "its name \"%s\" is taken by %s", late->name,
+                        providers[i].path);
+        late->state = FACET_PROVIDER_REFUSED;
+        late->abi_major = late->abi_minor = 0;
+        late->device_count = 0;
+    }
+}
+
+static void finish_probes(struct facet_device_table *table, struct facet_probe *probes)
+{
+    for (uint32_t i = 0; i < table->provider_count; i++) {
+        facet_probe_finish(&probes[i], &table->providers[i]);
+        refuse_duplicate(table->providers, i);
+        table->device_count += table->providers[i].device_count;
+    }
+}
+
+static void fill_devices(struct facet_device_table *table, const struct facet_probe *probes)
+{
+    struct facet_device_record *device = table->devices;
+
+    for (uint32_t i = 0; i < table->provider_count; i++) {
+        const struct facet_provider_record *provider = &table->providers[i];
+
+        for (uint32_t j = 0; j < provider->device_count; j++, device++) {
+            facet_probe_device(&probes[i], j, device);
+            device->provider = provider;
+            snprintf(device->id, sizeof device->id, "%.40s:%" PRIu32, provider->name, j);
+        }
+    }
+    facet_topology_fill(table->devices, table->device_count);
+}
+
+static enum facet_status fill_table(struct facet_device_table *table, const struct facet_device_table_options *options,
+                                    struct facet_probe *probes, struct facet_error *error)
+{
+    enum facet_status status = start_probes(table, options, probes, error);
+
+    if (status != FACET_OK)
+        return status;
+    finish_probes(table, probes);
+    table->devices = calloc(table->device_count + 1, sizeof *table->devices);
+    if (!table->devices)
+        return facet_error_errno(error, ENOMEM, "no memory for %" PRIu32 " devices", table->device_count);
+    fill_devices(table, probes);
+    return FACET_OK;
+}
+
+enum facet_status facet_device_table_open_with(const char *paths, const struct facet_device_table_options *options,
+                                               struct facet_device_table **ret_table, struct facet_error *error)
+{
+    struct facet_probe probes[FACET_PROVIDER_FILES] = {0};
+    struct facet_device_table *table = calloc(1, sizeof *table);
+
+    if (!table)
+        return facet_error_errno(error, ENOMEM, "no memory for the device table");
+    enum facet_status status = facet_provider_search(paths, &table->providers, &table->provider_count, error);
+    if (status == FACET_OK)
+        status = fill_table(table, options, probes, error);
+    for (uint32_t i = 0; i < table->provider_count; i++)
+        facet_probe_close(&probes[i]);
+    if (status == FACET_OK)
+        *ret_table = table;
+    else
+        facet_device_table_close(table);
+    return status;
+}
+
+enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
+                                          struct facet_error *error)
+{
+    const struct facet_device_table_options defaults = {0};
+
+    return facet_device_table_open_with(paths, &defaults, ret_table, error);
+}
+
+void facet_device_table_close(struct facet_device_table *table)
+{
+    if (!table)
+        return;
+    free(table->devices);
+    free(table->providers);
+    free(table);
+}
+
+uint32_t facet_device_table_count(const struct facet_device_table *table)
+{
+    return table->device_count;
+}
+
+const struct facet_device_record *facet_device_table_at(const struct facet_device_table *table, uint32_t index)
+{
+    return index < table->device_count ? &table->devices[index] : NULL;
+}
+
+uint32_t facet_provider_count(const struct facet_device_table *table)
+{
+    return table->provider_count;
+}
+
+const struct facet_provider_record *facet_provider_at(const struct facet_device_table *table, uint32_t index)
+{
+    return index < table->provider_count ? &table->providers[index] : NULL;
+}
+
+/* A place in the table, written in digits only. */
+static bool is_place(const char *text, uint32_t place)
+{
+    char digits[16];
+
+    snprintf(digits, sizeof digits, "%" PRIu32, place);
+    return strcmp(text, digits) == 0;
+}
+
+/* Appends to a message of fixed size; what does not fit is cut, and "..." says so. */
+static void append(char *message, size_t size, const char *text)
+{
+    size_t used = strlen(message);
+
+    if ((size_t)snprintf(message + used, size - used, "%s", text) >= size - used)
+        memcpy(message + size - 4, "...", 4);
+}
+
+static enum facet_status no_device(const struct facet_device_table *table, struct facet_error *error)
+{
+    char reasons[256] = "";
+
+    for (uint32_t i = 0; i < table->provider_count; i++) {
+        const struct facet_provider_record *provider = &table->providers[i];
+
+        if (provider->state != FACET_PROVIDER_REFUSED)
+            continue;
+        append(reasons, sizeof reasons, "; provider ");
+        append(reasons, sizeof reasons, provider->name);
+        append(reasons, sizeof reasons, " was refused: ");
+        append(reasons, sizeof reasons, provider->reason.message);
+    }
+    return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", reasons);
+}
+
+static enum facet_status not_found(const struct facet_device_table *table, const char *text, struct facet_error *error)
+{
+    char names[256] = "";
+
+    for (uint32_t i = 0; i < table->device_count; i++) {
+        append(names, sizeof names, i ? ", " : "");
+        append(names, sizeof names, table->devices[i].id);
+    }
+    return facet_error_argument(error, FACET_NOT_FOUND, "device", "device \"%.64s\": expected one of %s", text, names);
+}
+
+enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,
+                                          const struct facet_device_record **ret_device, struct facet_error *error)
+{
+    if (table->device_count == 0)
+        return no_device(table, error);
+    for (uint32_t i = 0; i < table->device_count; i++) {
+        const struct facet_device_record *device = &table->devices[i];
+
+        if (!text || strcmp(text, device->id) == 0 || strcmp(text, device->info.uuid) == 0 || is_place(text, i)) {
+            *ret_device = device;
+            return FACET_OK;
+        }
+    }
+    return not_found(table, text, error);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: finding which processors and which memory node are near a device, through hwloc.
+ * Never: fails; where the machine does not say, the fields stay empty.
+ */
+#ifndef FACET_DEVICE_TOPOLOGY_H
+#define FACET_DEVICE_TOPOLOGY_H
+
+#include "device/table.h"
+
+/* Fills in `cpuset`, and `numa_node` where the provider did not know it. */
+void facet_topology_fill(struct facet_device_record *devices, uint32_t count);
+
+#endif

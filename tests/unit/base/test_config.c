@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of the table of settings and of the logger that reads its level from it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/config.h"
+#include "base/log.h"
+
+static int clear_environment(void **state)
+{
+    for (uint32_t id = 0; facet_config_setting(id); id++)
+        unsetenv(facet_config_setting(id)->variable);
+    return 0;
+}
+
+static void every_setting_is_complete(void **state)
+{
+    uint32_t count = 0;
+
+    for (; facet_config_setting(count); count++) {
+        const struct facet_setting *setting = facet_config_setting(count);
+
+        assert_non_null(setting->name);
+        assert_non_null(setting->help);
+        assert_ptr_equal(strstr(setting->variable, "FACET_"), setting->variable);
+        assert_ptr_equal(facet_config_text(count), setting->fallback);
+    }
+    assert_int_equal(count, FACET_SETTING_COUNT);
+    assert_int_equal(facet_config_check(NULL), FACET_OK);
+}
+
+static void the_environment_wins_and_empty_means_unset(void **state)
+{
+    uint64_t seconds = 0;
+
+    assert_int_equal(facet_config_u64(FACET_SETTING_IDLE_EXIT_S, &seconds, NULL), FACET_OK);
+    assert_int_equal(seconds, 30);
+    setenv("FACET_IDLE_EXIT_S", "5", 1);
+    assert_int_equal(facet_config_u64(FACET_SETTING_IDLE_EXIT_S, &seconds, NULL), FACET_OK);
+    assert_int_equal(seconds, 5);
+    assert_string_equal(facet_config_text(FACET_SETTING_IDLE_EXIT_S), "5");
+    setenv("FACET_IDLE_EXIT_S", "", 1);
+    assert_int_equal(facet_config_u64(FACET_SETTING_IDLE_EXIT_S, &seconds, NULL), FACET_OK);
+    assert_int_equal(seconds, 30);
+}
+
+static void malformed_values_are_refused(void **state)
+{
+    static const struct {
+        enum facet_setting_id id;
+        const char *text;
+        enum facet_status status;
+    } bad[] = {
+        {FACET_SETTING_IDLE_EXIT_S, "five", FACET_INVALID_ARGUMENT},
+        {FACET_SETTING_IDLE_EXIT_S, "-1", FACET_INVALID_ARGUMENT},
+        {FACET_SETTING_IDLE_EXIT_S, " 5", FACET_INVALID_ARGUMENT},
+        {FACET_SETTING_IDLE_EXIT_S, "5s", FACET_INVALID_ARGUMENT},
+        {FACET_SETTING_IDLE_EXIT_S, "86401", FACET_OUT_OF_RANGE},
+        {FACET_SETTING_SLICE_US, "18446744073709551616", FACET_OUT_OF_RANGE},
+        {FACET_SETTING_PARALLEL, "129", FACET_OUT_OF_RANGE},
+        {FACET_SETTING_LOG, "loud", FACET_INVALID_ARGUMENT},
+        {FACET_SETTING_RUNTIME_DIR, "run/facet", FACET_INVALID_ARGUMENT},
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const char *variable = facet_config_setting(bad[i].id)->variable;
+        struct facet_error error = {0};
+        uint64_t value = 4711;
+
+        setenv(variable, bad[i].text, 1);
+        assert_int_equal(facet_config_u64(bad[i].id, &value, &error), bad[i].status);
+        assert_int_equal(value, 4711);
+        assert_string_equal(error.argument, variable);
+        assert_non_null(strstr(error.message, bad[i].text));
+        assert_int_equal(facet_config_check(&error), bad[i].status);
+        unsetenv(variable);
+    }
+}
+
+static void a_text_is_no_number(void **state)
+{
+    uint64_t value = 4711;
+
+    setenv("FACET_PROVIDER_PATH", "17", 1);
+    assert_int_equal(facet_config_u64(FACET_SETTING_PROVIDER_PATH, &value, NULL), FACET_INTERNAL);
+    assert_int_equal(value, 4711);
+}
+
+/* What facet_log() writes to stderr. */
+static const char *logged(enum facet_log_level level, const char *text)
+{
+    static char line[2048];
+    int ends[2], saved = dup(STDERR_FILENO);
+
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    errno = 4711;
+    facet_log(level, "%s", text);
+    assert_int_equal(errno, 4711);
+    dup2(saved, STDERR_FILENO);
+    ssize_t length = read(ends[0], line, sizeof line - 1);
+    line[length > 0 ? length : 0] = '\0';
+    close(ends[0]);
+    close(ends[1]);
+    close(saved);
+    return line;
+}
+
+static void the_level_decides_what_is_said(void **state)
+{
+    assert_true(facet_log_enabled(FACET_LOG_INFO));
+    assert_false(facet_log_enabled(FACET_LOG_DEBUG));
+    assert_string_equal(logged(FACET_LOG_DEBUG, "hidden"), "");
+    setenv("FACET_LOG", "error", 1);
+    assert_string_equal(logged(FACET_LOG_WARNING, "hidden"), "");
+    assert_string_equal(logged(FACET_LOG_ERROR, "shown"), "test_base_config: error: shown\n");
+    setenv("FACET_LOG", "nonsense", 1);
+    assert_string_equal(logged(FACET_LOG_DEBUG, "shown"), "test_base_config: debug: shown\n");
+}
+
+static void a_message_stays_one_line(void **state)
+{
+    char text[4000];
+
+    assert_string_equal(logged(FACET_LOG_ERROR, "a\nfacetd: error: b\x1b[2J"),
+                        "test_base_config: error: a?facetd: error: b?[2J\n");
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    const char *line = logged(FACET_LOG_ERROR, text);
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(every_setting_is_complete, clear_environment),
+        cmocka_unit_test_setup(the_environment_wins_and_empty_means_unset, clear_environment),
+        cmocka_unit_test_setup(malformed_values_are_refused, clear_environment),
+        cmocka_unit_test_setup(a_text_is_no_number, clear_environment),
+        cmocka_unit_test_setup(the_level_decides_what_is_said, clear_environment),
+        cmocka_unit_test_setup(a_message_stays_one_line, clear_environment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of the error context. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <facet/error.h>
+
+static char long_text[2 * sizeof((struct facet_error *)0)->message];
+
+static void set_fills_status_and_message(void **state)
+{
+    struct facet_error error = {.argument = "stale"};
+
+    assert_int_equal(facet_error_set(&error, FACET_BUSY, "%d of %s", 3, "them"), FACET_BUSY);
+    assert_int_equal(error.status, FACET_BUSY);
+    assert_string_equal(error.argument, "");
+    assert_string_equal(error.message, "3 of them");
+}
+
+static void argument_is_named(void **state)
+{
+    struct facet_error error;
+
+    assert_int_equal(facet_error_argument(&error, FACET_OUT_OF_RANGE, "memory", "too much"), FACET_OUT_OF_RANGE);
+    assert_string_equal(error.argument, "memory");
+    assert_int_equal(facet_error_argument(&error, FACET_OUT_OF_RANGE, NULL, "too much"), FACET_OUT_OF_RANGE);
+    assert_string_equal(error.argument, "");
+}
+
+static void null_error_is_allowed(void **state)
+{
+    assert_int_equal(facet_error_set(NULL, FACET_BUSY, "x"), FACET_BUSY);
+    assert_int_equal(facet_error_argument(NULL, FACET_BUSY, "a", "x"), FACET_BUSY);
+    assert_int_equal(facet_error_errno(NULL, ENOENT, "x"), FACET_NOT_FOUND);
+    assert_int_equal(facet_error_prefix(NULL, "x"), FACET_INTERNAL);
+}
+
+static void ends_in_dots(const struct facet_error *error)
+{
+    assert_int_equal(strlen(error->message), sizeof error->message - 1);
+    assert_string_equal(error->message + sizeof error->message - 4, "...");
+}
+
+static void a_cut_is_visible(void **state)
+{
+    struct facet_error error;
+
+    memset(long_text, 'x', sizeof long_text - 1);
+    facet_error_set(&error, FACET_IO, "%s", long_text);
+    ends_in_dots(&error);
+}
+
+static void errno_chooses_the_status(void **state)
+{
+    static const struct {
+        int errnum;
+        enum facet_status status;
+    } map[] = {
+        {ENOENT, FACET_NOT_FOUND}, {ESRCH, FACET_NOT_FOUND},  {EACCES, FACET_PERMISSION},
+        {EPERM, FACET_PERMISSION}, {EROFS, FACET_PERMISSION}, {EEXIST, FACET_ALREADY_EXISTS},
+        {ENOSPC, FACET_NO_SPACE},  {EDQUOT, FACET_NO_SPACE},  {ENOMEM, FACET_NO_MEMORY},
+        {EAGAIN, FACET_BUSY},      {EBUSY, FACET_BUSY},       {ETIMEDOUT, FACET_TIMEOUT},
+        {EINVAL, FACET_IO},        {EIO, FACET_IO},
+    };
+
+    for (size_t i = 0; i < sizeof map / sizeof map[0]; i++) {
+        struct facet_error error;
+
+        assert_int_equal(facet_error_errno(&error, map[i].errnum, "cannot open %s", "it"), map[i].status);
+        assert_int_equal(error.status, map[i].status);
+        assert_ptr_equal(strstr(error.message, "cannot open it: "), error.message);
+        assert_string_equal(error.message + strlen("cannot open it: "), strerror(map[i].errnum));
+    }
+}
+
+static void prefix_goes_before(void **state)
+{
+    struct facet_error error;
+
+    facet_error_argument(&error, FACET_QUOTA, "memory", "none left");
+    assert_int_equal(facet_error_prefix(&error, "vGPU %s", "a"), FACET_QUOTA);
+    assert_string_equal(error.message, "vGPU a: none left");
+    assert_string_equal(error.argument, "memory");
+}
+
+static void prefix_of_a_full_message_stays_in_bounds(void **state)
+{
+    struct facet_error error;
+
+    memset(long_text, 'x', sizeof long_text - 1);
+    facet_error_set(&error, FACET_IO, "%s", long_text);
+    facet_error_prefix(&error, "doing");
+    assert_memory_equal(error.message, "doing: xxx", 10);
+    assert_int_equal(strnlen(error.message, sizeof error.message), sizeof error.message - 1);
+    ends_in_dots(&error);
+}
+
+static void errno_after_a_full_message_is_cut_visibly(void **state)
+{
+    struct facet_error error;
+
+    memset(long_text, 'x', sizeof error.message - 5);
+    long_text[sizeof error.message - 5] = '\0';
+    facet_error_errno(&error, ENOENT, "%s", long_text);
+    ends_in_dots(&error);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(set_fills_status_and_message),
+        cmocka_unit_test(argument_is_named),
+        cmocka_unit_test(null_error_is_allowed),
+        cmocka_unit_test(a_cut_is_visible),
+        cmocka_unit_test(errno_chooses_the_status),
+        cmocka_unit_test(prefix_goes_before),
+        cmocka_unit_test(prefix_of_a_full_message_stays_in_bounds),
+        cmocka_unit_test(errno_after_a_full_message_is_cut_visibly),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

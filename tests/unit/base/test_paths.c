@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of where things live. Everything happens in a folder of its own under /tmp. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/paths.h"
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][256];
+    static unsigned next;
+    char *here = path[next++ % 4];
+
+    snprintf(here, sizeof path[0], "%s/%s", folder, name);
+    return here;
+}
+
+static int set_up(void **state)
+{
+    static const char *const variables[] = {"FACET_RUNTIME_DIR", "FACET_STATE_DIR", "FACET_LIB_DIR", "XDG_RUNTIME_DIR",
+                                            "XDG_STATE_HOME"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        unsetenv(variables[i]);
+    setenv("HOME", "/home/nobody", 1);
+    strcpy(folder, "/tmp/facet-test-paths-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static void assert_path(enum facet_status (*function)(char *, size_t, struct facet_error *), const char *expected)
+{
+    char path[FACET_PATH_SIZE];
+
+    assert_int_equal(function(path, sizeof path, NULL), FACET_OK);
+    assert_string_equal(path, expected);
+}
+
+static void settings_choose_the_folders(void **state)
+{
+    setenv("FACET_RUNTIME_DIR", "/r", 1);
+    setenv("FACET_STATE_DIR", "/s", 1);
+    assert_path(facet_path_runtime, "/r");
+    assert_path(facet_path_state, "/s");
+    assert_path(facet_path_socket, "/r/facetd.sock");
+}
+
+static void defaults_depend_on_the_user(void **state)
+{
+    char expected[64];
+
+    if (geteuid() == 0) {
+        setenv("XDG_RUNTIME_DIR", "/xdg", 1);
+        assert_path(facet_path_runtime, "/run/facet");
+        assert_path(facet_path_state, "/var/lib/facet");
+        assert_path(facet_path_socket, "/run/facet/facetd.sock");
+        if (seteuid(65534) < 0)
+            skip();
+        unsetenv("XDG_RUNTIME_DIR");
+    }
+    snprintf(expected, sizeof expected, "/tmp/facet-%lu", (unsigned long)geteuid());
+    assert_path(facet_path_runtime, expected);
+    assert_path(facet_path_state, "/home/nobody/.local/state/facet");
+    setenv("XDG_RUNTIME_DIR", "/xdg", 1);
+    setenv("XDG_STATE_HOME", "relative", 1);
+    assert_path(facet_path_runtime, "/xdg/facet");
+    assert_path(facet_path_state, "/home/nobody/.local/state/facet");
+    setenv("XDG_STATE_HOME", "/state", 1);
+    assert_path(facet_path_state, "/state/facet");
+    assert_int_equal(seteuid(getuid()), 0);
+}
+
+static void relative_settings_are_refused(void **state)
+{
+    struct facet_error error;
+    char path[64] = "untouched";
+
+    setenv("FACET_RUNTIME_DIR", "run", 1);
+    assert_int_equal(facet_path_socket(path, sizeof path, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "FACET_RUNTIME_DIR");
+    assert_string_equal(path, "untouched");
+}
+
+static void a_path_that_does_not_fit_is_refused(void **state)
+{
+    char path[8] = "before", huge[2 * FACET_PATH_SIZE];
+
+    setenv("FACET_RUNTIME_DIR", "/12345678", 1);
+    assert_int_equal(facet_path_runtime(path, sizeof path, NULL), FACET_OUT_OF_RANGE);
+    assert_string_equal(path, "before");
+    memset(huge, 'x', sizeof huge - 1);
+    huge[0] = '/';
+    huge[sizeof huge - 1] = '\0';
+    setenv("FACET_RUNTIME_DIR", huge, 1);
+    assert_int_equal(facet_path_socket(huge, sizeof huge, NULL), FACET_OUT_OF_RANGE);
+}
+
+static void shipped_files_are_found_beside_the_program(void **state)
+{
+    char path[FACET_PATH_SIZE], program[FACET_PATH_SIZE] = "";
+    struct facet_error error;
+
+    assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
+    assert_int_equal(facet_path_shipped("test_base_paths", path, sizeof path, NULL), FACET_OK);
+    assert_string_equal(path, program);
+    assert_int_equal(facet_path_shipped("no-such-file", path, sizeof path, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "no-such-file is neither in "));
+    assert_non_null(strstr(error.message, FACET_PLUGIN_DIR));
+    assert_string_equal(path, program);
+}
+
+static void the_library_folder_is_the_only_place_when_it_is_set(void **state)
+{
+    char path[FACET_PATH_SIZE];
+    struct facet_error error;
+
+    setenv("FACET_LIB_DIR", folder, 1);
+    assert_int_equal(facet_path_shipped("test_base_paths", path, sizeof path, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, folder));
+    int fd = open(in_folder("facetd"), O_CREAT | O_WRONLY, 0755);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(facet_path_shipped("facetd", path, sizeof path, NULL), FACET_OK);
+    assert_string_equal(path, in_folder("facetd"));
+}
+
+static void folders_are_made_with_their_parents(void **state)
+{
+    struct stat info;
+
+    assert_int_equal(facet_path_make(in_folder("a/b/c"), 0700, NULL), FACET_OK);
+    assert_int_equal(stat(in_folder("a/b/c"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0700);
+    assert_int_equal(stat(in_folder("a"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0700);
+}
+
+static void an_existing_folder_is_kept_as_it_is(void **state)
+{
+    struct stat info;
+
+    assert_int_equal(mkdir(in_folder("old"), 0750), 0);
+    assert_int_equal(facet_path_make(in_folder("old"), 0700, NULL), FACET_OK);
+    assert_int_equal(facet_path_make(in_folder("old/"), 0700, NULL), FACET_OK);
+    assert_int_equal(stat(in_folder("old"), &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0750);
+}
+
+static void folders_that_others_may_write_are_refused(void **state)
+{
+    struct facet_error error;
+
+    assert_int_equal(mkdir(in_folder("open"), 0700), 0);
+    assert_int_equal(chmod(in_folder("open"), 0777), 0);
+    assert_int_equal(facet_path_make(in_folder("open"), 0700, &error), FACET_PERMISSION);
+    assert_int_equal(chmod(in_folder("open"), 01777), 0);
+    assert_int_equal(facet_path_make(in_folder("open"), 0700, &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, "1777"));
+}
+
+static void folders_of_others_are_refused(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir(in_folder("theirs"), 0700), 0);
+    assert_int_equal(chown(in_folder("theirs"), 65534, 65534), 0);
+    assert_int_equal(facet_path_make(in_folder("theirs"), 0700, NULL), FACET_PERMISSION);
+    /* A link of ours to a folder of ours is fine, a link that somebody else laid is not. */
+    assert_int_equal(mkdir(in_folder("ours"), 0700), 0);
+    assert_int_equal(symlink(in_folder("ours"), in_folder("link")), 0);
+    assert_int_equal(facet_path_make(in_folder("link"), 0700, NULL), FACET_OK);
+    assert_int_equal(lchown(in_folder("link"), 65534, 65534), 0);
+    assert_int_equal(facet_path_make(in_folder("link"), 0700, NULL), FACET_PERMISSION);
+}
+
+static void what_is_no_folder_is_refused(void **state)
+{
+    struct facet_error error;
+    int fd = open(in_folder("file"), O_CREAT | O_WRONLY, 0600);
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(facet_path_make(in_folder("file"), 0700, &error), FACET_PERMISSION);
+    assert_int_equal(facet_path_make(in_folder("file/below"), 0700, &error), FACET_IO);
+    assert_int_equal(facet_path_make("", 0700, &error), FACET_INVALID_ARGUMENT);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(settings_choose_the_folders),
+        TEST(defaults_depend_on_the_user),
+        TEST(relative_settings_are_refused),
+        TEST(a_path_that_does_not_fit_is_refused),
+        TEST(shipped_files_are_found_beside_the_program),
+        TEST(the_library_folder_is_the_only_place_when_it_is_set),
+        TEST(folders_are_made_with_their_parents),
+        TEST(an_existing_folder_is_kept_as_it_is),
+        TEST(folders_that_others_may_write_are_refused),
+        TEST(folders_of_others_are_refused),
+        TEST(what_is_no_folder_is_refused),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
