@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: finding the vGPU's device by its address, and the calls that list devices or make contexts on them. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/opencl_address.h>
+
+#include "base/cleanup.h"
+#include "layer.h"
+#include "process.h"
+
+#define ALL_TYPES                                                                                                      \
+    (CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR |                   \
+     CL_DEVICE_TYPE_CUSTOM)
+
+/* Found once per process; the platform is written before the device. */
+static _Atomic(cl_platform_id) found_platform;
+static _Atomic(cl_device_id) found_device;
+
+/* What the walk over all devices looks for: the address is a stem and how many devices of that stem come before. */
+struct search {
+    const char *address;
+    unsigned passed;
+    struct facet_cl_device found;
+};
+
+static bool match(struct search *search, const char *platform_name, cl_device_id device)
+{
+    char name[1024] = "", candidate[FACET_OPENCL_ADDRESS_SIZE], stem[FACET_OPENCL_ADDRESS_SIZE];
+
+    if (facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, NULL) != CL_SUCCESS)
+        return false;
+    facet_opencl_address_stem(platform_name, name, stem);
+    if (strncmp(search->address, stem, strlen(stem)) != 0)
+        return false;
+    facet_opencl_address(platform_name, name, search->passed++, candidate);
+    return strcmp(candidate, search->address) == 0;
+}
+
+static bool search_platform(struct search *search, cl_platform_id platform)
+{
+    char name[1024] = "";
+    cl_uint count = 0;
+
+    if (facet_cl_target.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL) != CL_SUCCESS ||
+        facet_cl_target.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count) != CL_SUCCESS || !count)
+        return false;
+    FACET_CLEANUP_FREE cl_device_id *devices = calloc(count, sizeof(cl_device_id));
+    if (!devices || facet_cl_target.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, devices, NULL) != CL_SUCCESS)
+        return false;
+    for (cl_uint i = 0; i < count; i++) {
+        if (match(search, name, devices[i])) {
+            search->found = (struct facet_cl_device){.platform = platform, .id = devices[i]};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool search_all(struct search *search)
+{
+    cl_uint count = 0;
+
+    if (facet_cl_target.clGetPlatformIDs(0, NULL, &count) != CL_SUCCESS || !count)
+        return false;
+    FACET_CLEANUP_FREE cl_platform_id *platforms = calloc(count, sizeof(cl_platform_id));
+    if (!platforms || facet_cl_target.clGetPlatformIDs(count, platforms, NULL) != CL_SUCCESS)
+        return false;
+    for (cl_uint i = 0; i < count; i++)
+        if (search_platform(search, platforms[i]))
+            return true;
+    return false;
+}
+
+bool facet_cl_device_find(struct facet_cl_device *ret_device)
+{
+    struct facet_tenant *tenant = facet_cl_tenant();
+    struct facet_cl_device device = {.id = atomic_load_explicit(&found_device, memory_order_acquire)};
+
+    if (!tenant)
+        return false;
+    if (device.id) {
+        device.platform = atomic_load_explicit(&found_platform, memory_order_relaxed);
+    } else {
+        struct search search = {.address = tenant->policy->device.address};
+
+        if (!search_all(&search))
+            return false;
+        device = search.found;
+        atomic_store_explicit(&found_platform, device.platform, memory_order_relaxed);
+        atomic_store_explicit(&found_device, device.id, memory_order_release);
+    }
+    *ret_device = device;
+    return true;
+}
+
+bool facet_cl_device_is_ours(cl_device_id device)
+{
+    struct facet_cl_device ours;
+
+    if (!facet_cl_device_find(&ours))
+        return false;
+    while (device && device != ours.id)
+        if (facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof(cl_device_id), &device, NULL))
+            return false;
+    return device == ours.id;
+}
+
+/* Without a usable vGPU the platforms stay visible, and empty: a program says "no device" and not "no OpenCL". */
+cl_int facet_clGetPlatformIDs(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms)
+{
+    struct facet_cl_device ours;
+
+    if ((!platforms && !num_platforms) || (platforms && !num_entries))
+        return CL_INVALID_VALUE;
+    if (!facet_cl_device_find(&ours))
+        return facet_cl_target.clGetPlatformIDs(num_entries, platforms, num_platforms);
+    if (platforms)
+        platforms[0] = ours.platform;
+    if (num_platforms)
+        *num_platforms = 1;
+    return CL_SUCCESS;
+}
+
+/* The vGPU is the only device there is, so it is the default one too. ALL leaves custom devices out. */
+static cl_int match_type(cl_device_id device, cl_device_type wanted)
+{
+    cl_device_type type = 0;
+
+    if (wanted != CL_DEVICE_TYPE_ALL && (!wanted || wanted & ~(cl_device_type)ALL_TYPES))
+        return CL_INVALID_DEVICE_TYPE;
+    cl_int result = facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    if (result != CL_SUCCESS)
+        return result;
+    if (wanted == CL_DEVICE_TYPE_ALL)
+        return type & CL_DEVICE_TYPE_CUSTOM ? CL_DEVICE_NOT_FOUND : CL_SUCCESS;
+    return wanted & (type | CL_DEVICE_TYPE_DEFAULT) ? CL_SUCCESS : CL_DEVICE_NOT_FOUND;
+}
+
+cl_int facet_clGetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uint num_entries,
+                            cl_device_id *devices, cl_uint *num_devices)
+{
+    struct facet_cl_device ours;
+    cl_int result = CL_DEVICE_NOT_FOUND;
+
+    if ((!devices && !num_devices) || (devices && !num_entries))
+        return CL_INVALID_VALUE;
+    if (facet_cl_device_find(&ours)) {
+        if (platform && platform != ours.platform)
+            return facet_cl_target.clGetPlatformInfo(platform, CL_PLATFORM_NAME, 0, NULL, NULL) == CL_SUCCESS
+                       ? CL_DEVICE_NOT_FOUND
+                       : CL_INVALID_PLATFORM;
+        result = match_type(ours.id, device_type);
+    }
+    if (result == CL_SUCCESS && devices)
+        devices[0] = ours.id;
+    if (num_devices && (result == CL_SUCCESS || result == CL_DEVICE_NOT_FOUND))
+        *num_devices = result == CL_SUCCESS;
+    return result;
+}
+
+typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
+
+cl_context facet_clCreateContext(const cl_context_properties *properties, cl_uint num_devices,
+                                 const cl_device_id *devices, context_notify pfn_notify, void *user_data,
+                                 cl_int *errcode_ret)
+{
+    if (!facet_cl_tenant()) {
+        facet_cl_set_error(errcode_ret, CL_OUT_OF_RESOURCES);
+        return NULL;
+    }
+    for (cl_uint i = 0; devices && i < num_devices; i++) {
+        if (!facet_cl_device_is_ours(devices[i])) {
+            facet_cl_set_error(errcode_ret, CL_INVALID_DEVICE);
+            return NULL;
+        }
+    }
+    return facet_cl_target.clCreateContext(properties, num_devices, devices, pfn_notify, user_data, errcode_ret);
+}
+
+static cl_platform_id context_platform(const cl_context_properties *properties)
+{
+    for (; properties && properties[0]; properties += 2)
+        if (properties[0] == CL_CONTEXT_PLATFORM)
+            return (cl_platform_id)properties[1];
+    return NULL;
+}
+
+/* Made from the list we show, because the one below chooses among all devices. */
+cl_context facet_clCreateContextFromType(const cl_context_properties *properties, cl_device_type device_type,
+                                         context_notify pfn_notify, void *user_data, cl_int *errcode_ret)
+{
+    cl_device_id device;
+    cl_int result = CL_OUT_OF_RESOURCES;
+
+    if (facet_cl_tenant())
+        result = facet_clGetDeviceIDs(context_platform(properties), device_type, 1, &device, NULL);
+    if (result != CL_SUCCESS) {
+        facet_cl_set_error(errcode_ret, result);
+        return NULL;
+    }
+    return facet_cl_target.clCreateContext(properties, 1, &device, pfn_notify, user_data, errcode_ret);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the list of extension functions the layer changes, and the driver's own address of each.
+ * Never: invents one: the driver is asked first, and what it does not have stays absent.
+ */
+#ifndef FACET_OPENCL_EXTENSION_H
+#define FACET_OPENCL_EXTENSION_H
+
+#include <CL/cl_ext.h>
+#include <stdatomic.h>
+
+#define FACET_CL_EXTENSIONS(X)                                                                                         \
+    X(clCreateCommandQueueWithPropertiesKHR)                                                                           \
+    X(clEnqueueCommandBufferKHR)                                                                                       \
+    X(clHostMemAllocINTEL)                                                                                             \
+    X(clDeviceMemAllocINTEL)                                                                                           \
+    X(clSharedMemAllocINTEL)                                                                                           \
+    X(clMemFreeINTEL)                                                                                                  \
+    X(clMemBlockingFreeINTEL)                                                                                          \
+    X(clEnqueueMemcpyINTEL)                                                                                            \
+    X(clEnqueueMemFillINTEL)                                                                                           \
+    X(clEnqueueMigrateMemINTEL)
+
+/* The hook, and the driver's function: written by the lookup that hands out the hook, so always before its first call.
+ */
+#define FACET_CL_DECLARE_EXTENSION(name)                                                                               \
+    extern __typeof__(*(name##_fn)0) facet_##name;                                                                     \
+    extern _Atomic(name##_fn) facet_cl_real_##name;
+FACET_CL_EXTENSIONS(FACET_CL_DECLARE_EXTENSION)
+#undef FACET_CL_DECLARE_EXTENSION
+
+#endif

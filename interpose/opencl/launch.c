@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the launch sequence, and the calls that run kernels. Never: defers or reorders a command. */
+#include "launch.h"
+
+#include "base/clock.h"
+#include "estimate.h"
+#include "layer.h"
+#include "track.h"
+
+cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_uint num_waits, cl_event *event)
+{
+    struct facet_tenant *tenant = facet_cl_tenant();
+
+    *launch = (struct facet_cl_launch){.key = key, .num_waits = num_waits, .event = event ? event : &launch->own};
+    if (!tenant || !facet_cl_track_ready())
+        return CL_OUT_OF_RESOURCES;
+    launch->tenant = tenant;
+    launch->estimate_ns = facet_cl_estimate_get(key);
+    facet_tenant_launch(tenant, launch->estimate_ns);
+    launch->submitted_ns = facet_cl_track_wants_time() ? facet_clock_now_ns() : 0;
+    return CL_SUCCESS;
+}
+
+cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queue, cl_bool blocking, cl_int result)
+{
+    if (!launch->tenant)
+        return result;
+    if (result != CL_SUCCESS) {
+        facet_tenant_complete(launch->tenant, 1, launch->estimate_ns, 0, facet_clock_now_ns());
+        return result;
+    }
+
+    struct facet_cl_command command = {
+        .event = *launch->event,
+        .key = launch->key,
+        .estimate_ns = launch->estimate_ns,
+        .submitted_ns = launch->submitted_ns,
+        .may_be_held = launch->num_waits != 0,
+    };
+    if (launch->event != &launch->own)
+        facet_cl_target.clRetainEvent(command.event);
+    if (blocking) {
+        facet_cl_track_finished(launch->tenant, &command);
+        return CL_SUCCESS;
+    }
+    facet_cl_track_add(launch->tenant, &command);
+    /* Others wait for the device: what sits in a driver's batch only keeps them waiting. */
+    if (queue && facet_tenant_prompt(launch->tenant))
+        facet_cl_target.clFlush(queue);
+    return CL_SUCCESS;
+}
+
+static uint64_t work_items(cl_uint dimensions, const size_t *sizes)
+{
+    uint64_t items = 1;
+
+    for (cl_uint i = 0; sizes && i < dimensions && i < 3; i++)
+        items = items * UINT64_C(0x100000001b3) ^ sizes[i];
+    return items;
+}
+
+cl_int facet_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                    const size_t *global_offset, const size_t *global_size, const size_t *local_size,
+                                    cl_uint num_waits, const cl_event *waits, cl_event *event)
+{
+    struct facet_cl_launch launch;
+    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(kernel, work_items(dimensions, global_size)),
+                                          num_waits, event);
+
+    if (result == CL_SUCCESS)
+        result = facet_cl_target.clEnqueueNDRangeKernel(queue, kernel, dimensions, global_offset, global_size,
+                                                        local_size, num_waits, waits, launch.event);
+    return facet_cl_launch_end(&launch, queue, CL_FALSE, result);
+}
+
+cl_int facet_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint num_waits, const cl_event *waits,
+                           cl_event *event)
+{
+    struct facet_cl_launch launch;
+    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(kernel, 1), num_waits, event);
+
+    if (result == CL_SUCCESS)
+        result = facet_cl_target.clEnqueueTask(queue, kernel, num_waits, waits, launch.event);
+    return facet_cl_launch_end(&launch, queue, CL_FALSE, result);
+}
+
+cl_int facet_clEnqueueNativeKernel(cl_command_queue queue, void(CL_CALLBACK *function)(void *), void *arguments,
+                                   size_t size, cl_uint num_memory, const cl_mem *memory, const void **locations,
+                                   cl_uint num_waits, const cl_event *waits, cl_event *event)
+{
+    struct facet_cl_launch launch;
+    const void *object = (const void *)(uintptr_t)function;
+    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(object, size), num_waits, event);
+
+    if (result == CL_SUCCESS)
+        result = facet_cl_target.clEnqueueNativeKernel(queue, function, arguments, size, num_memory, memory, locations,
+                                                       num_waits, waits, launch.event);
+    return facet_cl_launch_end(&launch, queue, CL_FALSE, result);
+}

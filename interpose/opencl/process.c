@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: attaching, fork and charges. Never: lets a program run unlimited because attaching failed. */
+#include "process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer.h"
+#include "track.h"
+
+#define CHARGE_BITS 48
+#define CHARGE_MAX  ((UINT64_C(1) << CHARGE_BITS) - 1)
+
+enum {
+    STATE_NEW = 0,
+    STATE_ATTACHED = FACET_CL_ATTACHED,
+    STATE_FAILED = 2,
+};
+
+struct facet_cl_process facet_cl_process;
+
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t facet_cl_push_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t facet_cl_account_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t facet_cl_map_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static char vgpu_dir[1024];
+static bool fork_handled; /* inherited by children, as the handlers are */
+static _Atomic uint16_t generation;
+
+bool facet_cl_process_init(void)
+{
+    const char *dir = getenv(FACET_ENV_VGPU_DIR);
+
+    if (!dir)
+        return false;
+    /* One that is too long does not fit, is cut, and then fails to attach: closed, as any wrong folder. */
+    strncpy(vgpu_dir, dir, sizeof vgpu_dir - 1);
+    return true;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&attach_lock);
+    pthread_mutex_lock(&facet_cl_push_lock);
+    pthread_mutex_lock(&facet_cl_account_lock);
+    pthread_mutex_lock(&facet_cl_map_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&facet_cl_map_lock);
+    pthread_mutex_unlock(&facet_cl_account_lock);
+    pthread_mutex_unlock(&facet_cl_push_lock);
+    pthread_mutex_unlock(&attach_lock);
+}
+
+/* The slot and what it holds are the parent's. The child pays for what it makes itself, from its first call on. */
+static void after_fork_in_child(void)
+{
+    if (atomic_load(&facet_cl_process.state) == STATE_ATTACHED)
+        facet_tenant_forked(&facet_cl_process.tenant);
+    atomic_store(&facet_cl_process.state, STATE_NEW);
+    atomic_fetch_add(&generation, 1);
+    facet_cl_track_forked();
+    after_fork();
+}
+
+/*
+ * Keeps our code, and the loader's that we call, mapped for good: the program may unload libOpenCL while our thread
+ * is in it.
+ */
+static bool pin(const void *address)
+{
+    Dl_info info;
+
+    return dladdr(address, &info) && info.dli_fname && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+static bool prepare_process(void)
+{
+    if (fork_handled)
+        return true;
+    if (!pin(vgpu_dir) || !pin((const void *)(uintptr_t)facet_cl_target.clGetPlatformIDs))
+        return false;
+    fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+    return fork_handled;
+}
+
+struct facet_tenant *facet_cl_tenant_attach(void)
+{
+    int saved = errno;
+
+    pthread_mutex_lock(&attach_lock);
+    if (atomic_load(&facet_cl_process.state) == STATE_NEW) {
+        bool attached = prepare_process() && facet_tenant_attach(vgpu_dir, &facet_cl_process.tenant, NULL) == FACET_OK;
+        atomic_store_explicit(&facet_cl_process.state, attached ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
+    }
+    bool attached = atomic_load(&facet_cl_process.state) == STATE_ATTACHED;
+    pthread_mutex_unlock(&attach_lock);
+    errno = saved;
+    return attached ? &facet_cl_process.tenant : NULL;
+}
+
+static facet_cl_charge pack(uint64_t bytes)
+{
+    return (uint64_t)atomic_load_explicit(&generation, memory_order_relaxed) << CHARGE_BITS | bytes;
+}
+
+static bool is_ours(facet_cl_charge charge)
+{
+    return charge >> CHARGE_BITS == atomic_load_explicit(&generation, memory_order_relaxed) &&
+           atomic_load_explicit(&facet_cl_process.state, memory_order_acquire) == STATE_ATTACHED;
+}
+
+uint64_t facet_cl_charge_bytes(facet_cl_charge charge)
+{
+    return charge & CHARGE_MAX;
+}
+
+cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge)
+{
+    struct facet_tenant *tenant = facet_cl_tenant();
+
+    if (!tenant)
+        return CL_OUT_OF_RESOURCES;
+    if (!facet_tenant_reserve(tenant, bytes))
+        return refusal;
+    if (bytes > CHARGE_MAX) {
+        facet_tenant_release(tenant, bytes);
+        return refusal;
+    }
+    *ret_charge = pack(bytes);
+    return CL_SUCCESS;
+}
+
+void facet_cl_charge_drop(facet_cl_charge charge)
+{
+    if (facet_cl_charge_bytes(charge) && is_ours(charge))
+        facet_tenant_release(&facet_cl_process.tenant, facet_cl_charge_bytes(charge));
+}
+
+cl_int facet_cl_charge_resize(facet_cl_charge *charge, uint64_t bytes, cl_int refusal)
+{
+    uint64_t held = facet_cl_charge_bytes(*charge);
+    facet_cl_charge more;
+
+    if (!is_ours(*charge) || bytes == held)
+        return CL_SUCCESS;
+    if (bytes > held) {
+        cl_int result = facet_cl_charge_take(bytes - held, refusal, &more);
+        if (result != CL_SUCCESS)
+            return result;
+    } else {
+        facet_tenant_release(&facet_cl_process.tenant, held - bytes);
+    }
+    *charge = pack(bytes);
+    return CL_SUCCESS;
+}

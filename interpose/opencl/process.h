@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This process as a tenant: attached at the first call that needs it, anew after fork.
+ *
+ * Owns: the tenant, the layer's locks across fork, and memory charges that remember which process made them.
+ * Never: prints, exits, or works in a constructor.
+ *
+ * Lock order: attach, push, account, map. Each is held for a few instructions and never while OpenCL is called.
+ */
+#ifndef FACET_OPENCL_PROCESS_H
+#define FACET_OPENCL_PROCESS_H
+
+#include <CL/cl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "limiter/tenant.h"
+
+/* Reads the environment; false when this process is in no vGPU. A folder that cannot be used fails at attach. */
+bool facet_cl_process_init(void);
+
+struct facet_cl_process {
+    _Atomic uint32_t state; /* private to process.c, but for the fast path below */
+    struct facet_tenant tenant;
+};
+extern struct facet_cl_process facet_cl_process;
+
+#define FACET_CL_ATTACHED 1u
+
+struct facet_tenant *facet_cl_tenant_attach(void);
+
+/* The tenant, or NULL when the vGPU cannot be used; then the caller refuses (fail closed). */
+static inline struct facet_tenant *facet_cl_tenant(void)
+{
+    if (__builtin_expect(atomic_load_explicit(&facet_cl_process.state, memory_order_acquire) == FACET_CL_ATTACHED, 1))
+        return &facet_cl_process.tenant;
+    return facet_cl_tenant_attach();
+}
+
+/*
+ * A charge in one word: the bytes, and the process generation that reserved them. It fits a callback's user_data, so
+ * releasing needs no allocation and no lookup; and a child that inherits an object does not release what it never paid.
+ */
+typedef uint64_t facet_cl_charge;
+
+/* Reserves; CL_SUCCESS, `refusal` when over quota, or CL_OUT_OF_RESOURCES when there is no vGPU. */
+cl_int facet_cl_charge_take(uint64_t bytes, cl_int refusal, facet_cl_charge *ret_charge);
+void facet_cl_charge_drop(facet_cl_charge charge);
+uint64_t facet_cl_charge_bytes(facet_cl_charge charge);
+
+/* Makes the charge `bytes` instead of what it was; on refusal it stays as it was. */
+cl_int facet_cl_charge_resize(facet_cl_charge *charge, uint64_t bytes, cl_int refusal);
+
+extern pthread_mutex_t facet_cl_push_lock, facet_cl_account_lock, facet_cl_map_lock;
+
+#endif

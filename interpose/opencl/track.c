@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the ring, the helper thread, and the two clocks' busy time.
+ * Never: holds a lock while OpenCL is called. Launching threads add under the push lock; only the helper takes out.
+ */
+#include "track.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "busy.h"
+#include "estimate.h"
+#include "layer.h"
+
+#define RING_SIZE 4096u
+
+#define LAZY_NS   FACET_NS_PER_MS         /* between looks while alone on the device */
+#define POLL_NS   (100 * FACET_NS_PER_US) /* between looks while nothing can safely be waited for */
+#define LINGER_NS (50 * FACET_NS_PER_MS)  /* stays half awake after work, so that the next launch wakes nobody */
+#define DEEP_NS   (3600 * FACET_NS_PER_S)
+
+#define SUPERVISE_NS (4 * FACET_NS_PER_MS)
+#define ROOM_NS      (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
+#define PARK_TRIES   20                      /* times 5 ms, at exit */
+
+/* Commands not complete that one look visits. In order of submission the first few tell enough; see look_limit(). */
+#define LOOK_PENDING 64u
+
+enum {
+    AWAKE,
+    NAPPING, /* wakes by itself within LAZY_NS */
+    DEEP,
+};
+
+static struct {
+    struct facet_cl_command commands[RING_SIZE]; /* event NULL = reaped already */
+    _Atomic uint32_t head, tail;                 /* head is also the futex that waits for room */
+    _Atomic uint32_t waiting_for_room;
+    _Atomic uint32_t wakes; /* futex of the helper */
+    _Atomic uint32_t sleep;
+    _Atomic uint32_t running; /* the helper exists */
+    _Atomic uint32_t wants_time;
+} track;
+
+static struct facet_cl_busy device_clock, host_clock; /* under the account lock */
+
+/* Steps of the end of the process. */
+enum {
+    RUNNING,
+    EXITING,   /* report what is complete, then park */
+    TORN_DOWN, /* drivers may be gone: call nothing */
+};
+static _Atomic uint32_t ending, parked;
+static bool exit_handled; /* under the push lock; inherited by children, as the handler is */
+
+bool facet_cl_track_wants_time(void)
+{
+    return atomic_load_explicit(&track.wants_time, memory_order_relaxed);
+}
+
+void facet_cl_track_want_time(void)
+{
+    atomic_store_explicit(&track.wants_time, 1, memory_order_relaxed);
+}
+
+/* What a number of completions add up to. */
+struct batch {
+    uint32_t count;
+    uint64_t estimate_ns, busy_ns;
+};
+
+static uint64_t account(struct facet_cl_busy *busy, uint64_t start_ns, uint64_t end_ns)
+{
+    pthread_mutex_lock(&facet_cl_account_lock);
+    uint64_t added = facet_cl_busy_add(busy, start_ns, end_ns);
+    pthread_mutex_unlock(&facet_cl_account_lock);
+    return added;
+}
+
+static bool profiled(cl_event event, cl_ulong *ret_start, cl_ulong *ret_end)
+{
+    return facet_cl_target.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *ret_start, ret_start,
+                                                   NULL) == CL_SUCCESS &&
+           facet_cl_target.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof *ret_end, ret_end, NULL) ==
+               CL_SUCCESS;
+}
+
+/* Device time not reported before. Without profiling times it is from submission until now, less what overlaps. */
+static uint64_t measure(const struct facet_cl_command *command, uint64_t now_ns)
+{
+    cl_ulong start, end;
+
+    if (profiled(command->event, &start, &end)) {
+        facet_cl_estimate_learn(command->key, end > start ? end - start : 0);
+        return account(&device_clock, start, end);
+    }
+    facet_cl_track_want_time();
+    if (!command->submitted_ns)
+        return 0;
+    uint64_t added = account(&host_clock, command->submitted_ns, now_ns);
+    facet_cl_estimate_learn(command->key, added);
+    return added;
+}
+
+/* A command that failed (negative status) used no device time that anybody could name. */
+static void settle(struct facet_cl_command *command, cl_int status, uint64_t now_ns, struct batch *batch)
+{
+    batch->count++;
+    batch->estimate_ns += command->estimate_ns;
+    if (status == CL_COMPLETE)
+        batch->busy_ns += measure(command, now_ns);
+    facet_cl_target.clReleaseEvent(command->event);
+    command->event = NULL;
+}
+
+static void report(struct facet_tenant *tenant, const struct batch *batch, uint64_t now_ns)
+{
+    if (batch->count)
+        facet_tenant_complete(tenant, batch->count, batch->estimate_ns, batch->busy_ns, now_ns);
+}
+
+static cl_int status_of(cl_event event)
+{
+    cl_int status = CL_COMPLETE;
+    cl_int result =
+        facet_cl_target.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+
+    return result == CL_SUCCESS ? status : result;
+}
+
+void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_command *command)
+{
+    struct facet_cl_command finished = *command;
+    struct batch batch = {0};
+    uint64_t now_ns = facet_clock_now_ns();
+
+    settle(&finished, status_of(finished.event), now_ns, &batch);
+    report(tenant, &batch, now_ns);
+}
+
+/* What one look over the ring found. */
+struct look {
+    uint32_t tail; /* how far it went */
+    bool left;     /* something is in flight */
+    cl_event waitable;
+    uint64_t waitable_ns; /* its estimate */
+};
+
+/*
+ * Waiting in the driver is safe only for what will end without the program's help: what runs, or is handed to the
+ * device and waits for no event. Of several (one per queue) the one expected to be shortest is waited for.
+ */
+static void consider(struct look *look, const struct facet_cl_command *command, cl_int status)
+{
+    bool safe = status == CL_RUNNING || (status == CL_SUBMITTED && !command->may_be_held);
+
+    if (safe && (!look->waitable || command->estimate_ns < look->waitable_ns)) {
+        look->waitable = command->event;
+        look->waitable_ns = command->estimate_ns;
+    }
+}
+
+/*
+ * Submitted while we were alone, and still in a driver's batch now that others wait. A command that is not complete
+ * keeps its queue alive, so the queue may be asked for even if the program has let go of it.
+ */
+static void flush(struct facet_cl_command *command)
+{
+    cl_command_queue queue = NULL;
+
+    command->flushed = true;
+    if (facet_cl_target.clGetEventInfo(command->event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) ==
+            CL_SUCCESS &&
+        queue)
+        facet_cl_target.clFlush(queue);
+}
+
+/* Every sixteenth look visits all: with queues that overtake each other the first few pending may be the wrong ones. */
+static uint32_t look_limit(void)
+{
+    static uint32_t looks;
+
+    return ++looks % 16 ? LOOK_PENDING : RING_SIZE;
+}
+
+static void free_head(uint32_t head, uint32_t tail)
+{
+    while (head != tail && !track.commands[head % RING_SIZE].event)
+        head++;
+    atomic_store_explicit(&track.head, head, memory_order_seq_cst);
+    if (atomic_load_explicit(&track.waiting_for_room, memory_order_seq_cst))
+        facet_futex_wake(&track.head);
+}
+
+static struct look look_over(struct facet_tenant *tenant, uint64_t now_ns)
+{
+    uint32_t head = atomic_load_explicit(&track.head, memory_order_relaxed);
+    struct look look = {.tail = atomic_load_explicit(&track.tail, memory_order_acquire)};
+    uint32_t limit = look_limit(), pending = 0;
+    bool prompt = facet_tenant_prompt(tenant);
+    struct batch batch = {0};
+
+    for (uint32_t at = head; at != look.tail && pending < limit && atomic_load(&ending) != TORN_DOWN; at++) {
+        struct facet_cl_command *command = &track.commands[at % RING_SIZE];
+
+        if (!command->event)
+            continue;
+        cl_int status = status_of(command->event);
+        if (status <= CL_COMPLETE) {
+            settle(command, status, now_ns, &batch);
+            continue;
+        }
+        pending++;
+        consider(&look, command, status);
+        if (prompt && status == CL_QUEUED && !command->flushed)
+            flush(command);
+    }
+    free_head(head, look.tail);
+    report(tenant, &batch, now_ns);
+    look.left = atomic_load_explicit(&track.head, memory_order_relaxed) != look.tail;
+    return look;
+}
+
+/*
+ * Sleeps until woken or for `ns`. A launch that must wake us is either seen in the tail here, or sees us asleep. Alone
+ * on the device a launch never wakes a nap, and the tail does not matter.
+ */
+static void sleep_for(uint32_t how, uint32_t seen_wakes, uint32_t seen_tail, bool prompt, uint64_t ns)
+{
+    atomic_store_explicit(&track.sleep, how, memory_order_seq_cst);
+    if ((how != DEEP && !prompt) || atomic_load_explicit(&track.tail, memory_order_seq_cst) == seen_tail)
+        facet_futex_wait(&track.wakes, seen_wakes, ns);
+    atomic_store_explicit(&track.sleep, AWAKE, memory_order_relaxed);
+}
+
+/* Rests after a look, for as long as the situation allows. */
+static void rest(const struct look *look, bool prompt, uint32_t seen_wakes, uint64_t idle_ns)
+{
+    if (look->left && prompt && look->waitable)
+        facet_cl_target.clWaitForEvents(1, &look->waitable);
+    else if (look->left && prompt)
+        sleep_for(NAPPING, seen_wakes, look->tail, true, POLL_NS);
+    else if (look->left || idle_ns < LINGER_NS)
+        sleep_for(NAPPING, seen_wakes, look->tail, prompt, LAZY_NS);
+    else
+        sleep_for(DEEP, seen_wakes, look->tail, prompt, DEEP_NS);
+}
+
+/* The process is exiting and drivers will take themselves down: from here on this thread calls nothing. */
+static void park(void)
+{
+    atomic_store(&parked, 1);
+    facet_futex_wake(&parked);
+    for (;;)
+        facet_futex_wait(&parked, 1, DEEP_NS);
+}
+
+static void *run(void *argument)
+{
+    struct facet_tenant *tenant = argument;
+    uint64_t busy_until = 0, supervised = 0;
+
+    prctl(PR_SET_NAME, "facet-track");
+    for (;;) {
+        uint32_t wakes = atomic_load_explicit(&track.wakes, memory_order_acquire);
+        uint64_t now = facet_clock_now_ns();
+
+        if (now - supervised >= SUPERVISE_NS) {
+            facet_tenant_supervise(tenant, now);
+            supervised = now;
+        }
+        bool last = atomic_load(&ending);
+        struct look look = look_over(tenant, now);
+        if (last)
+            park();
+        if (look.left || !busy_until)
+            busy_until = now;
+        rest(&look, facet_tenant_prompt(tenant), wakes, now - busy_until);
+    }
+    return NULL;
+}
+
+static void wake(void)
+{
+    atomic_fetch_add_explicit(&track.wakes, 1, memory_order_release);
+    facet_futex_wake(&track.wakes);
+}
+
+/* Runs before the driver's own destructors. Work that is still running then is the driver's to end, as without us. */
+static void on_exit_of_process(void)
+{
+    int saved = errno;
+
+    atomic_store(&ending, EXITING);
+    if (atomic_load(&track.running)) {
+        wake();
+        for (int i = 0; i < PARK_TRIES && !atomic_load(&parked); i++)
+            facet_futex_wait(&parked, 0, 5 * FACET_NS_PER_MS);
+    }
+    atomic_store(&ending, TORN_DOWN);
+    errno = saved;
+}
+
+/* Inherits a mask in which everything is blocked: no handler of the program ever runs on our thread. */
+static bool start_thread(void)
+{
+    sigset_t all, old;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool made = false;
+
+    if (!exit_handled && atexit(on_exit_of_process) != 0)
+        return false;
+    exit_handled = true;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
+        made = pthread_create(&thread, &attributes, run, &facet_cl_process.tenant) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return made;
+}
+
+bool facet_cl_track_ready(void)
+{
+    int saved = errno;
+
+    if (__builtin_expect(atomic_load_explicit(&track.running, memory_order_acquire), 1))
+        return true;
+    pthread_mutex_lock(&facet_cl_push_lock);
+    bool running = atomic_load(&track.running) || start_thread();
+    atomic_store(&track.running, running);
+    pthread_mutex_unlock(&facet_cl_push_lock);
+    errno = saved;
+    return running;
+}
+
+static bool push(const struct facet_cl_command *command)
+{
+    pthread_mutex_lock(&facet_cl_push_lock);
+    uint32_t tail = atomic_load_explicit(&track.tail, memory_order_relaxed);
+    bool room = tail - atomic_load_explicit(&track.head, memory_order_acquire) < RING_SIZE;
+    if (room) {
+        track.commands[tail % RING_SIZE] = *command;
+        atomic_store_explicit(&track.tail, tail + 1, memory_order_seq_cst);
+    }
+    pthread_mutex_unlock(&facet_cl_push_lock);
+    return room;
+}
+
+static bool wait_for_room(void)
+{
+    uint64_t until = facet_clock_now_ns() + ROOM_NS;
+    bool room = false;
+
+    atomic_fetch_add(&track.waiting_for_room, 1);
+    while (!room && !atomic_load(&ending) && facet_clock_now_ns() < until) {
+        uint32_t head = atomic_load(&track.head);
+
+        room = atomic_load(&track.tail) - head < RING_SIZE;
+        if (!room) {
+            wake();
+            facet_futex_wait(&track.head, head, FACET_NS_PER_MS);
+        }
+    }
+    atomic_fetch_sub(&track.waiting_for_room, 1);
+    return room;
+}
+
+/*
+ * No room, because thousands of commands wait for something the program may do only after this one. It is charged what
+ * such a command usually takes, and followed no further.
+ */
+static void charge_unseen(struct facet_tenant *tenant, const struct facet_cl_command *command)
+{
+    facet_cl_target.clReleaseEvent(command->event);
+    facet_tenant_complete(tenant, 1, command->estimate_ns, command->estimate_ns, facet_clock_now_ns());
+}
+
+void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_command *command)
+{
+    while (!push(command)) {
+        if (!wait_for_room()) {
+            charge_unseen(tenant, command);
+            return;
+        }
+    }
+
+    uint32_t sleep = atomic_load_explicit(&track.sleep, memory_order_seq_cst);
+    if (sleep == DEEP || (sleep == NAPPING && facet_tenant_prompt(tenant)))
+        wake();
+}
+
+void facet_cl_track_forked(void)
+{
+    atomic_store(&track.head, 0);
+    atomic_store(&track.tail, 0);
+    atomic_store(&track.waiting_for_room, 0);
+    atomic_store(&track.sleep, AWAKE);
+    atomic_store(&track.running, 0);
+    memset(&device_clock, 0, sizeof device_clock);
+    memset(&host_clock, 0, sizeof host_clock);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following launches to their end: what completed, and how much device time it took.
+ *
+ * Owns: a ring of commands in flight and the one helper thread that reaps it.
+ * Never: makes a program wait for ever, hang at exit, or see a signal it did not expect.
+ *
+ * While others want the device the thread waits in the driver for what is running and reports its end at once, because
+ * the device is handed on at that moment. While this vGPU is alone it looks once a millisecond and costs nothing.
+ */
+#ifndef FACET_OPENCL_TRACK_H
+#define FACET_OPENCL_TRACK_H
+
+#include <CL/cl.h>
+
+#include "process.h"
+
+struct facet_cl_command {
+    cl_event event; /* one reference, the tracker's */
+    uint64_t key, estimate_ns;
+    uint64_t submitted_ns; /* host clock; 0 = not taken */
+    bool may_be_held;      /* has a wait list, so it may wait for something the program does later */
+    bool flushed;
+};
+
+/* Makes the thread at the first launch of this process; false when the system has no more threads. */
+bool facet_cl_track_ready(void);
+
+/* Whether some command had no profiling times, so that the host clock must be read at submission. */
+bool facet_cl_track_wants_time(void);
+void facet_cl_track_want_time(void);
+
+/* Takes over a command in flight, its event reference included. */
+void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_command *command);
+
+/* The same for a command known to be complete. */
+void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_command *command);
+
+/* In the child of fork(): nothing is in flight, and the thread is not there. */
+void facet_cl_track_forked(void);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: cl_intel_unified_shared_memory: allocations by raw pointer, and their copies.
+ * Never: tells host, device and shared memory apart: each may be made resident on the device.
+ */
+#include "extension.h"
+#include "launch.h"
+#include "layer.h"
+#include "svm.h"
+
+static bool admit(size_t size, facet_cl_charge *ret_charge, cl_int *errcode_ret)
+{
+    cl_int result = facet_cl_charge_take(size, CL_OUT_OF_RESOURCES, ret_charge);
+
+    if (result != CL_SUCCESS)
+        facet_cl_set_error(errcode_ret, result);
+    return result == CL_SUCCESS;
+}
+
+/* An allocation always comes from a driver that frees too; one whose program never asked how is freed by context. */
+static void *bind(cl_context context, void *pointer, facet_cl_charge charge, cl_int *errcode_ret)
+{
+    clMemFreeINTEL_fn real_free = atomic_load(&facet_cl_real_clMemFreeINTEL);
+
+    if (facet_cl_pointer_bind(pointer, charge))
+        return pointer;
+    if (real_free) {
+        real_free(context, pointer);
+        facet_cl_charge_drop(charge);
+    }
+    facet_cl_set_error(errcode_ret, CL_OUT_OF_HOST_MEMORY);
+    return NULL;
+}
+
+void *facet_clHostMemAllocINTEL(cl_context context, const cl_mem_properties_intel *properties, size_t size,
+                                cl_uint alignment, cl_int *errcode_ret)
+{
+    clHostMemAllocINTEL_fn real = atomic_load(&facet_cl_real_clHostMemAllocINTEL);
+    facet_cl_charge charge;
+
+    if (!admit(size, &charge, errcode_ret))
+        return NULL;
+    return bind(context, real(context, properties, size, alignment, errcode_ret), charge, errcode_ret);
+}
+
+void *facet_clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
+                                  size_t size, cl_uint alignment, cl_int *errcode_ret)
+{
+    clDeviceMemAllocINTEL_fn real = atomic_load(&facet_cl_real_clDeviceMemAllocINTEL);
+    facet_cl_charge charge;
+
+    if (!admit(size, &charge, errcode_ret))
+        return NULL;
+    return bind(context, real(context, device, properties, size, alignment, errcode_ret), charge, errcode_ret);
+}
+
+void *facet_clSharedMemAllocINTEL(cl_context context, cl_device_id device, const cl_mem_properties_intel *properties,
+                                  size_t size, cl_uint alignment, cl_int *errcode_ret)
+{
+    clSharedMemAllocINTEL_fn real = atomic_load(&facet_cl_real_clSharedMemAllocINTEL);
+    facet_cl_charge charge;
+
+    if (!admit(size, &charge, errcode_ret))
+        return NULL;
+    return bind(context, real(context, device, properties, size, alignment, errcode_ret), charge, errcode_ret);
+}
+
+static cl_int free_with(clMemFreeINTEL_fn real, cl_context context, void *pointer)
+{
+    facet_cl_charge charge = facet_cl_pointer_unbind(pointer);
+    cl_int result = real(context, pointer);
+
+    facet_cl_charge_drop(charge);
+    return result;
+}
+
+cl_int facet_clMemFreeINTEL(cl_context context, void *pointer)
+{
+    return free_with(atomic_load(&facet_cl_real_clMemFreeINTEL), context, pointer);
+}
+
+cl_int facet_clMemBlockingFreeINTEL(cl_context context, void *pointer)
+{
+    return free_with(atomic_load(&facet_cl_real_clMemBlockingFreeINTEL), context, pointer);
+}
+
+cl_int facet_clEnqueueMemcpyINTEL(cl_command_queue queue, cl_bool blocking, void *target, const void *source,
+                                  size_t size, cl_uint num_waits, const cl_event *waits, cl_event *event)
+{
+    clEnqueueMemcpyINTEL_fn real = atomic_load(&facet_cl_real_clEnqueueMemcpyINTEL);
+    struct facet_cl_launch launch;
+    cl_int result = facet_cl_transfer_begin(&launch, size, num_waits, event);
+
+    if (result == CL_SUCCESS)
+        result = real(queue, blocking, target, source, size, num_waits, waits, launch.event);
+    return facet_cl_launch_end(&launch, queue, blocking, result);
+}
+
+cl_int facet_clEnqueueMemFillINTEL(cl_command_queue queue, void *target, const void *pattern, size_t pattern_size,
+                                   size_t size, cl_uint num_waits, const cl_event *waits, cl_event *event)
+{
+    clEnqueueMemFillINTEL_fn real = atomic_load(&facet_cl_real_clEnqueueMemFillINTEL);
+    struct facet_cl_launch launch;
+    cl_int result = facet_cl_transfer_begin(&launch, size, num_waits, event);
+
+    if (result == CL_SUCCESS)
+        result = real(queue, target, pattern, pattern_size, size, num_waits, waits, launch.event);
+    return facet_cl_launch_end(&launch, queue, CL_FALSE, result);
+}
+
+cl_int facet_clEnqueueMigrateMemINTEL(cl_command_queue queue, const void *pointer, size_t size,
+                                      cl_mem_migration_flags flags, cl_uint num_waits, const cl_event *waits,
+                                      cl_event *event)
+{
+    clEnqueueMigrateMemINTEL_fn real = atomic_load(&facet_cl_real_clEnqueueMigrateMemINTEL);
+    struct facet_cl_launch launch;
+    cl_int result = facet_cl_transfer_begin(&launch, size, num_waits, event);
+
+    if (result == CL_SUCCESS)
+        result = real(queue, pointer, size, flags, num_waits, waits, launch.event);
+    return facet_cl_launch_end(&launch, queue, CL_FALSE, result);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vGPU segment for tests, without a daemon: made in a folder of its own, and removed again.
+ *
+ * Owns: the folder, the bell, the owner's handle, and the heartbeat of whoever calls test_segment_beat().
+ * Never: ships.
+ */
+#ifndef FACET_TEST_SEGMENT_H
+#define FACET_TEST_SEGMENT_H
+
+#include "limiter/owner.h"
+
+struct test_segment {
+    char root[64], dir[96], bell_path[96];
+    struct facet_owner *owner;
+    struct facet_bell *bell;
+};
+
+/* Makes a segment for the device at `address` with the gate open; says on stderr why it could not. */
+bool test_segment_make(struct test_segment *segment, const char *address, uint64_t memory_bytes);
+void test_segment_beat(struct test_segment *segment);
+void test_segment_remove(struct test_segment *segment);
+
+/* The address of the `index`-th device that this process sees; false when there are fewer. */
+bool test_device_address(unsigned index, char address[256]);
+
+/* The same, asked in a child, so that this process has not used OpenCL yet and can still be given a layer. */
+bool test_device_address_apart(unsigned index, char address[256]);
+
+struct facet_usage_totals test_segment_totals(const struct test_segment *segment);
+
+#endif
