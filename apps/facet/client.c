@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: one libcurl handle per client. Never: retries a call that the daemon may have seen. */
+#include "client.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "start.h"
+
+enum {
+    ANSWER_MAX = 16 << 20, /* more than any daemon has to say */
+    CONNECT_MS = 5000,
+    CALL_MS = 30000,
+    POLL_NS = 20 * 1000 * 1000,
+};
+
+#define STARTED_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
+
+struct answer {
+    char *text;
+    size_t length;
+};
+
+static size_t receive(char *data, size_t size, size_t count, void *context)
+{
+    struct answer *answer = context;
+    size_t bytes = size * count;
+
+    if (bytes > ANSWER_MAX - answer->length)
+        return 0;
+    char *grown = realloc(answer->text, answer->length + bytes + 1);
+    if (!grown)
+        return 0;
+    memcpy(grown + answer->length, data, bytes);
+    answer->text = grown;
+    answer->length += bytes;
+    grown[answer->length] = '\0';
+    return bytes;
+}
+
+enum facet_status client_open(struct client *ret_client, bool may_start, struct facet_error *error)
+{
+    struct client client = {.may_start = may_start};
+    enum facet_status status = facet_config_check(error);
+
+    if (status == FACET_OK)
+        status = facet_path_socket(client.socket_path, sizeof client.socket_path, error);
+    if (status != FACET_OK)
+        return status;
+    client.curl = curl_easy_init();
+    if (!client.curl)
+        return facet_error_set(error, FACET_NO_MEMORY, "cannot set up the HTTP client");
+    *ret_client = client;
+    return FACET_OK;
+}
+
+void client_close(struct client *client)
+{
+    curl_easy_cleanup(client->curl);
+    client->curl = NULL;
+}
+
+/*
+ * The user's proxy, .netrc and redirects have no business with a Unix socket. A connection serves one call: an open one
+ * would keep a private daemon from leaving, and curl repeats a call by itself when a kept connection turns out dead.
+ */
+static void prepare(struct client *client, const char *method, const char *url, const char *body,
+                    struct curl_slist *headers, struct answer *answer)
+{
+    CURL *curl = client->curl;
+
+    curl_easy_reset(curl);
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CALL_MS);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    if (body)
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+}
+
+static bool nobody_listens(CURL *curl, CURLcode code)
+{
+    long number = 0;
+
+    if (code != CURLE_COULDNT_CONNECT)
+        return false;
+    curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
+    return number == ENOENT || number == ECONNREFUSED;
+}
+
+static enum facet_status transport_error(const struct client *client, CURLcode code, struct facet_error *error)
+{
+    long number = 0;
+
+    if (client->unreachable)
+        return facet_error_set(error, FACET_IO, "no daemon listens on %s; 'facetd' starts one", client->socket_path);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return facet_error_set(error, FACET_TIMEOUT, "the daemon on %s did not answer within %d s", client->socket_path,
+                               CALL_MS / 1000);
+    if (code == CURLE_WRITE_ERROR)
+        return facet_error_set(error, FACET_IO, "the daemon's answer is above %d MiB", ANSWER_MAX >> 20);
+    curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &number);
+    if (code == CURLE_COULDNT_CONNECT && number)
+        return facet_error_errno(error, (int)number, "cannot connect to %s", client->socket_path);
+    return facet_error_set(error, FACET_IO, "the daemon on %s went away: %s", client->socket_path,
+                           curl_easy_strerror(code));
+}
+
+/* One exchange, whatever its HTTP status. */
+static enum facet_status exchange_once(struct client *client, const char *method, const char *url, const char *body,
+                                       struct answer *ret_answer, long *ret_http, struct facet_error *error)
+{
+    struct answer answer = {0};
+    /* An empty "Expect:" keeps curl from waiting for permission to send a longer body. */
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    struct curl_slist *all = curl_slist_append(headers, "Content-Type: application/json");
+
+    if (!all) {
+        curl_slist_free_all(headers);
+        return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
+    }
+    prepare(client, method, url, body, all, &answer);
+    CURLcode code = curl_easy_perform(client->curl);
+    curl_slist_free_all(all);
+    client->unreachable = nobody_listens(client->curl, code);
+    if (code != CURLE_OK) {
+        free(answer.text);
+        return transport_error(client, code, error);
+    }
+    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, ret_http);
+    *ret_answer = answer;
+    return FACET_OK;
+}
+
+/*
+ * The same, starting a daemon when none listens: then nobody has seen the request, so it may be made again. A daemon
+ * that lost the race against another one leaves quietly, and the other may need a moment; hence the loop.
+ */
+static enum facet_status exchange(struct client *client, const char *method, const char *url, const char *body,
+                                  struct answer *ret_answer, long *ret_http, struct facet_error *error)
+{
+    const struct timespec pause = {.tv_nsec = POLL_NS};
+    enum facet_status status = exchange_once(client, method, url, body, ret_answer, ret_http, error);
+
+    if (!client->unreachable || !client->may_start)
+        return status;
+    status = daemon_start(error);
+    if (status != FACET_OK)
+        return status;
+    for (uint64_t deadline = facet_clock_now_ns() + STARTED_NS;;) {
+        status = exchange_once(client, method, url, body, ret_answer, ret_http, error);
+        if (!client->unreachable)
+            return status;
+        if (facet_clock_now_ns() >= deadline)
+            return daemon_start_failed(client->socket_path, error);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* The command's word for a member of a request. */
+static const char *spoken_argument(const char *member)
+{
+    static const struct {
+        const char *member, *word;
+    } words[] = {
+        {"memory_limit_bytes", "memory"},
+        {"compute_request_milli", "compute"},
+        {"compute_limit_milli", "compute"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i].member, member) == 0)
+            return words[i].word;
+    return member;
+}
+
+static enum facet_status refusal(struct client *client, const struct answer *answer, long http,
+                                 struct facet_error *error)
+{
+    const char *code = NULL, *argument = "", *message = NULL, *advice = "";
+    CLIENT_CLEANUP_JSON json_t *json = answer->text ? json_loads(answer->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+
+    if (!json || json_unpack(json, "{s:{s:s, s?s, s:s, s?s}}", "error", "code", &code, "argument", &argument, "message",
+                             &message, "advice", &advice) != 0)
+        return facet_error_set(error, FACET_IO, "the daemon on %s answered with HTTP status %ld and no reason",
+                               client->socket_path, http);
+    snprintf(client->advice, sizeof client->advice, "%s", advice);
+    return facet_error_argument(error, facet_status_from_name(code), spoken_argument(argument), "%s", message);
+}
+
+static enum facet_status request(struct client *client, const char *method, const char *path, const json_t *body,
+                                 struct answer *ret_answer, struct facet_error *error)
+{
+    char url[FACET_PATH_SIZE];
+    long http = 0;
+    struct answer answer = {0};
+    FACET_CLEANUP_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+    client->advice[0] = '\0';
+    if (body && !text)
+        return facet_error_set(error, FACET_NO_MEMORY, "cannot write a request");
+    if ((size_t)snprintf(url, sizeof url, "http://facetd%s", path) >= sizeof url)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "vgpu", "'%.40s...': longer than any name", path);
+    enum facet_status status = exchange(client, method, url, text, &answer, &http, error);
+    if (status == FACET_OK && (http < 200 || http > 299)) {
+        status = refusal(client, &answer, http, error);
+        free(answer.text);
+    } else if (status == FACET_OK) {
+        *ret_answer = answer;
+    }
+    return status;
+}
+
+enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error)
+{
+    struct answer answer = {0};
+    enum facet_status status = request(client, "GET", path, NULL, &answer, error);
+
+    if (status == FACET_OK && !answer.text)
+        return facet_error_set(error, FACET_IO, "the daemon's answer to %s is empty", path);
+    if (status == FACET_OK)
+        *ret_text = answer.text;
+    return status;
+}
+
+enum facet_status client_call(struct client *client, const char *method, const char *path, const json_t *body,
+                              json_t **ret_answer, struct facet_error *error)
+{
+    struct answer answer = {0};
+    json_error_t where;
+    enum facet_status status = request(client, method, path, body, &answer, error);
+
+    if (status != FACET_OK)
+        return status;
+    json_t *json = json_loads(answer.text ? answer.text : "", JSON_REJECT_DUPLICATES, &where);
+    free(answer.text);
+    if (!json)
+        return facet_error_set(error, FACET_IO, "the daemon's answer to %s is not JSON: line %d: %s", path, where.line,
+                               where.text);
+    if (ret_answer)
+        *ret_answer = json;
+    else
+        json_decref(json);
+    return FACET_OK;
+}
+
+enum facet_status client_call_vgpu(struct client *client, const char *method, const char *ref, const char *suffix,
+                                   const json_t *body, json_t **ret_answer, struct facet_error *error)
+{
+    char path[FACET_PATH_SIZE];
+    char *escaped = curl_easy_escape(client->curl, ref, 0);
+
+    if (!escaped)
+        return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
+    int length = snprintf(path, sizeof path, "/v1/vgpus/%s%s", escaped, suffix);
+    curl_free(escaped);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "'%.40s...': longer than any name", ref);
+    return client_call(client, method, path, body, ret_answer, error);
+}

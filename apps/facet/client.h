@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md), through libcurl.
+ *
+ * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors.
+ * Never: prints.
+ *
+ * Thread rule: one thread.
+ */
+#ifndef FACET_CLIENT_H
+#define FACET_CLIENT_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include <facet/error.h>
+
+#include "base/paths.h"
+
+struct client {
+    void *curl;
+    char socket_path[FACET_PATH_SIZE];
+    bool may_start;   /* start a private daemon when none listens */
+    bool unreachable; /* the last call failed because no daemon listens */
+    char advice[256]; /* what the daemon said to do about its last refusal; empty when nothing */
+};
+
+/* Finds the socket; talks to nobody yet. */
+enum facet_status client_open(struct client *ret_client, bool may_start, struct facet_error *error);
+void client_close(struct client *client);
+
+/*
+ * Makes one call. `body` may be NULL and stays the caller's; so may `ret_answer`, whose new reference is the caller's.
+ * A daemon's refusal becomes its status, argument and message, with the argument spelled as the command spells it.
+ */
+enum facet_status client_call(struct client *client, const char *method, const char *path, const json_t *body,
+                              json_t **ret_answer, struct facet_error *error);
+
+/* GET of a text that is not JSON. The caller frees *ret_text. */
+enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error);
+
+/* The same as client_call() on "/v1/vgpus/REF" + `suffix`, with REF escaped. */
+enum facet_status client_call_vgpu(struct client *client, const char *method, const char *ref, const char *suffix,
+                                   const json_t *body, json_t **ret_answer, struct facet_error *error);
+
+static inline void client_cleanup_json(json_t **json)
+{
+    json_decref(*json);
+}
+#define CLIENT_CLEANUP_JSON __attribute__((cleanup(client_cleanup_json)))
+#define CLIENT_CLEANUP      __attribute__((cleanup(client_close)))
+
+#endif

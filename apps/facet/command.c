@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: dispatch over the tables of verbs, option errors, refusals. Never: knows what a verb does. */
+#include "command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nearest.h"
+
+static const char *last_word(const struct command *command)
+{
+    const char *space = strrchr(command->name, ' ');
+
+    return space ? space + 1 : command->name;
+}
+
+const struct command *command_child(const struct command *self, const char *word)
+{
+    for (const struct command *const *child = self->children; child && *child; child++)
+        if (strcmp(last_word(*child), word) == 0)
+            return *child;
+    return NULL;
+}
+
+static const char *child_word(const void *list, unsigned index)
+{
+    const struct command *const *children = list;
+
+    return children && children[index] ? last_word(children[index]) : NULL;
+}
+
+static const char *option_word(const void *list, unsigned index)
+{
+    return ((const struct option *)list)[index].name;
+}
+
+/* "facet vgpu create"; "facet" for the root, whose name is empty. */
+static void print_name(FILE *file, const struct command *self)
+{
+    fprintf(file, self->name[0] ? "facet %s" : "facet", self->name);
+}
+
+static void say(const struct command *self, const char *kind, const char *format, va_list arguments)
+{
+    print_name(stderr, self);
+    fprintf(stderr, ": %s", kind);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+int command_usage(const struct command *self, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(self, "", format, arguments);
+    va_end(arguments);
+    return EXIT_USAGE;
+}
+
+void command_warn(const struct command *self, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(self, "warning: ", format, arguments);
+    va_end(arguments);
+}
+
+int command_help(const struct command *self)
+{
+    fputs(self->help, stdout);
+    return EXIT_DONE;
+}
+
+int command_unknown(const struct command *self, const char *word)
+{
+    const char *near = nearest_word(word, child_word, self->children);
+
+    if (near)
+        return command_usage(self, "'%s' is not a command; did you mean '%s'?", word, near);
+    return command_usage(self, "'%s' is not a command; 'facet help' lists them", word);
+}
+
+int command_dispatch(const struct command *self, int argc, char **argv)
+{
+    if (argc < 2)
+        return command_usage(self, "which one? 'facet help %s' lists them", self->name);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return command_help(self);
+    if (argv[1][0] == '-')
+        return command_usage(self, "option '%s' is not known here; 'facet help %s' lists what is", argv[1], self->name);
+
+    const struct command *child = command_child(self, argv[1]);
+    if (!child)
+        return command_unknown(self, argv[1]);
+    return child->run(child, argc - 1, argv + 1);
+}
+
+static void refuse_option(const struct command *self, const char *token, const struct option *words)
+{
+    char typed[64];
+    bool is_long = strncmp(token, "--", 2) == 0;
+
+    if (!is_long) {
+        command_usage(self, "option '-%c' is not known; see 'facet help %s'", optopt, self->name);
+        return;
+    }
+    snprintf(typed, sizeof typed, "%.*s", (int)strcspn(token + 2, "="), token + 2);
+    const char *near = nearest_word(typed, option_word, words);
+    if (optopt)
+        command_usage(self, "option '--%s' takes no value", typed);
+    else if (near)
+        command_usage(self, "option '--%s' is not known; did you mean '--%s'?", typed, near);
+    else
+        command_usage(self, "option '--%s' is not known; see 'facet help %s'", typed, self->name);
+}
+
+int command_option(const struct command *self, int argc, char **argv, const char *letters, const struct option *words)
+{
+    opterr = 0;
+    int option = getopt_long(argc, argv, letters, words, NULL);
+
+    if (option == '?')
+        refuse_option(self, argv[optind - 1], words);
+    if (option == ':') {
+        command_usage(self, "option '%s' needs a value; see 'facet help %s'", argv[optind - 1], self->name);
+        return '?';
+    }
+    return option;
+}
+
+bool command_options_plain(const struct command *self, int argc, char **argv, bool *ret_json, int *ret_exit)
+{
+    static const struct option words[] = {COMMAND_OPTION_JSON, COMMAND_OPTION_HELP, COMMAND_OPTION_END};
+    int option;
+
+    while ((option = command_option(self, argc, argv, ":h", words)) != -1) {
+        if (option == OPTION_JSON) {
+            *ret_json = true;
+            continue;
+        }
+        *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
+        return false;
+    }
+    return true;
+}
+
+bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed, const char *what)
+{
+    int given = argc - optind;
+
+    if (given < required) {
+        command_usage(self, "%s is missing; see 'facet help %s'", what, self->name);
+        return false;
+    }
+    if (given > allowed) {
+        command_usage(self, "'%s' is one argument too many; see 'facet help %s'", argv[optind + allowed], self->name);
+        return false;
+    }
+    for (int i = optind; i < argc; i++) {
+        if (argv[i][0] != '\0')
+            continue;
+        command_usage(self, "%s is empty; see 'facet help %s'", what, self->name);
+        return false;
+    }
+    return true;
+}
+
+/* A wrong value stays wrong however often it is asked for; everything else may go well another time. */
+static int exit_of(const struct facet_error *error)
+{
+    bool wrong_value = error->status == FACET_INVALID_ARGUMENT || error->status == FACET_OUT_OF_RANGE ||
+                       (error->status == FACET_NOT_FOUND && strcmp(error->argument, "device") == 0);
+
+    return wrong_value ? EXIT_USAGE : EXIT_REFUSED;
+}
+
+static void print_refusal(const struct command *self, const struct facet_error *error, const char *advice)
+{
+    bool name_argument =
+        error->argument[0] && strncasecmp(error->message, error->argument, strlen(error->argument)) != 0;
+    bool give_advice = advice && advice[0] && !strchr(error->message, ';');
+
+    print_name(stderr, self);
+    fprintf(stderr, ": %s%s%s%s%s\n", name_argument ? error->argument : "", name_argument ? ": " : "", error->message,
+            give_advice ? "; " : "", give_advice ? advice : "");
+}
+
+int command_refuse(const struct command *self, bool json, const struct facet_error *error, const char *advice)
+{
+    print_refusal(self, error, advice);
+    if (!json)
+        return exit_of(error);
+
+    json_t *object = json_pack("{s:{s:s, s:s, s:s, s:s}}", "error", "code", facet_status_name(error->status),
+                               "argument", error->argument, "message", error->message, "advice",
+                               advice && advice[0] ? advice : facet_status_advice(error->status));
+    if (object)
+        command_print_json(object);
+    json_decref(object);
+    return exit_of(error);
+}
+
+int command_out_of_memory(const struct command *self)
+{
+    command_usage(self, "out of memory");
+    return EXIT_REFUSED;
+}
+
+int command_print_json(const json_t *json)
+{
+    /* A failed write is noticed once, for everything, when standard output is closed. */
+    json_dumpf(json, stdout, JSON_INDENT(2));
+    putchar('\n');
+    return EXIT_DONE;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every verb of the `facet` command shares: the table of verbs, options, refusals, output.
+ *
+ * Owns: how the command speaks: one line per failure, exit statuses, help texts, JSON on standard output.
+ * Never: talks to the daemon (client.h) or knows what a verb does.
+ */
+#ifndef FACET_COMMAND_H
+#define FACET_COMMAND_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include <facet/error.h>
+
+enum exit_status {
+    EXIT_DONE = 0,
+    EXIT_REFUSED = 1,          /* a sound request that cannot be met now */
+    EXIT_USAGE = 2,            /* the request itself is wrong */
+    EXIT_NOT_EXECUTABLE = 126, /* as a shell says it of a command */
+    EXIT_NOT_FOUND = 127,
+};
+
+/* Values of long options that have no letter. */
+enum long_option {
+    OPTION_JSON = 256,
+    OPTION_MODE,
+    OPTION_PRIORITY,
+    OPTION_NAME,
+    OPTION_REPORT,
+    OPTION_VGPU,
+    OPTION_FORCE,
+    OPTION_ONCE,
+    OPTION_INTERVAL,
+    OPTION_NO_START,
+};
+
+#define COMMAND_OPTION_HELP                                                                                            \
+    {                                                                                                                  \
+        "help", no_argument, NULL, 'h'                                                                                 \
+    }
+#define COMMAND_OPTION_JSON                                                                                            \
+    {                                                                                                                  \
+        "json", no_argument, NULL, OPTION_JSON                                                                         \
+    }
+#define COMMAND_OPTION_END                                                                                             \
+    {                                                                                                                  \
+        NULL, 0, NULL, 0                                                                                               \
+    }
+
+struct command {
+    const char *name;                      /* as typed after "facet": "vgpu create" */
+    const char *help;                      /* begins with "usage: facet ...", ends with a newline */
+    const struct command *const *children; /* NULL ends the list; NULL when it has none */
+    int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
+};
+
+/* One per file. `vgpu` and `provider` have children. */
+extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
+    command_config;
+
+/* The child of `self` called `word`; NULL when there is none. */
+const struct command *command_child(const struct command *self, const char *word);
+
+/* Refuses `word`, which names no child of `self`, and suggests the nearest; returns EXIT_USAGE. */
+int command_unknown(const struct command *self, const char *word);
+
+/* Runs the child of `self` that argv[1] names, or refuses it, suggesting the nearest. */
+int command_dispatch(const struct command *self, int argc, char **argv);
+
+/*
+ * The next option, as getopt_long() returns it; -1 when there are no more. '?' after a wrong option was refused: the
+ * caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
+ */
+int command_option(const struct command *self, int argc, char **argv, const char *letters, const struct option *words);
+
+/* Reads the options of a verb that has only --help and --json. True: go on; else return *ret_exit. */
+bool command_options_plain(const struct command *self, int argc, char **argv, bool *ret_json, int *ret_exit);
+
+/* Refuses operands beyond the first `allowed` after optind. */
+bool command_operands(const struct command *self, int argc, char **argv, int required, int allowed, const char *what);
+
+int command_help(const struct command *self);
+
+/* "facet NAME: text" on standard error; returns EXIT_USAGE. */
+int command_usage(const struct command *self, const char *format, ...) FACET_PRINTF(2, 3);
+
+/*
+ * Says why the verb failed: one line on standard error, and with `json` the error object on standard output.
+ * `advice` may be NULL. Returns the exit status that suits the error.
+ */
+int command_refuse(const struct command *self, bool json, const struct facet_error *error, const char *advice);
+
+void command_warn(const struct command *self, const char *format, ...) FACET_PRINTF(2, 3);
+
+/* Says so; returns EXIT_REFUSED. */
+int command_out_of_memory(const struct command *self);
+
+/* Prints what the daemon said, indented by two. */
+int command_print_json(const json_t *json);
+
+#endif

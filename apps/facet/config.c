@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: `facet config`. Never: changes a setting; all come from the environment. */
+#include "base/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/paths.h"
+#include "command.h"
+#include "view.h"
+
+/* One setting as it is now. */
+struct row {
+    const struct facet_setting *setting;
+    char value[FACET_PATH_SIZE]; /* empty when there is none */
+    const char *from;            /* "environment", "default", or "invalid" */
+    struct facet_error error;    /* of an invalid one */
+};
+
+/* Where the program looks when the setting is not given. */
+static void work_out(uint32_t id, char *value, size_t size)
+{
+    char *slash;
+
+    value[0] = '\0';
+    if (id == FACET_SETTING_RUNTIME_DIR)
+        (void)facet_path_runtime(value, size, NULL);
+    else if (id == FACET_SETTING_STATE_DIR)
+        (void)facet_path_state(value, size, NULL);
+    else if (id == FACET_SETTING_LIB_DIR && facet_path_shipped("facetd", value, size, NULL) == FACET_OK &&
+             (slash = strrchr(value, '/')))
+        *slash = '\0';
+}
+
+static void look_up(uint32_t id, struct row *row)
+{
+    uint64_t ignored;
+    const char *text = facet_config_text((enum facet_setting_id)id);
+    const struct facet_setting *setting = facet_config_setting(id);
+
+    *row = (struct row){.setting = setting, .from = text && text != setting->fallback ? "environment" : "default"};
+    if (!text)
+        work_out(id, row->value, sizeof row->value);
+    else
+        snprintf(row->value, sizeof row->value, "%s", text);
+    if (text && setting->parse && setting->parse(setting, text, &ignored, &row->error) != FACET_OK)
+        row->from = "invalid";
+}
+
+static json_t *row_json(const struct row *row)
+{
+    return json_pack("{s:s, s:s, s:s*, s:s, s:s}", "name", row->setting->name, "variable", row->setting->variable,
+                     "value", row->value[0] ? row->value : NULL, "from", row->from, "help", row->setting->help);
+}
+
+static int print_json(const struct command *self)
+{
+    json_t *list = json_array();
+    struct row row;
+    int failed = 0;
+
+    for (uint32_t id = 0; facet_config_setting(id); id++) {
+        look_up(id, &row);
+        failed |= json_array_append_new(list, row_json(&row));
+    }
+    json_t *settings = json_pack("{s:o}", "settings", list);
+    int status = settings && !failed ? command_print_json(settings) : command_out_of_memory(self);
+    json_decref(settings);
+    return status;
+}
+
+static int print_table(const struct command *self)
+{
+    static const struct view_column columns[] = {{"VARIABLE", 0}, {"VALUE", 0}, {"FROM", 0}, {NULL, 0}};
+    VIEW_CLEANUP_TABLE struct libscols_table *table = view_table(columns);
+    bool complete = table != NULL;
+    struct row row;
+
+    for (uint32_t id = 0; complete && facet_config_setting(id); id++) {
+        look_up(id, &row);
+        complete = view_row(table, (const char *const[]){row.setting->variable, row.value, row.from}, 3);
+    }
+    return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
+}
+
+static int print_help(const struct command *self)
+{
+    VIEW_CLEANUP_TABLE struct libscols_table *card = view_card();
+    bool complete = card != NULL;
+
+    for (uint32_t id = 0; complete && facet_config_setting(id); id++)
+        complete = view_card_add(card, facet_config_setting(id)->variable, facet_config_setting(id)->help);
+    putchar('\n');
+    return complete && scols_print_table(card) == 0 ? EXIT_DONE : command_out_of_memory(self);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    bool json = false;
+    int status = EXIT_DONE;
+    struct facet_error error = {0};
+
+    if (!command_options_plain(self, argc, argv, &json, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 0, 0, ""))
+        return EXIT_USAGE;
+    status = json ? print_json(self) : print_table(self);
+    if (status == EXIT_DONE && !json)
+        status = print_help(self);
+    if (status == EXIT_DONE && facet_config_check(&error) != FACET_OK)
+        return command_refuse(self, false, &error, NULL);
+    return status;
+}
+
+const struct command command_config = {
+    .name = "config",
+    .help = "usage: facet config [--json]\n"
+            "\n"
+            "Shows every setting, its value now and where that comes from. Settings are\n"
+            "environment variables; the daemon reads those of whoever started it.\n"
+            "\n"
+            "  --json    print them as JSON\n",
+    .run = run,
+};

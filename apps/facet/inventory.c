@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: opening the table with checked settings. Never: decides what is shown. */
+#include "inventory.h"
+
+#include "base/config.h"
+
+enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error)
+{
+    enum facet_status status = facet_config_check(error);
+
+    return status == FACET_OK ? facet_device_table_open(NULL, ret_table, error) : status;
+}
+
+int inventory_print_json(const struct command *self, json_t *json)
+{
+    int status = json ? command_print_json(json) : command_out_of_memory(self);
+
+    json_decref(json);
+    return status;
+}

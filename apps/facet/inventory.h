@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what `facet devices` and `facet provider list` share: the device table opened in process. Never: a daemon. */
+#ifndef FACET_INVENTORY_H
+#define FACET_INVENTORY_H
+
+#include <jansson.h>
+
+#include "command.h"
+#include "device/table.h"
+
+/* Checks the settings and opens the table. */
+enum facet_status inventory_open(struct facet_device_table **ret_table, struct facet_error *error);
+
+/* Prints `json`, consuming it. */
+int inventory_print_json(const struct command *self, json_t *json);
+
+static inline void inventory_cleanup(struct facet_device_table **table)
+{
+    facet_device_table_close(*table);
+}
+#define INVENTORY_CLEANUP __attribute__((cleanup(inventory_cleanup)))
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fork, exec, forwarding, wait. Never: a signal handler: signals are blocked and taken one by one. */
+#include "launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/paths.h"
+#include "command.h"
+#include "limiter/tenant.h"
+
+#define DEFAULT_PATH "/bin:/usr/bin" /* what execvp() takes when PATH is unset */
+
+static enum facet_status check_file(const char *path, const char *name, struct facet_error *error)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0) {
+        int number = errno;
+        enum facet_status code = number == EACCES ? FACET_PERMISSION : FACET_NOT_FOUND;
+        return facet_error_argument(error, code, "command", "command '%s': %s", name, strerror(number));
+    }
+    if (S_ISDIR(status.st_mode))
+        return facet_error_argument(error, FACET_PERMISSION, "command", "command '%s': is a folder", name);
+    if (access(path, X_OK) != 0)
+        return facet_error_argument(error, FACET_PERMISSION, "command", "command '%s': not executable", name);
+    return FACET_OK;
+}
+
+/* The first file on PATH that can be run wins; one that cannot is remembered only to tell 126 from 127. */
+enum facet_status launch_check(const char *name, struct facet_error *error)
+{
+    const char *path = getenv("PATH");
+    enum facet_status worst = facet_error_argument(error, FACET_NOT_FOUND, "command", "command '%s': not found", name);
+    char candidate[FACET_PATH_SIZE];
+
+    if (strchr(name, '/'))
+        return check_file(name, name, error);
+    for (const char *at = path ? path : DEFAULT_PATH; name[0]; at++) {
+        int length = (int)strcspn(at, ":");
+        snprintf(candidate, sizeof candidate, "%.*s%s%s", length, at, length ? "/" : "", name);
+        struct facet_error why = {0};
+        enum facet_status status = check_file(candidate, name, &why);
+        if (status == FACET_OK)
+            return FACET_OK;
+        if (status == FACET_PERMISSION && worst == FACET_NOT_FOUND && access(candidate, F_OK) == 0) {
+            worst = status;
+            if (error)
+                *error = why;
+        }
+        at += length;
+        if (!*at)
+            break;
+    }
+    return worst;
+}
+
+static bool prepare_environment(const char *vgpu_dir, const char *layer)
+{
+    const char *before = getenv("OPENCL_LAYERS");
+    FACET_CLEANUP_FREE char *layers = NULL;
+
+    if (asprintf(&layers, before && before[0] ? "%s:%s" : "%s", layer, before) < 0) {
+        layers = NULL;
+        return false;
+    }
+    return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, vgpu_dir, 1) == 0;
+}
+
+_Noreturn static void become_command(char *const *command, const char *vgpu_dir, const char *layer,
+                                     const sigset_t *mask)
+{
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    if (prepare_environment(vgpu_dir, layer))
+        execvp(command[0], command);
+    int number = errno;
+    dprintf(STDERR_FILENO, "facet run: command '%s': %s\n", command[0], strerror(number));
+    _exit(number == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+static void taken_signals(sigset_t *ret_set)
+{
+    static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+
+    sigemptyset(ret_set);
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        sigaddset(ret_set, taken[i]);
+}
+
+/*
+ * Job control: when the terminal's ^Z stops the command, we stop too, so that the shell sees its job stopped. Not after
+ * SIGSTOP, which somebody sent to the command alone and will undo there.
+ */
+static bool has_ended(pid_t child, int *ret_status)
+{
+    int status;
+
+    while (waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
+        if (!WIFSTOPPED(status)) {
+            *ret_status = status;
+            return true;
+        }
+        if (WSTOPSIG(status) != SIGSTOP)
+            raise(SIGSTOP);
+    }
+    return false;
+}
+
+/*
+ * The terminal signals the whole process group, so the command has its ^C already; what a process sent us (si_code <=
+ * 0) is for us alone and is passed on.
+ */
+static int wait_and_forward(pid_t child, const sigset_t *set)
+{
+    siginfo_t info;
+    int status;
+
+    for (;;) {
+        int number = sigwaitinfo(set, &info);
+        if (number == SIGCHLD && has_ended(child, &status))
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (number > 0 && number != SIGCHLD && info.si_code <= 0)
+            kill(child, number);
+    }
+}
+
+enum facet_status launch_run(char *const *command, const char *vgpu_dir, const char *layer,
+                             struct launch_outcome *ret_outcome, struct facet_error *error)
+{
+    sigset_t taken, before;
+
+    /* Whoever started us may ignore SIGCHLD; then no status would ever come. */
+    signal(SIGCHLD, SIG_DFL);
+    taken_signals(&taken);
+    sigprocmask(SIG_BLOCK, &taken, &before);
+    uint64_t start = facet_clock_now_ns();
+    pid_t child = fork();
+    if (child < 0) {
+        int number = errno;
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return facet_error_errno(error, number, "cannot start '%s'", command[0]);
+    }
+    if (child == 0)
+        become_command(command, vgpu_dir, layer, &before);
+    ret_outcome->exit_status = wait_and_forward(child, &taken);
+    ret_outcome->wall_ns = facet_clock_now_ns() - start;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return FACET_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running the tenant: finding the command, its environment, its signals, its end.
+ *
+ * Owns: the child process between fork and its end.
+ * Never: touches its output, or outlives it.
+ */
+#ifndef FACET_LAUNCH_H
+#define FACET_LAUNCH_H
+
+#include <stdint.h>
+
+#include <facet/error.h>
+
+struct launch_outcome {
+    int exit_status; /* the command's own; 128 + n when signal n killed it */
+    uint64_t wall_ns;
+};
+
+/* Whether `name` can be run, looked for as execvp() does: FACET_NOT_FOUND (a shell's 127), FACET_PERMISSION (126). */
+enum facet_status launch_check(const char *name, struct facet_error *error);
+
+/*
+ * Runs `command` inside the vGPU whose segment is `vgpu_dir`, with the OpenCL layer `layer`, and waits for its end.
+ * Signals sent to us alone are passed on; those of the terminal reach the command by themselves.
+ */
+enum facet_status launch_run(char *const *command, const char *vgpu_dir, const char *layer,
+                             struct launch_outcome *ret_outcome, struct facet_error *error);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the first screen, the table of verbs, the last check of standard output. Never: does a verb's work. */
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+
+static const char first_screen[] = "Facet: one accelerator, many faces. Unmodified programs run in virtual GPUs\n"
+                                   "whose memory and compute limits hold.\n"
+                                   "\n"
+                                   "  facet devices                              what can be carved\n"
+                                   "  facet run -m 256M -c 30 -- hashcat -b      a program with 256 MiB and 30 %\n"
+                                   "  facet top                                  who gets what, live\n"
+                                   "\n"
+                                   "commands\n"
+                                   "  devices    list the accelerators of this machine\n"
+                                   "  run        run a program in a virtual GPU of its own\n"
+                                   "  vgpu       create, list, show, set, freeze, resume, destroy virtual GPUs\n"
+                                   "  top        watch share, memory and throttling of every virtual GPU\n"
+                                   "  metrics    print the daemon's metrics for Prometheus\n"
+                                   "  provider   list the providers that drive the devices\n"
+                                   "  config     show the settings, their values and where they come from\n"
+                                   "  version    print the version\n"
+                                   "  help       explain a command: 'facet help run'\n"
+                                   "\n"
+                                   "Sizes: 512M, 2G, 50% of the device. Compute: 30, 30%, 0.3; 30:60 caps at 60 %.\n"
+                                   "Every command that prints takes --json. No set-up is needed: 'facet run' starts\n"
+                                   "the daemon when none is running.\n";
+
+static int run_version(const struct command *self, int argc, char **argv)
+{
+    bool json = false;
+    int status;
+
+    if (!command_options_plain(self, argc, argv, &json, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 0, 0, ""))
+        return EXIT_USAGE;
+    printf(json ? "{\n  \"version\": \"%s\"\n}\n" : "facet %s\n", FACET_VERSION);
+    return EXIT_DONE;
+}
+
+static const struct command root;
+
+static int run_help(const struct command *self, int argc, char **argv)
+{
+    const struct command *found = &root;
+
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return command_help(self);
+    for (int i = 1; i < argc; i++) {
+        const struct command *child = command_child(found, argv[i]);
+        if (!child)
+            return command_unknown(found, argv[i]);
+        found = child;
+    }
+    return command_help(found);
+}
+
+static const struct command command_version = {
+    .name = "version",
+    .help = "usage: facet version [--json]\n\nPrints the version of the command.\n",
+    .run = run_version,
+};
+
+static const struct command command_explain = {
+    .name = "help",
+    .help = "usage: facet help [COMMAND...]\n\nExplains a command: 'facet help run', 'facet help vgpu create'.\n",
+    .run = run_help,
+};
+
+static const struct command *const verbs[] = {
+    &command_devices,  &command_run,    &command_vgpu,    &command_top,     &command_metrics,
+    &command_provider, &command_config, &command_version, &command_explain, NULL,
+};
+
+static const struct command root = {.name = "", .help = first_screen, .children = verbs};
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2)
+        return command_help(&root);
+    if (strcmp(argv[1], "--version") == 0)
+        return run_version(&command_version, 1, argv);
+    return command_dispatch(&root, argc, argv);
+}
+
+/* A descriptor that we open must never take the place of a closed standard stream. */
+static bool open_standard_streams(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* What was printed has arrived only when this succeeds: a full disk shows here. */
+static int close_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "facet: cannot write standard output: %s\n", strerror(errno));
+    return status == EXIT_DONE ? EXIT_REFUSED : status;
+}
+
+int main(int argc, char **argv)
+{
+    /* Only characters: numbers are read and written the same everywhere. */
+    setlocale(LC_CTYPE, "");
+    if (!open_standard_streams())
+        return EXIT_REFUSED;
+    return close_output(dispatch(argc, argv));
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `facet run --report FILE`: a file that is there whole or not at all.
+ *
+ * Owns: the temporary file beside FILE, and its renaming.
+ * Never: replaces what is not a regular file (a pipe or terminal is written to).
+ */
+#ifndef FACET_REPORT_H
+#define FACET_REPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include <facet/error.h>
+
+#include "base/paths.h"
+
+struct report {
+    FILE *file;                 /* NULL when there is no report */
+    char path[FACET_PATH_SIZE]; /* what the temporary becomes; empty when `file` is written directly */
+    char temporary[FACET_PATH_SIZE];
+};
+
+/* Opens it before anything else is done, so that an unwritable place is refused early. "-" is standard output. */
+enum facet_status report_open(const char *path, struct report *ret_report, struct facet_error *error);
+
+/* Writes and puts it in place. */
+enum facet_status report_finish(struct report *report, const json_t *json, struct facet_error *error);
+
+/* Removes what is not finished. Harmless on a zeroed or finished report. */
+void report_abandon(struct report *report);
+
+#endif

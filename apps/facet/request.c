@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: from typed limits to a request. Never: guesses what was meant. */
+#include "request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <facet/limits.h>
+
+#include "command.h"
+
+/* Stands for an unknown device while only the form of a percentage is checked. */
+#define SOME_MEMORY (UINT64_C(1) << 40)
+
+bool request_option(struct request *request, int option, const char *value)
+{
+    switch (option) {
+    case 'd':
+        request->device = value;
+        return true;
+    case 'm':
+        request->memory = value;
+        return true;
+    case 'c':
+        request->compute = value;
+        return true;
+    case OPTION_MODE:
+        request->mode = value;
+        return true;
+    case OPTION_PRIORITY:
+        request->priority = value;
+        return true;
+    case OPTION_NAME:
+        request->name = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *request_given(const struct request *request)
+{
+    return request->device     ? "--device"
+           : request->memory   ? "--memory"
+           : request->compute  ? "--compute"
+           : request->mode     ? "--mode"
+           : request->priority ? "--priority"
+           : request->name     ? "--name"
+                               : NULL;
+}
+
+enum facet_status request_check(const struct request *request, struct facet_error *error)
+{
+    uint64_t bytes;
+    uint32_t milli, limit, number;
+    enum facet_status status = FACET_OK;
+
+    if (request->device && !request->device[0])
+        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "device",
+                                      "device '': expected an id, a uuid or an index; 'facet devices' lists them");
+    if (status == FACET_OK && request->memory)
+        status = facet_parse_size(request->memory, "memory", SOME_MEMORY, &bytes, error);
+    if (status == FACET_OK && request->compute)
+        status = facet_parse_compute(request->compute, "compute", &milli, &limit, error);
+    if (status == FACET_OK && request->mode)
+        status = facet_parse_mode(request->mode, "mode", &number, error);
+    if (status == FACET_OK && request->priority)
+        status = facet_parse_priority(request->priority, "priority", &number, error);
+    if (status == FACET_OK && request->name)
+        status = facet_check_name(request->name, "name", error);
+    return status;
+}
+
+static bool device_is(const json_t *device, size_t index, const char *text)
+{
+    const char *id = json_string_value(json_object_get(device, "id"));
+    const char *uuid = json_string_value(json_object_get(device, "uuid"));
+    char number[24];
+
+    snprintf(number, sizeof number, "%zu", index);
+    return strcmp(number, text) == 0 || (id && strcmp(id, text) == 0) || (uuid && strcmp(uuid, text) == 0);
+}
+
+static enum facet_status device_memory(struct client *client, const char *text, uint64_t *ret_bytes,
+                                       struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *answer = NULL;
+    enum facet_status status = client_call(client, "GET", "/v1/devices", NULL, &answer, error);
+    const json_t *device;
+    size_t index;
+
+    if (status != FACET_OK)
+        return status;
+    json_array_foreach(json_object_get(answer, "devices"), index, device)
+    {
+        if (text && !device_is(device, index, text))
+            continue;
+        const json_t *memory = json_object_get(device, "memory_bytes");
+        if (!json_is_integer(memory))
+            return facet_error_argument(
+                error, FACET_UNSUPPORTED, "memory",
+                "memory: the device does not tell how much it has; give a size, not a percentage");
+        *ret_bytes = (uint64_t)json_integer_value(memory);
+        return FACET_OK;
+    }
+    return facet_error_argument(error, FACET_NOT_FOUND, "device", "device '%s': not found; 'facet devices' lists them",
+                                text ? text : "0");
+}
+
+static enum facet_status memory_bytes(const struct request *request, struct client *client, const char *device,
+                                      uint64_t *ret_bytes, struct facet_error *error)
+{
+    uint64_t whole = 0;
+
+    if (strchr(request->memory, '%')) {
+        enum facet_status status = device_memory(client, device, &whole, error);
+        if (status != FACET_OK)
+            return status;
+    }
+    return facet_parse_size(request->memory, "memory", whole, ret_bytes, error);
+}
+
+static int set_text(json_t *body, const char *member, const char *value)
+{
+    return value ? json_object_set_new(body, member, json_string(value)) : 0;
+}
+
+static int set_number(json_t *body, const char *member, uint64_t value)
+{
+    return json_object_set_new(body, member, json_integer((json_int_t)value));
+}
+
+enum facet_status request_body(const struct request *request, struct client *client, const char *device,
+                               json_t **ret_body, struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *body = json_object();
+    uint64_t bytes = 0;
+    uint32_t milli = 0, limit = 0;
+    enum facet_status status = FACET_OK;
+    int failed = 0;
+
+    if (request->memory)
+        status = memory_bytes(request, client, device, &bytes, error);
+    if (status == FACET_OK && request->compute)
+        status = facet_parse_compute(request->compute, "compute", &milli, &limit, error);
+    if (status != FACET_OK)
+        return status;
+    failed |= set_text(body, "name", request->name);
+    failed |= set_text(body, "device", request->device);
+    failed |= set_text(body, "mode", request->mode);
+    failed |= set_text(body, "priority", request->priority);
+    if (request->memory)
+        failed |= set_number(body, "memory_limit_bytes", bytes);
+    if (request->compute) {
+        failed |= set_number(body, "compute_request_milli", milli);
+        failed |= set_number(body, "compute_limit_milli", limit);
+    }
+    if (failed)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device '%s': not UTF-8",
+                                    request->device ? request->device : "");
+    *ret_body = json_incref(body);
+    return FACET_OK;
+}

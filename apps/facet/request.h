@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What -d, -m, -c, --mode, --priority and --name say, and the JSON they become.
+ *
+ * Owns: checking as much as possible before a daemon is asked or started.
+ * Never: prints; enforces anything.
+ */
+#ifndef FACET_REQUEST_H
+#define FACET_REQUEST_H
+
+#include <stdbool.h>
+
+#include "client.h"
+
+/* As typed; NULL = not given. Borrowed from argv. */
+struct request {
+    const char *device, *memory, *compute, *mode, *priority, *name;
+};
+
+#define REQUEST_LIMIT_LETTERS "m:c:"
+#define REQUEST_LIMIT_WORDS                                                                                            \
+    {"memory", required_argument, NULL, 'm'}, {"compute", required_argument, NULL, 'c'},                               \
+    {                                                                                                                  \
+        "priority", required_argument, NULL, OPTION_PRIORITY                                                           \
+    }
+#define REQUEST_LETTERS "d:" REQUEST_LIMIT_LETTERS
+#define REQUEST_WORDS                                                                                                  \
+    {"device", required_argument, NULL, 'd'}, REQUEST_LIMIT_WORDS, {"mode", required_argument, NULL, OPTION_MODE},     \
+    {                                                                                                                  \
+        "name", required_argument, NULL, OPTION_NAME                                                                   \
+    }
+
+/* Takes an option; false when it is not one of ours. */
+bool request_option(struct request *request, int option, const char *value);
+
+/* The first option given, as typed ("--memory"); NULL when none was. */
+const char *request_given(const struct request *request);
+
+/* Everything that can be told without a device. */
+enum facet_status request_check(const struct request *request, struct facet_error *error);
+
+/*
+ * The body for POST or PATCH /v1/vgpus; asks the daemon for the device's memory when a percentage needs it. `device`
+ * is the device that percentages mean; NULL: the first. The caller owns *ret_body.
+ */
+enum facet_status request_body(const struct request *request, struct client *client, const char *device,
+                               json_t **ret_body, struct facet_error *error);
+
+#endif

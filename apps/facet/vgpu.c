@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: `facet vgpu` and its verbs. Never: decides anything; the daemon does. */
+#include <stdio.h>
+
+#include "command.h"
+#include "request.h"
+#include "vgpu_view.h"
+#include "view.h"
+
+/* What the verbs' options say together. */
+struct options {
+    struct request request;
+    bool json, force, no_start;
+};
+
+#define COMMON_WORDS {"no-start", no_argument, NULL, OPTION_NO_START}, COMMAND_OPTION_JSON, COMMAND_OPTION_HELP
+
+/* True: go on with the operands; else return *ret_exit. */
+static bool read_options(const struct command *self, int argc, char **argv, const char *letters,
+                         const struct option *words, struct options *options, int *ret_exit)
+{
+    int option;
+
+    while ((option = command_option(self, argc, argv, letters, words)) != -1) {
+        if (request_option(&options->request, option, optarg))
+            continue;
+        if (option == 'h' || option == '?') {
+            *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
+            return false;
+        }
+        options->json |= option == OPTION_JSON;
+        options->force |= option == OPTION_FORCE;
+        options->no_start |= option == OPTION_NO_START;
+    }
+    return true;
+}
+
+static int refuse(const struct command *self, const struct options *options, const struct facet_error *error,
+                  const struct client *client)
+{
+    return command_refuse(self, options->json, error, client->advice);
+}
+
+static void warn(const struct command *self, const json_t *vgpu)
+{
+    if (view_has(vgpu, "warning"))
+        command_warn(self, "%s", view_text(vgpu, "warning"));
+}
+
+static int run_create(const struct command *self, int argc, char **argv)
+{
+    static const struct option words[] = {REQUEST_WORDS, COMMON_WORDS, COMMAND_OPTION_END};
+    struct options options = {0};
+    struct facet_error error = {0};
+    CLIENT_CLEANUP struct client client = {0};
+    CLIENT_CLEANUP_JSON json_t *body = NULL, *vgpu = NULL;
+    int status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, ":h" REQUEST_LETTERS, words, &options, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 0, 0, ""))
+        return EXIT_USAGE;
+    if (request_check(&options.request, &error) != FACET_OK ||
+        client_open(&client, !options.no_start, &error) != FACET_OK ||
+        request_body(&options.request, &client, options.request.device, &body, &error) != FACET_OK ||
+        client_call(&client, "POST", "/v1/vgpus", body, &vgpu, &error) != FACET_OK)
+        return refuse(self, &options, &error, &client);
+    warn(self, vgpu);
+    if (options.json)
+        return command_print_json(vgpu);
+    puts(view_text(vgpu, "name"));
+    return EXIT_DONE;
+}
+
+static int run_list(const struct command *self, int argc, char **argv)
+{
+    static const struct option words[] = {COMMON_WORDS, COMMAND_OPTION_END};
+    struct options options = {0};
+    struct facet_error error = {0};
+    CLIENT_CLEANUP struct client client = {0};
+    CLIENT_CLEANUP_JSON json_t *answer = NULL;
+    int status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, ":h", words, &options, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 0, 0, ""))
+        return EXIT_USAGE;
+    if (client_open(&client, !options.no_start, &error) != FACET_OK ||
+        client_call(&client, "GET", "/v1/vgpus", NULL, &answer, &error) != FACET_OK)
+        return refuse(self, &options, &error, &client);
+    if (options.json)
+        return command_print_json(answer);
+    if (json_array_size(json_object_get(answer, "vgpus")) == 0) {
+        fprintf(stderr, "no virtual GPUs; 'facet vgpu create' makes one, 'facet run' makes its own\n");
+        return EXIT_DONE;
+    }
+    return vgpu_print_list(self, answer);
+}
+
+/* show, freeze and resume: one call about one vGPU. */
+static int run_one(const struct command *self, int argc, char **argv, const char *method, const char *suffix,
+                   int (*print)(const struct command *self, const json_t *vgpu))
+{
+    static const struct option words[] = {COMMON_WORDS, COMMAND_OPTION_END};
+    struct options options = {0};
+    struct facet_error error = {0};
+    CLIENT_CLEANUP struct client client = {0};
+    CLIENT_CLEANUP_JSON json_t *vgpu = NULL;
+    int status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, ":h", words, &options, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 1, 1, "the vGPU"))
+        return EXIT_USAGE;
+    if (client_open(&client, !options.no_start, &error) != FACET_OK ||
+        client_call_vgpu(&client, method, argv[optind], suffix, NULL, &vgpu, &error) != FACET_OK)
+        return refuse(self, &options, &error, &client);
+    warn(self, vgpu);
+    if (options.json)
+        return command_print_json(vgpu);
+    return print ? print(self, vgpu) : EXIT_DONE;
+}
+
+static int run_show(const struct command *self, int argc, char **argv)
+{
+    return run_one(self, argc, argv, "GET", "", vgpu_print_card);
+}
+
+static int run_freeze(const struct command *self, int argc, char **argv)
+{
+    return run_one(self, argc, argv, "POST", "/freeze", NULL);
+}
+
+static int run_resume(const struct command *self, int argc, char **argv)
+{
+    return run_one(self, argc, argv, "POST", "/resume", NULL);
+}
+
+/* A percentage of memory means the vGPU's own device, which only the daemon knows. */
+static enum facet_status patch(struct client *client, const char *ref, const struct request *request, json_t **ret_vgpu,
+                               struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *body = NULL, *before = NULL;
+    enum facet_status status = client_call_vgpu(client, "GET", ref, "", NULL, &before, error);
+
+    if (status == FACET_OK)
+        status = request_body(request, client, view_text(before, "device"), &body, error);
+    if (status == FACET_OK)
+        status = client_call_vgpu(client, "PATCH", ref, "", body, ret_vgpu, error);
+    return status;
+}
+
+static int run_set(const struct command *self, int argc, char **argv)
+{
+    static const struct option words[] = {REQUEST_LIMIT_WORDS, COMMON_WORDS, COMMAND_OPTION_END};
+    struct options options = {0};
+    struct facet_error error = {0};
+    CLIENT_CLEANUP struct client client = {0};
+    CLIENT_CLEANUP_JSON json_t *vgpu = NULL;
+    int status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, ":h" REQUEST_LIMIT_LETTERS, words, &options, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 1, 1, "the vGPU"))
+        return EXIT_USAGE;
+    if (!request_given(&options.request))
+        return command_usage(self, "nothing to set; give -m, -c or --priority");
+    if (request_check(&options.request, &error) != FACET_OK ||
+        client_open(&client, !options.no_start, &error) != FACET_OK ||
+        patch(&client, argv[optind], &options.request, &vgpu, &error) != FACET_OK)
+        return refuse(self, &options, &error, &client);
+    warn(self, vgpu);
+    return options.json ? command_print_json(vgpu) : EXIT_DONE;
+}
+
+static int run_destroy(const struct command *self, int argc, char **argv)
+{
+    static const struct option words[] = {{"force", no_argument, NULL, OPTION_FORCE}, COMMON_WORDS, COMMAND_OPTION_END};
+    struct options options = {0};
+    struct facet_error error = {0};
+    CLIENT_CLEANUP struct client client = {0};
+    int status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, ":h", words, &options, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 1, argc, "the vGPU"))
+        return EXIT_USAGE;
+    if (client_open(&client, !options.no_start, &error) != FACET_OK)
+        return refuse(self, &options, &error, &client);
+    for (int i = optind; i < argc; i++) {
+        CLIENT_CLEANUP_JSON json_t *answer = NULL;
+        if (client_call_vgpu(&client, "DELETE", argv[i], options.force ? "?force=1" : "", NULL, &answer, &error) !=
+            FACET_OK)
+            status = refuse(self, &options, &error, &client);
+        else if (options.json)
+            command_print_json(answer);
+    }
+    return status;
+}
+
+#define COMMON_HELP                                                                                                    \
+    "      --no-start           do not start a daemon when none is running\n"                                          \
+    "      --json               print the daemon's answer, as JSON\n"
+
+static const struct command create = {
+    .name = "vgpu create",
+    .help = "usage: facet vgpu create [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]]\n"
+            "                         [--mode MODE] [--priority P] [--name NAME] [--json]\n"
+            "\n"
+            "Creates a virtual GPU that stays until it is destroyed, across restarts of the\n"
+            "daemon and of the machine, and prints its name. Programs run in it through\n"
+            "'facet run --vgpu NAME'.\n"
+            "\n"
+            "  -d, --device DEVICE      an id, uuid or index of 'facet devices'; default 0\n"
+            "  -m, --memory MEMORY      quota: 512M, 2G, 50%; default all of the device's\n"
+            "  -c, --compute REQ[:LIM]  guaranteed share and cap: 30, 0.3, 30:60; default\n"
+            "                           best effort without a cap\n"
+            "      --mode MODE          shared, soft, hard or partitioned; default soft\n"
+            "      --priority P         low, normal or high; default normal\n"
+            "      --name NAME          default vgpu-1, vgpu-2, ...\n" COMMON_HELP,
+    .run = run_create,
+};
+
+static const struct command list = {
+    .name = "vgpu list",
+    .help = "usage: facet vgpu list [--no-start] [--json]\n"
+            "\n"
+            "Lists the virtual GPUs: the share asked for (REQUEST:CAP), the share measured\n"
+            "over the last second, memory used and its limit, and the processes inside.\n"
+            "\n" COMMON_HELP,
+    .run = run_list,
+};
+
+static const struct command show = {
+    .name = "vgpu show",
+    .help = "usage: facet vgpu show VGPU [--no-start] [--json]\n"
+            "\n"
+            "Shows everything about one virtual GPU, given by name or id.\n"
+            "\n" COMMON_HELP,
+    .run = run_show,
+};
+
+static const struct command set = {
+    .name = "vgpu set",
+    .help = "usage: facet vgpu set VGPU [-m MEMORY] [-c REQUEST[:LIMIT]] [--priority P]\n"
+            "\n"
+            "Changes limits while programs run. A memory quota below what is in use refuses\n"
+            "new allocations until enough is freed.\n"
+            "\n"
+            "  -m, --memory MEMORY      quota: 512M, 2G, 50%\n"
+            "  -c, --compute REQ[:LIM]  guaranteed share and cap: 30, 0.3, 30:60\n"
+            "      --priority P         low, normal or high\n" COMMON_HELP,
+    .run = run_set,
+};
+
+static const struct command freeze = {
+    .name = "vgpu freeze",
+    .help = "usage: facet vgpu freeze VGPU [--no-start] [--json]\n"
+            "\n"
+            "Stops admitting work of the virtual GPU; its programs wait, its memory stays.\n"
+            "A frozen one stays frozen.\n"
+            "\n" COMMON_HELP,
+    .run = run_freeze,
+};
+
+static const struct command resume = {
+    .name = "vgpu resume",
+    .help = "usage: facet vgpu resume VGPU [--no-start] [--json]\n"
+            "\n"
+            "Lets a frozen virtual GPU go on.\n"
+            "\n" COMMON_HELP,
+    .run = run_resume,
+};
+
+static const struct command destroy = {
+    .name = "vgpu destroy",
+    .help = "usage: facet vgpu destroy VGPU... [--force] [--no-start] [--json]\n"
+            "\n"
+            "Removes virtual GPUs. Refused while programs run inside, unless forced: then\n"
+            "their work is admitted no more.\n"
+            "\n"
+            "      --force              even while programs run inside\n" COMMON_HELP,
+    .run = run_destroy,
+};
+
+static const struct command *const children[] = {&create, &list, &show, &set, &freeze, &resume, &destroy, NULL};
+
+const struct command command_vgpu = {
+    .name = "vgpu",
+    .help = "usage: facet vgpu create|list|show|set|freeze|resume|destroy ...\n"
+            "\n"
+            "A virtual GPU is a device with a memory quota and a share of its time.\n"
+            "\n"
+            "  create     make one that stays until it is destroyed\n"
+            "  list       list them\n"
+            "  show       show everything about one\n"
+            "  set        change its limits while programs run\n"
+            "  freeze     stop admitting its work\n"
+            "  resume     let it go on\n"
+            "  destroy    remove it\n",
+    .children = children,
+    .run = command_dispatch,
+};

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the list and the card of virtual GPUs. Never: asks the daemon. */
+#include "vgpu_view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "view.h"
+
+static bool add_line(struct libscols_table *table, const json_t *vgpu)
+{
+    char asked[VIEW_SIZE], share[VIEW_SIZE], memory[VIEW_SIZE], processes[VIEW_SIZE];
+
+    snprintf(processes, sizeof processes, "%" PRIu64, view_number(vgpu, "processes"));
+    return view_row(
+        table,
+        (const char *const[]){
+            view_text(vgpu, "name"),
+            view_text(vgpu, "id"),
+            view_text(vgpu, "device"),
+            view_text(vgpu, "state"),
+            view_text(vgpu, "mode"),
+            view_compute(view_number(vgpu, "compute_request_milli"), view_number(vgpu, "compute_limit_milli"), asked),
+            view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
+            view_memory_of(view_number(vgpu, "memory_used_bytes"), view_number(vgpu, "memory_limit_bytes"), memory),
+            processes,
+        },
+        9);
+}
+
+int vgpu_print_list(const struct command *self, const json_t *answer)
+{
+    static const struct view_column columns[] = {
+        {"NAME", 0},
+        {"ID", 0},
+        {"DEVICE", 0},
+        {"STATE", 0},
+        {"MODE", 0},
+        {"ASKED", SCOLS_FL_RIGHT},
+        {"SHARE", SCOLS_FL_RIGHT},
+        {"MEMORY", SCOLS_FL_RIGHT},
+        {"PROCS", SCOLS_FL_RIGHT},
+        {NULL, 0},
+    };
+    VIEW_CLEANUP_TABLE struct libscols_table *table = view_table(columns);
+    bool complete = table != NULL;
+    const json_t *vgpu;
+    size_t index;
+
+    json_array_foreach(json_object_get(answer, "vgpus"), index, vgpu) complete = complete && add_line(table, vgpu);
+    return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
+}
+
+static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
+{
+    char used[VIEW_SIZE], peak[VIEW_SIZE], asked[VIEW_SIZE], share[VIEW_SIZE], busy[VIEW_SIZE], waited[VIEW_SIZE];
+    uint64_t request = view_number(vgpu, "compute_request_milli"), limit = view_number(vgpu, "compute_limit_milli");
+
+    return view_card_add(card, "compute asked",
+                         request || limit < 1000 ? view_compute(request, limit, asked) : "best effort, no cap") &&
+           view_card_add(card, "share measured",
+                         view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share)
+                                                       : "not measured yet") &&
+           view_card_add(
+               card, "memory used/limit",
+               view_memory_of(view_number(vgpu, "memory_used_bytes"), view_number(vgpu, "memory_limit_bytes"), used)) &&
+           view_card_add(card, "memory peak", view_memory(view_number(vgpu, "memory_peak_bytes"), peak)) &&
+           view_card_add(card, "device time", view_seconds(view_number(vgpu, "device_time_ns"), busy)) &&
+           view_card_add(card, "throttled", view_seconds(view_number(vgpu, "throttled_ns"), waited));
+}
+
+static bool add_counts(struct libscols_table *card, const json_t *vgpu)
+{
+    static const struct {
+        const char *name, *member;
+    } counts[] = {{"launches", "launches"}, {"denied allocations", "denied_allocations"}, {"processes", "processes"}};
+    char number[VIEW_SIZE];
+    bool complete = true;
+
+    for (size_t i = 0; complete && i < sizeof counts / sizeof counts[0]; i++) {
+        snprintf(number, sizeof number, "%" PRIu64, view_number(vgpu, counts[i].member));
+        complete = view_card_add(card, counts[i].name, number);
+    }
+    return complete;
+}
+
+static bool add_created(struct libscols_table *card, const json_t *vgpu)
+{
+    time_t seconds = (time_t)(view_number(vgpu, "created_ns") / FACET_NS_PER_S);
+    struct tm local;
+    char text[VIEW_SIZE];
+
+    if (!view_has(vgpu, "created_ns") || !localtime_r(&seconds, &local) ||
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &local) == 0)
+        return true;
+    return view_card_add(card, "created", text);
+}
+
+int vgpu_print_card(const struct command *self, const json_t *vgpu)
+{
+    VIEW_CLEANUP_TABLE struct libscols_table *card = view_card();
+    char device[256];
+
+    snprintf(device, sizeof device, "%s  %s", view_text(vgpu, "device"), view_text(vgpu, "device_name"));
+    bool complete = card && view_card_add(card, "name", view_text(vgpu, "name")) &&
+                    view_card_add(card, "id", view_text(vgpu, "id")) && view_card_add(card, "device", device) &&
+                    view_card_add(card, "state", view_text(vgpu, "state")) &&
+                    view_card_add(card, "mode", view_text(vgpu, "mode")) &&
+                    view_card_add(card, "priority", view_text(vgpu, "priority")) && add_amounts(card, vgpu) &&
+                    add_counts(card, vgpu) &&
+                    view_card_add(card, "kept",
+                                  json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"
+                                                                                   : "until destroyed") &&
+                    add_created(card, vgpu) && view_card_add(card, "segment", view_text(vgpu, "segment"));
+    return complete && scols_print_table(card) == 0 ? EXIT_DONE : command_out_of_memory(self);
+}

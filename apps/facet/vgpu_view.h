@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: how `facet vgpu list` and `facet vgpu show` look. Never: asks the daemon. */
+#ifndef FACET_VGPU_VIEW_H
+#define FACET_VGPU_VIEW_H
+
+#include <jansson.h>
+
+#include "command.h"
+
+/* The table of an answer to GET /v1/vgpus, and the card of one VGPU. Both return the exit status. */
+int vgpu_print_list(const struct command *self, const json_t *answer);
+int vgpu_print_card(const struct command *self, const json_t *vgpu);
+
+#endif

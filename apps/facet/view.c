@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: forms and tables. Never: fetches anything. */
+#include "view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <facet/limits.h>
+
+#include "base/clock.h"
+
+struct libscols_table *view_table(const struct view_column *columns)
+{
+    struct libscols_table *table = scols_new_table();
+
+    if (!table)
+        return NULL;
+    /* Not on a terminal: every column at its full width, whatever COLUMNS says. */
+    if (!isatty(STDOUT_FILENO))
+        scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
+    scols_table_enable_colors(table, view_color());
+    for (; columns->title; columns++) {
+        if (scols_table_new_column(table, columns->title, 0, columns->flags))
+            continue;
+        scols_unref_table(table);
+        return NULL;
+    }
+    return table;
+}
+
+struct libscols_table *view_card(void)
+{
+    static const struct view_column columns[] = {{"NAME", 0}, {"VALUE", SCOLS_FL_WRAP}, {NULL, 0}};
+    struct libscols_table *card = view_table(columns);
+
+    if (card)
+        scols_table_enable_noheadings(card, 1);
+    return card;
+}
+
+bool view_row(struct libscols_table *table, const char *const *cells, size_t count)
+{
+    struct libscols_line *line = scols_table_new_line(table, NULL);
+
+    for (size_t i = 0; line && i < count; i++)
+        if (scols_line_set_data(line, i, cells[i] && cells[i][0] ? cells[i] : "-") != 0)
+            return false;
+    return line != NULL;
+}
+
+bool view_card_add(struct libscols_table *card, const char *name, const char *value)
+{
+    return view_row(card, (const char *const[]){name, value}, 2);
+}
+
+bool view_color(void)
+{
+    const char *refused = getenv("NO_COLOR");
+
+    return isatty(STDOUT_FILENO) && !(refused && refused[0]);
+}
+
+char *view_memory(uint64_t bytes, char *buffer)
+{
+    char text[VIEW_SIZE], unit = 'B';
+    char number[VIEW_SIZE];
+
+    facet_format_size(bytes, text, sizeof text);
+    if (sscanf(text, "%39s %c", number, &unit) < 1)
+        number[0] = '\0';
+    snprintf(buffer, VIEW_SIZE, "%.30s%c", number, unit);
+    return buffer;
+}
+
+char *view_memory_of(uint64_t used, uint64_t limit, char *buffer)
+{
+    char left[VIEW_SIZE], right[VIEW_SIZE];
+
+    snprintf(buffer, VIEW_SIZE, "%.18s/%.18s", view_memory(used, left), view_memory(limit, right));
+    return buffer;
+}
+
+static char *percent(uint64_t milli, const char *sign, char *buffer)
+{
+    if (milli % 10)
+        snprintf(buffer, VIEW_SIZE, "%" PRIu64 ".%u%s", milli / 10, (unsigned)(milli % 10), sign);
+    else
+        snprintf(buffer, VIEW_SIZE, "%" PRIu64 "%s", milli / 10, sign);
+    return buffer;
+}
+
+char *view_milli(uint64_t milli, char *buffer)
+{
+    return percent(milli, "%", buffer);
+}
+
+char *view_compute(uint64_t request, uint64_t limit, char *buffer)
+{
+    char left[VIEW_SIZE], right[VIEW_SIZE];
+    bool capped = limit < FACET_MILLI_WHOLE;
+
+    if (!capped)
+        snprintf(buffer, VIEW_SIZE, "%s", request ? percent(request, "%", left) : "-");
+    else
+        snprintf(buffer, VIEW_SIZE, "%.18s:%.18s", request ? percent(request, "", left) : "-",
+                 percent(limit, "%", right));
+    return buffer;
+}
+
+char *view_seconds(uint64_t ns, char *buffer)
+{
+    snprintf(buffer, VIEW_SIZE, "%" PRIu64 ".%03u s", ns / FACET_NS_PER_S,
+             (unsigned)(ns % FACET_NS_PER_S / FACET_NS_PER_MS));
+    return buffer;
+}
+
+const char *view_text(const json_t *object, const char *member)
+{
+    const char *text = json_string_value(json_object_get(object, member));
+
+    return text ? text : "";
+}
+
+uint64_t view_number(const json_t *object, const char *member)
+{
+    json_int_t number = json_integer_value(json_object_get(object, member));
+
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+bool view_has(const json_t *object, const char *member)
+{
+    return json_object_get(object, member) != NULL;
+}

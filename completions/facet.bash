@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for facet(1): commands, options, devices and virtual GPUs.
+# Asking for names never starts a daemon.
+
+_facet_members()  # COMMAND... -- MEMBER: that member of every object in the JSON that "facet COMMAND" prints
+{
+    local member=${*: -1}
+
+    "${COMP_WORDS[0]}" "${@:1:$#-1}" --json 2>/dev/null |
+        sed -n "s/^ *\"$member\": \"\([^\"]*\)\",\{0,1\}\$/\1/p"
+}
+
+_facet_vgpus()
+{
+    _facet_members vgpu list --no-start name
+}
+
+_facet_devices()
+{
+    _facet_members devices id
+}
+
+_facet_options()  # COMMAND...: the long options that its help shows
+{
+    "${COMP_WORDS[0]}" help "$@" 2>/dev/null | grep -o -e '--[a-z][a-z-]*' | sort -u
+}
+
+# Completes the value of the option before the cursor; fails when that is no option with a value.
+_facet_value()
+{
+    case $prev in
+        -d | --device) mapfile -t COMPREPLY < <(compgen -W "$(_facet_devices)" -- "$cur") ;;
+        --vgpu) mapfile -t COMPREPLY < <(compgen -W "$(_facet_vgpus)" -- "$cur") ;;
+        --mode) mapfile -t COMPREPLY < <(compgen -W 'shared soft hard partitioned' -- "$cur") ;;
+        --priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") ;;
+        --report) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        -m | --memory | -c | --compute | --name | --interval) COMPREPLY=() ;;
+        *) return 1 ;;
+    esac
+}
+
+# Where the command of "facet run" begins in COMP_WORDS, which also breaks words at colons; 0: the cursor is before it.
+_facet_run_command()
+{
+    local index=2
+
+    while ((index < COMP_CWORD)); do
+        case ${COMP_WORDS[index]} in
+            --) echo $((index + 1)); return ;;
+            -d | -m | -c | --device | --memory | --compute | --mode | --priority | --name | --vgpu | --report)
+                ((index += 2))
+                [[ ${COMP_WORDS[index]} == :* ]] && ((index += 2))
+                ;;
+            -*) ((index += 1)) ;;
+            *) echo "$index"; return ;;
+        esac
+    done
+    echo 0
+}
+
+_facet_run()
+{
+    local start
+
+    start=$(_facet_run_command)
+    if ((start > 0)) && declare -F _command_offset >/dev/null; then
+        _command_offset "$start"
+    elif ((start > 0)); then
+        mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
+    elif _facet_value; then
+        return
+    elif [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_facet_options run)" -- "$cur")
+    else
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+    fi
+}
+
+_facet_vgpu()
+{
+    local verb=${words[2]}
+
+    if ((cword == 2)); then
+        mapfile -t COMPREPLY < <(compgen -W 'create list show set freeze resume destroy' -- "$cur")
+        return
+    fi
+    _facet_value && return
+    case $cur:$verb in
+        -*) mapfile -t COMPREPLY < <(compgen -W "$(_facet_options vgpu "$verb")" -- "$cur") ;;
+        *:show | *:set | *:freeze | *:resume | *:destroy)
+            mapfile -t COMPREPLY < <(compgen -W "$(_facet_vgpus)" -- "$cur") ;;
+    esac
+}
+
+_facet()
+{
+    local cur prev words cword
+    local commands='devices run vgpu top metrics provider config version help'
+
+    # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
+    if declare -F _get_comp_words_by_ref >/dev/null; then
+        _get_comp_words_by_ref -n : cur prev words cword
+    else
+        words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+        cur=${words[cword]} prev=${words[cword - 1]}
+    fi
+    COMPREPLY=()
+    case $cword:${words[1]} in
+        1:*) mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$cur") ;;
+        *:run) _facet_run ;;
+        *:vgpu) _facet_vgpu ;;
+        2:provider) mapfile -t COMPREPLY < <(compgen -W 'list' -- "$cur") ;;
+        2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
+        *:help | *:provider) ;;
+        *) _facet_value || mapfile -t COMPREPLY < <(compgen -W "$(_facet_options "${words[1]}")" -- "$cur") ;;
+    esac
+    declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"
+    return 0
+}
+complete -F _facet facet

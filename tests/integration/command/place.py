@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place of its own for each test: folders, environment, the daemon that is found there.
+
+Owns: what it makes and starts, which it removes and ends. Never: touches the user's own Facet.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+BUILD = os.environ.get("FACET_BUILD_DIR", os.path.join(SOURCE, "build"))
+FACET = os.path.join(BUILD, "facet")
+LAYER = "libfacet-opencl-layer.so"
+DEADLINE = 30
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"waited {DEADLINE} s in vain: {what}")
+
+
+class Place:
+    """With real=False, `facetd` is the stand-in of tests/fake/daemon.py and the layer an empty file."""
+
+    def __init__(self, real=False, fault=""):
+        self.root = tempfile.mkdtemp(prefix="facet-test-")
+        self.runtime = os.path.join(self.root, "run")
+        self.lib = os.path.join(self.root, "lib")
+        self.env = {key: value for key, value in os.environ.items()
+                    if not key.startswith("FACET_") and key not in ("OPENCL_LAYERS", "NO_COLOR", "LC_ALL", "LANG")}
+        self.env.update(FACET_RUNTIME_DIR=self.runtime, FACET_STATE_DIR=os.path.join(self.root, "state"), LC_ALL="C.UTF-8",
+                        TZ="UTC")
+        if real:
+            self.env["FACET_IDLE_EXIT_S"] = "1"
+        else:
+            self._stand_in(fault)
+
+    def _stand_in(self, fault):
+        os.mkdir(self.lib)
+        daemon = os.path.join(SOURCE, "tests", "fake", "daemon.py")
+        self.write("lib/facetd", f'#!/bin/sh\nexec /usr/bin/python3 "{daemon}" "$@"\n', 0o755)
+        self.write(f"lib/{LAYER}", "")
+        self.env.update(FACET_LIB_DIR=self.lib, FAKE_FAULT=fault)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.kill_daemon()
+        finally:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def write(self, name, text, mode=0o644):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def exists(self, name):
+        return os.path.exists(self.path(name))
+
+    def facet(self, *arguments, stdin="", env=None, **options):
+        return subprocess.run([FACET, *arguments], input=stdin, capture_output=True, text=True, timeout=60,
+                              env={**self.env, **(env or {})}, cwd=self.root, check=False, **options)
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen([FACET, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=self.env, cwd=self.root, **options)
+
+    def json(self, *arguments):
+        done = self.facet(*arguments)
+        if done.returncode:
+            raise AssertionError(f"{arguments} returned {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def log(self):
+        """What the stand-in did, line by line."""
+        return self.read("run/fake.log").splitlines() if self.exists("run/fake.log") else []
+
+    def created(self):
+        return [line for line in self.log() if line.startswith("create")]
+
+    def daemon_pid(self):
+        return int(self.read("run/fake.pid")) if self.exists("run/fake.pid") else None
+
+    def kill_daemon(self):
+        pid = self.daemon_pid()
+        if pid is None:
+            return
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.unlink(self.path("run/fake.pid"))

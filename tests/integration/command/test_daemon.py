@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Starting the private daemon, and living with one that fails."""
+import os
+import signal
+
+from place import Place, wait_until
+from tap import contains, equal, main, test
+
+
+def fails(place, *fragments):
+    done = place.facet("run", "true")
+    equal(done.returncode, 1, done.stderr)
+    equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
+    for fragment in fragments:
+        contains(done.stderr, fragment)
+
+
+@test
+def first_run_starts_a_private_daemon_and_the_next_uses_it():
+    with Place() as place:
+        equal(place.facet("run", "true").returncode, 0)
+        equal(place.facet("run", "true").returncode, 0)
+        equal([line for line in place.log() if line.startswith("start")], ["start private"])
+
+
+@test
+def private_daemon_keeps_nothing_of_ours():
+    with Place() as place:
+        read_end, write_end = os.pipe()
+        os.set_inheritable(write_end, True)
+        equal(place.facet("run", "true", pass_fds=[write_end]).returncode, 0)
+        os.close(write_end)
+        equal(os.read(read_end, 1), b"", "the pipe ends when facet does")
+        pid = place.daemon_pid()
+        equal(os.getsid(pid) not in (os.getsid(0), 0), True, "a session of its own")
+        equal(os.readlink(f"/proc/{pid}/fd/1"), "/dev/null")
+        equal(os.readlink(f"/proc/{pid}/fd/2"), place.path("run/facetd.log"))
+
+
+@test
+def daemon_that_refuses_says_why():
+    with Place(fault="refuse_start") as place:
+        fails(place, "cannot start the daemon", "the state folder '/nowhere' is not writable")
+
+
+@test
+def daemon_that_leaves_without_a_word_is_noticed():
+    with Place(fault="silent_start") as place:
+        fails(place, "does not answer", "facetd.log")
+
+
+@test
+def missing_daemon_is_named():
+    with Place() as place:
+        os.unlink(place.path("lib/facetd"))
+        fails(place, "facetd")
+
+
+@test
+def daemon_that_cannot_be_executed_is_named():
+    with Place() as place:
+        place.write("lib/facetd", "#!/no/such/interpreter\n", 0o755)
+        fails(place, "cannot run", "facetd")
+
+
+@test
+def daemon_that_hangs_up_is_noticed():
+    with Place(fault="hang_up") as place:
+        fails(place, "went away")
+
+
+@test
+def answer_that_is_not_json_is_noticed():
+    with Place(fault="not_json") as place:
+        fails(place, "not JSON")
+
+
+@test
+def refusal_without_a_reason_is_noticed():
+    with Place(fault="no_reason") as place:
+        fails(place, "HTTP status 500")
+
+
+@test
+def stale_socket_does_not_hinder():
+    with Place() as place:
+        equal(place.facet("run", "true").returncode, 0)
+        place.kill_daemon()
+        equal(place.exists("run/facetd.sock"), True, "the socket is stale")
+        equal(place.facet("run", "true").returncode, 0)
+
+
+@test
+def daemon_killed_during_a_run_changes_nothing_for_the_program():
+    with Place() as place:
+        process = place.start("run", "sh", "-c", "touch started; while [ ! -e go ]; do sleep 0.05; done; exit 8")
+        wait_until(lambda: place.exists("started"), "the command starts")
+        place.kill_daemon()
+        place.write("go", "")
+        process.communicate(timeout=60)
+        equal(process.returncode, 8)
+        equal([line for line in place.log() if line.startswith("start")], ["start private"] * 2)
+
+
+@test
+def daemon_that_dies_at_the_end_is_replaced_once():
+    with Place(fault="die_on_delete") as place:
+        done = place.facet("run", "sh", "-c", "exit 8")
+        equal((done.returncode, done.stderr), (8, ""))
+        equal([line for line in place.log() if line.startswith("start")], ["start private"] * 2)
+
+
+@test
+def daemon_that_cannot_be_replaced_does_not_spoil_the_status():
+    with Place() as place:
+        process = place.start("run", "sh", "-c", "touch started; while [ ! -e go ]; do sleep 0.05; done; exit 8")
+        wait_until(lambda: place.exists("started"), "the command starts")
+        place.kill_daemon()
+        os.unlink(place.path("lib/facetd"))
+        place.write("go", "")
+        errors = process.communicate(timeout=60)[1]
+        equal(process.returncode, 8)
+        contains(errors, "left to the next daemon")
+
+
+@test
+def asking_does_not_start_a_daemon():
+    with Place() as place:
+        for arguments in (["metrics"], ["top", "--once"], ["vgpu", "list", "--no-start"]):
+            done = place.facet(*arguments)
+            equal(done.returncode, 1, f"exit status of {arguments}")
+            contains(done.stderr, "no daemon listens")
+        equal(place.exists("run"), False, "a runtime folder")
+
+
+@test
+def proxies_of_the_user_are_left_out():
+    with Place() as place:
+        equal(place.facet("run", "true", env={"http_proxy": "http://127.0.0.1:1", "all_proxy": "http://127.0.0.1:1"})
+              .returncode, 0)
+
+
+@test
+def signal_before_the_command_starts_leaves_no_process():
+    with Place() as place:
+        process = place.start("run", "sleep", "60")
+        wait_until(lambda: place.created() != [], "the vGPU is created")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        # Before the fork the signal ends facet itself; after it, the command. Either way nothing is left.
+        equal(process.returncode in (143, -signal.SIGTERM), True, f"status {process.returncode}")
+
+
+main()

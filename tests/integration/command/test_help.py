@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Help texts, and whether help, man pages and completion agree with the command."""
+import os
+import re
+import shutil
+import subprocess
+
+from golden import matches_golden
+from place import FACET, SOURCE, Place
+from tap import Skip, contains, equal, main, test
+
+COMMANDS = [[], ["devices"], ["run"], ["vgpu"], ["vgpu", "create"], ["vgpu", "list"], ["vgpu", "show"], ["vgpu", "set"],
+            ["vgpu", "freeze"], ["vgpu", "resume"], ["vgpu", "destroy"], ["top"], ["metrics"], ["provider"],
+            ["provider", "list"], ["config"], ["version"], ["help"]]
+
+
+def help_of(place, command):
+    done = place.facet("help", *command)
+    equal((done.returncode, done.stderr), (0, ""))
+    return done.stdout
+
+
+@test
+def help_texts_are_as_agreed():
+    with Place() as place:
+        for command in COMMANDS:
+            matches_golden("-".join(["help", *command]) + ".txt", help_of(place, command))
+
+
+@test
+def help_fits_a_terminal():
+    with Place() as place:
+        for command in COMMANDS:
+            lines = help_of(place, command).splitlines()
+            equal(max(map(len, lines)) <= 80 and len(lines) <= 40, True, f"size of help {command}")
+        equal(len(help_of(place, []).splitlines()) <= 24, True, "the first screen is one screen")
+
+
+@test
+def every_way_to_ask_gives_the_same_help():
+    with Place() as place:
+        equal(place.facet().stdout, help_of(place, []))
+        equal(place.facet("--help").stdout, help_of(place, []))
+        for command in COMMANDS[1:]:
+            for option in ("--help", "-h"):
+                done = place.facet(*command, option)
+                equal((done.returncode, done.stdout), (0, help_of(place, command)), f"{command} {option}")
+
+
+@test
+def version_is_printed():
+    with Place() as place:
+        version = place.json("version", "--json")["version"]
+        equal(place.facet("version").stdout, f"facet {version}\n")
+        equal(place.facet("--version").stdout, f"facet {version}\n")
+
+
+@test
+def config_shows_where_values_come_from():
+    with Place() as place:
+        settings = {row["variable"]: row for row in place.json("config", "--json")["settings"]}
+        equal((settings["FACET_RUNTIME_DIR"]["value"], settings["FACET_RUNTIME_DIR"]["from"]),
+              (place.runtime, "environment"))
+        equal(settings["FACET_IDLE_EXIT_S"]["from"], "default")
+        with open(os.path.join(SOURCE, "man", "facet.1"), encoding="utf-8") as file:
+            page = file.read()
+        for variable in settings:
+            contains(page, f".It Ev {variable}\n")
+
+
+@test
+def man_pages_name_every_option():
+    text = ""
+    for page in ("facet-run.1", "facet-top.1", "facet-vgpu.1"):
+        with open(os.path.join(SOURCE, "man", page), encoding="utf-8") as file:
+            text += file.read()
+    with Place() as place:
+        for command in COMMANDS[1:]:
+            for option in set(re.findall(r"--([a-z-]+[a-z])", help_of(place, command))):
+                contains(text, f"Fl -{option}")
+
+
+@test
+def man_pages_are_sound():
+    linter = shutil.which("mandoc")
+    if not linter:
+        raise Skip("mandoc is not installed")
+    for page in os.listdir(os.path.join(SOURCE, "man")):
+        if page == "meson.build":
+            continue
+        done = subprocess.run([linter, "-Tlint", "-Wwarning", os.path.join(SOURCE, "man", page)], capture_output=True,
+                              text=True, timeout=60, check=False)
+        equal((done.returncode, done.stdout), (0, ""), page)
+
+
+def complete(place, *words):
+    """What bash offers after these words, the last one being typed."""
+    script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE};'
+              ' _facet; printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(SOURCE, "completions", "facet.bash"),
+                           *words], capture_output=True, text=True, timeout=60, env=place.env, check=False)
+    equal((done.returncode, done.stderr), (0, ""), "bash")
+    return done.stdout.split()
+
+
+@test
+def completion_offers_commands_options_and_names():
+    with Place() as place:
+        equal(complete(place, FACET, "v"), ["vgpu", "version"])
+        equal(complete(place, FACET, "vgpu", "f"), ["freeze"])
+        equal(complete(place, FACET, "run", "--re"), ["--report"])
+        equal(complete(place, FACET, "run", "--mode", "s"), ["shared", "soft"])
+        equal(complete(place, FACET, "vgpu", "destroy", "--f"), ["--force"])
+        equal(complete(place, FACET, "help", "t"), ["top"])
+        place.facet("vgpu", "create", "--name", "alice")
+        equal(complete(place, FACET, "vgpu", "show", "a"), ["alice"])
+        equal(complete(place, FACET, "run", "--vgpu", ""), ["alice"])
+
+
+@test
+def completion_starts_no_daemon():
+    with Place() as place:
+        equal(complete(place, FACET, "vgpu", "show", ""), [])
+        equal(place.exists("run"), False, "a runtime folder")
+
+
+@test
+def completion_knows_every_command():
+    with Place() as place:
+        offered = set(complete(place, FACET, ""))
+        equal({command[0] for command in COMMANDS[1:]} | {"--help", "--version"}, offered)
+
+
+main()

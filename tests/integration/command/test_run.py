@@ -1,0 +1,246 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""facet run: the program is left alone, its end is passed on, the report is exact, nothing stays behind."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from place import FACET, LAYER, Place, wait_until
+from tap import contains, equal, main, test
+
+
+@test
+def exit_status_is_the_commands_own():
+    with Place() as place:
+        for status in (0, 1, 7, 126, 255):
+            equal(place.facet("run", "sh", "-c", f"exit {status}").returncode, status)
+        equal(place.facet("run", "sh", "-c", "kill -KILL $$").returncode, 128 + 9)
+        equal(place.facet("run", "sh", "-c", "kill -TERM $$").returncode, 128 + 15)
+
+
+@test
+def input_and_output_are_untouched():
+    with Place() as place:
+        done = place.facet("run", "sh", "-c", "cat; echo to-error >&2", stdin="one\ntwo")
+        equal(done.stdout, "one\ntwo")
+        equal(done.stderr, "to-error\n")
+
+
+@test
+def options_end_at_the_command():
+    with Place() as place:
+        equal(place.facet("run", "-c", "30", "echo", "-m", "1G", "--json").stdout, "-m 1G --json\n")
+        equal(place.facet("run", "--", "echo", "--", "-c").stdout, "-- -c\n")
+
+
+@test
+def limits_reach_the_daemon():
+    with Place() as place:
+        place.facet("run", "-d", "uuid-zero", "-m", "256M", "-c", "0.3:60", "--mode", "soft", "--priority", "high",
+                    "--name", "a.b-c", "true")
+        equal(json.loads(place.created()[0].removeprefix("create ")), {
+            "device": "uuid-zero", "memory_limit_bytes": 256 << 20, "compute_request_milli": 300,
+            "compute_limit_milli": 600, "mode": "soft", "priority": "high", "name": "a.b-c", "ephemeral": True})
+        place.facet("run", "true")
+        equal(json.loads(place.created()[1].removeprefix("create ")), {"ephemeral": True})
+        place.facet("run", "-m", "25%", "true")
+        equal(json.loads(place.created()[2].removeprefix("create "))["memory_limit_bytes"], 2 << 30)
+
+
+@test
+def program_finds_its_vgpu_and_layer():
+    with Place() as place:
+        layer = place.path(f"lib/{LAYER}")
+        script = 'echo "$OPENCL_LAYERS"; test -f "$FACET_VGPU_DIR/usage" && echo found'
+        equal(place.facet("run", "sh", "-c", script).stdout, f"{layer}\nfound\n")
+        equal(place.facet("run", "sh", "-c", script, env={"OPENCL_LAYERS": "/other.so"}).stdout,
+              f"{layer}:/other.so\nfound\n")
+
+
+@test
+def vgpu_is_removed_afterwards():
+    with Place() as place:
+        place.facet("run", "--name", "first", "true")
+        place.facet("run", "--name", "second", "sh", "-c", "exit 3")
+        contains(place.log(), "destroy first")
+        contains(place.log(), "destroy second")
+        equal(place.json("vgpu", "list", "--json"), {"vgpus": []})
+
+
+@test
+def report_is_exact():
+    with Place() as place:
+        done = place.facet("run", "--name", "t", "-m", "1G", "-c", "30:60", "--report", "use.json", "sh", "-c", "exit 5")
+        equal(done.returncode, 5)
+        report = json.loads(place.read("use.json"))
+        wall = report.pop("wall_ns")
+        equal(wall > 0, True, "wall_ns is positive")
+        equal(list(report.items()), list({
+            "name": "t", "device": "opencl:0", "mode": "soft", "memory_limit_bytes": 1 << 30,
+            "memory_peak_bytes": 5 << 20, "denied_allocations": 3, "compute_request_milli": 300,
+            "compute_limit_milli": 600, "device_time_ns": 1500, "launches": 7, "throttled_ns": 250,
+            "exit_status": 5}.items()))
+        equal([name for name in os.listdir(place.root) if "use.json" in name], ["use.json"], "files")
+
+
+@test
+def report_of_a_killed_command():
+    with Place() as place:
+        equal(place.facet("run", "--report", "r", "sh", "-c", "kill -KILL $$").returncode, 137)
+        equal(json.loads(place.read("r"))["exit_status"], 137)
+
+
+@test
+def report_on_standard_output_and_through_a_link():
+    with Place() as place:
+        equal(json.loads(place.facet("run", "--report", "-", "true").stdout)["exit_status"], 0)
+        place.write("target", "old")
+        os.symlink("target", place.path("link"))
+        equal(place.facet("run", "--report", "link", "true").returncode, 0)
+        equal(os.path.islink(place.path("link")), True, "the link stays")
+        equal(json.loads(place.read("target"))["exit_status"], 0)
+        equal(place.facet("run", "--report", "/dev/null", "true").returncode, 0)
+        equal(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"), True, "/dev/null is a device still")
+
+
+@test
+def refused_run_leaves_no_report():
+    with Place() as place:
+        place.write("use.json", "precious")
+        equal(place.facet("run", "-m", "9G", "--report", "use.json", "true").returncode, 2)
+        equal(place.read("use.json"), "precious")
+        equal(sorted(os.listdir(place.root)), ["lib", "run", "use.json"])
+
+
+@test
+def existing_vgpu_is_used_and_kept():
+    with Place() as place:
+        place.facet("vgpu", "create", "--name", "alice", "-m", "1G")
+        done = place.facet("run", "--vgpu", "alice", "--report", "-", "true")
+        equal(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        equal((report["name"], report["launches"], report["memory_limit_bytes"]), ("alice", 0, 1 << 30))
+        equal([vgpu["name"] for vgpu in place.json("vgpu", "list", "--json")["vgpus"]], ["alice"])
+
+
+@test
+def verbose_and_warnings_go_to_standard_error():
+    with Place() as place:
+        done = place.facet("run", "-v", "-m", "256M", "-c", "30", "--name", "n", "echo", "hello")
+        equal(done.stdout, "hello\n")
+        equal(done.stderr, "facet run: n on opencl:0 (Fake device): memory 256 MiB, compute 30%, mode soft\n")
+        place.facet("vgpu", "create", "-c", "80")
+        done = place.facet("run", "-c", "30", "true")
+        equal((done.returncode, len(done.stderr.splitlines())), (0, 1))
+        contains(done.stderr, "facet run: warning: guarantees")
+
+
+def running(place, script, **options):
+    """facet run of a shell script that makes the file `started`; returns when it has."""
+    process = place.start("run", "sh", "-c", f"{script}", **options)
+    wait_until(lambda: place.exists("started"), "the command starts")
+    return process
+
+
+def finish(process):
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+LOOP = "touch started; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done"
+
+
+@test
+def signals_sent_to_facet_alone_are_passed_on():
+    with Place() as place:
+        for name in ("TERM", "INT", "HUP", "QUIT", "USR1"):
+            process = running(place, f'trap "exit 9" {name}; {LOOP}')
+            process.send_signal(getattr(signal, f"SIG{name}"))
+            equal(finish(process), 9, f"exit status after {name}")
+            os.unlink(place.path("started"))
+
+
+@test
+def command_killed_by_a_passed_signal_gives_128_plus():
+    with Place() as place:
+        process = running(place, f"exec 2>/dev/null; touch started; exec sleep 60")
+        process.send_signal(signal.SIGTERM)
+        equal(finish(process), 143)
+        equal([line for line in place.log() if line.startswith("destroy")], ["destroy vgpu-1"])
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def child_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return int(file.read().split()[0])
+
+
+@test
+def stop_and_continue_reach_both():
+    with Place() as place:
+        process = running(place, "touch started; exec sleep 60", process_group=0)
+        child = child_of(process.pid)
+        process.send_signal(signal.SIGTSTP)
+        wait_until(lambda: state(child) == "T" and state(process.pid) == "T", "both stop")
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: state(child) == "S" and state(process.pid) == "S", "both go on")
+        process.send_signal(signal.SIGTERM)
+        equal(finish(process), 143)
+
+
+@test
+def command_stopped_by_somebody_else_does_not_stop_facet():
+    with Place() as place:
+        process = running(place, "touch started; exec sleep 60", process_group=0)
+        child = child_of(process.pid)
+        os.kill(child, signal.SIGSTOP)
+        wait_until(lambda: state(child) == "T", "the command stops")
+        time.sleep(0.2)
+        equal(state(process.pid), "S", "state of facet")
+        os.kill(child, signal.SIGCONT)
+        os.kill(child, signal.SIGKILL)
+        equal(finish(process), 137)
+
+
+@test
+def ignored_child_signal_does_not_lose_the_status():
+    with Place() as place:
+        done = place.facet("run", "sh", "-c", "exit 4",
+                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        equal(done.returncode, 4)
+
+
+@test
+def command_keeps_the_callers_signal_mask():
+    with Place() as place:
+        outside = subprocess.run(["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"], capture_output=True, text=True,
+                                 check=True).stdout
+        inside = place.facet("run", "grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status").stdout
+        equal(inside, outside)
+
+
+@test
+def closed_standard_streams_are_survived():
+    with Place() as place:
+        done = subprocess.run(["sh", "-c", f'exec "{FACET}" run sh -c "exit 6" <&- >&- 2>&-'], env=place.env,
+                              timeout=60, check=False)
+        equal(done.returncode, 6)
+
+
+@test
+def missing_interpreter_is_127():
+    with Place() as place:
+        script = place.write("script", "#!/no/such/interpreter\n", 0o755)
+        done = place.facet("run", script)
+        equal(done.returncode, 127)
+        contains(done.stderr, script)
+        equal(place.json("vgpu", "list", "--json"), {"vgpus": []})
+
+
+main()

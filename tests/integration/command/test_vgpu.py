@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""facet vgpu, top and metrics: what is asked of the daemon, and what is shown of its answers."""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+
+from golden import matches_golden
+from place import FACET, Place, wait_until
+from tap import contains, equal, main, test
+
+
+def with_two(place):
+    equal(place.facet("vgpu", "create", "--name", "alice", "-m", "50%", "-c", "30:60").stdout, "alice\n")
+    equal(place.facet("vgpu", "create").stdout, "vgpu-2\n")
+
+
+@test
+def create_prints_the_name_or_the_answer():
+    with Place() as place:
+        with_two(place)
+        made = place.json("vgpu", "create", "--name", "carol", "--json")
+        equal((made["name"], made["ephemeral"]), ("carol", False))
+        done = place.facet("vgpu", "create", "--name", "carol")
+        equal(done.returncode, 1)
+        contains(done.stderr, "carol")
+
+
+@test
+def list_is_a_table_when_piped():
+    with Place() as place:
+        with_two(place)
+        # Whatever COLUMNS says: nothing is cut in a pipe.
+        matches_golden("vgpu-list.txt", place.facet("vgpu", "list", env={"COLUMNS": "40"}).stdout)
+
+
+@test
+def list_of_nothing_says_what_to_do():
+    with Place() as place:
+        done = place.facet("vgpu", "list")
+        equal((done.returncode, done.stdout), (0, ""))
+        contains(done.stderr, "facet vgpu create")
+
+
+@test
+def show_is_a_card():
+    with Place() as place:
+        with_two(place)
+        shown = place.facet("vgpu", "show", "alice").stdout
+        matches_golden("vgpu-show.txt", shown.replace(place.runtime, "RUNTIME"))
+        contains(place.facet("vgpu", "show", "vgpu-2").stdout, "not measured yet")
+
+
+@test
+def json_is_what_the_daemon_said():
+    with Place() as place:
+        with_two(place)
+        one = place.json("vgpu", "show", "alice", "--json")
+        equal(one["compute_limit_milli"], 600)
+        equal("share_milli" in place.json("vgpu", "show", "vgpu-2", "--json"), False, "absent stays absent")
+        text = place.facet("vgpu", "show", "alice", "--json").stdout
+        equal(text, json.dumps(json.loads(text), indent=2) + "\n", "indented by two")
+        by_id = place.json("vgpu", "show", one["id"], "--json")
+        equal(by_id["name"], "alice")
+
+
+@test
+def set_sends_only_what_changes():
+    with Place() as place:
+        with_two(place)
+        equal(place.facet("vgpu", "set", "alice", "-m", "512M").returncode, 0)
+        equal(place.facet("vgpu", "set", "alice", "-c", "20").returncode, 0)
+        equal(place.facet("vgpu", "set", "alice", "-m", "25%", "--priority", "low").returncode, 0)
+        changes = [json.loads(line.partition("{")[1] + line.partition("{")[2]) for line in place.log()
+                   if line.startswith("change")]
+        equal(changes, [{"memory_limit_bytes": 512 << 20},
+                        {"compute_request_milli": 200, "compute_limit_milli": 1000},
+                        {"memory_limit_bytes": 2 << 30, "priority": "low"}])
+
+
+@test
+def freeze_and_resume():
+    with Place() as place:
+        with_two(place)
+        equal(place.facet("vgpu", "freeze", "alice").returncode, 0)
+        equal(place.json("vgpu", "freeze", "alice", "--json")["state"], "frozen")
+        equal(place.json("vgpu", "resume", "alice", "--json")["state"], "idle")
+
+
+@test
+def destroy_goes_on_after_a_failure():
+    with Place() as place:
+        with_two(place)
+        done = place.facet("vgpu", "destroy", "alice", "nobody", "vgpu-2")
+        equal(done.returncode, 1)
+        equal(len(done.stderr.splitlines()), 1)
+        equal(place.json("vgpu", "list", "--json"), {"vgpus": []})
+
+
+@test
+def destroy_of_a_busy_one_needs_force():
+    with Place() as place:
+        place.facet("vgpu", "create", "--name", "busy")
+        done = place.facet("vgpu", "destroy", "busy")
+        equal(done.returncode, 1)
+        contains(done.stderr, "--force")
+        equal(place.facet("vgpu", "destroy", "--force", "busy").returncode, 0)
+
+
+@test
+def options_may_follow_the_name():
+    with Place() as place:
+        with_two(place)
+        equal(place.json("vgpu", "show", "alice", "--json"), place.json("vgpu", "show", "--json", "alice"))
+
+
+@test
+def top_once_shows_rates():
+    with Place() as place:
+        with_two(place)
+        lines = place.facet("top", "--once", "--interval", "0.2").stdout.splitlines()
+        equal(lines[0].split(), ["NAME", "DEVICE", "STATE", "SHARE", "ASK", "CAP", "MEMORY", "THR", "L/S", "PROC", "DENY"])
+        row = re.fullmatch(r"alice +opencl:0 idle +29\.5% [█░]{8} +30% +60% +12M/4G +0% +(\d+) +2 +1", lines[1])
+        equal(row is not None, True, f"row {lines[1]!r}")
+        equal(int(row[1]) > 0, True, "launches a second")
+        equal(all(len(line) <= 80 for line in lines), True, "within 80 columns")
+
+
+@test
+def top_json_is_one_line_a_refresh():
+    with Place() as place:
+        with_two(place)
+        process = place.start("top", "--json", "--interval", "0.1")
+        first, second = (json.loads(process.stdout.readline()) for _ in range(2))
+        equal([vgpu["name"] for vgpu in first["vgpus"]], ["alice", "vgpu-2"])
+        equal(second["vgpus"][0]["launches"] > first["vgpus"][0]["launches"], True, "the second is newer")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        equal(process.returncode, 0, "exit status after ^C")
+
+
+def on_terminal(place, arguments, env, done):
+    """Output of facet on a terminal of its own until done(output), then ^C; with its exit status."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([FACET, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                               env={**place.env, "TERM": "xterm", **env})
+    os.close(slave)
+    output = b""
+    while not done(output):
+        output += os.read(master, 65536)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    os.close(master)
+    return output.decode(), process.returncode
+
+
+@test
+def top_redraws_in_place_on_a_terminal():
+    with Place() as place:
+        with_two(place)
+        output, status = on_terminal(place, ["top", "--interval", "0.1"], {}, lambda seen: seen.count(b"\033[J") >= 3)
+        equal(status, 0, "exit status after ^C")
+        contains(output, "\033[H")
+        contains(output, "\033[32m")
+        output, _ = on_terminal(place, ["top", "--interval", "0.1"], {"NO_COLOR": "1"},
+                                lambda seen: seen.count(b"\033[J") >= 2)
+        equal("\033[32m" in output, False, "colour in spite of NO_COLOR")
+
+
+@test
+def top_outlives_its_daemon_on_a_terminal():
+    with Place() as place:
+        with_two(place)
+        killed = []
+
+        def done(seen):
+            if not killed and seen.count(b"\033[J") >= 1:
+                killed.append(place.kill_daemon())
+            return b"waiting for it" in seen
+
+        equal(on_terminal(place, ["top", "--interval", "0.1"], {}, done)[1], 0)
+
+
+@test
+def metrics_are_passed_through():
+    with Place() as place:
+        with_two(place)
+        equal(place.facet("metrics").stdout, "# TYPE facet_up gauge\nfacet_up 1\n")
+
+
+main()
