@@ -1,28 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front for Meson: each target says what a person wants, tools/ and meson.build know how.
+# A thin front for Meson: each target says what a person wants; tools/ and meson.build know how.
 BUILD ?= build
 
-.PHONY: all setup demo test bench lint format install clean
-all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
-
-setup:                     ## install what is missing (Debian; as root or through sudo)
-	@tools/setup
-
-$(BUILD)/build.ninja: | setup
-	@meson setup $(BUILD) >/dev/null
+.PHONY: all demo test bench lint format install clean setup setup-test setup-bench
+all: setup                 ## build; ./build/facet works from the tree
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >/dev/null
+	@ninja -C $(BUILD) $(NINJAFLAGS)
 
 demo: all                  ## three tenants share one device
 	@tools/demo $(BUILD)
 
-test: all                  ## every test; ends with "N passed, N failed"
-	@tools/run-tests $(BUILD)
+test: setup-test           ## every test, sanitizers and lint; ends with "N passed, N failed"
+	@tools/run-tests $(BUILD) --full
 
-bench: all                 ## measure, print ratios, write bench/results/
+bench: setup-bench all     ## measure, print ratios, write bench/results/
 	@bench/run $(BUILD)
 
-lint: all                  ## include rules, format, static analysis, spelling
-	@tools/lint $(BUILD)
+lint: setup-test all       ## include rules, format, static analysis, spelling
+	@tools/lint --all $(BUILD)
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
@@ -31,4 +26,13 @@ install: all
 	@meson install -C $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-*
+	@rm -rf $(BUILD) $(BUILD)-*
+
+setup:                     ## install what is missing (Debian; as root or through sudo)
+	@tools/setup
+
+setup-test:
+	@tools/setup test
+
+setup-bench:
+	@tools/setup bench

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: becoming a background process. Never: keeps a descriptor of whoever started us, who may wait for its end. */
+#include "detach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+/* A log longer than this is begun anew at the next start. */
+#define LOG_MAX ((off_t)1 << 20)
+
+static void close_others(int keep)
+{
+    if (keep > STDERR_FILENO + 1)
+        close_range(STDERR_FILENO + 1, (unsigned)keep - 1, 0);
+    close_range(keep > STDERR_FILENO ? (unsigned)keep + 1 : STDERR_FILENO + 1, ~0U, 0);
+}
+
+static enum facet_status open_log(const char *path, int *ret_fd, struct facet_error *error)
+{
+    struct stat file;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return facet_error_errno(error, errno, "opening log '%s'", path);
+    if (fstat(fd, &file) == 0 && file.st_size > LOG_MAX && ftruncate(fd, 0) < 0) {
+        enum facet_status status = facet_error_errno(error, errno, "shortening log '%s'", path);
+        close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    return FACET_OK;
+}
+
+/* The process that was started: passes the verdict on. */
+_Noreturn static void wait_for_verdict(int fd)
+{
+    char line[1024];
+    size_t used = 0;
+    ssize_t got;
+
+    while (used < sizeof line - 1) {
+        got = read(fd, line + used, sizeof line - 1 - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        used += (size_t)got;
+    }
+    line[used] = '\0';
+    if (strcmp(line, "\n") == 0)
+        _exit(0);
+    dprintf(STDERR_FILENO, "facetd: %s", used ? line : "ended while it started\n");
+    _exit(1);
+}
+
+static void take_streams(int null, int log)
+{
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+}
+
+enum facet_status detach(const char *log_path, struct ready *ready, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int log = -1;
+    int ends[2];
+
+    close_others(ready->asked);
+    FACET_CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return facet_error_errno(error, errno, "opening /dev/null");
+    enum facet_status status = open_log(log_path, &log, error);
+    if (status != FACET_OK)
+        return status;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return facet_error_errno(error, errno, "making a pipe");
+
+    pid_t child = fork();
+    if (child < 0)
+        return facet_error_errno(error, errno, "starting the background process");
+    if (child > 0) {
+        close(ends[1]);
+        if (ready->asked >= 0)
+            close(ready->asked);
+        wait_for_verdict(ends[0]);
+    }
+    close(ends[0]);
+    setsid();
+    take_streams(null, log);
+    ready->parent = ends[1];
+    return chdir("/") == 0 ? FACET_OK : facet_error_errno(error, errno, "changing to folder /");
+}
+
+/* Nobody may be listening any more: that is no failure of ours. */
+static void tell(int *fd, const char *line)
+{
+    if (*fd < 0)
+        return;
+    while (write(*fd, line, strlen(line)) < 0 && errno == EINTR)
+        ;
+    close(*fd);
+    *fd = -1;
+}
+
+void ready_succeeded(struct ready *ready)
+{
+    tell(&ready->parent, "\n");
+    tell(&ready->asked, "\n");
+}
+
+void ready_failed(struct ready *ready, const struct facet_error *error)
+{
+    char line[sizeof error->message + 2];
+
+    snprintf(line, sizeof line, "%s\n", error->message);
+    tell(&ready->parent, line);
+    tell(&ready->asked, line);
+}

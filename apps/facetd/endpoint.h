@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the HTTP server asks of an endpoint, and what an endpoint answers. One file per family of endpoints.
+ *
+ * Owns: the shape of a call and of an answer.
+ * Never: knows the HTTP library.
+ *
+ * An endpoint fills `ret_answer` and returns FACET_OK, or returns why not: the server makes the error's JSON and its
+ * HTTP status. It runs on the server's thread.
+ */
+#ifndef FACETD_ENDPOINT_H
+#define FACETD_ENDPOINT_H
+
+#include <jansson.h>
+
+#include "registry.h"
+
+/* What every endpoint may look at. Does not change while the server runs. */
+struct daemon {
+    struct registry *registry;
+    const struct facet_device_table *devices;
+    uint64_t started_ns;
+    bool private;
+};
+
+struct call {
+    const char *ref; /* the part of the path that names a vGPU; empty when the path has none */
+    bool force;
+    const char *body; /* not terminated */
+    size_t body_size;
+};
+
+/* `http` is the HTTP status; exactly one of `json` (a reference) and `text` (Prometheus, to be freed) is set. */
+struct answer {
+    unsigned http;
+    json_t *json;
+    char *text;
+};
+
+typedef enum facet_status (*endpoint_func)(const struct daemon *daemon, const struct call *call,
+                                           struct answer *ret_answer, struct facet_error *error);
+
+enum facet_status endpoint_health(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                  struct facet_error *error);
+enum facet_status endpoint_metrics(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                   struct facet_error *error);
+
+enum facet_status endpoint_devices(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                   struct facet_error *error);
+enum facet_status endpoint_providers(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                     struct facet_error *error);
+
+enum facet_status endpoint_vgpu_list(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                     struct facet_error *error);
+enum facet_status endpoint_vgpu_create(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error);
+enum facet_status endpoint_vgpu_show(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                     struct facet_error *error);
+enum facet_status endpoint_vgpu_change(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error);
+enum facet_status endpoint_vgpu_destroy(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                        struct facet_error *error);
+enum facet_status endpoint_vgpu_freeze(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error);
+enum facet_status endpoint_vgpu_resume(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error);
+
+/* Answers with `json`, whose reference it takes; NULL means that there was no memory for it. */
+static inline enum facet_status answer_json(unsigned http, json_t *json, struct answer *ret_answer,
+                                            struct facet_error *error)
+{
+    if (!json)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the answer");
+    *ret_answer = (struct answer){.http = http, .json = json};
+    return FACET_OK;
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the calls under /v1/vgpus, and the JSON form of a vGPU. Never: says 0 for what was not measured. */
+#include "endpoint.h"
+
+static void set_text(json_t *object, const char *member, const char *text)
+{
+    json_object_set_new(object, member, json_string(text));
+}
+
+static void set_integer(json_t *object, const char *member, uint64_t integer)
+{
+    json_object_set_new(object, member, json_integer((json_int_t)integer));
+}
+
+static void set_row(json_t *object, const struct vgpu_row *row)
+{
+    set_text(object, "id", row->id);
+    set_text(object, "name", row->name);
+    set_text(object, "device", row->device_id);
+    set_text(object, "device_name", row->device_name);
+    set_text(object, "mode", facet_mode_name((enum facet_mode)row->limits.mode));
+    set_text(object, "priority", facet_priority_name((enum facet_priority)row->limits.priority));
+    json_object_set_new(object, "ephemeral", json_boolean(row->ephemeral));
+    set_integer(object, "memory_limit_bytes", row->limits.memory_bytes);
+    set_integer(object, "compute_request_milli", row->limits.compute_request_milli);
+    set_integer(object, "compute_limit_milli", row->limits.compute_limit_milli);
+    set_integer(object, "created_ns", row->created_ns);
+}
+
+static void set_view(json_t *object, const struct scheduler_view *view)
+{
+    const struct facet_usage_totals *totals = &view->totals;
+
+    set_integer(object, "memory_used_bytes", totals->memory_bytes);
+    set_integer(object, "memory_peak_bytes", totals->memory_peak_bytes);
+    if (view->share_valid)
+        set_integer(object, "share_milli", view->share_milli);
+    set_integer(object, "device_time_ns", totals->busy_ns);
+    set_integer(object, "launches", totals->launches);
+    set_integer(object, "throttled_ns", totals->throttled_ns);
+    set_integer(object, "denied_allocations", totals->denied);
+    set_integer(object, "processes", totals->processes);
+}
+
+static json_t *vgpu_json(const struct vgpu_info *info)
+{
+    json_t *object = json_object();
+
+    set_row(object, &info->row);
+    set_text(object, "state", vgpu_state_name(info->state));
+    set_text(object, "segment", info->segment);
+    if (info->measured)
+        set_view(object, &info->view);
+    if (info->warning[0])
+        set_text(object, "warning", info->warning);
+    return object;
+}
+
+static enum facet_status answer_vgpu(unsigned http, const struct vgpu_info *info, struct answer *ret_answer,
+                                     struct facet_error *error)
+{
+    return answer_json(http, vgpu_json(info), ret_answer, error);
+}
+
+enum facet_status endpoint_vgpu_list(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                     struct facet_error *error)
+{
+    struct vgpu_info *infos = NULL;
+    size_t count = 0;
+
+    enum facet_status status = registry_list(daemon->registry, &infos, &count, error);
+    if (status != FACET_OK)
+        return status;
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, vgpu_json(&infos[i]));
+    free(infos);
+    return answer_json(200, json_pack("{s:o}", "vgpus", list), ret_answer, error);
+}
+
+enum facet_status endpoint_vgpu_create(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error)
+{
+    struct request request;
+    struct vgpu_info info;
+
+    enum facet_status status = request_parse(call->body, call->body_size, REQUEST_ALL, &request, error);
+    if (status == FACET_OK)
+        status = registry_create(daemon->registry, &request, &info, error);
+    return status == FACET_OK ? answer_vgpu(201, &info, ret_answer, error) : status;
+}
+
+enum facet_status endpoint_vgpu_show(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                     struct facet_error *error)
+{
+    struct vgpu_info info;
+
+    enum facet_status status = registry_find(daemon->registry, call->ref, &info, error);
+    return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;
+}
+
+enum facet_status endpoint_vgpu_change(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error)
+{
+    struct request request;
+    struct vgpu_info info;
+
+    enum facet_status status = request_parse(call->body, call->body_size, REQUEST_LIMITS, &request, error);
+    if (status == FACET_OK)
+        status = registry_change(daemon->registry, call->ref, &request, &info, error);
+    return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;
+}
+
+enum facet_status endpoint_vgpu_destroy(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                        struct facet_error *error)
+{
+    enum facet_status status = registry_destroy(daemon->registry, call->ref, call->force, error);
+
+    return status == FACET_OK ? answer_json(200, json_object(), ret_answer, error) : status;
+}
+
+static enum facet_status set_frozen(const struct daemon *daemon, const struct call *call, bool frozen,
+                                    struct answer *ret_answer, struct facet_error *error)
+{
+    struct request nothing;
+    struct vgpu_info info;
+    enum facet_status status = FACET_OK;
+
+    if (call->body_size)
+        status = request_parse(call->body, call->body_size, 0, &nothing, error);
+    if (status == FACET_OK)
+        status = registry_set_frozen(daemon->registry, call->ref, frozen, &info, error);
+    return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;
+}
+
+enum facet_status endpoint_vgpu_freeze(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error)
+{
+    return set_frozen(daemon, call, true, ret_answer, error);
+}
+
+enum facet_status endpoint_vgpu_resume(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                       struct facet_error *error)
+{
+    return set_frozen(daemon, call, false, ret_answer, error);
+}

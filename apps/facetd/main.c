@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * facetd: the daemon of one machine's (or one user's) vGPUs.
+ *
+ * Owns: the order in which its parts start and stop, signals, and the decision to leave.
+ * Never: answers a call itself.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "detach.h"
+#include "limiter/tenant.h"
+#include "lock.h"
+#include "options.h"
+#include "server.h"
+
+#define TICK_NS       (500 * FACET_NS_PER_MS)
+#define GIVE_WAY_NS   (30 * FACET_NS_PER_S)
+#define RETRY_NS      (20 * FACET_NS_PER_MS)
+#define LAST_CALLS_NS (FACET_NS_PER_S)
+
+static void nap(uint64_t ns)
+{
+    struct timespec time = facet_ns_timespec(ns);
+
+    nanosleep(&time, NULL);
+}
+
+/* --- living --------------------------------------------------------------------------------------------------- */
+
+struct life {
+    const struct daemon *daemon;
+    struct server *server;
+    sigset_t signals;
+    uint64_t idle_exit_ns; /* UINT64_MAX: never */
+    uint64_t idle_since_ns, calls;
+};
+
+static bool nothing_to_do(struct life *life)
+{
+    uint64_t calls = server_calls(life->server);
+    bool quiet = calls == life->calls && server_connections(life->server) == 0;
+
+    life->calls = calls;
+    return quiet && registry_idle(life->daemon->registry);
+}
+
+/*
+ * Hides the socket, so that whoever comes now starts a daemon that waits for our lock, and serves those who came before
+ * to the end. Comes back when one of them left work.
+ */
+static bool leave(struct life *life)
+{
+    uint64_t until = facet_clock_now_ns() + LAST_CALLS_NS;
+
+    if (!server_hide(life->server))
+        return false;
+    while (server_connections(life->server) && facet_clock_now_ns() < until)
+        nap(RETRY_NS);
+    if (server_connections(life->server) == 0 && registry_idle(life->daemon->registry))
+        return true;
+    if (server_show(life->server))
+        return false;
+    facet_log(FACET_LOG_ERROR, "cannot bring the socket back; leaving, the next facetd takes the vGPUs up again");
+    return true;
+}
+
+static bool is_time_to_leave(struct life *life)
+{
+    uint64_t now = facet_clock_now_ns();
+
+    if (!nothing_to_do(life)) {
+        life->idle_since_ns = now;
+        return false;
+    }
+    if (now - life->idle_since_ns < life->idle_exit_ns)
+        return false;
+    life->idle_since_ns = now;
+    return leave(life);
+}
+
+static void live(struct life *life)
+{
+    const struct timespec tick = facet_ns_timespec(TICK_NS);
+    int signal;
+
+    life->idle_since_ns = facet_clock_now_ns();
+    do {
+        signal = sigtimedwait(&life->signals, NULL, &tick);
+        registry_tidy(life->daemon->registry, facet_clock_now_ns());
+    } while (signal < 0 && !is_time_to_leave(life));
+    if (signal > 0)
+        facet_log(FACET_LOG_INFO, "stopping on signal %d; vGPUs and their programs stay", signal);
+    else
+        facet_log(FACET_LOG_INFO, "leaving: there was nothing to do");
+}
+
+/* --- starting ------------------------------------------------------------------------------------------------- */
+
+static enum facet_status read_idle_exit(const struct options *options, uint64_t *ret_ns, struct facet_error *error)
+{
+    uint64_t seconds = 0;
+
+    enum facet_status status = facet_config_u64(FACET_SETTING_IDLE_EXIT_S, &seconds, error);
+    if (status == FACET_OK)
+        *ret_ns = options->private ? seconds * FACET_NS_PER_S : UINT64_MAX;
+    return status;
+}
+
+static enum facet_status serve_registry(const struct options *options, struct daemon *daemon, struct life *life,
+                                        struct ready *ready, struct facet_error *error)
+{
+    registry_tidy(daemon->registry, facet_clock_now_ns());
+    enum facet_status status = server_start(options->socket, daemon, &life->server, error);
+    if (status != FACET_OK)
+        return status;
+    facet_log(FACET_LOG_INFO, "ready on '%s'", options->socket);
+    ready_succeeded(ready);
+    live(life);
+    server_stop(life->server);
+    return FACET_OK;
+}
+
+/* Every part in its order; each is stopped when a later one fails, as at the end. */
+static enum facet_status serve(const struct options *options, const sigset_t *signals, struct ready *ready,
+                               struct facet_error *error)
+{
+    struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
+    struct life life = {.daemon = &daemon, .signals = *signals};
+    struct facet_device_table *devices = NULL;
+    struct scheduler *scheduler = NULL;
+
+    enum facet_status status = read_idle_exit(options, &life.idle_exit_ns, error);
+    if (status == FACET_OK)
+        status = facet_path_make(options->state, 0700, error);
+    if (status == FACET_OK)
+        status = facet_device_table_open(NULL, &devices, error);
+    daemon.devices = devices;
+    if (status == FACET_OK)
+        status = scheduler_start(options->runtime, &scheduler, error);
+    if (status == FACET_OK)
+        status = registry_open(options->runtime, options->state, devices, scheduler, &daemon.registry, error);
+    if (status == FACET_OK)
+        status = serve_registry(options, &daemon, &life, ready, error);
+    scheduler_stop(scheduler);
+    registry_close(daemon.registry);
+    facet_device_table_close(devices);
+    return status;
+}
+
+/*
+ * A private daemon that finds another one waits until that one answers, and is then not needed: *ret_fd stays -1. Or
+ * until it has gone, and takes its place.
+ */
+static enum facet_status take_lock(const struct options *options, int *ret_fd, struct facet_error *error)
+{
+    uint64_t until = facet_clock_now_ns() + GIVE_WAY_NS;
+    enum facet_status status = lock_take(options->runtime, ret_fd, error);
+
+    while (status == FACET_BUSY && options->private && facet_clock_now_ns() < until) {
+        if (server_answers(options->socket))
+            return FACET_OK;
+        nap(RETRY_NS);
+        status = lock_take(options->runtime, ret_fd, error);
+    }
+    if (status == FACET_BUSY && options->private)
+        facet_error_prefix(error, "no answer on '%s'", options->socket);
+    return status;
+}
+
+/* Blocked in every thread, so that only live() sees them. A tenant's settings are not ours, whoever started us. */
+static void prepare(sigset_t *ret_signals)
+{
+    umask(077);
+    unsetenv("OPENCL_LAYERS");
+    unsetenv(FACET_ENV_VGPU_DIR);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(ret_signals);
+    sigaddset(ret_signals, SIGTERM);
+    sigaddset(ret_signals, SIGINT);
+    sigaddset(ret_signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, ret_signals, NULL);
+}
+
+static enum facet_status go_to_background(const struct options *options, struct ready *ready, struct facet_error *error)
+{
+    char log[FACET_PATH_SIZE + 16];
+
+    if (options->foreground)
+        return FACET_OK;
+    snprintf(log, sizeof log, "%s/facetd.log", options->runtime);
+    return detach(log, ready, error);
+}
+
+static enum facet_status run(struct options *options, struct ready *ready, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int lock = -1;
+    sigset_t signals;
+
+    prepare(&signals);
+    enum facet_status status = options_resolve(options, error);
+    if (status == FACET_OK)
+        status = facet_path_make(options->runtime, 0700, error);
+    if (status == FACET_OK)
+        status = go_to_background(options, ready, error);
+    if (status == FACET_OK)
+        status = take_lock(options, &lock, error);
+    return status == FACET_OK && lock >= 0 ? serve(options, &signals, ready, error) : status;
+}
+
+int main(int argc, char **argv)
+{
+    struct facet_error error;
+    struct options options;
+
+    options_read(argc, argv, &options);
+    struct ready ready = {.asked = options.ready_fd, .parent = -1};
+    enum facet_status status = run(&options, &ready, &error);
+    if (status == FACET_OK) {
+        ready_succeeded(&ready);
+        return 0;
+    }
+    facet_log(FACET_LOG_ERROR, "%s", error.message);
+    ready_failed(&ready, &error);
+    return 1;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reading the command line. Never: touches a file. */
+#include "options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+
+enum {
+    EXIT_USAGE = 2,
+};
+
+static const char help[] =
+    "usage: facetd [--foreground] [--private] [--socket PATH] [--ready-fd N]\n"
+    "\n"
+    "Keeps the virtual GPUs of this machine: hands them out, shares device time among them, and remembers them.\n"
+    "Goes to the background; answers on <runtime folder>/facetd.sock.\n"
+    "\n"
+    "  --foreground     stay in this terminal, log to standard error\n"
+    "  --private        leave when there has been nothing to do for FACET_IDLE_EXIT_S seconds; exit quietly when\n"
+    "                   another facetd serves already\n"
+    "  --socket PATH    answer there instead\n"
+    "  --ready-fd N     write an empty line to descriptor N when ready, or one line that says why not\n"
+    "  --version        print the version\n"
+    "  --help           print this\n"
+    "\n"
+    "Settings are environment variables: see facetd(8).\n";
+
+static const struct option long_options[] = {
+    {"foreground", no_argument, NULL, 'f'},
+    {"private", no_argument, NULL, 'p'},
+    {"socket", required_argument, NULL, 's'},
+    {"ready-fd", required_argument, NULL, 'r'},
+    {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+_Noreturn static void usage_error(const char *message)
+{
+    fprintf(stderr, "facetd: %s\nTry 'facetd --help'.\n", message);
+    exit(EXIT_USAGE);
+}
+
+static int read_descriptor(const char *text)
+{
+    char *end;
+
+    errno = 0;
+    long fd = strtol(text, &end, 10);
+    if (errno || end == text || *end || fd < 0 || fd > INT_MAX || fcntl((int)fd, F_GETFD) < 0)
+        usage_error("--ready-fd: expected the number of an open descriptor");
+    return (int)fd;
+}
+
+static void read_socket(const char *text, struct options *options)
+{
+    if (text[0] != '/' || strlen(text) >= sizeof options->socket)
+        usage_error("--socket: expected an absolute path");
+    snprintf(options->socket, sizeof options->socket, "%s", text);
+}
+
+static void read_option(int option, struct options *options)
+{
+    switch (option) {
+    case 'f':
+        options->foreground = true;
+        break;
+    case 'p':
+        options->private = true;
+        break;
+    case 's':
+        read_socket(optarg, options);
+        break;
+    case 'r':
+        options->ready_fd = read_descriptor(optarg);
+        break;
+    case 'V':
+        printf("facetd %s\n", FACET_VERSION);
+        exit(0);
+    case 'h':
+        fputs(help, stdout);
+        exit(0);
+    default:
+        fputs("Try 'facetd --help'.\n", stderr);
+        exit(EXIT_USAGE);
+    }
+}
+
+void options_read(int argc, char **argv, struct options *ret_options)
+{
+    struct options options = {.ready_fd = -1};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        read_option(option, &options);
+    if (optind < argc)
+        usage_error("expected options only");
+    *ret_options = options;
+}
+
+enum facet_status options_resolve(struct options *options, struct facet_error *error)
+{
+    enum facet_status status = facet_config_check(error);
+
+    if (status == FACET_OK)
+        status = facet_path_runtime(options->runtime, sizeof options->runtime, error);
+    if (status == FACET_OK)
+        status = facet_path_state(options->state, sizeof options->state, error);
+    if (status == FACET_OK && !options->socket[0])
+        status = facet_path_socket(options->socket, sizeof options->socket, error);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the command line of facetd. Never: acts on it, beyond --help and --version. */
+#ifndef FACETD_OPTIONS_H
+#define FACETD_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/paths.h"
+
+struct options {
+    bool private;    /* leave when there is nothing to do; give way to another daemon without a word */
+    bool foreground; /* stay in this process and terminal */
+    int ready_fd;    /* where to say how starting went (ready.h); -1 when nobody asked */
+    char socket[FACET_PATH_SIZE];
+    char runtime[FACET_PATH_SIZE];
+    char state[FACET_PATH_SIZE];
+};
+
+/* Reads the command line. Prints and exits for --help, --version and usage errors (2). */
+void options_read(int argc, char **argv, struct options *ret_options);
+
+/* Checks the settings and fills in the folders, and the socket when none was named. */
+enum facet_status options_resolve(struct options *options, struct facet_error *error);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vGPUs of this daemon.
+ *
+ * Owns: which vGPUs there are; every change to one, as a transaction over the database, the segment and the scheduler:
+ * either all three have it or none has, and what was answered with FACET_OK survives kill -9.
+ * Never: speaks HTTP, or decides shares.
+ *
+ * Thread rule: every function from any thread, except open and close. One lock; the scheduler's locks are taken inside
+ * it, and no scheduler thread ever takes it, so that writing to disk under it delays requests only.
+ */
+#ifndef FACETD_REGISTRY_H
+#define FACETD_REGISTRY_H
+
+#include "base/paths.h"
+#include "device/table.h"
+#include "request.h"
+#include "scheduler.h"
+#include "store.h"
+
+struct registry; /* opaque */
+
+enum vgpu_state {
+    VGPU_IDLE,
+    VGPU_RUNNING,
+    VGPU_FROZEN,
+    VGPU_STATE_COUNT,
+};
+
+/* What is known of one vGPU at one moment: a copy. */
+struct vgpu_info {
+    struct vgpu_row row;
+    enum vgpu_state state;
+    bool measured; /* `view` was measured; false while its device is not there */
+    struct scheduler_view view;
+    char segment[FACET_PATH_SIZE];
+    char warning[256]; /* empty when there is nothing to say */
+};
+
+/*
+ * Takes the vGPUs of the database up again: adopts the segments that are left, makes those that are missing, moves
+ * corrupt ones aside, and removes segments that no vGPU has. A vGPU whose device is not there is kept, with a warning.
+ * `devices` and `scheduler` must outlive the registry.
+ */
+enum facet_status registry_open(const char *runtime_dir, const char *state_dir,
+                                const struct facet_device_table *devices, struct scheduler *scheduler,
+                                struct registry **ret_registry, struct facet_error *error);
+
+/* vGPUs, their segments and tenants stay. NULL is allowed. */
+void registry_close(struct registry *registry);
+
+enum facet_status registry_create(struct registry *registry, const struct request *request, struct vgpu_info *ret_info,
+                                  struct facet_error *error);
+
+/* `ref` is an id or a name. */
+enum facet_status registry_find(struct registry *registry, const char *ref, struct vgpu_info *ret_info,
+                                struct facet_error *error);
+
+/* Puts the limits that the request names in place of those the vGPU has. */
+enum facet_status registry_change(struct registry *registry, const char *ref, const struct request *request,
+                                  struct vgpu_info *ret_info, struct facet_error *error);
+
+enum facet_status registry_set_frozen(struct registry *registry, const char *ref, bool frozen,
+                                      struct vgpu_info *ret_info, struct facet_error *error);
+
+/* FACET_BUSY while a process or holder has it, unless `force`. */
+enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force, struct facet_error *error);
+
+/* All of them, in the order of their creation. The caller frees *ret_infos. */
+enum facet_status registry_list(struct registry *registry, struct vgpu_info **ret_infos, size_t *ret_count,
+                                struct facet_error *error);
+size_t registry_count(struct registry *registry);
+
+/* Removes ephemeral vGPUs that nobody has. What cannot be removed now is logged and tried again later. */
+void registry_tidy(struct registry *registry, uint64_t now_ns);
+
+/* Whether nobody has any vGPU, and no ephemeral one is left. */
+bool registry_idle(struct registry *registry);
+
+const char *vgpu_state_name(enum vgpu_state state);
+
+#endif

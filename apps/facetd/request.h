@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The body of a request that creates or changes a vGPU (docs/api.md, REQUEST).
+ *
+ * Owns: the members there are, their types and ranges, and the refusal of everything else.
+ * Never: knows which devices or vGPUs exist.
+ *
+ * Thread rule: pure functions, callable from any thread.
+ */
+#ifndef FACETD_REQUEST_H
+#define FACETD_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/limits.h>
+
+/* Bodies above this are refused before they are read as JSON. */
+#define REQUEST_BODY_MAX ((size_t)64 * 1024)
+
+/* Bits of `present`, and of what a call allows. */
+enum request_member {
+    REQUEST_NAME = 1u << 0,
+    REQUEST_DEVICE = 1u << 1,
+    REQUEST_MEMORY_LIMIT = 1u << 2,
+    REQUEST_COMPUTE_REQUEST = 1u << 3,
+    REQUEST_COMPUTE_LIMIT = 1u << 4,
+    REQUEST_MODE = 1u << 5,
+    REQUEST_PRIORITY = 1u << 6,
+    REQUEST_EPHEMERAL = 1u << 7,
+};
+#define REQUEST_ALL    0xffu
+#define REQUEST_LIMITS (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE_REQUEST | REQUEST_COMPUTE_LIMIT | REQUEST_PRIORITY)
+
+/* What was asked for. A member whose bit is clear was not named: `limits` then holds its default. */
+struct request {
+    uint32_t present; /* enum request_member */
+    char name[FACET_NAME_SIZE];
+    char device[128];
+    struct facet_limits limits;
+    bool ephemeral;
+};
+
+/*
+ * Reads a JSON object of the members in `allowed` (enum request_member). Refuses text that is not one JSON object,
+ * duplicate and unknown members, wrong types and values that cannot be, naming the member (FACET_INVALID_ARGUMENT,
+ * FACET_OUT_OF_RANGE).
+ */
+enum facet_status request_parse(const char *body, size_t size, uint32_t allowed, struct request *ret_request,
+                                struct facet_error *error);
+
+/* A request that names nothing. */
+void request_init(struct request *request);
+
+/* The limits `base` with what the request names put over them. */
+struct facet_limits request_apply(const struct request *request, const struct facet_limits *base);
+
+#endif

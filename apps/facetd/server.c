@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the socket and the HTTP library. Never: lets anybody but our user and root past the first header. */
+#include "server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "monitor/prometheus.h"
+#include "route.h"
+
+enum {
+    BACKLOG = 128,
+    CONNECTIONS_MAX = 256,
+    IDLE_TIMEOUT_S = 30,
+    CONNECTION_MEMORY = 32 * 1024,
+};
+
+/* A body without a length is read on past its bound, so that the refusal arrives; but not for ever. */
+#define BODY_SWALLOW_MAX (16 * REQUEST_BODY_MAX)
+
+struct server {
+    const struct daemon *daemon;
+    struct MHD_Daemon *http;
+    int socket;
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    char hidden[FACET_PATH_SIZE];
+    _Atomic unsigned connections;
+    _Atomic uint64_t calls;
+};
+
+/* One request while its body arrives. */
+struct exchange {
+    struct route_match route;
+    char *body;
+    size_t size;
+};
+
+/* --- answers -------------------------------------------------------------------------------------------------- */
+
+static unsigned http_status_of(enum facet_status status)
+{
+    switch (status) {
+    case FACET_INVALID_ARGUMENT:
+    case FACET_OUT_OF_RANGE:
+        return MHD_HTTP_BAD_REQUEST;
+    case FACET_PERMISSION:
+        return MHD_HTTP_FORBIDDEN;
+    case FACET_NOT_FOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case FACET_ALREADY_EXISTS:
+    case FACET_BAD_STATE:
+    case FACET_BUSY:
+        return MHD_HTTP_CONFLICT;
+    case FACET_UNSUPPORTED:
+        return MHD_HTTP_NOT_IMPLEMENTED;
+    case FACET_NO_SPACE:
+        return MHD_HTTP_INSUFFICIENT_STORAGE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+/* Takes `text`. `allow` may be NULL. */
+static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned http, const char *type, char *text,
+                                 const char *allow)
+{
+    struct MHD_Response *response =
+        text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
+
+    if (!response) {
+        free(text);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (allow)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
+    enum MHD_Result result = MHD_queue_response(connection, http, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned http, json_t *json, const char *allow)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    json_decref(json);
+    return send_text(connection, http, "application/json", text, allow);
+}
+
+static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned http, const struct facet_error *error,
+                                  const char *allow)
+{
+    json_t *inner = json_object();
+
+    json_object_set_new(inner, "code", json_string(facet_status_name(error->status)));
+    if (error->argument[0])
+        json_object_set_new(inner, "argument", json_string(error->argument));
+    /* A message that quotes bytes which are no text is still sent, without them. */
+    json_t *message = json_string(error->message);
+    json_object_set_new(inner, "message", message ? message : json_string(facet_status_text(error->status)));
+    json_object_set_new(inner, "advice", json_string(facet_status_advice(error->status)));
+    return send_json(connection, http, json_pack("{s:o}", "error", inner), allow);
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, const struct answer *answer)
+{
+    if (answer->text)
+        return send_text(connection, answer->http, FACET_PROMETHEUS_CONTENT_TYPE, answer->text, NULL);
+    return send_json(connection, answer->http, answer->json, NULL);
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------- */
+
+/* The uid of the process that connected, kept by the kernel. */
+static enum facet_status check_peer(struct MHD_Connection *connection, struct facet_error *error)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return facet_error_set(error, FACET_PERMISSION, "cannot tell who is calling");
+    if (peer.uid != 0 && peer.uid != geteuid())
+        return facet_error_set(error, FACET_PERMISSION, "this daemon serves user %u and root, not user %u", geteuid(),
+                               peer.uid);
+    return FACET_OK;
+}
+
+/* Sends the refusal of a call that leads nowhere. */
+static enum MHD_Result refuse_route(struct MHD_Connection *connection, const struct route_match *route,
+                                    const char *method, const char *path)
+{
+    struct facet_error error;
+
+    if (!route->allow) {
+        facet_error_argument(&error, FACET_NOT_FOUND, "path", "there is nothing at '%.128s'", path);
+        return send_error(connection, MHD_HTTP_NOT_FOUND, &error, NULL);
+    }
+    facet_error_argument(&error, FACET_INVALID_ARGUMENT, "method", "'%.16s' is not possible here: expected %s", method,
+                         route->allow);
+    return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, &error, route->allow);
+}
+
+static enum MHD_Result refuse_size(struct MHD_Connection *connection)
+{
+    struct facet_error error;
+
+    facet_error_argument(&error, FACET_OUT_OF_RANGE, "body", "body: expected at most %zu bytes", REQUEST_BODY_MAX);
+    return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, &error, NULL);
+}
+
+/* Digits only reach us; what overflows is far too large. */
+static bool declares_too_much(struct MHD_Connection *connection)
+{
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+    return length && strtoull(length, NULL, 10) > REQUEST_BODY_MAX;
+}
+
+struct arguments {
+    bool force, deletes;
+    struct facet_error error;
+    enum facet_status status;
+};
+
+static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct arguments *arguments = context;
+
+    if (!arguments->deletes || strcmp(name, "force") != 0)
+        arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, name,
+                                                 "unknown argument '%.64s' after '?'", name);
+    else if (!value || (strcmp(value, "0") != 0 && strcmp(value, "1") != 0))
+        arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, "force",
+                                                 "force '%.16s': expected 0 or 1", value ? value : "");
+    else
+        arguments->force = value[0] == '1';
+    return arguments->status == FACET_OK ? MHD_YES : MHD_NO;
+}
+
+/* All of the request is here. */
+static enum MHD_Result answer_call(struct server *server, struct MHD_Connection *connection, const char *method,
+                                   const struct exchange *exchange)
+{
+    struct arguments arguments = {.deletes = strcmp(method, "DELETE") == 0};
+    struct facet_error error;
+    struct answer answer = {0};
+
+    if (exchange->size > REQUEST_BODY_MAX)
+        return refuse_size(connection);
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, read_argument, &arguments);
+    if (arguments.status != FACET_OK)
+        return send_error(connection, http_status_of(arguments.status), &arguments.error, NULL);
+
+    const struct call call = {
+        .ref = exchange->route.ref,
+        .force = arguments.force,
+        .body = exchange->body ? exchange->body : "",
+        .body_size = exchange->size,
+    };
+    enum facet_status status = exchange->route.endpoint(server->daemon, &call, &answer, &error);
+    return status == FACET_OK ? send_answer(connection, &answer)
+                              : send_error(connection, http_status_of(status), &error, NULL);
+}
+
+/* The headers are here: everybody and everything that can be refused now is. */
+static enum MHD_Result begin_exchange(struct MHD_Connection *connection, const char *method, const char *path,
+                                      void **ret_exchange)
+{
+    struct facet_error error;
+    struct route_match route;
+
+    if (check_peer(connection, &error) != FACET_OK)
+        return send_error(connection, MHD_HTTP_FORBIDDEN, &error, NULL);
+    route_find(method, path, &route);
+    if (!route.endpoint)
+        return refuse_route(connection, &route, method, path);
+    if (declares_too_much(connection))
+        return refuse_size(connection);
+
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return MHD_NO;
+    exchange->route = route;
+    *ret_exchange = exchange;
+    return MHD_YES;
+}
+
+static enum MHD_Result collect(struct exchange *exchange, const char *data, size_t *size)
+{
+    if (exchange->size + *size > BODY_SWALLOW_MAX)
+        return MHD_NO;
+    if (exchange->size + *size <= REQUEST_BODY_MAX) {
+        if (!exchange->body)
+            exchange->body = malloc(REQUEST_BODY_MAX);
+        if (!exchange->body)
+            return MHD_NO;
+        memcpy(exchange->body + exchange->size, data, *size);
+    }
+    exchange->size += *size;
+    *size = 0;
+    return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *data, size_t *data_size,
+                                  void **state)
+{
+    struct server *server = context;
+    struct exchange *exchange = *state;
+
+    if (strcmp(method, "HEAD") == 0)
+        method = "GET";
+    if (!exchange)
+        return begin_exchange(connection, method, path, state);
+    if (*data_size)
+        return collect(exchange, data, data_size);
+    atomic_fetch_add(&server->calls, 1);
+    return answer_call(server, connection, method, exchange);
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct exchange *exchange = *state;
+
+    if (exchange)
+        free(exchange->body);
+    free(exchange);
+    *state = NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct server *server = context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        atomic_fetch_add(&server->connections, 1);
+    else
+        atomic_fetch_sub(&server->connections, 1);
+}
+
+static void FACET_PRINTF(2, 0) on_log(void *context, const char *format, va_list arguments)
+{
+    char line[256];
+
+    vsnprintf(line, sizeof line, format, arguments);
+    line[strcspn(line, "\n")] = '\0';
+    facet_log(FACET_LOG_DEBUG, "http: %s", line);
+}
+
+/* --- the socket ----------------------------------------------------------------------------------------------- */
+
+static enum facet_status fill_address(const char *path, struct sockaddr_un *address, struct facet_error *error)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address->sun_path)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "socket",
+                                    "socket '%.200s' of %zu bytes: expected at most %zu; choose another folder with "
+                                    "FACET_RUNTIME_DIR",
+                                    path, strlen(path), sizeof address->sun_path - 1);
+    memcpy(address->sun_path, path, strlen(path) + 1);
+    return FACET_OK;
+}
+
+bool server_answers(const char *path)
+{
+    FACET_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un address;
+
+    if (fd < 0 || fill_address(path, &address, NULL) != FACET_OK)
+        return false;
+    /* A full backlog is somebody, too. */
+    return connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
+}
+
+/* What a killed daemon left behind is removed; anything else is not ours to touch. */
+static enum facet_status remove_stale(const struct sockaddr_un *address, struct facet_error *error)
+{
+    struct stat file;
+
+    if (lstat(address->sun_path, &file) < 0)
+        return errno == ENOENT ? FACET_OK : facet_error_errno(error, errno, "socket '%s'", address->sun_path);
+    if (!S_ISSOCK(file.st_mode))
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "socket", "'%s' is there and is no socket",
+                                    address->sun_path);
+    if (server_answers(address->sun_path))
+        return facet_error_argument(error, FACET_BUSY, "socket", "another program answers on '%s'", address->sun_path);
+    if (unlink(address->sun_path) < 0)
+        return facet_error_errno(error, errno, "removing the stale socket '%s'", address->sun_path);
+    facet_log(FACET_LOG_INFO, "replaced the stale socket '%s'", address->sun_path);
+    return FACET_OK;
+}
+
+static enum facet_status open_socket(const char *path, int *ret_fd, struct facet_error *error)
+{
+    struct sockaddr_un address;
+
+    enum facet_status status = fill_address(path, &address, error);
+    if (status == FACET_OK)
+        status = remove_stale(&address, error);
+    if (status != FACET_OK)
+        return status;
+
+    FACET_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+        return facet_error_errno(error, errno, "making socket '%s'", path);
+    if (chmod(path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+        status = facet_error_errno(error, errno, "listening on socket '%s'", path);
+        unlink(path);
+        return status;
+    }
+    *ret_fd = FACET_TAKE_FD(fd);
+    return FACET_OK;
+}
+
+static struct MHD_Daemon *start_http(struct server *server)
+{
+    const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+                            MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+                            server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+}
+
+enum facet_status server_start(const char *path, const struct daemon *daemon, struct server **ret_server,
+                               struct facet_error *error)
+{
+    int fd = -1;
+
+    enum facet_status status = open_socket(path, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    struct server *server = calloc(1, sizeof *server);
+    if (server) {
+        server->daemon = daemon;
+        server->socket = fd;
+        snprintf(server->path, sizeof server->path, "%s", path);
+        snprintf(server->hidden, sizeof server->hidden, "%s.leaving", path);
+        server->http = start_http(server);
+    }
+    if (!server || !server->http) {
+        free(server);
+        close(fd);
+        unlink(path);
+        return facet_error_set(error, FACET_INTERNAL, "cannot start serving on '%s'", path);
+    }
+    *ret_server = server;
+    return FACET_OK;
+}
+
+void server_stop(struct server *server)
+{
+    if (!server)
+        return;
+    /* The file first: who comes now starts a daemon of its own, which waits for our lock. */
+    unlink(server->path);
+    unlink(server->hidden);
+    MHD_stop_daemon(server->http); /* closes the socket */
+    free(server);
+}
+
+bool server_hide(struct server *server)
+{
+    return rename(server->path, server->hidden) == 0;
+}
+
+bool server_show(struct server *server)
+{
+    return rename(server->hidden, server->path) == 0;
+}
+
+unsigned server_connections(struct server *server)
+{
+    struct pollfd waiting = {.fd = server->socket, .events = POLLIN};
+
+    return atomic_load(&server->connections) + (poll(&waiting, 1, 0) > 0);
+}
+
+uint64_t server_calls(const struct server *server)
+{
+    return atomic_load(&server->calls);
+}

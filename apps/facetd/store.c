@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the SQL. Never: lets a failure of SQLite pass without naming the file. */
+#include "store.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA_VERSION 1
+#define APPLICATION_ID 1178817584 /* "FCT0": tells our database from any other */
+
+#define TEXT_OF(number)  TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+
+struct store {
+    sqlite3 *db;
+    char path[1024];
+};
+
+static const char schema[] =
+    "BEGIN IMMEDIATE;"
+    "CREATE TABLE vgpu ("
+    "  position INTEGER PRIMARY KEY,"
+    "  id TEXT NOT NULL UNIQUE,"
+    "  name TEXT NOT NULL UNIQUE,"
+    "  device_id TEXT NOT NULL,"
+    "  device_uuid TEXT NOT NULL,"
+    "  device_name TEXT NOT NULL,"
+    "  memory_limit_bytes INTEGER NOT NULL CHECK (memory_limit_bytes > 0),"
+    "  compute_request_milli INTEGER NOT NULL CHECK (compute_request_milli BETWEEN 0 AND 1000),"
+    "  compute_limit_milli INTEGER NOT NULL CHECK (compute_limit_milli BETWEEN 1 AND 1000),"
+    "  mode INTEGER NOT NULL CHECK (mode BETWEEN 0 AND 3),"
+    "  priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 2),"
+    "  ephemeral INTEGER NOT NULL CHECK (ephemeral IN (0, 1)),"
+    "  frozen INTEGER NOT NULL CHECK (frozen IN (0, 1)),"
+    "  created_ns INTEGER NOT NULL"
+    ") STRICT;"
+    "PRAGMA application_id = " TEXT_OF(APPLICATION_ID) ";"
+                                                       "PRAGMA user_version = " TEXT_OF(SCHEMA_VERSION) ";"
+                                                                                                        "COMMIT;";
+
+static enum facet_status status_of(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return FACET_NO_SPACE;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_MISMATCH:
+        return FACET_CORRUPT;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return FACET_BUSY;
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return FACET_PERMISSION;
+    case SQLITE_NOMEM:
+        return FACET_NO_MEMORY;
+    default:
+        return FACET_IO;
+    }
+}
+
+static const char *what_to_do(enum facet_status status)
+{
+    switch (status) {
+    case FACET_NO_SPACE:
+        return "free space there";
+    case FACET_CORRUPT:
+        return "restore it from a backup, or move it aside to start without the vGPUs it names";
+    case FACET_BUSY:
+        return "another facetd has it: stop that one, or give each its own FACET_STATE_DIR";
+    case FACET_PERMISSION:
+        return "make the folder writable, or choose another with FACET_STATE_DIR";
+    default:
+        return "look at the disk it is on";
+    }
+}
+
+static enum facet_status fail(const struct store *store, int code, const char *doing, struct facet_error *error)
+{
+    enum facet_status status = status_of(code);
+
+    return facet_error_set(error, status, "%s: database '%s': %s; %s", doing, store->path,
+                           store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(code), what_to_do(status));
+}
+
+static enum facet_status run(struct store *store, const char *sql, const char *doing, struct facet_error *error)
+{
+    int code = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    return code == SQLITE_OK ? FACET_OK : fail(store, code, doing, error);
+}
+
+static void cleanup_statement(sqlite3_stmt **statement)
+{
+    sqlite3_finalize(*statement);
+}
+#define CLEANUP_STATEMENT __attribute__((cleanup(cleanup_statement)))
+
+static enum facet_status prepare(struct store *store, const char *sql, const char *doing, sqlite3_stmt **ret_statement,
+                                 struct facet_error *error)
+{
+    int code = sqlite3_prepare_v2(store->db, sql, -1, ret_statement, NULL);
+
+    return code == SQLITE_OK ? FACET_OK : fail(store, code, doing, error);
+}
+
+/* The first column of the first row, as text. */
+static enum facet_status ask(struct store *store, const char *sql, char *ret_text, size_t size,
+                             struct facet_error *error)
+{
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+
+    enum facet_status status = prepare(store, sql, "opening", &statement, error);
+    if (status != FACET_OK)
+        return status;
+    int code = sqlite3_step(statement);
+    if (code != SQLITE_ROW)
+        return fail(store, code == SQLITE_DONE ? SQLITE_CORRUPT : code, "opening", error);
+    const unsigned char *text = sqlite3_column_text(statement, 0);
+    snprintf(ret_text, size, "%s", text ? (const char *)text : "");
+    return FACET_OK;
+}
+
+static enum facet_status ask_integer(struct store *store, const char *sql, long long *ret_integer,
+                                     struct facet_error *error)
+{
+    char text[32];
+
+    enum facet_status status = ask(store, sql, text, sizeof text, error);
+    if (status == FACET_OK)
+        *ret_integer = strtoll(text, NULL, 10);
+    return status;
+}
+
+/* One connection for the life of the daemon: exclusive, so that no second daemon ever writes to the same state. */
+static enum facet_status configure(struct store *store, struct facet_error *error)
+{
+    char mode[16];
+
+    enum facet_status status = run(store, "PRAGMA locking_mode = EXCLUSIVE;", "opening", error);
+    if (status == FACET_OK)
+        status = ask(store, "PRAGMA journal_mode = WAL;", mode, sizeof mode, error);
+    if (status == FACET_OK && strcmp(mode, "wal") != 0)
+        return facet_error_set(error, FACET_UNSUPPORTED,
+                               "opening: database '%s': its file system allows no write-ahead log (got '%s'); choose "
+                               "another folder with FACET_STATE_DIR",
+                               store->path, mode);
+    /* Writing takes the lock now instead of at the first change. */
+    if (status == FACET_OK)
+        status = run(store, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT;", "opening", error);
+    return status;
+}
+
+static enum facet_status check_integrity(struct store *store, struct facet_error *error)
+{
+    char finding[200];
+
+    enum facet_status status = ask(store, "PRAGMA quick_check(1);", finding, sizeof finding, error);
+    if (status == FACET_OK && strcmp(finding, "ok") != 0)
+        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s; %s", store->path, finding,
+                               what_to_do(FACET_CORRUPT));
+    return status;
+}
+
+static enum facet_status check_schema(struct store *store, struct facet_error *error)
+{
+    long long application = 0, version = 0, tables = 0;
+
+    enum facet_status status = ask_integer(store, "PRAGMA application_id;", &application, error);
+    if (status == FACET_OK)
+        status = ask_integer(store, "PRAGMA user_version;", &version, error);
+    if (status == FACET_OK)
+        status = ask_integer(store, "SELECT count(*) FROM sqlite_schema;", &tables, error);
+    if (status != FACET_OK)
+        return status;
+    if (application == 0 && version == 0 && tables == 0)
+        return run(store, schema, "creating", error);
+    if (application != APPLICATION_ID)
+        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s' is not Facet's; move it aside",
+                               store->path);
+    if (version != SCHEMA_VERSION)
+        return facet_error_set(error, FACET_ABI_MISMATCH,
+                               "opening: database '%s' has schema version %lld; this facetd knows %d; start the facetd "
+                               "that wrote it",
+                               store->path, version, SCHEMA_VERSION);
+    return FACET_OK;
+}
+
+static enum facet_status open_database(struct store *store, struct facet_error *error)
+{
+    int code = sqlite3_open_v2(store->path, &store->db,
+                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+
+    if (code != SQLITE_OK)
+        return fail(store, code, "opening", error);
+    sqlite3_extended_result_codes(store->db, 1);
+    enum facet_status status = configure(store, error);
+    if (status == FACET_OK)
+        status = check_integrity(store, error);
+    if (status == FACET_OK)
+        status = check_schema(store, error);
+    return status;
+}
+
+enum facet_status store_open(const char *dir, struct store **ret_store, struct facet_error *error)
+{
+    struct store *store = calloc(1, sizeof *store);
+
+    if (!store)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the database");
+    int length = snprintf(store->path, sizeof store->path, "%s/%s", dir, STORE_FILE);
+    enum facet_status status =
+        (size_t)length < sizeof store->path
+            ? open_database(store, error)
+            : facet_error_set(error, FACET_OUT_OF_RANGE, "state folder '%.64s...': too long", dir);
+    if (status != FACET_OK) {
+        store_close(store);
+        return status;
+    }
+    *ret_store = store;
+    return FACET_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    sqlite3_close(store->db);
+    free(store);
+}
+
+enum facet_status store_begin(struct store *store, struct facet_error *error)
+{
+    return run(store, "BEGIN IMMEDIATE;", "beginning a change", error);
+}
+
+enum facet_status store_commit(struct store *store, struct facet_error *error)
+{
+    enum facet_status status = run(store, "COMMIT;", "writing", error);
+
+    if (status != FACET_OK)
+        store_rollback(store);
+    return status;
+}
+
+void store_rollback(struct store *store)
+{
+    /* SQLite rolls back by itself after some failures; what is not written is then gone already. */
+    if (!sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK;", NULL, NULL, NULL);
+}
+
+static void bind_text(sqlite3_stmt *statement, const char *parameter, const char *text)
+{
+    sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, parameter), text, -1, SQLITE_STATIC);
+}
+
+static void bind_integer(sqlite3_stmt *statement, const char *parameter, uint64_t value)
+{
+    sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, parameter), (sqlite3_int64)value);
+}
+
+/* Binds what the statement names; SQLite leaves out the parameters that it does not have. */
+static void bind_row(sqlite3_stmt *statement, const struct vgpu_row *row)
+{
+    bind_text(statement, ":id", row->id);
+    bind_text(statement, ":name", row->name);
+    bind_text(statement, ":device_id", row->device_id);
+    bind_text(statement, ":device_uuid", row->device_uuid);
+    bind_text(statement, ":device_name", row->device_name);
+    bind_integer(statement, ":memory", row->limits.memory_bytes);
+    bind_integer(statement, ":request", row->limits.compute_request_milli);
+    bind_integer(statement, ":limit", row->limits.compute_limit_milli);
+    bind_integer(statement, ":mode", row->limits.mode);
+    bind_integer(statement, ":priority", row->limits.priority);
+    bind_integer(statement, ":ephemeral", row->ephemeral);
+    bind_integer(statement, ":frozen", row->frozen);
+    bind_integer(statement, ":created", row->created_ns);
+}
+
+enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error)
+{
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+
+    enum facet_status status =
+        prepare(store,
+                "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
+                " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns)"
+                " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
+                " :priority, :ephemeral, :frozen, :created);",
+                "creating a vGPU", &statement, error);
+    if (status != FACET_OK)
+        return status;
+    bind_row(statement, row);
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_CONSTRAINT_UNIQUE)
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a vGPU named '%s' exists", row->name);
+    return code == SQLITE_DONE ? FACET_OK : fail(store, code, "creating a vGPU", error);
+}
+
+static enum facet_status step_change(struct store *store, sqlite3_stmt *statement, const char *id, const char *doing,
+                                     struct facet_error *error)
+{
+    int code = sqlite3_step(statement);
+
+    if (code != SQLITE_DONE)
+        return fail(store, code, doing, error);
+    if (sqlite3_changes(store->db) != 1)
+        return facet_error_set(error, FACET_NOT_FOUND, "%s: database '%s' has no vGPU '%s'", doing, store->path, id);
+    return FACET_OK;
+}
+
+enum facet_status store_update(struct store *store, const struct vgpu_row *row, struct facet_error *error)
+{
+    static const char doing[] = "changing a vGPU";
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+
+    enum facet_status status =
+        prepare(store,
+                "UPDATE vgpu SET device_id = :device_id, memory_limit_bytes = :memory,"
+                " compute_request_milli = :request, compute_limit_milli = :limit, priority = :priority,"
+                " frozen = :frozen WHERE id = :id;",
+                doing, &statement, error);
+    if (status != FACET_OK)
+        return status;
+    bind_row(statement, row);
+    return step_change(store, statement, row->id, doing, error);
+}
+
+enum facet_status store_delete(struct store *store, const char *id, struct facet_error *error)
+{
+    static const char doing[] = "removing a vGPU";
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+
+    enum facet_status status = prepare(store, "DELETE FROM vgpu WHERE id = :id;", doing, &statement, error);
+    if (status != FACET_OK)
+        return status;
+    bind_text(statement, ":id", id);
+    return step_change(store, statement, id, doing, error);
+}
+
+static void copy_text(sqlite3_stmt *statement, int column, char *buffer, size_t size)
+{
+    const unsigned char *text = sqlite3_column_text(statement, column);
+
+    snprintf(buffer, size, "%s", text ? (const char *)text : "");
+}
+
+static void copy_row(sqlite3_stmt *statement, struct vgpu_row *row)
+{
+    copy_text(statement, 0, row->id, sizeof row->id);
+    copy_text(statement, 1, row->name, sizeof row->name);
+    copy_text(statement, 2, row->device_id, sizeof row->device_id);
+    copy_text(statement, 3, row->device_uuid, sizeof row->device_uuid);
+    copy_text(statement, 4, row->device_name, sizeof row->device_name);
+    row->limits.memory_bytes = (uint64_t)sqlite3_column_int64(statement, 5);
+    row->limits.compute_request_milli = (uint32_t)sqlite3_column_int(statement, 6);
+    row->limits.compute_limit_milli = (uint32_t)sqlite3_column_int(statement, 7);
+    row->limits.mode = (uint32_t)sqlite3_column_int(statement, 8);
+    row->limits.priority = (uint32_t)sqlite3_column_int(statement, 9);
+    row->ephemeral = sqlite3_column_int(statement, 10) != 0;
+    row->frozen = sqlite3_column_int(statement, 11) != 0;
+    row->created_ns = (uint64_t)sqlite3_column_int64(statement, 12);
+}
+
+/* An id names a folder and a name appears in metrics: a database edited by hand must not smuggle in others. */
+static enum facet_status check_row(const struct store *store, const struct vgpu_row *row, struct facet_error *error)
+{
+    struct facet_error reason;
+
+    if (strlen(row->id) != VGPU_ID_SIZE - 1 || strspn(row->id, "0123456789abcdef") != VGPU_ID_SIZE - 1)
+        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': vGPU id '%s' is malformed; %s",
+                               store->path, row->id, what_to_do(FACET_CORRUPT));
+    if (facet_check_name(row->name, "name", &reason) != FACET_OK)
+        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': vGPU '%s': %s", store->path, row->id,
+                               reason.message);
+    return FACET_OK;
+}
+
+static enum facet_status append_row(const struct store *store, sqlite3_stmt *statement, struct vgpu_row **rows,
+                                    size_t *count, struct facet_error *error)
+{
+    struct vgpu_row *grown = reallocarray(*rows, *count + 1, sizeof *grown);
+
+    if (!grown)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu vGPUs", *count + 1);
+    *rows = grown;
+    grown[*count] = (struct vgpu_row){0};
+    copy_row(statement, &grown[*count]);
+    return check_row(store, &grown[(*count)++], error);
+}
+
+enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, size_t *ret_count,
+                             struct facet_error *error)
+{
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+    struct vgpu_row *rows = NULL;
+    size_t count = 0;
+    int code = SQLITE_DONE;
+
+    enum facet_status status =
+        prepare(store,
+                "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
+                " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns FROM vgpu ORDER BY position;",
+                "reading", &statement, error);
+    while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
+        status = append_row(store, statement, &rows, &count, error);
+    if (status == FACET_OK && code != SQLITE_DONE)
+        status = fail(store, code, "reading", error);
+    if (status != FACET_OK) {
+        free(rows);
+        return status;
+    }
+    *ret_rows = rows;
+    *ret_count = count;
+    return FACET_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon remembers: one row per vGPU in <state>/facet.db.
+ *
+ * Owns: the database file, its schema and its transactions. What a commit returned FACET_OK for survives kill -9 and
+ * loss of power (write-ahead log, synchronous=FULL).
+ * Never: starts empty over a database it cannot read, and never shares it: a second daemon is refused.
+ *
+ * Thread rule: one thread at a time (the registry's lock).
+ */
+#ifndef FACETD_STORE_H
+#define FACETD_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/limits.h>
+
+#define STORE_FILE "facet.db"
+
+#define VGPU_ID_SIZE 17 /* 16 hexadecimal digits */
+
+struct vgpu_row {
+    char id[VGPU_ID_SIZE];
+    char name[FACET_NAME_SIZE];
+    char device_id[64]; /* where it was when the vGPU was made; may move */
+    char device_uuid[64];
+    char device_name[128];
+    struct facet_limits limits; /* memory_bytes resolved, never 0 */
+    bool ephemeral, frozen;
+    uint64_t created_ns; /* CLOCK_REALTIME */
+};
+
+struct store; /* opaque */
+
+/*
+ * Opens or makes the database in the folder `dir`. Errors name the file and say what to do: FACET_CORRUPT,
+ * FACET_ABI_MISMATCH (written by a newer Facet), FACET_BUSY (another daemon has it), FACET_PERMISSION, FACET_NO_SPACE.
+ */
+enum facet_status store_open(const char *dir, struct store **ret_store, struct facet_error *error);
+void store_close(struct store *store); /* NULL is allowed */
+
+/* A transaction: begin, changes, then commit; or roll back. A commit that failed was rolled back. */
+enum facet_status store_begin(struct store *store, struct facet_error *error);
+enum facet_status store_commit(struct store *store, struct facet_error *error);
+void store_rollback(struct store *store); /* does nothing outside a transaction */
+
+/* Changes, inside a transaction. FACET_ALREADY_EXISTS when the name is taken; FACET_NOT_FOUND for an unknown id. */
+enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error);
+enum facet_status store_update(struct store *store, const struct vgpu_row *row, struct facet_error *error);
+enum facet_status store_delete(struct store *store, const char *id, struct facet_error *error);
+
+/* All rows in the order of their creation. The caller frees *ret_rows. */
+enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, size_t *ret_count,
+                             struct facet_error *error);
+
+#endif

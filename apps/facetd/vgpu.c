@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the life of a segment under the scheduler. Never: removes a segment that something else still needs. */
+#include "vgpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void vgpu_segment_path(const struct registry *registry, const char *id, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s", registry->segments, id);
+}
+
+enum facet_status registry_reserve(struct registry *registry, struct facet_error *error)
+{
+    if (registry->count < registry->capacity)
+        return FACET_OK;
+
+    size_t capacity = registry->capacity ? registry->capacity * 2 : 16;
+    struct vgpu *grown = reallocarray(registry->vgpus, capacity, sizeof *grown);
+    if (!grown)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu vGPUs", capacity);
+    registry->vgpus = grown;
+    registry->capacity = capacity;
+    return FACET_OK;
+}
+
+static void fill_spec(const struct vgpu *vgpu, struct facet_owner_spec *spec)
+{
+    const struct facet_device_record *device = vgpu->device;
+
+    *spec = (struct facet_owner_spec){
+        .vgpu_id = vgpu->row.id,
+        .vgpu_name = vgpu->row.name,
+        .device.memory_bytes = device->info.memory_bytes,
+        .limits = vgpu->row.limits,
+    };
+    snprintf(spec->device.id, sizeof spec->device.id, "%s", device->id);
+    snprintf(spec->device.name, sizeof spec->device.name, "%s", device->info.name);
+    snprintf(spec->device.address, sizeof spec->device.address, "%s", device->info.address);
+}
+
+/* Hands `owner` to the scheduler, or closes it. */
+static enum facet_status schedule(struct registry *registry, struct vgpu *vgpu, struct facet_owner *owner,
+                                  struct facet_error *error)
+{
+    enum facet_status status = scheduler_add(registry->scheduler, vgpu->device->id, vgpu->row.id, owner,
+                                             &vgpu->row.limits, vgpu->row.frozen, error);
+
+    if (status != FACET_OK)
+        facet_owner_close(owner);
+    vgpu->scheduled = status == FACET_OK;
+    return status;
+}
+
+enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
+    struct facet_owner *owner = NULL;
+    struct facet_owner_spec spec;
+
+    vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
+    fill_spec(vgpu, &spec);
+    enum facet_status status = scheduler_bell_path(registry->scheduler, vgpu->device->id, bell, sizeof bell, error);
+    if (status == FACET_OK)
+        status = facet_owner_create(dir, &spec, bell, &owner, error);
+    if (status != FACET_OK)
+        return status;
+    status = schedule(registry, vgpu, owner, error);
+    if (status != FACET_OK)
+        facet_owner_remove(dir, NULL);
+    return status;
+}
+
+enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    char dir[FACET_PATH_SIZE];
+    struct facet_owner *owner = NULL;
+    struct facet_owner_spec spec;
+
+    vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
+    fill_spec(vgpu, &spec);
+    enum facet_status status = facet_owner_adopt(dir, &spec, &owner, error);
+    return status == FACET_OK ? schedule(registry, vgpu, owner, error) : status;
+}
+
+enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    char dir[FACET_PATH_SIZE];
+    enum facet_status status = FACET_OK;
+
+    vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
+    if (vgpu->scheduled)
+        status = scheduler_remove(registry->scheduler, vgpu->row.id, error);
+    if (status != FACET_OK)
+        return status;
+    vgpu->scheduled = false;
+    return facet_owner_remove(dir, error);
+}
+
+/* What the scheduler does not watch is asked of the kernel; a segment that cannot be read is in nobody's use. */
+static bool segment_in_use(const struct registry *registry, const char *id)
+{
+    char dir[FACET_PATH_SIZE];
+    bool in_use = false;
+
+    vgpu_segment_path(registry, id, dir, sizeof dir);
+    return facet_segment_in_use(dir, &in_use, NULL) == FACET_OK && in_use;
+}
+
+bool vgpu_in_use(struct registry *registry, const struct vgpu *vgpu)
+{
+    struct scheduler_view view;
+
+    if (vgpu->scheduled && scheduler_view(registry->scheduler, vgpu->row.id, &view, NULL) == FACET_OK)
+        return view.in_use;
+    return segment_in_use(registry, vgpu->row.id);
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an intercepted call costs: bare, in a vGPU without limits, and in a vGPU with limits."""
+import json
+import time
+
+import harness
+
+CASES = ["buffer", "launch", "info", "passthrough"]
+UNLIMITED = []
+# A cap keeps the gate from standing open: every launch is looked at. It is never reached by empty kernels' device time.
+LIMITED = ["-m", "64M", "-c", "50:99"]
+
+
+def drivers(bench):
+    """Name and environment of each OpenCL driver to measure over. The no-op one shows our cost alone."""
+    found = {"pocl": bench.own_daemon("pocl")}
+    fake = next(bench.build.glob("tests/fake/opencl/*.so"), None)
+    if fake:
+        vendors = bench.folder / "vendors"
+        vendors.mkdir()
+        (vendors / "fake.icd").write_text(f"{fake}\n")
+        found["no-op"] = {**bench.own_daemon("no-op"), "OCL_ICD_VENDORS": str(vendors)}
+    return found
+
+
+def measure_case(bench, environment, case, threads, options):
+    command = [bench.program("bench_calls"), case, threads, options.milliseconds]
+
+    def one(limits):
+        inside = command if limits is None else bench.inside(limits, command)
+        return bench.last_json(inside, environment)["ns_per_call"]
+
+    samples = harness.interleave(options.rounds, {"bare": lambda: one(None), "unlimited": lambda: one(UNLIMITED),
+                                                  "limited": lambda: one(LIMITED)})
+    return {"samples": samples, **harness.medians(samples)}
+
+
+def measure_pair(bench, environment, case, options):
+    """Two processes at once: bare, and sharing one vGPU."""
+    command = [str(bench.program("bench_calls")), case, "1", str(options.milliseconds)]
+
+    def both(line):
+        pair = [bench.start(line, environment) for _ in range(2)]
+        values = [json.loads(bench.finish(process).splitlines()[-1])["ns_per_call"] for process in pair]
+        return sum(values) / 2
+
+    name = f"pair-{case}"
+    bench.output([bench.facet, "vgpu", "create", "--name", name, *LIMITED], environment)
+    try:
+        samples = harness.interleave(options.rounds, {
+            "bare": lambda: both(command),
+            "limited": lambda: both([bench.facet, "run", "--vgpu", name, "--", *command])})
+    finally:
+        bench.output([bench.facet, "vgpu", "destroy", name], environment)
+    return {"samples": samples, **harness.medians(samples)}
+
+
+def row(driver, case, label, result):
+    def added(name):
+        if name not in result:
+            return "-"
+        return f"{result[name] - result['bare']:+.1f} ({result[name] / result['bare']:.3f})"
+
+    return [driver, case, label, f"{result['bare']:.1f}", added("unlimited"), added("limited")]
+
+
+def run(bench, options):
+    results, rows = [], []
+    started = time.monotonic()
+    for driver, environment in drivers(bench).items():
+        for case in CASES:
+            for label, measured in [
+                    ("1 thread", lambda: measure_case(bench, environment, case, 1, options)),
+                    ("2 threads", lambda: measure_case(bench, environment, case, 2, options)),
+                    ("2 processes, one vGPU", lambda: measure_pair(bench, environment, case, options))]:
+                result = measured()
+                results.append({"driver": driver, "case": case, "label": label, **result})
+                rows.append(row(driver, case, label, result))
+    table = harness.markdown_table(["driver", "call", "callers", "bare ns", "no limits: +ns (ratio)",
+                                    "limits: +ns (ratio)"], rows)
+    note = (f"Medians of {options.rounds} interleaved rounds; \"buffer\" is create and release together. "
+            f"Took {time.monotonic() - started:.0f} s.")
+    harness.save("calls", results, [table, note])

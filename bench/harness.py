@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benches share: a Facet of their own, the record of the machine, medians, and the files of results.
+
+Owns: folders and environment of a run, bench/results/<date>-<name>.{json,md}.
+Never: asserts a time. Benches measure two things in one run and print their ratio.
+"""
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+LIMIT_S = 300  # no single program of a bench may take longer
+
+
+class Missing(Exception):
+    """Something that a bench needs is not there; the text says what."""
+
+
+def first_line(command):
+    try:
+        result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+                                timeout=LIMIT_S)
+    except FileNotFoundError:
+        return None
+    return result.stdout.splitlines()[0].strip() if result.stdout else None
+
+
+def package_version(package):
+    return first_line(["dpkg-query", "--show", "--showformat", "${Version}", package])
+
+
+def cpu_model():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith(("model name", "Hardware")):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def machine():
+    """Where and with what the numbers were measured."""
+    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory_kib / 2**20, 1),
+        "kernel": platform.release(),
+        "compiler": first_line(["cc", "--version"]),
+        "commit": first_line(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]),
+        "changed": bool(first_line(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no"])),
+        "pocl": package_version("pocl-opencl-icd"),
+        "ocl_icd": package_version("ocl-icd-libopencl1"),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+class Bench:
+    """A build, with a daemon and folders that nobody else has. Use as a context."""
+
+    def __init__(self, build):
+        self.build = Path(build).resolve()
+        self.facet = self.build / "facet"
+        self.burn = self.build / "examples" / "opencl_burn"
+        self.temporary = tempfile.TemporaryDirectory(prefix="facet-bench-")
+        self.folder = Path(self.temporary.name)
+        self.environment = {**os.environ, **self.own_daemon("run"), "FACET_IDLE_EXIT_S": "5"}
+        for name in ("FACET_VGPU_DIR", "OPENCL_LAYERS"):
+            self.environment.pop(name, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        deadline = time.monotonic() + 20
+        while any(self.folder.glob("*/facetd.sock")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.temporary.cleanup()
+
+    def own_daemon(self, name):
+        """The environment in which `facet` finds a daemon of this name, and starts it when it is not there."""
+        return {"FACET_RUNTIME_DIR": f"{self.folder}/{name}", "FACET_STATE_DIR": f"{self.folder}/{name}-state"}
+
+    def program(self, name):
+        path = self.build / "bench" / name
+        if not path.exists():
+            raise Missing(f"{path} was not built")
+        return path
+
+    def inside(self, limits, command):
+        """The command line that runs `command` in a vGPU with these limits."""
+        return [self.facet, "run", *limits, "--", *command]
+
+    def start(self, command, environment=None, output=subprocess.PIPE):
+        return subprocess.Popen([str(part) for part in command], env={**self.environment, **(environment or {})},
+                                text=True, stdout=output, stderr=subprocess.PIPE)
+
+    def finish(self, process):
+        """Standard output of a program that was started; its failure is the bench's."""
+        try:
+            output, errors = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Missing(f"{process.args} took longer than {LIMIT_S} s") from None
+        if process.returncode != 0:
+            raise Missing(f"{' '.join(process.args)} ended with {process.returncode}: {errors.strip()}")
+        return output
+
+    def output(self, command, environment=None):
+        return self.finish(self.start(command, environment))
+
+    def last_json(self, command, environment=None):
+        return json.loads(self.output(command, environment).splitlines()[-1])
+
+    def steps(self, kernel_us):
+        """Work of opencl_burn that takes so long alone on the device."""
+        return self.last_json([self.burn, "--seconds", "0.1", "--kernel-us", kernel_us])["steps"]
+
+
+def interleave(rounds, variants):
+    """Runs each variant (name: function) once per round, in turn, so that noise meets all alike. Samples by name."""
+    samples = {name: [] for name in variants}
+    for turn in range(rounds):
+        order = list(variants) if turn % 2 == 0 else list(reversed(variants))
+        for name in order:
+            samples[name].append(variants[name]())
+    return samples
+
+
+def medians(samples):
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def markdown_table(header, rows):
+    def line(cells):
+        return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+    return "\n".join([line(header), "|" + "---|" * len(header), *map(line, rows)])
+
+
+def save(name, result, tables):
+    """Writes the raw numbers and the tables for people, and prints the tables."""
+    date = datetime.date.today().isoformat()
+    where = machine()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    record = {"bench": name, "date": date, "machine": where, "result": result}
+    (RESULTS / f"{date}-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    facts = ", ".join(f"{key} {value}" for key, value in where.items() if value is not None)
+    body = "\n\n".join(tables)
+    (RESULTS / f"{date}-{name}.md").write_text(f"# {name}, {date}\n\nMeasured on: {facts}.\n\n{body}\n")
+    print(f"\n== {name} ==\n{body}", flush=True)

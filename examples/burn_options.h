@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what opencl_burn is asked to do, and how people write it.
+ * Never: touches OpenCL.
+ */
+#ifndef BURN_OPTIONS_H
+#define BURN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NS_PER_US   UINT64_C(1000)
+#define NS_PER_MS   UINT64_C(1000000)
+#define NS_PER_S    UINT64_C(1000000000)
+#define MAX_QUEUES  16u
+#define MAX_DEPTH   64u
+#define GROUP_ITEMS 64u
+
+struct burn_options {
+    uint64_t start_ns;                  /* CLOCK_MONOTONIC; in the past: at once */
+    uint64_t seconds_ns, idle_after_ns; /* idle_after_ns 0: never */
+    uint64_t busy_ns, idle_ns;          /* in turn; idle_ns 0: always busy */
+    uint64_t window_ns;                 /* 0: print no windows */
+    uint64_t kernel_us, steps;          /* steps 0: measure how many take kernel_us */
+    uint64_t memory_bytes;
+    unsigned depth, queues, items;
+    bool grab, sync;
+};
+
+/* Reads the command line; on --help and on anything it does not take it says so and ends the program (0, 2). */
+void burn_options_parse(struct burn_options *ret_options, int argc, char **argv);
+
+#endif

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plain OpenCL 1.2 program that keeps a device busy: the tenant of the demo, the tests and the benches.
+ *
+ * Owns: kernels of a chosen length, submitted in a chosen pattern, and the proof that each of them ran exactly once.
+ * Never: includes anything of Facet. It is the "unmodified program".
+ *
+ * Each launch advances every work-item's state by a fixed number of steps of a linear congruential generator. The
+ * steps depend on each other, so time is proportional to their number; and they compose in closed form, so the host
+ * knows the state after any number of launches without repeating them. One lost, doubled or reordered-away launch
+ * shows in the final check.
+ *
+ * Prints JSON lines: "start", "grab", "window" (aligned to CLOCK_MONOTONIC, hence comparable between processes),
+ * "done".
+ */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#undef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include "burn_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MIB        ((size_t)1 << 20)
+#define FILL_VALUE 0x5eedf00du
+
+#define STEP_FACTOR 1664525u
+#define STEP_ADDEND 1013904223u
+
+static const char kernel_source[] = "__kernel void burn(__global uint *state, uint factor, uint addend, uint steps)\n"
+                                    "{\n"
+                                    "    uint x = state[get_global_id(0)];\n"
+                                    "    for (uint step = 0; step < steps; step++)\n"
+                                    "        x = x * factor + addend;\n"
+                                    "    state[get_global_id(0)] = x;\n"
+                                    "}\n";
+
+/* One in-order queue with a state of its own; `events` is a ring of the launches in flight. */
+struct lane {
+    cl_command_queue queue;
+    cl_kernel kernel;
+    cl_mem state;
+    cl_event events[MAX_DEPTH];
+    unsigned first, inflight;
+    uint64_t launches;
+};
+
+struct burn {
+    struct burn_options options;
+    cl_device_id device;
+    cl_context context;
+    cl_program program;
+    struct lane lanes[MAX_QUEUES];
+    cl_mem *held; /* beyond the lanes' states */
+    size_t held_count, held_bytes;
+
+    uint64_t kernels, begin_ns;
+    uint64_t window_index, window_kernels;
+    uint64_t *stamps; /* completion times */
+    size_t stamp_count, stamp_room;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec rest = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+
+    while (nanosleep(&rest, &rest) && errno == EINTR)
+        ;
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    fputs("opencl_burn: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(EXIT_FAILURE);
+}
+
+static void check(cl_int code, const char *call)
+{
+    if (code != CL_SUCCESS)
+        die("%s failed with %d", call, code);
+}
+
+static void *allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (!memory)
+        die("out of host memory");
+    return memory;
+}
+
+/* ---- the closed form ---- */
+
+/* x -> factor * x + addend, modulo 2^32. */
+struct affine {
+    uint32_t factor, addend;
+};
+
+static struct affine affine_power(struct affine step, uint64_t exponent)
+{
+    struct affine result = {1, 0};
+
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            result = (struct affine){result.factor * step.factor, step.factor * result.addend + step.addend};
+        step = (struct affine){step.factor * step.factor, step.factor * step.addend + step.addend};
+    }
+    return result;
+}
+
+static void lane_verify(const struct burn *burn, const struct lane *lane)
+{
+    size_t items = burn->options.items;
+    uint32_t *state = allocate(items, sizeof(*state));
+    struct affine all = affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * lane->launches);
+
+    check(clEnqueueReadBuffer(lane->queue, lane->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
+          "clEnqueueReadBuffer");
+    for (size_t i = 0; i < items; i++) {
+        uint32_t expected = all.factor * (uint32_t)i + all.addend;
+
+        if (state[i] != expected)
+            die("wrong result: item %zu is %" PRIu32 " after %" PRIu64 " launches, expected %" PRIu32, i, state[i],
+                lane->launches, expected);
+    }
+    free(state);
+}
+
+/* ---- set-up ---- */
+
+static void lane_reset(const struct burn *burn, struct lane *lane)
+{
+    size_t items = burn->options.items;
+    uint32_t *state = allocate(items, sizeof(*state));
+
+    for (size_t i = 0; i < items; i++)
+        state[i] = (uint32_t)i;
+    check(clEnqueueWriteBuffer(lane->queue, lane->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
+          "clEnqueueWriteBuffer");
+    free(state);
+    lane->launches = 0;
+}
+
+static void lane_open(struct burn *burn, struct lane *lane, cl_command_queue_properties properties)
+{
+    const cl_uint factor = STEP_FACTOR, addend = STEP_ADDEND;
+    cl_int code;
+
+    lane->queue = clCreateCommandQueue(burn->context, burn->device, properties, &code);
+    check(code, "clCreateCommandQueue");
+    lane->kernel = clCreateKernel(burn->program, "burn", &code);
+    check(code, "clCreateKernel");
+    lane->state = clCreateBuffer(burn->context, CL_MEM_READ_WRITE, burn->options.items * sizeof(uint32_t), NULL, &code);
+    check(code, "clCreateBuffer");
+    check(clSetKernelArg(lane->kernel, 0, sizeof(lane->state), &lane->state), "clSetKernelArg");
+    check(clSetKernelArg(lane->kernel, 1, sizeof(factor), &factor), "clSetKernelArg");
+    check(clSetKernelArg(lane->kernel, 2, sizeof(addend), &addend), "clSetKernelArg");
+    lane_reset(burn, lane);
+}
+
+static void lane_close(struct lane *lane)
+{
+    clReleaseKernel(lane->kernel);
+    clReleaseMemObject(lane->state);
+    clReleaseCommandQueue(lane->queue);
+}
+
+static void lane_launch(const struct burn *burn, struct lane *lane, uint64_t steps, cl_event *ret_event)
+{
+    size_t items = burn->options.items, group = GROUP_ITEMS;
+    cl_uint argument = (cl_uint)steps;
+
+    check(clSetKernelArg(lane->kernel, 3, sizeof(argument), &argument), "clSetKernelArg");
+    check(clEnqueueNDRangeKernel(lane->queue, lane->kernel, 1, NULL, &items, &group, 0, NULL, ret_event),
+          "clEnqueueNDRangeKernel");
+    check(clFlush(lane->queue), "clFlush");
+}
+
+static void burn_open(struct burn *burn)
+{
+    const char *source = kernel_source;
+    cl_platform_id platform;
+    cl_int code;
+
+    check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &burn->device, NULL), "clGetDeviceIDs");
+    burn->context = clCreateContext(NULL, 1, &burn->device, NULL, NULL, &code);
+    check(code, "clCreateContext");
+    burn->program = clCreateProgramWithSource(burn->context, 1, &source, NULL, &code);
+    check(code, "clCreateProgramWithSource");
+    check(clBuildProgram(burn->program, 1, &burn->device, "", NULL, NULL), "clBuildProgram");
+}
+
+static void burn_close(struct burn *burn)
+{
+    for (unsigned i = 0; i < burn->options.queues; i++)
+        lane_close(&burn->lanes[i]);
+    for (size_t i = 0; i < burn->held_count; i++)
+        clReleaseMemObject(burn->held[i]);
+    clReleaseProgram(burn->program);
+    clReleaseContext(burn->context);
+    free(burn->held);
+    free(burn->stamps);
+}
+
+/* Device time of one launch by the device's own clock, which does not count waiting for other tenants. */
+static uint64_t timed_launch_ns(const struct burn *burn, struct lane *lane, uint64_t steps)
+{
+    cl_ulong start, end;
+    cl_event event;
+
+    lane_launch(burn, lane, steps, &event);
+    check(clWaitForEvents(1, &event), "clWaitForEvents");
+    check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL),
+          "clGetEventProfilingInfo");
+    check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL), "clGetEventProfilingInfo");
+    clReleaseEvent(event);
+    return end > start ? end - start : 1;
+}
+
+/* The best of a few: noise and neighbours only ever add time. Short launches get more chances. */
+static uint64_t best_launch_ns(const struct burn *burn, struct lane *lane, uint64_t steps)
+{
+    uint64_t best = UINT64_MAX, spent = 0;
+
+    for (int round = 0; round < 3 || (round < 30 && spent < 20 * NS_PER_MS); round++) {
+        uint64_t ns = timed_launch_ns(burn, lane, steps);
+
+        best = ns < best ? ns : best;
+        spent += ns;
+    }
+    return best;
+}
+
+/* How many steps take kernel_us: doubles until that is too long, then interpolates between the last two. */
+static uint64_t calibrate(struct burn *burn)
+{
+    uint64_t target = burn->options.kernel_us * NS_PER_US, steps = 1, half, ns, before = 0;
+    struct lane lane = {0};
+
+    lane_open(burn, &lane, CL_QUEUE_PROFILING_ENABLE);
+    while ((ns = best_launch_ns(burn, &lane, steps)) < target && steps < UINT32_MAX / 2) {
+        before = ns;
+        steps *= 2;
+    }
+    lane_close(&lane);
+    if (steps == 1 || ns < target || ns <= before || before >= target)
+        return steps;
+    half = steps / 2;
+    return half + (uint64_t)((double)(target - before) / (double)(ns - before) * (double)half);
+}
+
+/* ---- memory ---- */
+
+static bool hold(struct burn *burn, size_t bytes, cl_int *ret_code)
+{
+    cl_mem memory = clCreateBuffer(burn->context, CL_MEM_READ_WRITE, bytes, NULL, ret_code);
+
+    if (*ret_code != CL_SUCCESS)
+        return false;
+    burn->held = realloc(burn->held, (burn->held_count + 1) * sizeof(*burn->held));
+    if (!burn->held)
+        die("out of host memory");
+    burn->held[burn->held_count++] = memory;
+    burn->held_bytes += bytes;
+    return true;
+}
+
+static void hold_memory(struct burn *burn)
+{
+    const cl_uint pattern = FILL_VALUE;
+    cl_command_queue queue = burn->lanes[0].queue;
+    cl_int code;
+
+    for (uint64_t left = burn->options.memory_bytes; left;) {
+        size_t bytes = left < 16 * MIB ? (size_t)left : 16 * MIB;
+
+        if (!hold(burn, bytes, &code))
+            die("clCreateBuffer of %zu bytes failed with %d while holding %zu", bytes, code, burn->held_bytes);
+        check(clEnqueueFillBuffer(queue, burn->held[burn->held_count - 1], &pattern, sizeof(pattern), 0,
+                                  bytes & ~(sizeof(pattern) - 1), 0, NULL, NULL),
+              "clEnqueueFillBuffer");
+        left -= bytes;
+    }
+    check(clFinish(queue), "clFinish");
+}
+
+/* What hold_memory() wrote must still be there. */
+static void verify_memory(const struct burn *burn, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        cl_uint first = 0;
+
+        check(
+            clEnqueueReadBuffer(burn->lanes[0].queue, burn->held[i], CL_TRUE, 0, sizeof(first), &first, 0, NULL, NULL),
+            "clEnqueueReadBuffer");
+        if (first != FILL_VALUE)
+            die("wrong result: held buffer %zu was overwritten", i);
+    }
+}
+
+/* Takes 1 MiB at a time until refused; on a device without a quota at most what the device says it has. */
+static void grab_memory(struct burn *burn)
+{
+    cl_ulong device_bytes;
+    cl_int code = CL_SUCCESS;
+    size_t count = 0;
+
+    check(clGetDeviceInfo(burn->device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(device_bytes), &device_bytes, NULL),
+          "clGetDeviceInfo");
+    while (count <= device_bytes / MIB && hold(burn, MIB, &code))
+        count++;
+    printf("{\"event\":\"grab\",\"mib\":%zu,\"device_mib\":%" PRIu64 ",\"refused\":%s,\"code\":%d}\n", count,
+           (uint64_t)(device_bytes / MIB), code ? "true" : "false", code);
+    fflush(stdout);
+}
+
+/* ---- the run ---- */
+
+static void windows_close(struct burn *burn, uint64_t index)
+{
+    uint64_t length = burn->options.window_ns;
+
+    for (; burn->window_index < index; burn->window_index++) {
+        printf("{\"event\":\"window\",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64 ",\"kernels\":%" PRIu64 "}\n",
+               burn->window_index * length, (burn->window_index + 1) * length, burn->window_kernels);
+        burn->window_kernels = 0;
+    }
+    fflush(stdout);
+}
+
+static void count_completion(struct burn *burn)
+{
+    uint64_t now = now_ns();
+
+    if (burn->options.window_ns && now / burn->options.window_ns != burn->window_index)
+        windows_close(burn, now / burn->options.window_ns);
+    if (burn->stamp_count == burn->stamp_room) {
+        burn->stamp_room = burn->stamp_room ? 2 * burn->stamp_room : 4096;
+        burn->stamps = realloc(burn->stamps, burn->stamp_room * sizeof(*burn->stamps));
+        if (!burn->stamps)
+            die("out of host memory");
+    }
+    burn->stamps[burn->stamp_count++] = now;
+    burn->window_kernels++;
+    burn->kernels++;
+}
+
+static void lane_retire(struct burn *burn, struct lane *lane)
+{
+    cl_event *event = &lane->events[lane->first];
+
+    check(clWaitForEvents(1, event), "clWaitForEvents");
+    clReleaseEvent(*event);
+    lane->first = (lane->first + 1) % MAX_DEPTH;
+    lane->inflight--;
+    count_completion(burn);
+}
+
+static void lane_submit(struct burn *burn, struct lane *lane)
+{
+    while (lane->inflight >= burn->options.depth)
+        lane_retire(burn, lane);
+    lane_launch(burn, lane, burn->options.steps, &lane->events[(lane->first + lane->inflight) % MAX_DEPTH]);
+    lane->inflight++;
+    lane->launches++;
+    if (burn->options.sync) {
+        check(clFinish(lane->queue), "clFinish");
+        lane_retire(burn, lane);
+    }
+}
+
+static void drain(struct burn *burn)
+{
+    for (unsigned i = 0; i < burn->options.queues; i++)
+        while (burn->lanes[i].inflight)
+            lane_retire(burn, &burn->lanes[i]);
+}
+
+/* How long to rest at this moment of the run; 0 while busy. */
+static uint64_t rest_ns(const struct burn_options *options, uint64_t elapsed)
+{
+    uint64_t period = options->busy_ns + options->idle_ns;
+
+    if (options->idle_after_ns && elapsed >= options->idle_after_ns)
+        return options->seconds_ns > elapsed ? options->seconds_ns - elapsed : 0;
+    if (options->idle_ns && elapsed % period >= options->busy_ns)
+        return period - elapsed % period;
+    return 0;
+}
+
+static void run(struct burn *burn)
+{
+    const struct burn_options *options = &burn->options;
+    unsigned turn = 0;
+    uint64_t elapsed;
+
+    burn->begin_ns = now_ns();
+    if (options->start_ns > burn->begin_ns) {
+        sleep_ns(options->start_ns - burn->begin_ns);
+        burn->begin_ns = now_ns();
+    }
+    if (options->window_ns)
+        burn->window_index = burn->begin_ns / options->window_ns;
+    while ((elapsed = now_ns() - burn->begin_ns) < options->seconds_ns) {
+        uint64_t rest = rest_ns(options, elapsed);
+
+        if (rest) {
+            drain(burn);
+            sleep_ns(rest);
+            continue;
+        }
+        lane_submit(burn, &burn->lanes[turn]);
+        turn = turn + 1 < options->queues ? turn + 1 : 0;
+    }
+    drain(burn);
+    if (options->window_ns)
+        windows_close(burn, now_ns() / options->window_ns);
+}
+
+static int compare_u64(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+/* Gaps between completions: what a user of the program feels as stutter. */
+static void print_gaps(const struct burn *burn)
+{
+    size_t count = burn->stamp_count;
+
+    if (count < 2)
+        return;
+    for (size_t i = 0; i + 1 < count; i++)
+        burn->stamps[i] = burn->stamps[i + 1] - burn->stamps[i];
+    qsort(burn->stamps, --count, sizeof(*burn->stamps), compare_u64);
+    printf(",\"gap_p50_ns\":%" PRIu64 ",\"gap_p99_ns\":%" PRIu64 ",\"gap_max_ns\":%" PRIu64, burn->stamps[count / 2],
+           burn->stamps[count - 1 - count / 100], burn->stamps[count - 1]);
+}
+
+static void print_done(const struct burn *burn)
+{
+    size_t held = burn->held_bytes + burn->options.queues * burn->options.items * sizeof(uint32_t);
+
+    printf("{\"event\":\"done\",\"kernels\":%" PRIu64 ",\"steps\":%" PRIu64 ",\"bytes_held\":%zu,\"begin_ns\":%" PRIu64
+           ",\"end_ns\":%" PRIu64,
+           burn->kernels, burn->options.steps, held, burn->begin_ns, now_ns());
+    print_gaps(burn);
+    puts("}");
+}
+
+int main(int argc, char **argv)
+{
+    struct burn burn = {0};
+    size_t filled;
+
+    burn_options_parse(&burn.options, argc, argv);
+    burn_open(&burn);
+    if (!burn.options.steps)
+        burn.options.steps = calibrate(&burn);
+    for (unsigned i = 0; i < burn.options.queues; i++)
+        lane_open(&burn, &burn.lanes[i], 0);
+    hold_memory(&burn);
+    filled = burn.held_count;
+    if (burn.options.grab)
+        grab_memory(&burn);
+    printf("{\"event\":\"start\",\"steps\":%" PRIu64 ",\"now_ns\":%" PRIu64 "}\n", burn.options.steps, now_ns());
+    fflush(stdout);
+
+    run(&burn);
+
+    for (unsigned i = 0; i < burn.options.queues; i++)
+        lane_verify(&burn, &burn.lanes[i]);
+    verify_memory(&burn, filled);
+    print_done(&burn);
+    burn_close(&burn);
+    return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

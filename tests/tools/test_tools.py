@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tools that guard the tree must themselves fail when they should. Speaks TAP.
+
+Owns: made-up trees, logs and package lists. Never: changes the real tree or installs anything.
+"""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+
+
+def load(name):
+    """A tool without a suffix, as a module."""
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "tools" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+# ---- check-includes ----
+
+GOOD = {
+    "include/facet/error.h": "",
+    "src/base/clock.h": "#include <facet/error.h>\n",
+    "src/compute/fair.c": '#include "base/clock.h"\n#include <stdint.h>\n',
+    "src/limiter/tenant.h": '#include "base/clock.h"\n',
+    "src/vgpu/vgpu.c": '#include "limiter/tenant.h"\n',
+    "apps/facetd/main.c": '#include "limiter/tenant.h"\n#include "daemon.h"\n',
+    "apps/facetd/daemon.h": "",
+    "providers/kit/kit.h": "#include <facet/error.h>\n",
+    "providers/one/one.c": '#include "kit.h"\n#include <CL/cl.h>\n',
+    "interpose/opencl/layer.c": '#include "limiter/tenant.h"\n#include <CL/cl.h>\n',
+    "examples/burn.c": "#include <CL/cl.h>\n",
+    "tests/unit/compute/test_fair.c": '#include "compute/fair.c"\n',
+}
+BAD = {
+    "src/base/list.c": '#include "limiter/tenant.h"\n',
+    "src/memory/pool.c": "\n#include <CL/cl.h>\n",
+    "src/spec/spec.c": '#include "compute/fair.c"\n',
+    "src/compute/peek.c": '#include "vgpu/vgpu.c"\n',
+    "src/device/table.c": '#  include "limiter/tenant.h"\n',
+    "providers/two/two.c": '#include "base/clock.h"\n',
+    "providers/three/three.c": '#include "../one/one.c"\n',
+    "interpose/opencl/deep.c": '#include "vgpu/vgpu.c"\n',
+    "examples/inside.c": '#include "../src/base/clock.h"\n',
+    "include/facet/leak.h": '#include "base/clock.h"\n',
+    "src/stray.c": "",
+}
+
+
+def test_includes_good_tree():
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), GOOD)
+        assert load("check-includes").check(Path(folder).resolve()) == []
+
+
+def test_includes_each_bad_file_is_named():
+    checker = load("check-includes")
+    for name, text in BAD.items():
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), {**GOOD, name: text})
+            faults = checker.check(Path(folder).resolve())
+            line = 2 if text.startswith("\n") else 1
+            assert len(faults) == 1 and faults[0].startswith(f"{name}:{line}: "), (name, faults)
+
+
+def test_includes_exit_status():
+    with tempfile.TemporaryDirectory() as folder:
+        command = [ROOT / "tools" / "check-includes", folder]
+        write(Path(folder), GOOD)
+        assert subprocess.run(command, check=False).returncode == 0
+        write(Path(folder), {"src/base/list.c": BAD["src/base/list.c"]})
+        result = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+        assert result.returncode == 1 and "src/base/list.c:1:" in result.stdout
+
+
+# ---- run-tests ----
+
+PROGRAMS = {
+    "good": ("tap", "printf '1..2\\nok 1 - a\\nok 2 - b # SKIP none\\n'"),
+    "bad": ("tap", "printf '1..2\\nok 1 - a\\nnot ok 2 - b\\n'; exit 1"),
+    "dies": ("tap", "kill -SEGV $$"),
+    "dies-late": ("tap", "printf '1..2\\nok 1 - a\\n'; kill -SEGV $$"),
+    "stops-short": ("tap", "printf '1..3\\nok 1 - a\\n'"),
+    "fails-after": ("tap", "printf '1..1\\nok 1 - a\\n'; exit 1"),
+    "skips-all": ("tap", "printf '1..0 # SKIP none\\n'"),
+    "plain": ("exitcode", "exit 0"),
+    "plain-bad": ("exitcode", "exit 3"),
+}
+
+
+def count(names):
+    """What run-tests counts for a project of these programs."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        lines = ["project('made-up', 'c')", "option = get_option('tests')", "shell = find_program('sh')"]
+        for name in names:
+            protocol, script = PROGRAMS[name]
+            quoted = script.replace("'", '"').replace("\\", "\\\\")
+            lines.append(f"test('{name}', shell, args: ['-c', '''{quoted}'''], protocol: '{protocol}')")
+        write(root, {"meson.build": "\n".join(lines) + "\n",
+                     "meson_options.txt": "option('tests', type: 'feature')\noption('opencl', type: 'feature')\n"})
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": root}
+        subprocess.run(["meson", "setup", "build"], check=True, **quiet)
+        subprocess.run(["meson", "test", "-C", "build"], check=False, **quiet)
+        with contextlib.redirect_stdout(io.StringIO()):
+            counted = load("run-tests").count_results(root / "build" / "meson-logs")
+        return counted.passed, counted.failed, counted.skipped
+
+
+def test_count_good():
+    assert count(["good", "skips-all", "plain"]) == (2, 0, 2)
+
+
+def test_count_each_failure_once():
+    for name, passed in [("bad", 1), ("dies", 0), ("dies-late", 1), ("stops-short", 1), ("fails-after", 1),
+                         ("plain-bad", 0)]:
+        assert count([name, "plain"]) == (passed + 1, 1, 0), name
+
+
+# ---- setup ----
+
+def run_setup(folder, installed, *goals):
+    """tools/setup on a machine where only these packages are installed, as a user who cannot become root."""
+    fakes = {
+        "dpkg-query": f"#!/bin/sh\nprintf '%s installed\\n' {' '.join(installed)}\nexit 1\n",
+        "apt-get": "#!/bin/sh\necho called >&2\nexit 9\n",
+        "id": "#!/bin/sh\necho 1000\n",
+        "sudo": "#!/bin/sh\nexit 1\n",
+    }
+    write(Path(folder), fakes)
+    for name in fakes:
+        (Path(folder) / name).chmod(stat.S_IRWXU)
+    environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
+    return subprocess.run([ROOT / "tools" / "setup", *goals], env=environment, check=False, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def packages(*groups):
+    lines = (ROOT / "tools" / "packages").read_text().splitlines()
+    rows = [line.split() for line in lines if line and not line.startswith("#")]
+    return sorted({name for row in rows if row[0] in groups for name in row[1:]})
+
+
+def test_setup_silent_when_complete():
+    with tempfile.TemporaryDirectory() as folder:
+        result = run_setup(folder, packages("build", "library", "runtime"), "demo")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
+
+
+def test_setup_names_what_is_missing():
+    wanted = packages("build", "library", "runtime")
+    for missing in (wanted[0], wanted[-1]):
+        with tempfile.TemporaryDirectory() as folder:
+            result = run_setup(folder, [name for name in wanted if name != missing])
+            assert result.returncode == 1 and "called" not in result.stderr, result
+            assert f"--no-install-recommends {missing}\n" in result.stderr, result.stderr
+
+
+def test_setup_refuses_unknown_goal():
+    with tempfile.TemporaryDirectory() as folder:
+        result = run_setup(folder, [], "everything")
+        assert result.returncode == 2 and "'everything'" in result.stderr, result
+
+
+def test_every_library_has_its_package():
+    """Each dependency that meson.build demands is provided by a package of the build, library or test groups."""
+    text = (ROOT / "meson.build").read_text()
+    names = set(re.findall(r"dependency\('([A-Za-z0-9_.+-]+)'", text)) - {"threads", "dl"}
+    listed = " ".join(packages("build", "library", "test")).lower()
+    absent = [name for name in names if name.lower().removeprefix("lib") not in listed and name != "OpenCL"]
+    assert names and not absent, absent
+
+
+def main():
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    print(f"1..{len(tests)}", flush=True)
+    failed = False
+    for number, (name, test) in enumerate(tests, 1):
+        try:
+            test()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as fault:  # a crash of one case must not hide the others
+            failed = True
+            print(f"not ok {number} - {name}\n# {type(fault).__name__}: {fault}".replace("\n#", "\n# "), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: that a change to a vGPU happens in database, segment and scheduler, or nowhere, whichever step fails.
+ * Never: starts threads. The scheduler and the devices are played here; database and segments are the real ones.
+ */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "registry.h"
+
+/* --- the step that fails -------------------------------------------------------------------------------------- */
+
+static unsigned steps, fail_at;
+
+static bool step_fails(struct facet_error *error)
+{
+    if (!fail_at || ++steps != fail_at)
+        return false;
+    facet_error_set(error, FACET_IO, "step %u failed", steps);
+    return true;
+}
+
+#define WRAP(name, parameters, arguments)                                                                              \
+    enum facet_status __real_##name parameters;                                                                        \
+    enum facet_status __wrap_##name parameters;                                                                        \
+    enum facet_status __wrap_##name parameters                                                                         \
+    {                                                                                                                  \
+        return step_fails(error) ? FACET_IO : __real_##name arguments;                                                 \
+    }
+WRAP(store_begin, (struct store * store, struct facet_error *error), (store, error))
+WRAP(store_insert, (struct store * store, const struct vgpu_row *row, struct facet_error *error), (store, row, error))
+WRAP(store_update, (struct store * store, const struct vgpu_row *row, struct facet_error *error), (store, row, error))
+WRAP(store_delete, (struct store * store, const char *id, struct facet_error *error), (store, id, error))
+WRAP(facet_owner_create,
+     (const char *dir, const struct facet_owner_spec *spec, const char *bell_path, struct facet_owner **ret_owner,
+      struct facet_error *error),
+     (dir, spec, bell_path, ret_owner, error))
+
+enum facet_status __real_store_commit(struct store *store, struct facet_error *error);
+enum facet_status __wrap_store_commit(struct store *store, struct facet_error *error);
+enum facet_status __wrap_store_commit(struct store *store, struct facet_error *error)
+{
+    if (!step_fails(error))
+        return __real_store_commit(store, error);
+    store_rollback(store);
+    return FACET_IO;
+}
+
+/* --- devices -------------------------------------------------------------------------------------------------- */
+
+static struct facet_device_record devices[2];
+static uint32_t device_count;
+
+static void make_devices(void)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        struct facet_device_record *device = &devices[i];
+        snprintf(device->id, sizeof device->id, "test:%u", i);
+        snprintf(device->info.uuid, sizeof device->info.uuid, "uuid-%u", i);
+        snprintf(device->info.name, sizeof device->info.name, "Test device %u", i);
+        snprintf(device->info.address, sizeof device->info.address, "address-%u", i);
+        device->info.valid = FACET_DEVICE_HAS_MEMORY;
+        device->info.memory_bytes = UINT64_C(1) << 30;
+        device->info.modes = FACET_DEVICE_MODE(FACET_MODE_SOFT) | FACET_DEVICE_MODE(FACET_MODE_SHARED);
+    }
+    device_count = 2;
+}
+
+uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table);
+uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table)
+{
+    return device_count;
+}
+
+const struct facet_device_record *__wrap_facet_device_table_at(const struct facet_device_table *table, uint32_t index);
+const struct facet_device_record *__wrap_facet_device_table_at(const struct facet_device_table *table, uint32_t index)
+{
+    return &devices[index];
+}
+
+enum facet_status __wrap_facet_device_table_find(const struct facet_device_table *table, const char *text,
+                                                 const struct facet_device_record **ret_device,
+                                                 struct facet_error *error);
+enum facet_status __wrap_facet_device_table_find(const struct facet_device_table *table, const char *text,
+                                                 const struct facet_device_record **ret_device,
+                                                 struct facet_error *error)
+{
+    for (uint32_t i = 0; i < device_count; i++)
+        if (!text || strcmp(devices[i].id, text) == 0) {
+            *ret_device = &devices[i];
+            return FACET_OK;
+        }
+    return facet_error_argument(error, FACET_NOT_FOUND, "device", "no device '%s'", text);
+}
+
+/* --- the scheduler -------------------------------------------------------------------------------------------- */
+
+struct scheduler {
+    struct client {
+        char id[VGPU_ID_SIZE];
+        struct facet_owner *owner;
+        struct facet_limits limits;
+        bool frozen;
+    } clients[16];
+    size_t count;
+};
+
+static struct scheduler scheduler;
+static char folder[64];
+
+static struct client *client_of(const char *id)
+{
+    for (size_t i = 0; i < scheduler.count; i++)
+        if (strcmp(scheduler.clients[i].id, id) == 0)
+            return &scheduler.clients[i];
+    return NULL;
+}
+
+enum facet_status scheduler_bell_path(struct scheduler *self, const char *device_id, char *ret_path, size_t size,
+                                      struct facet_error *error)
+{
+    struct facet_bell *bell = NULL;
+
+    if (step_fails(error))
+        return FACET_IO;
+    snprintf(ret_path, size, "%s/%s.bell", folder, device_id);
+    enum facet_status status = facet_bell_make(ret_path, &bell, error);
+    facet_bell_unmap(bell);
+    return status;
+}
+
+enum facet_status scheduler_add(struct scheduler *self, const char *device_id, const char *vgpu_id,
+                                struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
+                                struct facet_error *error)
+{
+    if (step_fails(error))
+        return FACET_IO;
+    struct client *client = &self->clients[self->count++];
+    *client = (struct client){.owner = owner, .limits = *limits, .frozen = frozen};
+    snprintf(client->id, sizeof client->id, "%s", vgpu_id);
+    return FACET_OK;
+}
+
+enum facet_status scheduler_remove(struct scheduler *self, const char *vgpu_id, struct facet_error *error)
+{
+    struct client *client = client_of(vgpu_id);
+
+    if (!client)
+        return facet_error_set(error, FACET_NOT_FOUND, "no vGPU %s", vgpu_id);
+    facet_owner_close(client->owner);
+    *client = self->clients[--self->count];
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_limits(struct scheduler *self, const char *vgpu_id, const struct facet_limits *limits,
+                                       struct facet_error *error)
+{
+    if (step_fails(error))
+        return FACET_IO;
+    client_of(vgpu_id)->limits = *limits;
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_frozen(struct scheduler *self, const char *vgpu_id, bool frozen,
+                                       struct facet_error *error)
+{
+    if (step_fails(error))
+        return FACET_IO;
+    client_of(vgpu_id)->frozen = frozen;
+    return FACET_OK;
+}
+
+enum facet_status scheduler_view(struct scheduler *self, const char *vgpu_id, struct scheduler_view *ret_view,
+                                 struct facet_error *error)
+{
+    struct client *client = client_of(vgpu_id);
+
+    *ret_view = (struct scheduler_view){.frozen = client->frozen, .in_use = facet_owner_in_use(client->owner)};
+    facet_owner_totals(client->owner, &ret_view->totals);
+    return FACET_OK;
+}
+
+static void scheduler_clear(void)
+{
+    for (size_t i = 0; i < scheduler.count; i++)
+        facet_owner_close(scheduler.clients[i].owner);
+    scheduler.count = 0;
+}
+
+/* --- the registry under test ---------------------------------------------------------------------------------- */
+
+static struct registry *registry;
+
+static void start(void)
+{
+    struct facet_error error = {0};
+
+    if (registry_open(folder, folder, NULL, &scheduler, &registry, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+}
+
+/* As kill -9 would: nothing is told, everything on disk stays. */
+static void stop(void)
+{
+    registry_close(registry);
+    registry = NULL;
+    scheduler_clear();
+}
+
+static int set_up(void **state)
+{
+    fail_at = 0;
+    make_devices();
+    snprintf(folder, sizeof folder, "/tmp/facet-registry-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    start();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+
+    fail_at = 0;
+    stop();
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static struct request request_of(const char *body)
+{
+    struct request request;
+    struct facet_error error = {0};
+
+    if (request_parse(body, strlen(body), REQUEST_ALL, &request, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    return request;
+}
+
+static struct vgpu_info create(const char *body)
+{
+    struct request request = request_of(body);
+    struct facet_error error = {0};
+    struct vgpu_info info;
+
+    if (registry_create(registry, &request, &info, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    return info;
+}
+
+static enum facet_status try_create(const char *body, struct facet_error *error)
+{
+    struct request request = request_of(body);
+    struct vgpu_info info;
+
+    return registry_create(registry, &request, &info, error);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void append_folders(char *text, size_t size)
+{
+    char path[128], names[32][40];
+    size_t count = 0;
+
+    snprintf(path, sizeof path, "%s/vgpu", folder);
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        if (entry->d_name[0] != '.' && count < 32)
+            snprintf(names[count++], sizeof names[0], "%.39s", entry->d_name);
+    closedir(dir);
+    qsort(names, count, sizeof names[0], compare_texts);
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + strlen(text), size - strlen(text), " folder %s", names[i]);
+}
+
+/* Everything that anybody could see: rows, the scheduler's clients, folders. */
+static void snapshot(char *text, size_t size)
+{
+    struct vgpu_info *infos = NULL;
+    size_t count = 0;
+
+    text[0] = '\0';
+    assert_int_equal(registry_list(registry, &infos, &count, NULL), FACET_OK);
+    for (size_t i = 0; i < count; i++) {
+        const struct client *client = client_of(infos[i].row.id);
+        assert_non_null(client);
+        assert_memory_equal(&client->limits, &infos[i].row.limits, sizeof client->limits);
+        assert_int_equal(client->frozen, infos[i].row.frozen);
+        snprintf(text + strlen(text), size - strlen(text), " %s=%s %llu %u %s", infos[i].row.name, infos[i].row.id,
+                 (unsigned long long)infos[i].row.limits.memory_bytes, infos[i].row.limits.compute_request_milli,
+                 vgpu_state_name(infos[i].state));
+    }
+    assert_int_equal(count, scheduler.count);
+    free(infos);
+    append_folders(text, size);
+}
+
+typedef enum facet_status (*act_func)(struct facet_error *error);
+
+/* Fails step after step of `act`, until it goes through: after each failure everything is as before, also on disk. */
+static void fail_every_step(act_func act, unsigned least_steps)
+{
+    char before[2048], after[2048];
+    unsigned step = 0;
+    enum facet_status status;
+
+    snapshot(before, sizeof before);
+    do {
+        struct facet_error error = {0};
+        assert_true(++step < 50);
+        steps = 0;
+        fail_at = step;
+        status = act(&error);
+        fail_at = 0;
+        if (status == FACET_OK)
+            break;
+        assert_string_not_equal(error.message, "");
+        snapshot(after, sizeof after);
+        assert_string_equal(after, before);
+        stop();
+        start();
+        snapshot(after, sizeof after);
+        assert_string_equal(after, before);
+    } while (true);
+    assert_true(step > least_steps);
+    snapshot(before, sizeof before);
+    stop();
+    start();
+    snapshot(after, sizeof after);
+    assert_string_equal(after, before);
+}
+
+static enum facet_status act_create(struct facet_error *error)
+{
+    return try_create("{\"name\":\"second\",\"compute_request_milli\":200}", error);
+}
+
+static enum facet_status act_change(struct facet_error *error)
+{
+    struct request request = request_of("{\"memory_limit_bytes\":4096,\"compute_request_milli\":700}");
+    struct vgpu_info info;
+
+    return registry_change(registry, "first", &request, &info, error);
+}
+
+static enum facet_status act_freeze(struct facet_error *error)
+{
+    struct vgpu_info info;
+
+    return registry_set_frozen(registry, "first", true, &info, error);
+}
+
+static enum facet_status act_destroy(struct facet_error *error)
+{
+    return registry_destroy(registry, "first", false, error);
+}
+
+static void creating_is_all_or_nothing(void **state)
+{
+    create("{\"name\":\"first\"}");
+    fail_every_step(act_create, 6); /* begin, insert, bell, segment, schedule, commit */
+    assert_int_equal(registry_count(registry), 2);
+}
+
+static void changing_is_all_or_nothing(void **state)
+{
+    struct vgpu_info info;
+
+    create("{\"name\":\"first\"}");
+    fail_every_step(act_change, 5);
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_int_equal(info.row.limits.memory_bytes, 4096);
+    assert_int_equal(info.row.limits.compute_request_milli, 700);
+}
+
+static void freezing_is_all_or_nothing_and_lasts(void **state)
+{
+    struct vgpu_info info;
+
+    create("{\"name\":\"first\"}");
+    fail_every_step(act_freeze, 5);
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_int_equal(info.state, VGPU_FROZEN);
+    assert_true(client_of(info.row.id)->frozen);
+}
+
+static void destroying_is_all_or_nothing(void **state)
+{
+    create("{\"name\":\"first\"}");
+    create("{\"name\":\"other\"}");
+    fail_every_step(act_destroy, 3);
+    assert_int_equal(registry_count(registry), 1);
+}
+
+/* --- rules ---------------------------------------------------------------------------------------------------- */
+
+static void defaults_are_the_whole_first_device(void **state)
+{
+    struct vgpu_info first = create("{}"), second = create("{}");
+
+    assert_string_equal(first.row.name, "vgpu-1");
+    assert_string_equal(second.row.name, "vgpu-2");
+    assert_string_equal(first.row.device_id, "test:0");
+    assert_int_equal(first.row.limits.memory_bytes, devices[0].info.memory_bytes);
+    assert_int_equal(first.row.limits.compute_request_milli, 0);
+    assert_int_equal(first.row.limits.compute_limit_milli, FACET_MILLI_WHOLE);
+    assert_int_equal(first.state, VGPU_IDLE);
+    assert_string_equal(first.warning, "");
+    assert_int_equal(strlen(first.row.id), 16);
+    assert_string_not_equal(first.row.id, second.row.id);
+}
+
+static void assert_refusal(const char *body, enum facet_status expected, const char *argument)
+{
+    struct facet_error error = {0};
+
+    assert_int_equal(try_create(body, &error), expected);
+    assert_string_equal(error.argument, argument);
+}
+
+static void what_does_not_fit_creates_nothing(void **state)
+{
+    char before[2048], after[2048], body[64];
+    struct vgpu_info first = create("{\"name\":\"first\"}");
+
+    snapshot(before, sizeof before);
+    assert_refusal("{\"name\":\"first\"}", FACET_ALREADY_EXISTS, "name");
+    snprintf(body, sizeof body, "{\"name\":\"%s\"}", first.row.id);
+    assert_refusal(body, FACET_ALREADY_EXISTS, "name");
+    assert_refusal("{\"device\":\"test:9\"}", FACET_NOT_FOUND, "device");
+    assert_refusal("{\"memory_limit_bytes\":1073741825}", FACET_OUT_OF_RANGE, "memory");
+    assert_refusal("{\"compute_request_milli\":500,\"compute_limit_milli\":200}", FACET_OUT_OF_RANGE, "compute");
+    assert_refusal("{\"mode\":\"hard\"}", FACET_UNSUPPORTED, "mode");
+    assert_refusal("{\"mode\":\"partitioned\"}", FACET_UNSUPPORTED, "mode");
+    snapshot(after, sizeof after);
+    assert_string_equal(after, before);
+}
+
+static void an_unsupported_mode_hears_of_those_there_are(void **state)
+{
+    struct facet_error error = {0};
+
+    assert_int_equal(try_create("{\"mode\":\"hard\"}", &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "shared, soft"));
+}
+
+static void a_change_that_does_not_fit_changes_nothing(void **state)
+{
+    struct request request = request_of("{\"compute_limit_milli\":200}");
+    struct facet_error error = {0};
+    struct vgpu_info info;
+
+    create("{\"name\":\"first\",\"compute_request_milli\":500}");
+    assert_int_equal(registry_change(registry, "first", &request, &info, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(registry_change(registry, "nobody", &request, &info, &error), FACET_NOT_FOUND);
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_int_equal(info.row.limits.compute_limit_milli, FACET_MILLI_WHOLE);
+}
+
+static void guarantees_above_the_whole_are_said(void **state)
+{
+    struct vgpu_info info;
+
+    create("{\"name\":\"a\",\"compute_request_milli\":600}");
+    create("{\"name\":\"elsewhere\",\"device\":\"test:1\",\"compute_request_milli\":900}");
+    info = create("{\"name\":\"b\",\"compute_request_milli\":400}");
+    assert_string_equal(info.warning, "");
+    info = create("{\"name\":\"c\",\"compute_request_milli\":305}");
+    assert_non_null(strstr(info.warning, "130.5 %"));
+    info = create("{\"name\":\"best-effort\"}");
+    assert_string_equal(info.warning, "");
+    assert_int_equal(registry_find(registry, "a", &info, NULL), FACET_OK);
+    assert_non_null(strstr(info.warning, "test:0"));
+}
+
+static void what_is_held_is_not_destroyed_without_force(void **state)
+{
+    struct vgpu_info info = create("{\"name\":\"first\"}");
+    struct facet_error error = {0};
+    int hold = -1;
+
+    assert_int_equal(facet_hold_acquire(info.segment, &hold, NULL), FACET_OK);
+    assert_false(registry_idle(registry));
+    assert_int_equal(registry_destroy(registry, "first", false, &error), FACET_BUSY);
+    assert_non_null(strstr(error.message, "first"));
+    assert_int_equal(registry_destroy(registry, "first", true, NULL), FACET_OK);
+    assert_int_equal(registry_count(registry), 0);
+    close(hold);
+}
+
+static void an_ephemeral_one_goes_when_nobody_has_it(void **state)
+{
+    const uint64_t later = facet_clock_now_ns() + 3600 * FACET_NS_PER_S;
+    struct vgpu_info info = create("{\"name\":\"brief\",\"ephemeral\":true}");
+    int hold = -1;
+
+    create("{\"name\":\"lasting\"}");
+    registry_tidy(registry, facet_clock_now_ns() - FACET_NS_PER_S);
+    assert_int_equal(registry_count(registry), 2); /* too young */
+    assert_int_equal(facet_hold_acquire(info.segment, &hold, NULL), FACET_OK);
+    registry_tidy(registry, later);
+    assert_int_equal(registry_count(registry), 2);
+    assert_false(registry_idle(registry));
+    close(hold);
+    registry_tidy(registry, later);
+    assert_int_equal(registry_count(registry), 1);
+    assert_int_equal(access(info.segment, F_OK), -1);
+    assert_true(registry_idle(registry));
+}
+
+static void an_ephemeral_one_survives_a_restart_while_it_is_held(void **state)
+{
+    struct vgpu_info held = create("{\"name\":\"held\",\"ephemeral\":true}");
+    struct vgpu_info info;
+    int hold = -1;
+
+    create("{\"name\":\"left\",\"ephemeral\":true}");
+    assert_int_equal(facet_hold_acquire(held.segment, &hold, NULL), FACET_OK);
+    stop();
+    start();
+    registry_tidy(registry, facet_clock_now_ns());
+    assert_int_equal(registry_find(registry, "held", &info, NULL), FACET_OK);
+    assert_int_equal(registry_find(registry, "left", &info, NULL), FACET_NOT_FOUND);
+    close(hold);
+}
+
+static void a_removal_that_fails_is_tried_again(void **state)
+{
+    const uint64_t later = facet_clock_now_ns() + 3600 * FACET_NS_PER_S;
+
+    create("{\"ephemeral\":true}");
+    steps = 0;
+    fail_at = 1;
+    registry_tidy(registry, later);
+    fail_at = 0;
+    assert_int_equal(registry_count(registry), 1);
+    registry_tidy(registry, later + 60 * FACET_NS_PER_S);
+    assert_int_equal(registry_count(registry), 0);
+}
+
+/* --- restarting ----------------------------------------------------------------------------------------------- */
+
+static void a_missing_segment_is_made_anew(void **state)
+{
+    struct vgpu_info info = create("{\"name\":\"first\"}");
+
+    stop();
+    assert_int_equal(facet_owner_remove(info.segment, NULL), FACET_OK);
+    start();
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_true(info.measured);
+    assert_int_equal(access(info.segment, F_OK), 0);
+}
+
+static void a_corrupt_segment_is_moved_aside(void **state)
+{
+    struct vgpu_info info = create("{\"name\":\"first\"}");
+    char path[FACET_PATH_SIZE + 16];
+
+    for (int n = 1; n <= 2; n++) {
+        stop();
+        snprintf(path, sizeof path, "%s/policy", info.segment);
+        assert_int_equal(truncate(path, 10), 0);
+        start();
+        assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+        assert_true(info.measured);
+        snprintf(path, sizeof path, "%s.corrupt-%d", info.segment, n);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+}
+
+static void a_device_that_has_gone_leaves_its_vgpu_waiting(void **state)
+{
+    struct request request = request_of("{\"memory_limit_bytes\":4096}");
+    struct vgpu_info info;
+
+    create("{\"name\":\"first\",\"device\":\"test:1\"}");
+    stop();
+    device_count = 1;
+    start();
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_false(info.measured);
+    assert_non_null(strstr(info.warning, "test:1"));
+    assert_int_equal(registry_change(registry, "first", &request, &info, NULL), FACET_BAD_STATE);
+    assert_int_equal(registry_set_frozen(registry, "first", true, &info, NULL), FACET_OK);
+
+    stop();
+    device_count = 2;
+    start();
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_true(info.measured);
+    assert_string_equal(info.warning, "");
+    assert_int_equal(info.state, VGPU_FROZEN);
+
+    stop();
+    device_count = 1;
+    start();
+    assert_int_equal(registry_destroy(registry, "first", false, NULL), FACET_OK);
+    assert_int_equal(access(info.segment, F_OK), -1);
+}
+
+static void a_segment_that_cannot_be_made_keeps_its_vgpu(void **state)
+{
+    struct vgpu_info info = create("{\"name\":\"first\"}");
+
+    stop();
+    assert_int_equal(facet_owner_remove(info.segment, NULL), FACET_OK);
+    steps = 0;
+    fail_at = 2; /* the bell, then the segment */
+    start();
+    fail_at = 0;
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_false(info.measured);
+    assert_non_null(strstr(info.warning, "step 2 failed"));
+    stop();
+    start();
+    assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);
+    assert_true(info.measured);
+}
+
+static void strays_are_swept_unless_somebody_has_them(void **state)
+{
+    char stray[128], path[192], half[128];
+    struct vgpu_info info = create("{\"name\":\"first\"}");
+    int hold = -1;
+
+    assert_int_equal(facet_hold_acquire(info.segment, &hold, NULL), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "first", true, NULL), FACET_OK);
+    snprintf(stray, sizeof stray, "%s/vgpu/00000000000000ff", folder);
+    snprintf(half, sizeof half, "%s/vgpu/00000000000000ee.new", folder);
+    assert_int_equal(mkdir(stray, 0700), 0);
+    assert_int_equal(mkdir(half, 0700), 0);
+    snprintf(path, sizeof path, "%s/policy", half);
+    fclose(fopen(path, "w"));
+    stop();
+    start();
+    assert_int_equal(access(stray, F_OK), -1);
+    assert_int_equal(access(half, F_OK), -1);
+    close(hold);
+}
+
+int main(void)
+{
+#define REGISTRY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        REGISTRY_TEST(creating_is_all_or_nothing),
+        REGISTRY_TEST(changing_is_all_or_nothing),
+        REGISTRY_TEST(freezing_is_all_or_nothing_and_lasts),
+        REGISTRY_TEST(destroying_is_all_or_nothing),
+        REGISTRY_TEST(defaults_are_the_whole_first_device),
+        REGISTRY_TEST(what_does_not_fit_creates_nothing),
+        REGISTRY_TEST(an_unsupported_mode_hears_of_those_there_are),
+        REGISTRY_TEST(a_change_that_does_not_fit_changes_nothing),
+        REGISTRY_TEST(guarantees_above_the_whole_are_said),
+        REGISTRY_TEST(what_is_held_is_not_destroyed_without_force),
+        REGISTRY_TEST(an_ephemeral_one_goes_when_nobody_has_it),
+        REGISTRY_TEST(an_ephemeral_one_survives_a_restart_while_it_is_held),
+        REGISTRY_TEST(a_removal_that_fails_is_tried_again),
+        REGISTRY_TEST(a_missing_segment_is_made_anew),
+        REGISTRY_TEST(a_corrupt_segment_is_moved_aside),
+        REGISTRY_TEST(a_device_that_has_gone_leaves_its_vgpu_waiting),
+        REGISTRY_TEST(a_segment_that_cannot_be_made_keeps_its_vgpu),
+        REGISTRY_TEST(strays_are_swept_unless_somebody_has_them),
+    };
+
+    return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
+}

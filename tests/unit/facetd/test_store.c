@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what the database keeps when its disk fails at any step, and how it refuses what it cannot read.
+ * Never: depends on time; failures come from an SQLite VFS that counts the steps.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "store.h"
+
+/* --- a disk that fails ---------------------------------------------------------------------------------------- */
+
+static struct {
+    unsigned steps;   /* done since it was armed */
+    unsigned fail_at; /* the step that fails; 0 = none */
+    bool stays;       /* all later ones fail, too: a disk that is full */
+    int code;
+} disk;
+
+static void disk_arm(unsigned fail_at, bool stays, int code)
+{
+    disk.steps = 0;
+    disk.fail_at = fail_at;
+    disk.stays = stays;
+    disk.code = code;
+}
+
+static bool disk_failed(void)
+{
+    return disk.fail_at && disk.steps >= disk.fail_at;
+}
+
+static int disk_step(void)
+{
+    disk.steps++;
+    if (!disk.fail_at || disk.steps < disk.fail_at)
+        return SQLITE_OK;
+    return disk.stays || disk.steps == disk.fail_at ? disk.code : SQLITE_OK;
+}
+
+struct disk_file {
+    sqlite3_file base;
+    sqlite3_file *real;
+};
+
+#define REAL(file) (((struct disk_file *)(file))->real)
+
+static int disk_close(sqlite3_file *file)
+{
+    int code = REAL(file)->pMethods->xClose(REAL(file));
+
+    sqlite3_free(REAL(file));
+    return code;
+}
+
+static int disk_read(sqlite3_file *file, void *buffer, int size, sqlite3_int64 offset)
+{
+    return REAL(file)->pMethods->xRead(REAL(file), buffer, size, offset);
+}
+
+static int disk_write(sqlite3_file *file, const void *buffer, int size, sqlite3_int64 offset)
+{
+    int code = disk_step();
+
+    return code ? code : REAL(file)->pMethods->xWrite(REAL(file), buffer, size, offset);
+}
+
+static int disk_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+    int code = disk_step();
+
+    return code ? code : REAL(file)->pMethods->xTruncate(REAL(file), size);
+}
+
+static int disk_sync(sqlite3_file *file, int flags)
+{
+    int code = disk_step();
+
+    return code ? code : REAL(file)->pMethods->xSync(REAL(file), flags);
+}
+
+static int disk_size(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+    return REAL(file)->pMethods->xFileSize(REAL(file), ret_size);
+}
+
+static int disk_lock(sqlite3_file *file, int level)
+{
+    return REAL(file)->pMethods->xLock(REAL(file), level);
+}
+
+static int disk_unlock(sqlite3_file *file, int level)
+{
+    return REAL(file)->pMethods->xUnlock(REAL(file), level);
+}
+
+static int disk_check_lock(sqlite3_file *file, int *ret_locked)
+{
+    return REAL(file)->pMethods->xCheckReservedLock(REAL(file), ret_locked);
+}
+
+static int disk_control(sqlite3_file *file, int operation, void *argument)
+{
+    return REAL(file)->pMethods->xFileControl(REAL(file), operation, argument);
+}
+
+static int disk_sector_size(sqlite3_file *file)
+{
+    return REAL(file)->pMethods->xSectorSize(REAL(file));
+}
+
+static int disk_characteristics(sqlite3_file *file)
+{
+    return REAL(file)->pMethods->xDeviceCharacteristics(REAL(file));
+}
+
+/* Version 1: no shared memory, which an exclusive database does without. */
+static const sqlite3_io_methods disk_methods = {
+    1,
+    disk_close,
+    disk_read,
+    disk_write,
+    disk_truncate,
+    disk_sync,
+    disk_size,
+    disk_lock,
+    disk_unlock,
+    disk_check_lock,
+    disk_control,
+    disk_sector_size,
+    disk_characteristics,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+};
+
+static sqlite3_vfs *real_vfs;
+static sqlite3_vfs disk_vfs;
+
+static int disk_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *ret_flags)
+{
+    struct disk_file *opened = (struct disk_file *)file;
+    int code = disk_step();
+
+    opened->base.pMethods = NULL;
+    if (code)
+        return code == SQLITE_FULL ? SQLITE_CANTOPEN : code;
+    opened->real = sqlite3_malloc(real_vfs->szOsFile);
+    if (!opened->real)
+        return SQLITE_NOMEM;
+    code = real_vfs->xOpen(real_vfs, path, opened->real, flags, ret_flags);
+    if (code == SQLITE_OK)
+        opened->base.pMethods = &disk_methods;
+    else
+        sqlite3_free(opened->real);
+    return code;
+}
+
+static int disk_delete(sqlite3_vfs *vfs, const char *path, int sync)
+{
+    int code = disk_step();
+
+    return code ? (code == SQLITE_FULL ? SQLITE_IOERR_DELETE : code) : real_vfs->xDelete(real_vfs, path, sync);
+}
+
+static void disk_install(void)
+{
+    real_vfs = sqlite3_vfs_find(NULL);
+    disk_vfs = *real_vfs;
+    disk_vfs.zName = "disk";
+    disk_vfs.szOsFile = sizeof(struct disk_file);
+    disk_vfs.pNext = NULL;
+    disk_vfs.xOpen = disk_open;
+    disk_vfs.xDelete = disk_delete;
+    assert_int_equal(sqlite3_vfs_register(&disk_vfs, 1), SQLITE_OK);
+}
+
+/* --- a folder per test ---------------------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static void remove_database(void)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    char path[128];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        snprintf(path, sizeof path, "%s/" STORE_FILE "%s", folder, suffixes[i]);
+        unlink(path);
+    }
+}
+
+static int make_folder(void **state)
+{
+    disk_arm(0, false, 0);
+    snprintf(folder, sizeof folder, "/tmp/facet-store-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    remove_database();
+    return rmdir(folder);
+}
+
+static struct vgpu_row row_of(const char *id, const char *name)
+{
+    struct vgpu_row row = {
+        .limits = {256u << 20, 300, 1000, FACET_MODE_SOFT, FACET_PRIORITY_NORMAL},
+        .ephemeral = false,
+        .created_ns = 1700000000123456789,
+    };
+
+    snprintf(row.id, sizeof row.id, "%s", id);
+    snprintf(row.name, sizeof row.name, "%s", name);
+    snprintf(row.device_id, sizeof row.device_id, "opencl:0");
+    snprintf(row.device_uuid, sizeof row.device_uuid, "some-uuid");
+    snprintf(row.device_name, sizeof row.device_name, "A device");
+    return row;
+}
+
+#define BASE_ID  "00000000000000aa"
+#define OTHER_ID "00000000000000bb"
+
+static struct store *open_store(void)
+{
+    struct store *store = NULL;
+    struct facet_error error = {0};
+
+    if (store_open(folder, &store, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    return store;
+}
+
+static void insert(struct store *store, const char *id, const char *name)
+{
+    struct vgpu_row row = row_of(id, name);
+
+    assert_int_equal(store_begin(store, NULL), FACET_OK);
+    assert_int_equal(store_insert(store, &row, NULL), FACET_OK);
+    assert_int_equal(store_commit(store, NULL), FACET_OK);
+}
+
+/* "base:256 other:256": all that a test needs to know of what is stored. */
+static void describe(struct store *store, char *text, size_t size)
+{
+    struct vgpu_row *rows = NULL;
+    struct facet_error error = {0};
+    size_t count = 0, used = 0;
+
+    if (store_load(store, &rows, &count, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s:%u%s", i ? " " : "", rows[i].name,
+                                 (unsigned)(rows[i].limits.memory_bytes >> 20), rows[i].frozen ? "f" : "");
+    free(rows);
+}
+
+static void assert_stored(struct store *store, const char *expected)
+{
+    char text[256];
+
+    describe(store, text, sizeof text);
+    assert_string_equal(text, expected);
+}
+
+/* --- the plain road ------------------------------------------------------------------------------------------- */
+
+static void rows_come_back_as_they_were(void **state)
+{
+    struct vgpu_row row = row_of(BASE_ID, "base"), *rows = NULL;
+    struct store *store = open_store();
+    size_t count = 0;
+
+    row.limits.memory_bytes = INT64_MAX;
+    row.ephemeral = row.frozen = true;
+    assert_int_equal(store_begin(store, NULL), FACET_OK);
+    assert_int_equal(store_insert(store, &row, NULL), FACET_OK);
+    assert_int_equal(store_commit(store, NULL), FACET_OK);
+    store_close(store);
+
+    store = open_store();
+    assert_int_equal(store_load(store, &rows, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(rows[0].id, row.id);
+    assert_string_equal(rows[0].name, row.name);
+    assert_string_equal(rows[0].device_id, row.device_id);
+    assert_string_equal(rows[0].device_uuid, row.device_uuid);
+    assert_string_equal(rows[0].device_name, row.device_name);
+    assert_memory_equal(&rows[0].limits, &row.limits, sizeof row.limits);
+    assert_true(rows[0].ephemeral);
+    assert_true(rows[0].frozen);
+    assert_int_equal(rows[0].created_ns, row.created_ns);
+    free(rows);
+    store_close(store);
+}
+
+static void rows_keep_the_order_of_creation(void **state)
+{
+    struct store *store = open_store();
+
+    insert(store, OTHER_ID, "zebra");
+    insert(store, BASE_ID, "ant");
+    assert_stored(store, "zebra:256 ant:256");
+    store_close(store);
+}
+
+static void a_rollback_leaves_nothing(void **state)
+{
+    struct vgpu_row row = row_of(OTHER_ID, "other");
+    struct store *store = open_store();
+
+    insert(store, BASE_ID, "base");
+    assert_int_equal(store_begin(store, NULL), FACET_OK);
+    assert_int_equal(store_insert(store, &row, NULL), FACET_OK);
+    assert_int_equal(store_delete(store, BASE_ID, NULL), FACET_OK);
+    store_rollback(store);
+    store_rollback(store);
+    assert_stored(store, "base:256");
+    store_close(store);
+}
+
+static void a_taken_name_and_an_unknown_id_are_said(void **state)
+{
+    struct vgpu_row row = row_of(OTHER_ID, "base");
+    struct store *store = open_store();
+    struct facet_error error = {0};
+
+    insert(store, BASE_ID, "base");
+    assert_int_equal(store_begin(store, NULL), FACET_OK);
+    assert_int_equal(store_insert(store, &row, &error), FACET_ALREADY_EXISTS);
+    assert_string_equal(error.argument, "name");
+    assert_int_equal(store_update(store, &row, NULL), FACET_NOT_FOUND);
+    assert_int_equal(store_delete(store, OTHER_ID, NULL), FACET_NOT_FOUND);
+    store_rollback(store);
+    assert_stored(store, "base:256");
+    store_close(store);
+}
+
+/* --- refusals ------------------------------------------------------------------------------------------------- */
+
+static void assert_refused(enum facet_status expected)
+{
+    struct facet_error error = {0};
+    struct store *store = NULL;
+
+    assert_int_equal(store_open(folder, &store, &error), expected);
+    assert_null(store);
+    assert_non_null(strstr(error.message, folder));
+    assert_non_null(strstr(error.message, STORE_FILE));
+}
+
+static void write_at(long offset, const void *bytes, size_t size)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/" STORE_FILE, folder);
+    FILE *file = fopen(path, access(path, F_OK) ? "w" : "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_file_that_is_no_database_is_corrupt(void **state)
+{
+    static const char garbage[2000] = "This is a diary, and not a database at all.";
+
+    write_at(0, garbage, sizeof garbage);
+    assert_refused(FACET_CORRUPT);
+    assert_refused(FACET_CORRUPT); /* and it was not replaced by looking at it */
+}
+
+static void a_damaged_page_is_corrupt(void **state)
+{
+    unsigned char noise[4096];
+    struct store *store = open_store();
+
+    for (unsigned i = 0; i < 50; i++) {
+        char id[VGPU_ID_SIZE], name[16];
+        snprintf(id, sizeof id, "%016x", i);
+        snprintf(name, sizeof name, "v%u", i);
+        insert(store, id, name);
+    }
+    store_close(store);
+    memset(noise, 0xa5, sizeof noise);
+    write_at(4096, noise, sizeof noise);
+    assert_refused(FACET_CORRUPT);
+}
+
+static void run_sql(const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+
+    snprintf(path, sizeof path, "%s/" STORE_FILE, folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA locking_mode = EXCLUSIVE;", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void a_database_of_something_else_is_left_alone(void **state)
+{
+    run_sql("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup');");
+    assert_refused(FACET_CORRUPT);
+    run_sql("INSERT INTO recipes VALUES ('bread');");
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    store_close(open_store());
+    run_sql("PRAGMA user_version = 2;");
+    assert_refused(FACET_ABI_MISMATCH);
+}
+
+static void an_id_that_would_leave_its_folder_is_corrupt(void **state)
+{
+    struct vgpu_row *rows = NULL;
+    struct facet_error error = {0};
+    size_t count = 0;
+    struct store *store = open_store();
+
+    insert(store, BASE_ID, "base");
+    store_close(store);
+    run_sql("UPDATE vgpu SET id = '../../../../home';");
+    store = open_store();
+    assert_int_equal(store_load(store, &rows, &count, &error), FACET_CORRUPT);
+    assert_non_null(strstr(error.message, STORE_FILE));
+    store_close(store);
+}
+
+static void a_second_daemon_is_refused(void **state)
+{
+    struct store *store = open_store();
+
+    assert_refused(FACET_BUSY);
+    insert(store, BASE_ID, "base");
+    store_close(store);
+    store = open_store();
+    assert_stored(store, "base:256");
+    store_close(store);
+}
+
+static void a_missing_folder_is_an_error(void **state)
+{
+    struct facet_error error = {0};
+    struct store *store = NULL;
+
+    assert_int_equal(store_open("/nonexistent/facet", &store, &error), FACET_PERMISSION);
+    assert_non_null(strstr(error.message, "/nonexistent/facet"));
+}
+
+/* --- the disk fails at every step ----------------------------------------------------------------------------- */
+
+typedef enum facet_status (*change_func)(struct store *store, struct facet_error *error);
+
+static enum facet_status change_insert(struct store *store, struct facet_error *error)
+{
+    struct vgpu_row row = row_of(OTHER_ID, "other");
+
+    return store_insert(store, &row, error);
+}
+
+static enum facet_status change_update(struct store *store, struct facet_error *error)
+{
+    struct vgpu_row row = row_of(BASE_ID, "base");
+
+    row.limits.memory_bytes = 512u << 20;
+    row.frozen = true;
+    return store_update(store, &row, error);
+}
+
+static enum facet_status change_delete(struct store *store, struct facet_error *error)
+{
+    return store_delete(store, BASE_ID, error);
+}
+
+static enum facet_status transact(struct store *store, change_func change, struct facet_error *error)
+{
+    enum facet_status status = store_begin(store, error);
+
+    if (status == FACET_OK)
+        status = change(store, error);
+    if (status == FACET_OK)
+        return store_commit(store, error);
+    store_rollback(store);
+    return status;
+}
+
+struct fault {
+    bool stays;
+    int code;
+    enum facet_status status; /* what it is reported as; opening may say FACET_PERMISSION */
+};
+
+static const struct fault faults[] = {
+    {false, SQLITE_IOERR_WRITE, FACET_IO},
+    {true, SQLITE_IOERR_FSYNC, FACET_IO},
+    {false, SQLITE_FULL, FACET_NO_SPACE},
+    {true, SQLITE_FULL, FACET_NO_SPACE},
+};
+
+enum { FAULT_COUNT = sizeof faults / sizeof faults[0], STEPS_MAX = 200 };
+
+/* One change with the disk failing at step `step`. Returns false when the change needs fewer steps. */
+static bool fail_change(change_func change, const char *before, const char *after, const struct fault *fault,
+                        unsigned step)
+{
+    struct facet_error error = {0};
+    char text[256];
+    struct store *store;
+
+    remove_database();
+    store = open_store();
+    insert(store, BASE_ID, "base");
+    disk_arm(step, fault->stays, fault->code);
+    enum facet_status status = transact(store, change, &error);
+    bool failed = disk_failed();
+    disk_arm(0, false, 0);
+
+    if (status != FACET_OK) {
+        assert_true(failed);
+        assert_int_equal(status, fault->status);
+        assert_non_null(strstr(error.message, folder));
+        assert_stored(store, before);
+        /* The same change works once the disk does. */
+        assert_int_equal(transact(store, change, NULL), FACET_OK);
+    }
+    assert_stored(store, after);
+    store_close(store);
+    store = open_store();
+    describe(store, text, sizeof text);
+    assert_string_equal(text, after);
+    store_close(store);
+    return failed;
+}
+
+/* The same, but the daemon dies right after the failure: then the state is the old one or the new one. */
+static bool fail_change_and_die(change_func change, const char *before, const char *after, const struct fault *fault,
+                                unsigned step)
+{
+    char copy[192], command[256], text[256];
+    struct store *store;
+
+    remove_database();
+    store = open_store();
+    insert(store, BASE_ID, "base");
+    disk_arm(step, fault->stays, fault->code);
+    enum facet_status status = transact(store, change, NULL);
+    bool failed = disk_failed();
+    disk_arm(0, false, 0);
+
+    /* What is on the disk at this moment is what a killed process leaves. */
+    snprintf(copy, sizeof copy, "%s/killed", folder);
+    snprintf(command, sizeof command, "mkdir %s && cp %s/" STORE_FILE "* %s/", copy, folder, copy);
+    assert_int_equal(system(command), 0);
+    store_close(store);
+
+    struct store *restarted = NULL;
+    assert_int_equal(store_open(copy, &restarted, NULL), FACET_OK);
+    describe(restarted, text, sizeof text);
+    store_close(restarted);
+    snprintf(command, sizeof command, "rm -r %s", copy);
+    assert_int_equal(system(command), 0);
+    if (status == FACET_OK)
+        assert_string_equal(text, after);
+    else if (strcmp(text, before) != 0)
+        assert_string_equal(text, after);
+    return failed;
+}
+
+typedef bool (*attempt_func)(change_func change, const char *before, const char *after, const struct fault *fault,
+                             unsigned step);
+
+static void fail_every_step(attempt_func attempt, change_func change, const char *before, const char *after)
+{
+    for (size_t i = 0; i < FAULT_COUNT; i++) {
+        unsigned step = 1;
+        while (attempt(change, before, after, &faults[i], step))
+            assert_true(++step < STEPS_MAX);
+        assert_true(step > 2); /* a change takes steps: else nothing was tried */
+    }
+}
+
+static void an_insert_survives_a_failing_disk(void **state)
+{
+    fail_every_step(fail_change, change_insert, "base:256", "base:256 other:256");
+    fail_every_step(fail_change_and_die, change_insert, "base:256", "base:256 other:256");
+}
+
+static void an_update_survives_a_failing_disk(void **state)
+{
+    fail_every_step(fail_change, change_update, "base:256", "base:512f");
+    fail_every_step(fail_change_and_die, change_update, "base:256", "base:512f");
+}
+
+static void a_delete_survives_a_failing_disk(void **state)
+{
+    fail_every_step(fail_change, change_delete, "base:256", "");
+    fail_every_step(fail_change_and_die, change_delete, "base:256", "");
+}
+
+/* Opening with the disk failing at `step`, then again with a good one. */
+static bool fail_open(const struct fault *fault, unsigned step, const char *expected)
+{
+    struct facet_error error = {0};
+    struct store *store = NULL;
+
+    disk_arm(step, fault->stays, fault->code);
+    enum facet_status status = store_open(folder, &store, &error);
+    bool failed = disk_failed();
+    if (status != FACET_OK) {
+        assert_true(failed);
+        assert_non_null(strstr(error.message, folder));
+        assert_int_not_equal(status, FACET_CORRUPT);
+    }
+    disk_arm(0, false, 0);
+    if (status == FACET_OK)
+        store_close(store);
+    store = open_store();
+    assert_stored(store, expected);
+    store_close(store);
+    return failed;
+}
+
+static void creating_the_database_survives_a_failing_disk(void **state)
+{
+    for (size_t i = 0; i < FAULT_COUNT; i++) {
+        unsigned step = 1;
+        do {
+            remove_database();
+            assert_true(step < STEPS_MAX);
+        } while (fail_open(&faults[i], step++, ""));
+        assert_true(step > 5);
+    }
+}
+
+static void opening_the_database_survives_a_failing_disk(void **state)
+{
+    struct store *store = open_store();
+
+    insert(store, BASE_ID, "base");
+    store_close(store);
+    for (size_t i = 0; i < FAULT_COUNT; i++) {
+        unsigned step = 1;
+        while (fail_open(&faults[i], step, "base:256"))
+            assert_true(++step < STEPS_MAX);
+        assert_true(step > 1);
+    }
+}
+
+int main(void)
+{
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(rows_come_back_as_they_were),
+        STORE_TEST(rows_keep_the_order_of_creation),
+        STORE_TEST(a_rollback_leaves_nothing),
+        STORE_TEST(a_taken_name_and_an_unknown_id_are_said),
+        STORE_TEST(a_file_that_is_no_database_is_corrupt),
+        STORE_TEST(a_damaged_page_is_corrupt),
+        STORE_TEST(a_database_of_something_else_is_left_alone),
+        STORE_TEST(a_newer_schema_is_refused),
+        STORE_TEST(an_id_that_would_leave_its_folder_is_corrupt),
+        STORE_TEST(a_second_daemon_is_refused),
+        STORE_TEST(a_missing_folder_is_an_error),
+        STORE_TEST(an_insert_survives_a_failing_disk),
+        STORE_TEST(an_update_survives_a_failing_disk),
+        STORE_TEST(a_delete_survives_a_failing_disk),
+        STORE_TEST(creating_the_database_survives_a_failing_disk),
+        STORE_TEST(opening_the_database_survives_a_failing_disk),
+    };
+
+    disk_install();
+    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what Prometheus text looks like, byte for byte, and that promtool accepts it. Never: network. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "monitor/prometheus.h"
+
+static void assert_text(struct facet_prometheus *prometheus, const char *expected)
+{
+    char *text = facet_prometheus_take(prometheus);
+
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void an_empty_text_is_empty(void **state)
+{
+    struct facet_prometheus prometheus;
+
+    facet_prometheus_init(&prometheus);
+    assert_text(&prometheus, "");
+}
+
+static void a_family_is_announced_once(void **state)
+{
+    const struct facet_label one = {"vgpu", "a"}, two = {"vgpu", "b"};
+    struct facet_prometheus prometheus;
+
+    facet_prometheus_init(&prometheus);
+    facet_prometheus_family(&prometheus, "facet_vgpu_launches_total", FACET_METRIC_COUNTER, "Kernels launched.");
+    facet_prometheus_count(&prometheus, &one, 1, 0);
+    facet_prometheus_count(&prometheus, &two, 1, UINT64_MAX);
+    assert_text(&prometheus, "# HELP facet_vgpu_launches_total Kernels launched.\n"
+                             "# TYPE facet_vgpu_launches_total counter\n"
+                             "facet_vgpu_launches_total{vgpu=\"a\"} 0\n"
+                             "facet_vgpu_launches_total{vgpu=\"b\"} 18446744073709551615\n");
+}
+
+static void numbers_are_exact(void **state)
+{
+    struct facet_prometheus prometheus;
+
+    facet_prometheus_init(&prometheus);
+    facet_prometheus_family(&prometheus, "x", FACET_METRIC_GAUGE, "X.");
+    facet_prometheus_seconds(&prometheus, NULL, 0, 1);
+    facet_prometheus_seconds(&prometheus, NULL, 0, UINT64_MAX);
+    facet_prometheus_ratio(&prometheus, NULL, 0, 305);
+    facet_prometheus_ratio(&prometheus, NULL, 0, 1000);
+    assert_text(&prometheus, "# HELP x X.\n# TYPE x gauge\n"
+                             "x 0.000000001\n"
+                             "x 18446744073.709551615\n"
+                             "x 0.305\n"
+                             "x 1.000\n");
+}
+
+static void labels_and_help_are_escaped(void **state)
+{
+    const struct facet_label labels[] = {{"name", "a\"b\\c\nd"}, {"device", "caf\xc3\xa9"}};
+    struct facet_prometheus prometheus;
+
+    facet_prometheus_init(&prometheus);
+    facet_prometheus_family(&prometheus, "x", FACET_METRIC_GAUGE, "A \\ and a\nnew line and \"quotes\".");
+    facet_prometheus_count(&prometheus, labels, 2, 7);
+    assert_text(&prometheus, "# HELP x A \\\\ and a\\nnew line and \"quotes\".\n# TYPE x gauge\n"
+                             "x{name=\"a\\\"b\\\\c\\nd\",device=\"caf\xc3\xa9\"} 7\n");
+}
+
+static void it_grows_and_starts_over(void **state)
+{
+    const size_t samples = 10000;
+    struct facet_prometheus prometheus;
+    size_t lines = 0;
+
+    facet_prometheus_init(&prometheus);
+    facet_prometheus_family(&prometheus, "x", FACET_METRIC_GAUGE, "X.");
+    for (size_t i = 0; i < samples; i++)
+        facet_prometheus_count(&prometheus, NULL, 0, i);
+    char *text = facet_prometheus_take(&prometheus);
+    assert_non_null(text);
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    assert_int_equal(lines, samples + 2);
+    assert_string_equal(strrchr(text, 'x'), "x 9999\n");
+    free(text);
+    assert_text(&prometheus, "");
+}
+
+static void memory_that_ran_out_is_no_text(void **state)
+{
+    struct facet_prometheus prometheus;
+
+    facet_prometheus_init(&prometheus);
+    facet_prometheus_family(&prometheus, "x", FACET_METRIC_GAUGE, "X.");
+    prometheus.failed = true;
+    facet_prometheus_count(&prometheus, NULL, 0, 1);
+    assert_null(facet_prometheus_take(&prometheus));
+}
+
+static void promtool_accepts_it(void **state)
+{
+    const char *promtool = getenv("PROMTOOL") ? getenv("PROMTOOL") : "promtool";
+    const struct facet_label labels[] = {{"vgpu", "0123"}, {"name", "we\"ird\\\n"}};
+    char command[512];
+    struct facet_prometheus prometheus;
+
+    snprintf(command, sizeof command, "command -v '%s' >/dev/null 2>&1", promtool);
+    if (system(command) != 0) {
+        print_message("# skipped: no promtool\n");
+        skip();
+    }
+    facet_prometheus_init(&prometheus);
+    facet_prometheus_family(&prometheus, "facet_vgpu_memory_used_bytes", FACET_METRIC_GAUGE, "Memory \\ held.");
+    facet_prometheus_count(&prometheus, labels, 2, 1u << 20);
+    facet_prometheus_family(&prometheus, "facet_vgpu_device_time_seconds_total", FACET_METRIC_COUNTER, "Time.");
+    facet_prometheus_seconds(&prometheus, labels, 2, 1500000000);
+    char *text = facet_prometheus_take(&prometheus);
+    assert_non_null(text);
+
+    snprintf(command, sizeof command, "'%s' check metrics >&2", promtool);
+    FILE *pipe = popen(command, "w");
+    assert_non_null(pipe);
+    assert_int_equal(fwrite(text, 1, strlen(text), pipe), strlen(text));
+    assert_int_equal(pclose(pipe), 0);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_text_is_empty),   cmocka_unit_test(a_family_is_announced_once),
+        cmocka_unit_test(numbers_are_exact),        cmocka_unit_test(labels_and_help_are_escaped),
+        cmocka_unit_test(it_grows_and_starts_over), cmocka_unit_test(memory_that_ran_out_is_no_text),
+        cmocka_unit_test(promtool_accepts_it),
+    };
+
+    return cmocka_run_group_tests_name("prometheus", tests, NULL, NULL);
+}
