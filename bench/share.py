@@ -3,8 +3,8 @@
 
 Each scenario runs four ways on the same work: without any control, under Facet, and under HAMi's published control
 loop (bench/peers/hami_loop: our re-implementation from its description), once sized for this device and once as on a
-data-center GPU, for its step grows with the square of the number of compute units. The error of a window is the distance, in
-points, between a tenant's part of all kernels completed in it and its share.
+data-center GPU, for its step grows with the square of the number of compute units. The error of a window is the
+distance, in points, between a tenant's part of all kernels completed in it and its share.
 """
 import json
 import statistics
@@ -16,6 +16,7 @@ import harness
 WINDOW_MS = 100
 SETTLE_S = 2   # left out at the start: every control gets time to find its balance
 HAMI_SIZES = {"hami loop": {}, "hami loop, 132 units": {"HAMI_LOOP_UNITS": "132", "HAMI_LOOP_THREADS": "2048"}}
+CAPS = (10, 30, 50, 80)
 START_S = 1.5  # from starting the processes to the common beginning
 
 
@@ -124,10 +125,22 @@ def scenario_rows(name, results):
                f"{result['stall_p99_ms']:.1f} ({result['stall_max_ms']:.1f})"]
 
 
-def run_scenario(runner, scenario):
-    return {control: judge(runner.tenants(control, scenario.percents, scenario.kernel_us, scenario.depth),
-                           scenario.percents)
-            for control in ("no control", "facet", *HAMI_SIZES)}
+def run_scenario(runner, scenario, repeats):
+    """Every control in turn, several times, so that noise meets all alike: means of means, the worst of the worst."""
+    samples = harness.interleave(repeats, {
+        control: lambda control=control: judge(
+            runner.tenants(control, scenario.percents, scenario.kernel_us, scenario.depth), scenario.percents)
+        for control in ("no control", "facet", *HAMI_SIZES)})
+    return {control: combine(results) for control, results in samples.items()}
+
+
+def combine(results):
+    combined = {"shares": [statistics.mean(column) for column in zip(*(result["shares"] for result in results))]}
+    for key in results[0].keys() - combined.keys():
+        values = [result[key] for result in results if result[key] is not None]
+        worst = key.endswith("max") or key == "stall_max_ms"
+        combined[key] = (max(values) if worst else statistics.mean(values)) if values else None
+    return combined
 
 
 def run_idle(runner):
@@ -147,16 +160,18 @@ def run_idle(runner):
 
 
 def run_caps(runner):
-    """One tenant alone: what a cap of 30 % leaves of the speed it has without."""
-    alone = judge(runner.tenants("no control", [100], 1000), [100])["kernels_per_s"]
+    """One tenant alone: the part of its speed that a cap leaves, against a run without one just before."""
     results = {}
-    for percent in (10, 30, 50, 80):
+    for percent in CAPS:
         burn = [runner.bench.burn, "--steps", runner.steps(1000), "--seconds", runner.seconds, "--windows", WINDOW_MS]
-        for control in ("facet", *HAMI_SIZES):
-            command, environment = ((runner.bench.inside(["-c", f"{percent}:{percent}"], burn), {})
-                                    if control == "facet" else runner.command(control, percent, burn))
+        speed = {}
+        for control in ("no control", "facet", *HAMI_SIZES):
+            command, environment = runner.command(control, percent, burn)
+            if control == "facet":
+                command = runner.bench.inside(["-c", f"{percent}:{percent}"], burn)
             lines = [json.loads(line) for line in runner.bench.output(command, environment).splitlines()]
-            results[f"{control} {percent}"] = 100 * judge([lines], [100])["kernels_per_s"] / alone
+            speed[control] = judge([lines], [100])["kernels_per_s"]
+        results[percent] = {control: 100 * value / speed["no control"] for control, value in speed.items()}
     return results
 
 
@@ -164,7 +179,7 @@ def run(bench, options):
     runner = Runner(bench, options)
     results, rows = {}, []
     for scenario in SCENARIOS:
-        results[scenario.name] = run_scenario(runner, scenario)
+        results[scenario.name] = run_scenario(runner, scenario, options.repeats)
         for row in scenario_rows(scenario.name, results[scenario.name]):
             rows.append(row)
             print(*row, sep="   ", flush=True)
@@ -172,17 +187,19 @@ def run(bench, options):
     tables = [
         harness.markdown_table(["tenants", "control", "shares", "error 100 ms: mean (max)", "error 1 s: mean (max)",
                                 "throughput", "stall p99 (max) ms"], rows),
-        f"Errors in points over {options.seconds:g} s after {SETTLE_S} s to settle, all tenants busy. Throughput: kernels of "
-        "all tenants against no control. Stall: the longest of the tenants' times between two completions.",
+        f"Errors in points over {options.repeats} times {options.seconds:g} s after {SETTLE_S} s to settle, all "
+        "tenants busy. Throughput: kernels of all tenants against no control. Stall: the longest of the "
+        "tenants' times between two completions.",
         harness.markdown_table(
             ["the 50 % tenant of 50/30/20 rests", "shares then", "throughput kept"],
             [[control, " / ".join(f"{share:.1f}" for share in result["shares_while_idle"]),
               f"{result['throughput_kept']:.3f}"] for control, result in idle.items()]),
         harness.markdown_table(
             ["one tenant alone, capped at", "facet", *HAMI_SIZES],
-            [[f"{percent} %", *(f"{caps[f'{control} {percent}']:.1f} %" for control in ("facet", *HAMI_SIZES))]
-             for percent in (10, 30, 50, 80)]),
-        "\"hami loop\" is bench/peers/hami_loop, our re-implementation of HAMi's published control loop; it is not HAMi. \"132 units\" tells it "
-        "the device has the size of a data-center GPU (and counts the work-groups of a program that fills one).",
+            [[f"{percent} %", *(f"{caps[percent][control]:.1f} %" for control in ("facet", *HAMI_SIZES))]
+             for percent in CAPS]),
+        "\"hami loop\" is bench/peers/hami_loop, our re-implementation of HAMi's published control loop; it is not "
+        "HAMi. \"132 units\" tells it the device has the size of a data-center GPU (and counts the work-groups of a "
+        "program that fills one).",
     ]
     harness.save("share", {"scenarios": results, "idle": idle, "caps": caps}, tables)

@@ -181,7 +181,8 @@ static void print_refusal(const struct command *self, const struct facet_error *
 {
     bool name_argument =
         error->argument[0] && strncasecmp(error->message, error->argument, strlen(error->argument)) != 0;
-    bool give_advice = advice && advice[0] && !strchr(error->message, ';');
+    /* A message that says what was expected has given its advice. */
+    bool give_advice = advice && advice[0] && !strchr(error->message, ';') && !strstr(error->message, "expected");
 
     print_name(stderr, self);
     fprintf(stderr, ": %s%s%s%s%s\n", name_argument ? error->argument : "", name_argument ? ": " : "", error->message,

@@ -9,6 +9,8 @@
 #include "command.h"
 #include "view.h"
 
+enum { LINE_WIDTH = 80, INDENT = 4 };
+
 /* One setting as it is now. */
 struct row {
     const struct facet_setting *setting;
@@ -83,15 +85,32 @@ static int print_table(const struct command *self)
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }
 
-static int print_help(const struct command *self)
+/* Words on lines of at most LINE_WIDTH columns, indented. */
+static void print_paragraph(const char *text)
 {
-    VIEW_CLEANUP_TABLE struct libscols_table *card = view_card();
-    bool complete = card != NULL;
+    size_t column = 0;
 
-    for (uint32_t id = 0; complete && facet_config_setting(id); id++)
-        complete = view_card_add(card, facet_config_setting(id)->variable, facet_config_setting(id)->help);
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (column && column + 1 + length > LINE_WIDTH - INDENT) {
+            putchar('\n');
+            column = 0;
+        }
+        printf("%*s%.*s", column ? 1 : INDENT, "", (int)length, text);
+        column += (column ? 1 : 0) + length;
+        text += length + strspn(text + length, " ");
+    }
     putchar('\n');
-    return complete && scols_print_table(card) == 0 ? EXIT_DONE : command_out_of_memory(self);
+}
+
+static void print_help(void)
+{
+    const struct facet_setting *setting;
+
+    for (uint32_t id = 0; (setting = facet_config_setting(id)); id++) {
+        printf("\n%s\n", setting->variable);
+        print_paragraph(setting->help);
+    }
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -106,7 +125,7 @@ static int run(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     status = json ? print_json(self) : print_table(self);
     if (status == EXIT_DONE && !json)
-        status = print_help(self);
+        print_help();
     if (status == EXIT_DONE && facet_config_check(&error) != FACET_OK)
         return command_refuse(self, false, &error, NULL);
     return status;

@@ -29,8 +29,7 @@ static bool add_provider(struct libscols_table *table, const struct facet_provid
 static int print_table(const struct command *self, const struct facet_device_table *devices)
 {
     static const struct view_column columns[] = {
-        {"NAME", 0}, {"STATE", 0}, {"VERSION", 0}, {"ABI", 0}, {"DEVICES", SCOLS_FL_RIGHT}, {"ABOUT", SCOLS_FL_WRAP},
-        {NULL, 0},
+        {"NAME", 0}, {"STATE", 0}, {"VERSION", 0}, {"ABI", 0}, {"DEVICES", SCOLS_FL_RIGHT}, {"ABOUT", 0}, {NULL, 0},
     };
     VIEW_CLEANUP_TABLE struct libscols_table *table = view_table(columns);
     bool complete = table != NULL;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
 #include <facet/limits.h>
 
@@ -17,6 +17,8 @@
 #include "view.h"
 
 #define LAYER_FILE "libfacet-opencl-layer.so"
+
+enum { DELETE_ATTEMPTS = 5, DELETE_PAUSE_NS = 20 * 1000 * 1000 };
 
 struct options {
     struct request request;
@@ -198,22 +200,35 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
     return report_finish(&run->report, json, error);
 }
 
+/* A daemon that dies while it is asked may hold its socket for another moment: so a few times, with a pause. */
+static enum facet_status delete_vgpu(struct run *run, struct facet_error *error)
+{
+    const struct timespec pause = {.tv_nsec = DELETE_PAUSE_NS};
+    const char *id = view_text(run->vgpu, "id");
+
+    for (int left = DELETE_ATTEMPTS;; left--) {
+        enum facet_status status = client_call_vgpu(&run->client, "DELETE", id, "", NULL, NULL, error);
+        if (status != FACET_IO || run->client.unreachable || left == 1)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+}
+
 /*
- * Takes the vGPU back at once instead of leaving that to the daemon's next round. Processes that the command left
- * behind keep it (busy); then it goes with the last of them. No daemon can be had: the next one removes it.
+ * Takes the vGPU back at once instead of leaving that to the daemon's next round; when the daemon is gone, another one
+ * is started for it. Processes that the command left behind keep the vGPU (busy); then it goes with the last of them.
  */
 static void remove_vgpu(struct run *run)
 {
     struct facet_error error = {0};
-    enum facet_status status = FACET_IO;
 
     if (!run->created)
         return;
     if (run->hold >= 0)
         close(FACET_TAKE_FD(run->hold));
-    for (int attempt = 0; attempt < 2 && status == FACET_IO; attempt++)
-        status = client_call_vgpu(&run->client, "DELETE", view_text(run->vgpu, "id"), "", NULL, NULL, &error);
-    if (status != FACET_OK && status != FACET_BUSY && status != FACET_NOT_FOUND)
+    enum facet_status status = delete_vgpu(run, &error);
+    bool settled = status == FACET_OK || status == FACET_BUSY || status == FACET_NOT_FOUND;
+    if (run->client.unreachable || !settled)
         command_warn(run->self, "vGPU %s is left to the next daemon: %s", view_text(run->vgpu, "name"), error.message);
 }
 

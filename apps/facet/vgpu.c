@@ -115,7 +115,6 @@ static int run_one(const struct command *self, int argc, char **argv, const char
     if (client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call_vgpu(&client, method, argv[optind], suffix, NULL, &vgpu, &error) != FACET_OK)
         return refuse(self, &options, &error, &client);
-    warn(self, vgpu);
     if (options.json)
         return command_print_json(vgpu);
     return print ? print(self, vgpu) : EXIT_DONE;

@@ -33,7 +33,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu)
 int vgpu_print_list(const struct command *self, const json_t *answer)
 {
     static const struct view_column columns[] = {
-        {"NAME", 0},
+        {"NAME", SCOLS_FL_TRUNC},
         {"ID", 0},
         {"DEVICE", 0},
         {"STATE", 0},
@@ -113,6 +113,7 @@ int vgpu_print_card(const struct command *self, const json_t *vgpu)
                     view_card_add(card, "kept",
                                   json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"
                                                                                    : "until destroyed") &&
-                    add_created(card, vgpu) && view_card_add(card, "segment", view_text(vgpu, "segment"));
+                    add_created(card, vgpu) && view_card_add(card, "segment", view_text(vgpu, "segment")) &&
+                    (!view_has(vgpu, "warning") || view_card_add(card, "warning", view_text(vgpu, "warning")));
     return complete && scols_print_table(card) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }

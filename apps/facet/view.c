@@ -33,7 +33,7 @@ struct libscols_table *view_table(const struct view_column *columns)
 
 struct libscols_table *view_card(void)
 {
-    static const struct view_column columns[] = {{"NAME", 0}, {"VALUE", SCOLS_FL_WRAP}, {NULL, 0}};
+    static const struct view_column columns[] = {{"NAME", 0}, {"VALUE", 0}, {NULL, 0}};
     struct libscols_table *card = view_table(columns);
 
     if (card)

@@ -17,10 +17,9 @@
 
 enum { VIEW_SIZE = 40 };
 
-/* The column's flag for text that may be cut when a terminal is too narrow. */
 struct view_column {
     const char *title;
-    int flags; /* SCOLS_FL_* */
+    int flags; /* SCOLS_FL_TRUNC: may be cut when a terminal is too narrow */
 };
 
 /* A table with these columns, ended by a NULL title; NULL when out of memory. Release with scols_unref_table(). */

@@ -188,7 +188,7 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
 }
 
 /* All of the request is here. */
-static enum MHD_Result answer_call(struct server *server, struct MHD_Connection *connection, const char *method,
+static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection, const char *method,
                                    const struct exchange *exchange)
 {
     struct arguments arguments = {.deletes = strcmp(method, "DELETE") == 0};
@@ -212,25 +212,24 @@ static enum MHD_Result answer_call(struct server *server, struct MHD_Connection 
                               : send_error(connection, http_status_of(status), &error, NULL);
 }
 
-/* The headers are here: everybody and everything that can be refused now is. */
+/*
+ * The headers are here. Strangers and bodies that are announced too large are turned away at once; other refusals wait
+ * for the end of the request, because many callers do not listen before they have said everything.
+ */
 static enum MHD_Result begin_exchange(struct MHD_Connection *connection, const char *method, const char *path,
                                       void **ret_exchange)
 {
     struct facet_error error;
-    struct route_match route;
 
     if (check_peer(connection, &error) != FACET_OK)
         return send_error(connection, MHD_HTTP_FORBIDDEN, &error, NULL);
-    route_find(method, path, &route);
-    if (!route.endpoint)
-        return refuse_route(connection, &route, method, path);
     if (declares_too_much(connection))
         return refuse_size(connection);
 
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
         return MHD_NO;
-    exchange->route = route;
+    route_find(method, path, &exchange->route);
     *ret_exchange = exchange;
     return MHD_YES;
 }
@@ -265,6 +264,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (*data_size)
         return collect(exchange, data, data_size);
     atomic_fetch_add(&server->calls, 1);
+    if (!exchange->route.endpoint)
+        return refuse_route(connection, &exchange->route, method, path);
     return answer_call(server, connection, method, exchange);
 }
 
@@ -355,9 +356,9 @@ static enum facet_status open_socket(const char *path, int *ret_fd, struct facet
     FACET_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0)
         return facet_error_errno(error, errno, "making socket '%s'", path);
-    if (chmod(path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+    if (chmod(address.sun_path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
         status = facet_error_errno(error, errno, "listening on socket '%s'", path);
-        unlink(path);
+        unlink(address.sun_path);
         return status;
     }
     *ret_fd = FACET_TAKE_FD(fd);

@@ -80,12 +80,19 @@ static const char *what_to_do(enum facet_status status)
     }
 }
 
+static const char *reason_of(const struct store *store, int code)
+{
+    bool is_last = store->db && (sqlite3_errcode(store->db) & 0xff) == (code & 0xff);
+
+    return is_last ? sqlite3_errmsg(store->db) : sqlite3_errstr(code);
+}
+
 static enum facet_status fail(const struct store *store, int code, const char *doing, struct facet_error *error)
 {
     enum facet_status status = status_of(code);
 
-    return facet_error_set(error, status, "%s: database '%s': %s; %s", doing, store->path,
-                           store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(code), what_to_do(status));
+    return facet_error_set(error, status, "%s: database '%s': %s; %s", doing, store->path, reason_of(store, code),
+                           what_to_do(status));
 }
 
 static enum facet_status run(struct store *store, const char *sql, const char *doing, struct facet_error *error)
@@ -199,6 +206,9 @@ static enum facet_status open_database(struct store *store, struct facet_error *
     if (code != SQLITE_OK)
         return fail(store, code, "opening", error);
     sqlite3_extended_result_codes(store->db, 1);
+    /* What may not be written is opened all the same, for reading. */
+    if (sqlite3_db_readonly(store->db, "main"))
+        return fail(store, SQLITE_READONLY, "opening", error);
     enum facet_status status = configure(store, error);
     if (status == FACET_OK)
         status = check_integrity(store, error);

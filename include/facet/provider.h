@@ -29,6 +29,7 @@
 
 #include <facet/error.h>
 #include <facet/export.h>
+#include <facet/limits.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -355,11 +355,15 @@ static bool push(const struct facet_cl_command *command)
     return room;
 }
 
+/* Waits for the helper to make room; false when it could not. A head that did not move once is not waited for again. */
 static bool wait_for_room(void)
 {
+    static _Atomic uint64_t stuck_at = UINT64_MAX;
     uint64_t until = facet_clock_now_ns() + ROOM_NS;
     bool room = false;
 
+    if (atomic_load(&stuck_at) == atomic_load(&track.head))
+        return false;
     atomic_fetch_add(&track.waiting_for_room, 1);
     while (!room && !atomic_load(&ending) && facet_clock_now_ns() < until) {
         uint32_t head = atomic_load(&track.head);
@@ -371,6 +375,7 @@ static bool wait_for_room(void)
         }
     }
     atomic_fetch_sub(&track.waiting_for_room, 1);
+    atomic_store(&stuck_at, room ? UINT64_MAX : atomic_load(&track.head));
     return room;
 }
 

@@ -98,14 +98,16 @@ FACET_KIT_UNUSED static void facet_kit_uuid_text(const unsigned char bytes[16], 
     }
 }
 
+__extension__ typedef unsigned __int128 facet_kit_u128;
+
 /*
  * A uuid for a device that has none of its own: the 128-bit FNV-1a hash of a text that stays the same across restarts,
  * marked as version 8 (RFC 9562: made by the application's own rule). Not for secrets. `ret_text`: 37 bytes.
  */
 FACET_KIT_UNUSED static void facet_kit_uuid_of(const char *text, char *ret_text)
 {
-    const unsigned __int128 prime = ((unsigned __int128)1 << 88) + 0x13b;
-    unsigned __int128 hash = ((unsigned __int128)UINT64_C(0x6c62272e07bb0142) << 64) + UINT64_C(0x62b821756295c58d);
+    const facet_kit_u128 prime = ((facet_kit_u128)1 << 88) + 0x13b;
+    facet_kit_u128 hash = ((facet_kit_u128)UINT64_C(0x6c62272e07bb0142) << 64) + UINT64_C(0x62b821756295c58d);
     unsigned char bytes[16];
 
     for (; *text; text++)

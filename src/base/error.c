@@ -20,6 +20,15 @@ static void format_into(char *buffer, size_t size, const char *format, va_list a
         memcpy(buffer + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
 }
 
+/* Adds ": text" to a message, with the same rule. */
+static void append(char *message, size_t size, const char *text)
+{
+    size_t used = strlen(message);
+
+    if ((size_t)snprintf(message + used, size - used, ": %s", text) >= size - used)
+        memcpy(message + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
+}
+
 static void set(struct facet_error *error, enum facet_status status, const char *argument, const char *format,
                 va_list arguments)
 {
@@ -88,9 +97,7 @@ enum facet_status facet_error_errno(struct facet_error *error, int errnum, const
     va_start(arguments, format);
     set(error, status, NULL, format, arguments);
     va_end(arguments);
-
-    size_t used = strlen(error->message);
-    snprintf(error->message + used, sizeof error->message - used, ": %s", strerror(errnum));
+    append(error->message, sizeof error->message, strerror(errnum));
     return status;
 }
 
@@ -105,8 +112,6 @@ enum facet_status facet_error_prefix(struct facet_error *error, const char *form
     va_start(arguments, format);
     format_into(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
-
-    size_t used = strlen(error->message);
-    snprintf(error->message + used, sizeof error->message - used, ": %s", old);
+    append(error->message, sizeof error->message, old);
     return error->status;
 }

@@ -185,6 +185,8 @@ static void *get_extension(const char *name)
 {
     if (strcmp(name, "facetFakeCounters") == 0)
         return &fake_counters;
+    if (strcmp(name, "facetFakeDevice") == 0) /* the first one, whatever a layer shows */
+        return &fake_devices[0];
     return fake_memory_extension(name);
 }
 

@@ -93,6 +93,8 @@ static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint d
                              const size_t *global, const size_t *local, cl_uint num_waits, const cl_event *waits,
                              cl_event *event_ret)
 {
+    if (dimensions < 1 || dimensions > 3)
+        return CL_INVALID_WORK_DIMENSION;
     return launch(queue, kernel, CL_COMMAND_NDRANGE_KERNEL, num_waits, waits, event_ret);
 }
 

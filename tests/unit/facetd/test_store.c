@@ -552,7 +552,7 @@ static bool fail_change(change_func change, const char *before, const char *afte
 static bool fail_change_and_die(change_func change, const char *before, const char *after, const struct fault *fault,
                                 unsigned step)
 {
-    char copy[192], command[256], text[256];
+    char copy[96], command[384], text[256];
     struct store *store;
 
     remove_database();

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what the fuzz targets share: the entry point of libFuzzer, input as text, and stopping at a broken promise. */
+#ifndef FACET_FUZZ_H
+#define FACET_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/error.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PROMISE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #condition);                            \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* The input as a text of its exact size on the heap, so that the sanitizer sees a read past its end. */
+static inline char *fuzz_text(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+
+    PROMISE(text);
+    memcpy(text, data, size);
+    text[size] = '\0';
+    return text;
+}
+
+/* Every refusal names the argument and is one terminated line. */
+static inline void fuzz_check_refusal(enum facet_status status, const struct facet_error *error, const char *argument)
+{
+    PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);
+    PROMISE(error->status == status);
+    PROMISE(strcmp(error->argument, argument) == 0);
+    PROMISE(memchr(error->message, '\0', sizeof error->message));
+    PROMISE(strstr(error->message, "expected"));
+}
+
+#endif

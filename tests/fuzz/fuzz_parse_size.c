@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing facet_parse_size(): the first eight bytes are the whole, the rest is the text. */
+#include <facet/limits.h>
+
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_error error = {0};
+    uint64_t whole, bytes = 4711;
+
+    if (size < sizeof whole)
+        return 0;
+    memcpy(&whole, data, sizeof whole);
+    char *text = fuzz_text(data + sizeof whole, size - sizeof whole);
+    enum facet_status status = facet_parse_size(text, "memory", whole, &bytes, &error);
+    if (status == FACET_OK) {
+        char written[16];
+
+        PROMISE(bytes > 0);
+        PROMISE(!strchr(text, '%') || bytes <= whole);
+        PROMISE(strlen(facet_format_size(bytes, written, sizeof written)) < sizeof written - 1);
+    } else {
+        PROMISE(bytes == 4711);
+        fuzz_check_refusal(status, &error, "memory");
+    }
+    free(text);
+    return 0;
+}

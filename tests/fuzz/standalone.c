@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: replaying a corpus through a fuzz target without libFuzzer, so that every compiler tests with it.
+ * usage: replay_X FOLDER      exit status 1 when the folder holds no input
+ */
+#include <dirent.h>
+
+#include "base/cleanup.h"
+#include "fuzz.h"
+
+static void replay(const char *path)
+{
+    static uint8_t data[1 << 16];
+    FACET_CLEANUP_FILE FILE *file = fopen(path, "rb");
+
+    PROMISE(file);
+    size_t size = fread(data, 1, sizeof data, file);
+    PROMISE(!ferror(file) && feof(file));
+    LLVMFuzzerTestOneInput(data, size);
+}
+
+int main(int count, char **arguments)
+{
+    FACET_CLEANUP_DIR DIR *folder = count == 2 ? opendir(arguments[1]) : NULL;
+    unsigned replayed = 0;
+
+    PROMISE(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[1024];
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", arguments[1], entry->d_name);
+        replay(path);
+        replayed++;
+    }
+    return replayed > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every call of docs/api.md, answered as it says, and as schemas/ say.
+
+Owns: the good answers. Never: the refusals (test_refusals.py).
+"""
+import json
+import os
+import shutil
+import subprocess
+
+from facetd import Facetd, Hold, SOURCE, wait_until
+from tap import Skip, contains, equal, main, test
+
+GIB = 1 << 30
+
+
+@test
+def health_says_who_answers():
+    with Facetd() as daemon:
+        health = daemon.get("/v1/health").json
+        equal(health["pid"], daemon.process.pid)
+        equal(health["private"], False)
+        equal(health["vgpus"], 0)
+        daemon.create()
+        later = daemon.get("/v1/health").json
+        equal(later["vgpus"], 1)
+        equal(later["uptime_ns"] > health["uptime_ns"], True)
+
+
+@test
+def devices_and_providers_are_listed():
+    with Facetd() as daemon:
+        devices = daemon.get("/v1/devices").json["devices"]
+        equal([device["id"] for device in devices], ["test:0", "test:1"])
+        equal(devices[0]["memory_bytes"], GIB)
+        equal(devices[0]["simulated"], True)
+        equal("clock_mhz" in devices[0], False, "a clock that nobody measured")
+        providers = daemon.get("/v1/providers").json["providers"]
+        equal([(p["name"], p["state"], p["devices"]) for p in providers], [("test", "loaded", 2)])
+
+
+@test
+def a_vgpu_that_asks_for_nothing_gets_the_defaults():
+    with Facetd() as daemon:
+        vgpu = daemon.create()
+        expected = {"name": "vgpu-1", "device": "test:0", "device_name": "Test device 0", "mode": "soft",
+                    "priority": "normal", "state": "idle", "ephemeral": False, "memory_limit_bytes": GIB,
+                    "memory_used_bytes": 0, "compute_request_milli": 0, "compute_limit_milli": 1000, "processes": 0,
+                    "segment": os.path.join(daemon.runtime, "vgpu", vgpu["id"])}
+        equal({member: vgpu[member] for member in expected}, expected)
+        equal("warning" in vgpu, False)
+        equal(sorted(os.listdir(vgpu["segment"])), ["bell", "policy", "usage"])
+
+
+@test
+def a_vgpu_gets_what_it_asks_for():
+    with Facetd() as daemon:
+        asked = {"name": "render", "device": "test:1", "memory_limit_bytes": 12345678, "compute_request_milli": 305,
+                 "compute_limit_milli": 600, "mode": "shared", "priority": "high", "ephemeral": True}
+        vgpu = daemon.create(**asked)
+        equal({member: vgpu[member] for member in asked}, asked)
+
+
+@test
+def a_device_is_named_by_index_and_uuid_too():
+    with Facetd() as daemon:
+        equal(daemon.create(device="1")["device"], "test:1")
+        uuid = daemon.get("/v1/devices").json["devices"][1]["uuid"]
+        equal(daemon.create(device=uuid)["device"], "test:1")
+
+
+@test
+def a_vgpu_is_found_by_id_and_by_name():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a")
+        daemon.create(name="b")
+        equal(daemon.get("/v1/vgpus/a").json["id"], vgpu["id"])
+        equal(daemon.get("/v1/vgpus/" + vgpu["id"]).json["name"], "a")
+        equal(daemon.names(), ["a", "b"])
+
+
+@test
+def a_change_changes_what_it_names():
+    with Facetd() as daemon:
+        before = daemon.create(name="a", compute_request_milli=200)
+        answer = daemon.call("PATCH", "/v1/vgpus/a", {"compute_limit_milli": 700, "priority": "low"})
+        equal(answer.status, 200)
+        after = answer.json
+        equal((after["compute_request_milli"], after["compute_limit_milli"], after["priority"]), (200, 700, "low"))
+        equal(after["memory_limit_bytes"], before["memory_limit_bytes"])
+        equal(daemon.call("PATCH", "/v1/vgpus/a", {}).json["compute_limit_milli"], 700)
+
+
+@test
+def freezing_and_resuming_are_idempotent():
+    with Facetd() as daemon:
+        daemon.create(name="a")
+        for verb, state in (("freeze", "frozen"), ("freeze", "frozen"), ("resume", "idle"), ("resume", "idle")):
+            answer = daemon.call("POST", f"/v1/vgpus/a/{verb}")
+            equal((answer.status, answer.json["state"]), (200, state), verb)
+        equal(daemon.call("POST", "/v1/vgpus/a/freeze", {}).status, 200)
+
+
+@test
+def destroying_removes_the_segment():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a")
+        answer = daemon.call("DELETE", "/v1/vgpus/a")
+        equal((answer.status, answer.json), (200, {}))
+        equal(os.path.exists(vgpu["segment"]), False)
+        equal(daemon.call("DELETE", "/v1/vgpus/a").status, 404)
+
+
+@test
+def a_vgpu_in_use_is_destroyed_by_force_only():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a")
+        with Hold(vgpu["segment"]):
+            answer = daemon.call("DELETE", "/v1/vgpus/a")
+            equal((answer.status, answer.error["code"]), (409, "busy"))
+            equal(daemon.call("DELETE", "/v1/vgpus/a?force=0").status, 409)
+            equal(daemon.call("DELETE", "/v1/vgpus/a?force=1").status, 200)
+
+
+@test
+def guarantees_above_the_whole_are_warned_of():
+    with Facetd() as daemon:
+        equal("warning" in daemon.create(compute_request_milli=700), False)
+        contains(daemon.create(compute_request_milli=600)["warning"], "130.0 %")
+
+
+@test
+def an_ephemeral_vgpu_goes_when_nobody_has_it():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="brief", ephemeral=True)
+        daemon.create(name="lasting")
+        with Hold(vgpu["segment"]):
+            daemon.create(name="unheld", ephemeral=True)
+            wait_until(lambda: "unheld" not in daemon.names(), "the unheld one goes")
+            equal(daemon.names(), ["brief", "lasting"])
+        wait_until(lambda: daemon.names() == ["lasting"], "the held one goes when it is let go")
+        equal(os.path.exists(vgpu["segment"]), False)
+
+
+@test
+def metrics_have_every_vgpu():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a", compute_request_milli=305, memory_limit_bytes=4096)
+        answer = daemon.get("/metrics")
+        equal(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        labels = f'{{vgpu="{vgpu["id"]}",name="a",device="test:0"}}'
+        contains(answer.text, f"facet_vgpu_memory_limit_bytes{labels} 4096\n")
+        contains(answer.text, f"facet_vgpu_compute_request_ratio{labels} 0.305\n")
+        contains(answer.text, f'facet_vgpu_state{labels[:-1]},state="idle"}} 1\n')
+        contains(answer.text, "facet_build_info{version=")
+        equal(answer.text.count("# TYPE facet_vgpu_state gauge"), 1)
+
+
+@test
+def promtool_accepts_the_metrics():
+    promtool = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if not promtool:
+        raise Skip("no promtool")
+    with Facetd() as daemon:
+        daemon.create()
+        daemon.create(compute_request_milli=500)
+        result = subprocess.run([promtool, "check", "metrics"], input=daemon.get("/metrics").text, text=True,
+                                capture_output=True, check=False)
+        equal((result.returncode, result.stdout + result.stderr), (0, ""))
+
+
+@test
+def a_connection_serves_many_calls():
+    from facetd import UnixConnection
+    with Facetd() as daemon:
+        connection = UnixConnection(daemon.socket)
+        for _ in range(50):
+            connection.request("GET", "/v1/health")
+            equal(json.loads(connection.getresponse().read())["vgpus"], 0)
+        connection.request("HEAD", "/v1/health")
+        response = connection.getresponse()
+        equal((response.status, response.read()), (200, b""))
+        connection.close()
+
+
+@test
+def answers_keep_to_their_schemas():
+    try:
+        import jsonschema
+    except ImportError as missing:
+        raise Skip("no python3-jsonschema") from missing
+
+    def check(name, answer):
+        with open(os.path.join(SOURCE, "schemas", name), encoding="utf-8") as file:
+            schema = json.load(file)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.Draft202012Validator(schema).validate(answer.json)
+
+    with Facetd() as daemon:
+        check("health.schema.json", daemon.get("/v1/health"))
+        check("devices.schema.json", daemon.get("/v1/devices"))
+        check("providers.schema.json", daemon.get("/v1/providers"))
+        check("vgpus.schema.json", daemon.get("/v1/vgpus"))
+        check("vgpu.schema.json", daemon.call("POST", "/v1/vgpus", {"compute_request_milli": 900}))
+        check("vgpu.schema.json", daemon.call("POST", "/v1/vgpus", {"compute_request_milli": 900, "ephemeral": True}))
+        check("vgpus.schema.json", daemon.get("/v1/vgpus"))
+        check("vgpu.schema.json", daemon.call("POST", "/v1/vgpus/vgpu-1/freeze"))
+        check("error.schema.json", daemon.get("/v1/vgpus/nobody"))
+        check("error.schema.json", daemon.call("POST", "/v1/vgpus", "{"))
+        try:
+            check("vgpu.schema.json", daemon.get("/v1/vgpus/nobody"))
+        except jsonschema.ValidationError:
+            return
+        raise AssertionError("the schema of a vGPU takes anything")
+
+
+main()

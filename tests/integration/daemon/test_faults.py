@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Broken files, full disks and vanished devices: a clear error or a warning, no crash, nothing lost.
+
+Owns: the faults of the daemon's surroundings. Never: faults of requests (test_refusals.py).
+"""
+import os
+import shutil
+import signal
+
+from facetd import Facetd, Hold, mount_small, unmount
+from tap import Skip, contains, equal, main, test
+
+
+def database(daemon):
+    return os.path.join(daemon.state, "facet.db")
+
+
+def overwrite(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def check_refused(daemon, *fragments, **keywords):
+    status, verdict, stderr = daemon.refuse(**keywords)
+    equal(status, 1)
+    for fragment in fragments:
+        contains(verdict, fragment)
+    equal(stderr.count("\n"), 1, stderr)
+    equal(os.path.exists(daemon.socket), False)
+
+
+@test
+def a_corrupt_database_is_refused_and_kept():
+    with Facetd() as daemon:
+        daemon.create(name="a")
+        daemon.end()
+        for offset in (0, 4096):
+            with open(database(daemon), "rb") as file:
+                good = file.read()
+            overwrite(database(daemon), offset, b"\xa5" * 4096)
+            with open(database(daemon), "rb") as file:
+                bad = file.read()
+            check_refused(daemon, database(daemon), "restore it from a backup")
+            with open(database(daemon), "rb") as file:
+                equal(file.read() == bad, True, "the corrupt file is left as it was")
+            with open(database(daemon), "wb") as file:
+                file.write(good)
+            daemon.start()
+            equal(daemon.names(), ["a"])
+            daemon.end()
+
+
+@test
+def an_empty_database_file_is_a_new_one():
+    with Facetd(start=False) as daemon:
+        os.makedirs(daemon.state)
+        open(database(daemon), "wb").close()
+        daemon.start()
+        equal(daemon.names(), [])
+
+
+@test
+def a_corrupt_segment_is_moved_aside_and_made_anew():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a", memory_limit_bytes=4096)
+        for number, (file, offset, data) in enumerate(
+                (("policy", 0, b"\xff" * 64), ("usage", 0, b"\xff" * 64), ("policy", 8, b"\xff\xff\xff\xff")), 1):
+            daemon.end(signal.SIGKILL)
+            overwrite(os.path.join(vgpu["segment"], file), offset, data)
+            daemon.start()
+            again = daemon.get("/v1/vgpus/a").json
+            equal((again["id"], again["memory_limit_bytes"]), (vgpu["id"], 4096))
+            equal("warning" in again, False)
+            equal(os.path.isdir(f"{vgpu['segment']}.corrupt-{number}"), True)
+        _, log = daemon.end()
+        contains(log, "moved aside")
+
+
+@test
+def a_truncated_segment_is_moved_aside_and_made_anew():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a")
+        daemon.end(signal.SIGKILL)
+        os.truncate(os.path.join(vgpu["segment"], "usage"), 100)
+        daemon.start()
+        equal(os.path.isdir(vgpu["segment"] + ".corrupt-1"), True)
+        equal(daemon.get("/v1/vgpus/a").json["memory_used_bytes"], 0)
+
+
+@test
+def after_a_reboot_persistent_vgpus_are_back():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="kept", compute_request_milli=250)
+        daemon.create(name="brief", ephemeral=True)
+        daemon.call("POST", "/v1/vgpus/kept/freeze")
+        daemon.end(signal.SIGKILL)
+        shutil.rmtree(daemon.runtime)
+        daemon.start()
+        equal(daemon.names(), ["kept"])
+        again = daemon.get("/v1/vgpus/kept").json
+        equal((again["id"], again["state"], again["compute_request_milli"]), (vgpu["id"], "frozen", 250))
+        equal(sorted(os.listdir(vgpu["segment"])), ["bell", "policy", "usage"])
+
+
+@test
+def strays_are_swept_unless_somebody_has_them():
+    with Facetd() as daemon:
+        held, left = daemon.create(name="held"), daemon.create(name="left")
+        daemon.end(signal.SIGKILL)
+        os.unlink(database(daemon))
+        for suffix in ("-wal", "-shm"):
+            if os.path.exists(database(daemon) + suffix):
+                os.unlink(database(daemon) + suffix)
+        with Hold(held["segment"]):
+            daemon.start()
+            equal(daemon.names(), [])
+            equal(os.path.isdir(held["segment"]), True)
+            equal(os.path.isdir(left["segment"]), False)
+            daemon.end(signal.SIGKILL)
+        daemon.start()
+        equal(os.path.isdir(held["segment"]), False)
+
+
+@test
+def a_device_that_has_gone_leaves_its_vgpu_waiting():
+    with Facetd() as daemon:
+        daemon.create(name="there")
+        vgpu = daemon.create(name="away", device="test:1", memory_limit_bytes=4096)
+        daemon.end()
+        daemon.environment["FACET_TEST_DEVICES"] = "1"
+        daemon.start()
+        waiting = daemon.get("/v1/vgpus/away").json
+        contains(waiting["warning"], "test:1")
+        equal("memory_used_bytes" in waiting, False, "not measured")
+        equal(daemon.call("PATCH", "/v1/vgpus/away", {"priority": "high"}).error["code"], "bad_state")
+        equal("facet_vgpu_processes{vgpu=\"" + vgpu["id"] in daemon.get("/metrics").text, False)
+        daemon.end()
+        daemon.environment["FACET_TEST_DEVICES"] = "2"
+        daemon.start()
+        equal("warning" in daemon.get("/v1/vgpus/away").json, False)
+
+
+@test
+def no_device_at_all_is_said_when_a_vgpu_is_asked_for():
+    with Facetd(start=False, FACET_TEST_DEVICES="0") as daemon:
+        daemon.start()
+        equal(daemon.get("/v1/devices").json, {"devices": []})
+        answer = daemon.call("POST", "/v1/vgpus", {})
+        equal((answer.status, answer.error["code"]), (501, "unsupported"))
+
+
+@test
+def an_unwritable_state_folder_is_refused():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root and setpriv")
+    with Facetd(start=False) as daemon:
+        os.chown(daemon.base, 65534, 65534)
+        os.mkdir(daemon.state, 0o755)  # root's
+        check_refused(daemon, daemon.state, prefix=["setpriv", "--reuid", "65534", "--clear-groups"])
+
+
+@test
+def a_read_only_database_is_refused():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root and setpriv")
+    with Facetd(start=False) as daemon:
+        os.chown(daemon.base, 65534, 65534)
+        user = {"prefix": ["setpriv", "--reuid", "65534", "--clear-groups"]}
+        daemon.start(**user)
+        daemon.create(name="a")
+        daemon.end()
+        os.chown(database(daemon), 0, 0)
+        os.chmod(database(daemon), 0o444)
+        check_refused(daemon, database(daemon), "FACET_STATE_DIR", **user)
+
+
+@test
+def a_file_in_the_place_of_the_socket_is_left_alone():
+    with Facetd(start=False) as daemon:
+        os.mkdir(daemon.runtime, 0o700)
+        with open(daemon.socket, "w", encoding="ascii") as file:
+            file.write("precious")
+        status, verdict, _ = daemon.refuse()
+        equal(status, 1)
+        contains(verdict, "no socket")
+        with open(daemon.socket, encoding="ascii") as file:
+            equal(file.read(), "precious")
+
+
+@test
+def a_socket_path_that_is_too_long_is_refused():
+    with Facetd(start=False) as daemon:
+        status, verdict, _ = daemon.refuse("--socket", "/tmp/" + "s" * 150)
+        equal(status, 1)
+        contains(verdict, "at most 107")
+
+
+@test
+def a_runtime_folder_of_others_is_refused():
+    with Facetd(start=False) as daemon:
+        os.mkdir(daemon.runtime)
+        os.chmod(daemon.runtime, 0o777)
+        check_refused(daemon, daemon.runtime)
+
+
+def fill(path):
+    """Takes all the room there is."""
+    with open(os.path.join(path, "filler"), "wb", buffering=0) as file:
+        for size in (65536, 4096, 512):
+            try:
+                for _ in range(1 << 16):
+                    file.write(b"x" * size)
+            except OSError:
+                pass
+
+
+def check_full(daemon, folder, limit):
+    """Creates until it is refused for want of room; then everything acknowledged is there, and there is room again."""
+    acknowledged, answer = [], None
+    for _ in range(limit):
+        answer = daemon.call("POST", "/v1/vgpus", {})
+        if answer.status != 201:
+            break
+        acknowledged.append(answer.json["name"])
+    equal((answer.status, answer.error["code"]), (507, "no_space"), answer.text)
+    equal(daemon.names(), acknowledged)
+    os.unlink(os.path.join(folder, "filler"))
+    acknowledged.append(daemon.create()["name"])
+    daemon.restart(signal.SIGKILL)
+    equal(daemon.names(), acknowledged)
+    ids = {vgpu["id"] for vgpu in daemon.get("/v1/vgpus").json["vgpus"]}
+    equal(set(os.listdir(os.path.join(daemon.runtime, "vgpu"))), ids, "segments")
+
+
+def on_small_disk(name, kib, limit):
+    with Facetd(start=False) as daemon:
+        folder = os.path.join(daemon.base, name)
+        reason = mount_small(folder, kib)
+        if reason:
+            raise Skip(f"cannot mount a small tmpfs: {reason}")
+        os.chmod(folder, 0o700)
+        try:
+            daemon.start()
+            daemon.create(name="before")
+            daemon.call("DELETE", "/v1/vgpus/before")
+            fill(folder)
+            check_full(daemon, folder, limit)
+            daemon.end()
+        finally:
+            if daemon.process and daemon.process.poll() is None:
+                daemon.end(signal.SIGKILL)
+            unmount(folder)
+
+
+@test
+def a_full_state_folder_refuses_and_keeps_what_it_has():
+    on_small_disk("state", 512, 200)
+
+
+@test
+def a_full_runtime_folder_refuses_and_keeps_what_it_has():
+    on_small_disk("run", 1024, 100)
+
+
+main()

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting, stopping, being killed, being two, being idle.
+
+Owns: the daemon's life. Never: asserts how long anything takes, only that it happens.
+"""
+import os
+import signal
+import subprocess
+import threading
+
+from facetd import FACETD, Facetd, Hold, read_all, wait_until
+from tap import contains, equal, main, test
+
+
+@test
+def help_and_version_need_no_folders():
+    for option, text in (("--help", "usage: facetd"), ("--version", "facetd ")):
+        result = subprocess.run([FACETD, option], env={}, capture_output=True, text=True, check=False)
+        equal((result.returncode, result.stderr), (0, ""))
+        contains(result.stdout, text)
+
+
+@test
+def wrong_usage_is_exit_status_2():
+    for arguments in (["--what"], ["more"], ["--socket", "relative"], ["--ready-fd", "x"], ["--ready-fd", "99"]):
+        result = subprocess.run([FACETD, *arguments], env={}, capture_output=True, text=True, check=False)
+        equal(result.returncode, 2, " ".join(arguments))
+        contains(result.stderr, "facetd")
+
+
+@test
+def a_malformed_setting_is_refused_by_name():
+    with Facetd(start=False, FACET_IDLE_EXIT_S="soon") as daemon:
+        status, verdict, stderr = daemon.refuse()
+        equal(status, 1)
+        contains(verdict, "FACET_IDLE_EXIT_S")
+        contains(stderr, "soon")
+
+
+@test
+def a_stop_keeps_vgpus_and_their_segments():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with Facetd() as daemon:
+            vgpu = daemon.create(name="a", compute_request_milli=300)
+            status, _ = daemon.end(number)
+            equal(status, 0)
+            equal(os.path.exists(daemon.socket), False)
+            equal(os.path.exists(vgpu["segment"]), True)
+            daemon.start()
+            again = daemon.get("/v1/vgpus/a").json
+            equal((again["id"], again["created_ns"]), (vgpu["id"], vgpu["created_ns"]))
+
+
+@test
+def kill_9_loses_no_vgpu():
+    with Facetd() as daemon:
+        for number in range(5):
+            daemon.create(name=f"v{number}", compute_request_milli=100 + number, memory_limit_bytes=1000 + number)
+        daemon.call("POST", "/v1/vgpus/v2/freeze")
+        daemon.call("PATCH", "/v1/vgpus/v3", {"memory_limit_bytes": 77})
+        daemon.call("DELETE", "/v1/vgpus/v4")
+        before = daemon.get("/v1/vgpus").json
+        daemon.restart(signal.SIGKILL)
+        equal(daemon.get("/v1/vgpus").json, before)
+        equal(daemon.get("/v1/vgpus/v2").json["state"], "frozen")
+
+
+@test
+def kill_9_in_the_middle_of_creating_loses_nothing_acknowledged():
+    with Facetd() as daemon:
+        acknowledged = []
+        for _ in range(4):
+            def create():
+                try:
+                    for _ in range(1000):
+                        acknowledged.append(daemon.create()["name"])
+                except (OSError, AssertionError, Exception):  # the daemon is gone: what was acknowledged counts
+                    return
+            count = len(acknowledged)
+            worker = threading.Thread(target=create)
+            worker.start()
+            wait_until(lambda: len(acknowledged) >= count + 3, "some are created")
+            daemon.end(signal.SIGKILL)
+            worker.join()
+            daemon.start()
+            missing = set(acknowledged) - set(daemon.names())
+            equal(missing, set(), "acknowledged and lost")
+            segments = set(os.listdir(os.path.join(daemon.runtime, "vgpu")))
+            equal(segments, {vgpu["id"] for vgpu in daemon.get("/v1/vgpus").json["vgpus"]}, "segments")
+
+
+@test
+def an_ephemeral_vgpu_in_use_survives_kill_9():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="held", ephemeral=True)
+        with Hold(vgpu["segment"]):
+            daemon.create(name="unheld", ephemeral=True)
+            daemon.restart(signal.SIGKILL)
+            equal(daemon.names(), ["held"])
+        wait_until(lambda: daemon.names() == [], "it goes when it is let go")
+
+
+@test
+def a_stale_socket_is_replaced():
+    with Facetd() as daemon:
+        daemon.end(signal.SIGKILL)
+        equal(os.path.exists(daemon.socket), True)
+        daemon.start()
+        equal(daemon.get("/v1/health").status, 200)
+
+
+@test
+def a_second_daemon_is_refused():
+    with Facetd() as daemon:
+        status, verdict, stderr = daemon.refuse()
+        equal(status, 1)
+        contains(verdict, f"process {daemon.process.pid}")
+        equal(stderr.count("\n"), 1, stderr)
+        equal(daemon.get("/v1/health").json["pid"], daemon.process.pid)
+
+
+@test
+def a_second_private_daemon_gives_way():
+    with Facetd() as daemon:
+        status, verdict, stderr = daemon.refuse("--private")
+        equal((status, verdict, stderr), (0, "\n", ""))
+        equal(daemon.get("/v1/health").json["pid"], daemon.process.pid)
+
+
+@test
+def of_many_private_daemons_one_serves():
+    with Facetd(start=False) as daemon:
+        started = [daemon.launch("--private") for _ in range(8)]
+        verdicts = [read_all(ready) for _, ready in started]
+        equal(verdicts, ["\n"] * 8)
+        pid = daemon.get("/v1/health").json["pid"]
+        for process, _ in started:
+            if process.pid == pid:
+                daemon.process = process
+            else:
+                equal(process.wait(timeout=60), 0)
+                process.stderr.close()
+        equal(daemon.process is not None, True)
+
+
+@test
+def two_daemons_cannot_share_a_state_folder():
+    with Facetd() as daemon, Facetd(start=False) as other:
+        other.environment["FACET_STATE_DIR"] = daemon.state
+        status, verdict, _ = other.refuse()
+        equal(status, 1)
+        contains(verdict, "another facetd has it")
+        daemon.create(name="a")
+
+
+@test
+def the_background_daemon_answers_when_the_starter_returns():
+    with Facetd(start=False) as daemon:
+        result = subprocess.run([FACETD], env=daemon.environment, capture_output=True, text=True, timeout=60,
+                                check=False)
+        equal((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        pid = daemon.get("/v1/health").json["pid"]
+        try:
+            equal(os.getsid(pid), pid, "a session of its own")
+            equal(os.readlink(f"/proc/{pid}/fd/0"), "/dev/null")
+            equal(os.readlink(f"/proc/{pid}/fd/2"), os.path.join(daemon.runtime, "facetd.log"))
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}/exe") or gone(pid), "it ends")
+
+
+def gone(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+@test
+def the_background_daemon_tells_why_it_did_not_start():
+    with Facetd(start=False) as daemon:
+        os.mkdir(daemon.state)
+        with open(os.path.join(daemon.state, "facet.db"), "w", encoding="ascii") as file:
+            file.write("no database" * 1000)
+        result = subprocess.run([FACETD], env=daemon.environment, capture_output=True, text=True, timeout=60,
+                                check=False)
+        equal(result.returncode, 1)
+        contains(result.stderr, "facet.db")
+
+
+@test
+def a_tenants_settings_do_not_reach_the_daemon():
+    with Facetd(start=False, OPENCL_LAYERS="/some/layer.so", FACET_VGPU_DIR="/somewhere") as daemon:
+        daemon.start()
+        equal(daemon.get("/v1/health").status, 200)
+
+
+@test
+def a_private_daemon_leaves_when_there_is_nothing_to_do():
+    with Facetd(start=False, FACET_IDLE_EXIT_S="1") as daemon:
+        daemon.start("--private")
+        daemon.create(name="kept")
+        vgpu = daemon.create(name="brief", ephemeral=True)
+        equal(daemon.process.wait(timeout=60), 0)
+        equal(os.path.exists(daemon.socket), False)
+        equal(os.path.exists(daemon.socket + ".leaving"), False)
+        equal(os.path.exists(vgpu["segment"]), False)
+        daemon.process.stderr.close()
+        daemon.start("--private")
+        equal(daemon.names(), ["kept"])
+
+
+@test
+def a_private_daemon_stays_while_a_vgpu_is_in_use():
+    with Facetd(start=False, FACET_IDLE_EXIT_S="1") as daemon:
+        daemon.start("--private")
+        vgpu = daemon.create(name="held", ephemeral=True)
+        with Hold(vgpu["segment"]):
+            try:
+                daemon.process.wait(timeout=4)
+                raise AssertionError("it left")
+            except subprocess.TimeoutExpired:
+                equal(daemon.names(), ["held"])
+        equal(daemon.process.wait(timeout=60), 0)
+        daemon.process.stderr.close()
+
+
+@test
+def a_daemon_that_leaves_turns_nobody_away():
+    """Callers come all the time, with gaps in which it may leave: each call is answered by it or by the next one."""
+    with Facetd(start=False, FACET_IDLE_EXIT_S="1") as daemon:
+        processes = []
+        for round_number in range(4):
+            process, ready = daemon.launch("--private")
+            processes.append(process)
+            equal(read_all(ready), "\n")
+            equal(daemon.get("/v1/health").status, 200, f"round {round_number}")
+            subprocess.run(["sleep", "1.3"], check=True)
+        for process in processes:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+main()

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of launches: counted, measured, held back at the gate, and never stuck. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fixture.h"
+
+#define THREADS 8
+
+static struct facet_usage_totals now(void)
+{
+    return test_segment_totals(&fixture.segment);
+}
+
+/* Nothing in flight: what ran before this test is reported. */
+static struct facet_usage_totals settle(void)
+{
+    clFinish(fixture.queue);
+    assert_true(fixture_wait(fixture_is_idle, 0));
+    return now();
+}
+
+static void test_launches_are_counted(void **state)
+{
+    struct facet_usage_totals before = settle();
+    cl_event event = NULL;
+
+    for (int i = 0; i < 99; i++)
+        assert_int_equal(fixture_launch(fixture.noop, NULL), CL_SUCCESS);
+    assert_int_equal(fixture_launch(fixture.noop, &event), CL_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &event), CL_SUCCESS);
+    assert_true(fixture_wait(fixture_launches_reach, before.launches + 100));
+    assert_int_equal(settle().launches, before.launches + 100);
+
+    cl_uint references = 0;
+    clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof references, &references, NULL);
+    if (fixture.fake)
+        assert_int_equal(references, 1);
+    clReleaseEvent(event);
+}
+
+/* The sum of intervals, overlaps once, lies between nothing and the time that went by. */
+static void test_time_is_measured(void **state)
+{
+    struct facet_usage_totals before = settle();
+    uint64_t begun = facet_clock_now_ns();
+
+    fixture_set_sleep(2000);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
+    struct facet_usage_totals after = settle();
+    uint64_t elapsed = facet_clock_now_ns() - begun;
+
+    assert_int_equal(after.launches, before.launches + 10);
+    assert_true(after.busy_ns > before.busy_ns);
+    assert_true(after.busy_ns - before.busy_ns <= elapsed);
+    if (fixture.fake) /* its kernels sleep at least as long as they are told */
+        assert_true(after.busy_ns - before.busy_ns >= 10 * 2 * FACET_NS_PER_MS);
+    fixture_set_sleep(100);
+}
+
+static void test_failed_launch_leaves_nothing(void **state)
+{
+    struct facet_usage_totals before = settle();
+
+    assert_int_equal(clEnqueueNDRangeKernel(fixture.queue, fixture.noop, 0, NULL, NULL, NULL, 0, NULL, NULL),
+                     CL_INVALID_WORK_DIMENSION);
+    assert_int_equal(now().inflight, 0);
+    assert_int_equal(now().busy_ns, before.busy_ns);
+}
+
+static void test_transfers(void **state)
+{
+    struct facet_usage_totals before = settle();
+    cl_mem buffer = fixture_buffer(2 * MIB, NULL);
+    char *host = calloc(1, 2 * MIB);
+
+    assert_int_equal(clEnqueueWriteBuffer(fixture.queue, buffer, CL_FALSE, 0, MIB - 1, host, 0, NULL, NULL), 0);
+    assert_int_equal(settle().launches, before.launches); /* below 1 MiB: not a launch */
+    assert_int_equal(clEnqueueWriteBuffer(fixture.queue, buffer, CL_TRUE, 0, MIB, host, 0, NULL, NULL), 0);
+    assert_int_equal(now().launches, before.launches + 1); /* blocking: reported when it returns */
+    assert_int_equal(now().inflight, 0);
+    assert_int_equal(clEnqueueReadBuffer(fixture.queue, buffer, CL_FALSE, 0, 2 * MIB, host, 0, NULL, NULL), 0);
+    assert_int_equal(settle().launches, before.launches + 2);
+    clReleaseMemObject(buffer);
+    free(host);
+}
+
+static void *launch_one(void *unused)
+{
+    return (void *)(intptr_t)fixture_launch(fixture.noop, NULL);
+}
+
+static void test_gate_holds_and_lets_go(void **state)
+{
+    struct facet_usage_totals before = settle();
+    pthread_t thread;
+    void *result = NULL;
+
+    facet_owner_set_gate(fixture.segment.owner, FACET_GATE_CLOSED);
+    assert_int_equal(pthread_create(&thread, NULL, launch_one, NULL), 0);
+    assert_true(fixture_wait(fixture_waiting_is, 1));
+    assert_int_equal(now().launches, before.launches);
+    facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
+    pthread_join(thread, &result);
+    assert_int_equal((intptr_t)result, CL_SUCCESS);
+    assert_true(fixture_wait(fixture_launches_reach, before.launches + 1));
+    assert_true(settle().throttled_ns > before.throttled_ns);
+}
+
+static void test_leased(void **state)
+{
+    struct facet_usage_totals before = settle();
+
+    facet_owner_set_depth(fixture.segment.owner, 5 * FACET_NS_PER_MS);
+    facet_owner_set_gate(fixture.segment.owner, FACET_GATE_LEASED);
+    fixture_set_sleep(1000);
+    for (int i = 0; i < 50; i++) {
+        test_segment_beat(&fixture.segment);
+        assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
+    }
+    assert_int_equal(settle().launches, before.launches + 50);
+    facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
+    fixture_set_sleep(100);
+}
+
+/* What waits for the program itself must not keep the reports of other work, nor block more launches, nor deadlock. */
+static void test_user_event(enum facet_gate gate)
+{
+    struct facet_usage_totals before = settle();
+    cl_event held = clCreateUserEvent(fixture.context, NULL);
+    cl_command_queue other = clCreateCommandQueue(fixture.context, fixture.device, 0, NULL);
+    size_t one = 1;
+
+    facet_owner_set_gate(fixture.segment.owner, gate);
+    assert_int_equal(clEnqueueNDRangeKernel(other, fixture.noop, 1, NULL, &one, NULL, 1, &held, NULL), CL_SUCCESS);
+    for (int i = 0; i < 5; i++) {
+        test_segment_beat(&fixture.segment);
+        assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
+    }
+    assert_true(fixture_wait(fixture_launches_reach, before.launches + 5));
+    assert_int_equal(now().inflight, 1);
+    clSetUserEventStatus(held, CL_COMPLETE);
+    clFinish(other);
+    assert_true(fixture_wait(fixture_launches_reach, before.launches + 6));
+    facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
+    clReleaseCommandQueue(other);
+    clReleaseEvent(held);
+}
+
+static void test_user_event_while_open(void **state)
+{
+    test_user_event(FACET_GATE_OPEN);
+}
+
+static void test_user_event_while_leased(void **state)
+{
+    test_user_event(FACET_GATE_LEASED);
+}
+
+static void test_more_in_flight_than_the_ring_holds(void **state)
+{
+    struct facet_usage_totals before = settle();
+    cl_event held = clCreateUserEvent(fixture.context, NULL);
+    size_t one = 1;
+
+    for (int i = 0; i < 5000; i++)
+        assert_int_equal(clEnqueueNDRangeKernel(fixture.queue, fixture.noop, 1, NULL, &one, NULL, i == 0,
+                                                i == 0 ? &held : NULL, NULL),
+                         CL_SUCCESS);
+    clSetUserEventStatus(held, CL_COMPLETE);
+    assert_int_equal(settle().launches, before.launches + 5000);
+    clReleaseEvent(held);
+}
+
+static void test_driver_without_profiling(void **state)
+{
+    struct facet_usage_totals before = settle();
+    cl_command_queue real = fixture.queue;
+
+    setenv("FAKE_REFUSE_PROFILING", "1", 1);
+    fixture.queue = clCreateCommandQueue(fixture.context, fixture.device, 0, NULL);
+    unsetenv("FAKE_REFUSE_PROFILING");
+    assert_non_null(fixture.queue);
+    fixture_set_sleep(2000);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
+    struct facet_usage_totals after = settle();
+    assert_int_equal(after.launches, before.launches + 5);
+    assert_true(after.busy_ns - before.busy_ns >= 10 * FACET_NS_PER_MS);
+    clReleaseCommandQueue(fixture.queue);
+    fixture.queue = real;
+    fixture_set_sleep(100);
+}
+
+/* Several threads make, release and launch at once; cmocka asserts belong to the main thread, so failures are counted.
+ */
+static void *hammer(void *unused)
+{
+    cl_command_queue queue = clCreateCommandQueue(fixture.context, fixture.device, 0, NULL);
+    intptr_t failures = !queue;
+    size_t one = 1;
+
+    for (int i = 0; queue && i < 200; i++) {
+        cl_mem buffer = fixture_buffer(MIB, NULL);
+        void *pointer = clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 4096, 0);
+
+        failures += !buffer || !pointer;
+        failures += clEnqueueNDRangeKernel(queue, fixture.noop, 1, NULL, &one, NULL, 0, NULL, NULL) != CL_SUCCESS;
+        clSVMFree(fixture.context, pointer);
+        if (buffer)
+            clReleaseMemObject(buffer);
+    }
+    failures += clFinish(queue) != CL_SUCCESS;
+    clReleaseCommandQueue(queue);
+    return (void *)failures;
+}
+
+static void test_threads(void **state)
+{
+    struct facet_usage_totals before = settle();
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failures = NULL;
+
+        pthread_join(threads[i], &failures);
+        assert_int_equal((intptr_t)failures, 0);
+    }
+    assert_int_equal(settle().launches, before.launches + THREADS * 200);
+    assert_int_equal(fixture_held(), 0);
+    assert_int_equal(now().denied, before.denied);
+}
+
+/* A command buffer is one launch. */
+static void test_command_buffer(void **state)
+{
+#define LOOK_UP(name)                                                                                                  \
+    name##_fn name = (name##_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(fixture.platform, #name)
+    LOOK_UP(clCreateCommandBufferKHR);
+    LOOK_UP(clCommandNDRangeKernelKHR);
+    LOOK_UP(clFinalizeCommandBufferKHR);
+    LOOK_UP(clEnqueueCommandBufferKHR);
+    LOOK_UP(clReleaseCommandBufferKHR);
+#undef LOOK_UP
+    struct facet_usage_totals before = settle();
+    size_t one = 1;
+    cl_int error = CL_SUCCESS;
+
+    if (!clCreateCommandBufferKHR || !clEnqueueCommandBufferKHR) {
+        print_message("# this driver has no command buffers\n");
+        return;
+    }
+    cl_command_buffer_khr buffer = clCreateCommandBufferKHR(1, &fixture.queue, NULL, &error);
+    assert_int_equal(error, CL_SUCCESS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(
+            clCommandNDRangeKernelKHR(buffer, NULL, NULL, fixture.sleep, 1, NULL, &one, NULL, 0, NULL, NULL, NULL),
+            CL_SUCCESS);
+    assert_int_equal(clFinalizeCommandBufferKHR(buffer), CL_SUCCESS);
+    assert_int_equal(now().launches, before.launches);
+    assert_int_equal(clEnqueueCommandBufferKHR(0, NULL, buffer, 0, NULL, NULL), CL_SUCCESS);
+    struct facet_usage_totals after = settle();
+    assert_int_equal(after.launches, before.launches + 1);
+    assert_true(after.busy_ns > before.busy_ns);
+    clReleaseCommandBufferKHR(buffer);
+}
+
+/* Everything the layer retained has been let go. */
+static void test_driver_keeps_nothing_of_ours(void **state)
+{
+    const struct {
+        _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events;
+    } *counters = clGetExtensionFunctionAddressForPlatform(fixture.platform, "facetFakeCounters");
+
+    settle();
+    assert_non_null(counters);
+    assert_int_equal(atomic_load(&counters->memory_objects), 0);
+    assert_int_equal(atomic_load(&counters->bytes), 0);
+    assert_int_equal(atomic_load(&counters->queues), 1);
+    assert_int_equal(atomic_load(&counters->programs), 1);
+    assert_int_equal(atomic_load(&counters->events), 0);
+}
+
+int main(int argc, char **argv)
+{
+    int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
+
+    if (status >= 0)
+        return status;
+
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launches_are_counted),
+        cmocka_unit_test(test_time_is_measured),
+        cmocka_unit_test(test_failed_launch_leaves_nothing),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_gate_holds_and_lets_go),
+        cmocka_unit_test(test_leased),
+        cmocka_unit_test(test_user_event_while_open),
+        cmocka_unit_test(test_user_event_while_leased),
+        cmocka_unit_test(test_more_in_flight_than_the_ring_holds),
+        test_on_fake(test_driver_without_profiling),
+        cmocka_unit_test(test_threads),
+        test_on_pocl(test_command_buffer),
+        test_on_fake(test_driver_keeps_nothing_of_ours),
+    };
+    if (!fixture_open()) {
+        printf("Bail out! no context\n");
+        return 1;
+    }
+    status = cmocka_run_group_tests_name("launch", tests, NULL, NULL);
+    fixture_close();
+    fixture_end();
+    return status;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of memory: what is charged, what is refused, and when it is given back. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+
+static unsigned fill(uint64_t bytes, cl_mem *buffers, unsigned capacity, cl_int *ret_error)
+{
+    unsigned count = 0;
+
+    while (count < capacity) {
+        cl_mem buffer = fixture_buffer(bytes, ret_error);
+
+        if (!buffer)
+            break;
+        buffers[count++] = buffer;
+    }
+    return count;
+}
+
+static void test_quota_is_exact(void **state)
+{
+    cl_mem buffers[80];
+    cl_int error = CL_SUCCESS;
+    unsigned count = fill(MIB, buffers, 80, &error);
+    uint64_t denied = test_segment_totals(&fixture.segment).denied;
+
+    assert_int_equal(count, 64);
+    assert_int_equal(error, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_int_equal(denied, 1);
+    assert_int_equal(fixture_held(), FIXTURE_MEMORY);
+    assert_null(fixture_buffer(1, &error));
+    clReleaseMemObject(buffers[--count]);
+    assert_int_equal(fixture_held(), FIXTURE_MEMORY - MIB);
+    assert_non_null(buffers[count++] = fixture_buffer(MIB, &error));
+    assert_int_equal(error, CL_SUCCESS);
+    while (count)
+        clReleaseMemObject(buffers[--count]);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_bad_sizes(void **state)
+{
+    cl_int error = CL_SUCCESS;
+
+    assert_null(fixture_buffer(0, &error));
+    assert_int_equal(error, CL_INVALID_BUFFER_SIZE);
+    assert_null(fixture_buffer(FIXTURE_MEMORY + 1, &error));
+    assert_int_equal(error, CL_INVALID_BUFFER_SIZE);
+    assert_null(fixture_buffer(UINT64_MAX, NULL));
+    assert_null(clCreateBuffer(NULL, 0, MIB, NULL, &error));
+    assert_int_equal(error, CL_INVALID_CONTEXT);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_buffer_with_properties(void **state)
+{
+    cl_int error = CL_SUCCESS;
+    cl_mem buffer = clCreateBufferWithProperties(fixture.context, NULL, CL_MEM_READ_WRITE, 3 * MIB, NULL, &error);
+
+    assert_int_equal(error, CL_SUCCESS);
+    assert_int_equal(fixture_held(), 3 * MIB);
+    clReleaseMemObject(buffer);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_host_pointer_is_charged(void **state)
+{
+    void *host = aligned_alloc(4096, MIB);
+    cl_mem buffer = clCreateBuffer(fixture.context, CL_MEM_USE_HOST_PTR, MIB, host, NULL);
+
+    assert_non_null(buffer);
+    assert_int_equal(fixture_held(), MIB);
+    clReleaseMemObject(buffer);
+    assert_int_equal(fixture_held(), 0);
+    free(host);
+}
+
+static void test_sub_buffer_is_free(void **state)
+{
+    cl_buffer_region region = {.origin = 0, .size = MIB / 2};
+    cl_mem parent = fixture_buffer(MIB, NULL);
+    cl_mem child = clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, NULL);
+
+    assert_non_null(child);
+    assert_int_equal(fixture_held(), MIB);
+    clReleaseMemObject(parent);
+    assert_int_equal(fixture_held(), MIB); /* the child keeps it alive */
+    clReleaseMemObject(child);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_release_at_real_death(void **state)
+{
+    cl_mem buffer = fixture_buffer(MIB, NULL);
+
+    clRetainMemObject(buffer);
+    clReleaseMemObject(buffer);
+    assert_int_equal(fixture_held(), MIB);
+    clReleaseMemObject(buffer);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void CL_CALLBACK note_held(cl_mem object, void *user_data)
+{
+    *(uint64_t *)user_data = fixture_held();
+}
+
+static void test_program_callback_runs_before_ours(void **state)
+{
+    cl_mem buffer = fixture_buffer(MIB, NULL);
+    uint64_t held = 0;
+
+    assert_int_equal(clSetMemObjectDestructorCallback(buffer, note_held, &held), CL_SUCCESS);
+    clReleaseMemObject(buffer);
+    assert_int_equal(held, MIB);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static const cl_image_format rgba = {.image_channel_order = CL_RGBA, .image_channel_data_type = CL_FLOAT};
+
+static void check_image(cl_mem image, uint64_t least)
+{
+    size_t bytes = 0;
+
+    assert_non_null(image);
+    assert_int_equal(clGetMemObjectInfo(image, CL_MEM_SIZE, sizeof bytes, &bytes, NULL), CL_SUCCESS);
+    assert_true(bytes >= least);
+    assert_int_equal(fixture_held(), bytes);
+    clReleaseMemObject(image);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_images(void **state)
+{
+    cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 100, .image_height = 50};
+    cl_image_desc deep = {
+        .image_type = CL_MEM_OBJECT_IMAGE3D, .image_width = 30, .image_height = 20, .image_depth = 10};
+    cl_image_desc layers = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY, .image_width = 30, .image_height = 20, .image_array_size = 4};
+
+    check_image(clCreateImage(fixture.context, CL_MEM_READ_WRITE, &rgba, &flat, NULL, NULL), 100 * 50 * 16);
+    check_image(clCreateImage(fixture.context, CL_MEM_READ_WRITE, &rgba, &deep, NULL, NULL), 30 * 20 * 10 * 16);
+    check_image(clCreateImageWithProperties(fixture.context, NULL, CL_MEM_READ_WRITE, &rgba, &layers, NULL, NULL),
+                30 * 20 * 4 * 16);
+    check_image(clCreateImage2D(fixture.context, CL_MEM_READ_WRITE, &rgba, 100, 50, 0, NULL, NULL), 100 * 50 * 16);
+    check_image(clCreateImage3D(fixture.context, CL_MEM_READ_WRITE, &rgba, 8, 8, 8, 0, 0, NULL, NULL), 512 * 16);
+}
+
+static void test_image_over_quota(void **state)
+{
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4096, .image_height = 4096};
+    cl_int error = CL_SUCCESS;
+
+    assert_null(clCreateImage(fixture.context, CL_MEM_READ_WRITE, &rgba, &desc, NULL, &error));
+    assert_int_equal(error, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_int_equal(fixture_held(), 0);
+}
+
+/* Fits by its description, and not with the padding the driver adds. */
+static void test_image_padding_over_quota(void **state)
+{
+    cl_image_format one_byte = {.image_channel_order = CL_R, .image_channel_data_type = CL_UNSIGNED_INT8};
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 1, .image_height = 1 << 20};
+    cl_int error = CL_SUCCESS;
+
+    assert_null(clCreateImage(fixture.context, CL_MEM_READ_WRITE, &one_byte, &desc, NULL, &error));
+    assert_int_equal(error, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_image_over_buffer_is_free(void **state)
+{
+    cl_mem buffer = fixture_buffer(MIB, NULL);
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 64, .mem_object = buffer};
+    cl_mem image = clCreateImage(fixture.context, CL_MEM_READ_WRITE, &rgba, &desc, NULL, NULL);
+
+    assert_non_null(image);
+    assert_int_equal(fixture_held(), MIB);
+    clReleaseMemObject(image);
+    clReleaseMemObject(buffer);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_pipe(void **state)
+{
+    cl_int error = CL_SUCCESS;
+
+    cl_mem pipe = clCreatePipe(fixture.context, 0, 1024, 1024, NULL, &error);
+    assert_int_equal(error, CL_SUCCESS);
+    assert_int_equal(fixture_held(), MIB);
+    clReleaseMemObject(pipe);
+    assert_null(clCreatePipe(fixture.context, 0, UINT32_MAX, UINT32_MAX, NULL, &error));
+    assert_int_equal(error, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_svm(void **state)
+{
+    void *pointer = clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 5 * MIB, 0);
+
+    assert_non_null(pointer);
+    assert_int_equal(fixture_held(), 5 * MIB);
+    assert_null(clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 60 * MIB, 0));
+    clSVMFree(fixture.context, NULL);
+    assert_int_equal(fixture_held(), 5 * MIB);
+    clSVMFree(fixture.context, pointer);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static bool holds(const struct facet_usage_totals *totals, uint64_t value)
+{
+    return totals->memory_bytes == value;
+}
+
+static void test_svm_queued_free(void **state)
+{
+    void *pointers[2] = {clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, MIB, 0),
+                         clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 2 * MIB, 0)};
+    cl_event gate = clCreateUserEvent(fixture.context, NULL);
+
+    assert_int_not_equal(clEnqueueSVMFree(NULL, 2, pointers, NULL, NULL, 0, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(fixture_held(), 3 * MIB);
+    assert_int_equal(clEnqueueSVMFree(fixture.queue, 2, pointers, NULL, NULL, 1, &gate, NULL), CL_SUCCESS);
+    assert_int_equal(fixture_held(), 3 * MIB);
+    clSetUserEventStatus(gate, CL_COMPLETE);
+    clFinish(fixture.queue);
+    assert_true(fixture_wait(holds, 0));
+    clReleaseEvent(gate);
+}
+
+static void test_usm(void **state)
+{
+    clDeviceMemAllocINTEL_fn device_alloc =
+        (clDeviceMemAllocINTEL_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(fixture.platform,
+                                                                                      "clDeviceMemAllocINTEL");
+    clMemFreeINTEL_fn release =
+        (clMemFreeINTEL_fn)(uintptr_t)clGetExtensionFunctionAddressForPlatform(fixture.platform, "clMemFreeINTEL");
+    cl_int error = CL_SUCCESS;
+
+    assert_non_null(device_alloc);
+    assert_non_null(release);
+    void *pointer = device_alloc(fixture.context, fixture.device, NULL, 7 * MIB, 0, &error);
+    assert_non_null(pointer);
+    assert_int_equal(fixture_held(), 7 * MIB);
+    assert_null(device_alloc(fixture.context, fixture.device, NULL, 60 * MIB, 0, &error));
+    assert_int_equal(error, CL_OUT_OF_RESOURCES);
+    assert_int_equal(release(fixture.context, pointer), CL_SUCCESS);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static cl_program globals_program(const char *text)
+{
+    cl_program program = clCreateProgramWithSource(fixture.context, 1, &text, NULL, NULL);
+
+    assert_non_null(program);
+    return program;
+}
+
+static void CL_CALLBACK on_built(cl_program program, void *user_data)
+{
+    *(int *)user_data += 1;
+}
+
+static void test_program_globals(void **state)
+{
+    int built = 0;
+
+    cl_program program = globals_program("GLOBAL=2097152");
+    assert_int_equal(clBuildProgram(program, 0, NULL, NULL, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(clBuildProgram(program, 0, NULL, NULL, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(fixture_held(), 2 * MIB);
+    cl_kernel kernel = clCreateKernel(program, "noop", NULL);
+    clReleaseProgram(program);
+    assert_int_equal(fixture_held(), 2 * MIB); /* its kernel keeps it */
+    clReleaseKernel(kernel);
+    assert_int_equal(fixture_held(), 0);
+
+    program = globals_program("GLOBAL=1048576");
+    assert_int_equal(clBuildProgram(program, 0, NULL, NULL, on_built, &built), CL_SUCCESS);
+    assert_int_equal(built, 1);
+    clReleaseKernel(clCreateKernel(program, "noop", NULL));
+    assert_int_equal(fixture_held(), MIB);
+    clReleaseProgram(program);
+    assert_int_equal(fixture_held(), 0);
+
+    program = globals_program("GLOBAL=134217728");
+    assert_int_equal(clBuildProgram(program, 0, NULL, NULL, NULL, NULL), CL_OUT_OF_RESOURCES);
+    assert_null(clCreateKernel(program, "noop", NULL));
+    clReleaseProgram(program);
+    assert_int_equal(fixture_held(), 0);
+}
+
+static void test_device_queue(void **state)
+{
+    cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+                                  CL_QUEUE_SIZE, 65536, 0};
+
+    cl_command_queue queue = clCreateCommandQueueWithProperties(fixture.context, fixture.device, list, NULL);
+    assert_non_null(queue);
+    assert_int_equal(fixture_held(), 65536);
+    clReleaseCommandQueue(queue);
+    assert_int_equal(fixture_held(), 0);
+}
+
+/* A driver that will not tell us of an object's death gets it back at once. */
+static void test_refused_destructor(void **state)
+{
+    cl_int error = CL_SUCCESS;
+
+    setenv("FAKE_REFUSE_DESTRUCTOR", "1", 1);
+    assert_null(fixture_buffer(MIB, &error));
+    unsetenv("FAKE_REFUSE_DESTRUCTOR");
+    assert_int_equal(error, CL_OUT_OF_RESOURCES);
+    assert_int_equal(fixture_held(), 0);
+}
+
+int main(int argc, char **argv)
+{
+    int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
+
+    if (status >= 0)
+        return status;
+
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quota_is_exact),
+        cmocka_unit_test(test_bad_sizes),
+        cmocka_unit_test(test_buffer_with_properties),
+        cmocka_unit_test(test_host_pointer_is_charged),
+        cmocka_unit_test(test_sub_buffer_is_free),
+        cmocka_unit_test(test_release_at_real_death),
+        cmocka_unit_test(test_program_callback_runs_before_ours),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_image_over_quota),
+        test_on_fake(test_image_padding_over_quota),
+        cmocka_unit_test(test_image_over_buffer_is_free),
+        test_on_fake(test_pipe),
+        cmocka_unit_test(test_svm),
+        cmocka_unit_test(test_svm_queued_free),
+        test_on_fake(test_usm),
+        test_on_fake(test_program_globals),
+        test_on_fake(test_device_queue),
+        test_on_fake(test_refused_destructor),
+    };
+    if (!fixture_open()) {
+        printf("Bail out! no context\n");
+        return 1;
+    }
+    status = cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+    fixture_close();
+    fixture_end();
+    return status;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: tests of processes: fork, exec, exit and death, and the ways of loading the layer.
+ * Never: uses OpenCL in its own process but where a test says so; the rest happens in children, by role.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "limiter/tenant.h"
+
+static const char *self;
+
+/* Starts this program again as a child with a role; the layer is loaded anew there. */
+static pid_t start(const char *role, int ready_fd)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (ready_fd >= 0)
+            dup2(ready_fd, 3);
+        execl(self, self, role, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static int status_of(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        test_segment_beat(&fixture.segment);
+        usleep(5000);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int run(const char *role)
+{
+    return status_of(start(role, -1));
+}
+
+static void check_reclaimed(void)
+{
+    facet_owner_reap(fixture.segment.owner);
+    assert_int_equal(fixture_held(), 0);
+    assert_int_equal(test_segment_totals(&fixture.segment).inflight, 0);
+}
+
+/* --- roles --- */
+
+/* The first is complete when the process exits, and is reported; the others are not. */
+static int role_exit_in_flight(void)
+{
+    if (fixture_launch(fixture.noop, NULL) != CL_SUCCESS || clFinish(fixture.queue) != CL_SUCCESS)
+        return 1;
+    fixture_set_sleep(5000);
+    for (int i = 0; i < 20; i++)
+        if (fixture_launch(fixture.sleep, NULL) != CL_SUCCESS)
+            return 1;
+    clFlush(fixture.queue);
+    return 7; /* nothing released, nothing awaited */
+}
+
+static int role_hold_and_die(void)
+{
+    cl_mem buffer = fixture_buffer(8 * MIB, NULL);
+
+    if (!buffer || write(3, "x", 1) != 1)
+        return 1;
+    pause();
+    return 2;
+}
+
+static int role_hold_four(void)
+{
+    return fixture_buffer(4 * MIB, NULL) ? 0 : 1;
+}
+
+/* Exit status 0 when a vGPU that cannot be used shows no device and gives no context. */
+static int role_closed(void)
+{
+    cl_platform_id platform;
+    cl_uint count = 5;
+    cl_int error = CL_SUCCESS;
+
+    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS)
+        return 1;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count) != CL_DEVICE_NOT_FOUND || count != 0)
+        return 2;
+    if (clCreateContextFromType(NULL, CL_DEVICE_TYPE_ALL, NULL, NULL, &error) || error != CL_OUT_OF_RESOURCES)
+        return 3;
+    return 0;
+}
+
+static int role_count_devices(void)
+{
+    cl_platform_id platform;
+    cl_uint count = 0;
+
+    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS)
+        return 100;
+    clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
+    return (int)count;
+}
+
+static int play(const char *role)
+{
+    alarm(120);
+    if (strcmp(role, "role-closed") == 0)
+        return role_closed();
+    if (strcmp(role, "role-count") == 0)
+        return role_count_devices();
+    if (!fixture_open())
+        return 99;
+    if (strcmp(role, "role-exit") == 0)
+        return role_exit_in_flight();
+    if (strcmp(role, "role-die") == 0)
+        return role_hold_and_die();
+    return role_hold_four();
+}
+
+/* --- tests --- */
+
+static void test_exit_with_work_in_flight(void **state)
+{
+    assert_int_equal(run("role-exit"), 7);
+    check_reclaimed();
+    assert_true(test_segment_totals(&fixture.segment).launches > 0);
+}
+
+static void test_kill_gives_memory_back(void **state)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = start("role-die", ready[1]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    assert_int_equal(fixture_held(), 8 * MIB);
+    kill(pid, SIGKILL);
+    assert_int_equal(status_of(pid), 1000 + SIGKILL);
+    assert_int_equal(facet_owner_reap(fixture.segment.owner), 1);
+    check_reclaimed();
+}
+
+static void test_program_that_never_releases(void **state)
+{
+    uint64_t peak = 0;
+
+    for (int i = 0; i < 20; i++) { /* more than the quota in all */
+        assert_int_equal(run("role-four"), 0);
+        peak = test_segment_totals(&fixture.segment).memory_peak_bytes;
+    }
+    assert_true(peak <= FIXTURE_MEMORY);
+    check_reclaimed();
+}
+
+static void test_layer_listed_twice(void **state)
+{
+    char twice[2048];
+    const char *layer = getenv("FACET_TEST_LAYER");
+
+    check_reclaimed();
+    snprintf(twice, sizeof twice, "%s:%s", layer, layer);
+    setenv("OPENCL_LAYERS", twice, 1);
+    assert_int_equal(run("role-four"), 0);
+    setenv("OPENCL_LAYERS", layer, 1);
+    assert_int_equal(fixture_held(), 4 * MIB); /* the dead child's, not reaped yet */
+    check_reclaimed();
+}
+
+static void test_loader_opened_at_run_time(void **state)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execl(getenv("FACET_TEST_DLOPEN"), "dlopen-client", "4194304", (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(fixture_held(), 4 * MIB);
+    check_reclaimed();
+}
+
+static void test_unusable_segment_fails_closed(void **state)
+{
+    setenv(FACET_ENV_VGPU_DIR, "/nonexistent/facet", 1);
+    assert_int_equal(run("role-closed"), 0);
+    setenv(FACET_ENV_VGPU_DIR, "", 1);
+    assert_int_equal(run("role-closed"), 0);
+    setenv(FACET_ENV_VGPU_DIR, fixture.segment.dir, 1);
+}
+
+static void test_outside_a_vgpu_nothing_changes(void **state)
+{
+    unsetenv(FACET_ENV_VGPU_DIR);
+    int outside = run("role-count");
+    setenv(FACET_ENV_VGPU_DIR, fixture.segment.dir, 1);
+    assert_int_equal(outside, fixture.fake ? 2 : 1);
+    assert_int_equal(run("role-count"), 1);
+}
+
+/* In the child of fork(): what was inherited is the parent's; what is made here is its own. */
+static int forked_child(cl_mem inherited)
+{
+    if (fixture_held() != 8 * MIB)
+        return 1;
+    cl_mem own = fixture_buffer(4 * MIB, NULL);
+    if (!own || fixture_held() != 12 * MIB)
+        return 2;
+    clReleaseMemObject(inherited);
+    if (fixture_held() != 12 * MIB)
+        return 3;
+    if (fixture_buffer(53 * MIB, NULL))
+        return 4; /* 12 + 53 are above 64 */
+    clReleaseMemObject(own);
+    if (fixture_held() != 8 * MIB)
+        return 5;
+    own = fixture_buffer(MIB, NULL);
+    return own && test_segment_totals(&fixture.segment).processes == 2 ? 0 : 6;
+}
+
+static void test_fork(void **state)
+{
+    check_reclaimed();
+    assert_true(fixture_open());
+    cl_mem buffer = fixture_buffer(8 * MIB, NULL);
+    assert_non_null(buffer);
+    assert_int_equal(fixture_launch(fixture.noop, NULL), CL_SUCCESS);
+    clFinish(fixture.queue);
+
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(forked_child(buffer));
+    assert_int_equal(status_of(pid), 0);
+    facet_owner_reap(fixture.segment.owner);
+    assert_int_equal(fixture_held(), 8 * MIB);
+    assert_int_equal(fixture_launch(fixture.noop, NULL), CL_SUCCESS);
+    clReleaseMemObject(buffer);
+    assert_int_equal(fixture_held(), 0);
+    fixture_close();
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exit_with_work_in_flight),
+        cmocka_unit_test(test_kill_gives_memory_back),
+        cmocka_unit_test(test_program_that_never_releases),
+        cmocka_unit_test(test_layer_listed_twice),
+        cmocka_unit_test(test_loader_opened_at_run_time),
+        cmocka_unit_test(test_unusable_segment_fails_closed),
+        cmocka_unit_test(test_outside_a_vgpu_nothing_changes),
+        cmocka_unit_test(test_fork), /* last: from here on this process uses OpenCL itself */
+    };
+
+    self = argv[0];
+    if (argc > 1 && strncmp(argv[1], "role-", 5) == 0)
+        return play(argv[1]);
+    int status = fixture_begin(argc > 1 ? argv[1] : NULL, 0);
+    if (status >= 0)
+        return status;
+    status = cmocka_run_group_tests_name("process", tests, NULL, NULL);
+    fixture_end();
+    return status;
+}

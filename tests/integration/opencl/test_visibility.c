@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of what a program sees: one device, the vGPU's sizes, and queues as it asked for them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+
+static void test_only_our_device(void **state)
+{
+    cl_uint platforms = 0, devices = 0, vendor = 0;
+
+    assert_int_equal(clGetPlatformIDs(0, NULL, &platforms), CL_SUCCESS);
+    assert_int_equal(platforms, 1);
+    assert_int_equal(clGetDeviceIDs(fixture.platform, CL_DEVICE_TYPE_ALL, 0, NULL, &devices), CL_SUCCESS);
+    assert_int_equal(devices, 1);
+    if (!fixture.fake)
+        return;
+    assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL), CL_SUCCESS);
+    assert_int_equal(vendor, 2); /* the second of two equal devices, told apart by its ordinal */
+}
+
+static void test_device_types(void **state)
+{
+    cl_device_type type = 0, other;
+    cl_device_id device = NULL;
+    cl_uint count = 7;
+
+    clGetDeviceInfo(fixture.device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    other = type & CL_DEVICE_TYPE_GPU ? CL_DEVICE_TYPE_CPU : CL_DEVICE_TYPE_GPU;
+    assert_int_equal(clGetDeviceIDs(NULL, CL_DEVICE_TYPE_DEFAULT, 1, &device, &count), CL_SUCCESS);
+    assert_ptr_equal(device, fixture.device);
+    assert_int_equal(count, 1);
+    assert_int_equal(clGetDeviceIDs(fixture.platform, type, 1, &device, NULL), CL_SUCCESS);
+    assert_int_equal(clGetDeviceIDs(fixture.platform, other, 1, &device, &count), CL_DEVICE_NOT_FOUND);
+    assert_int_equal(count, 0);
+    assert_int_equal(clGetDeviceIDs(fixture.platform, 0, 1, &device, NULL), CL_INVALID_DEVICE_TYPE);
+    assert_int_equal(clGetDeviceIDs(fixture.platform, type, 0, &device, NULL), CL_INVALID_VALUE);
+    assert_int_equal(clGetDeviceIDs(fixture.platform, type, 0, NULL, NULL), CL_INVALID_VALUE);
+}
+
+static void test_sizes(void **state)
+{
+    cl_ulong bytes = 0;
+    cl_uint small;
+    size_t size = 0, kib[2] = {0};
+    char name[256];
+
+    assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof bytes, &bytes, &size),
+                     CL_SUCCESS);
+    assert_int_equal(bytes, FIXTURE_MEMORY);
+    assert_int_equal(size, sizeof bytes);
+    clGetDeviceInfo(fixture.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof bytes, &bytes, NULL);
+    assert_int_equal(bytes, FIXTURE_MEMORY);
+    assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_MEM_SIZE, 0, NULL, &size), CL_SUCCESS);
+    assert_int_equal(size, sizeof bytes);
+    assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof small, &small, NULL),
+                     CL_INVALID_VALUE);
+    assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_NAME, sizeof name, name, NULL), CL_SUCCESS);
+    if (clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, NULL) == CL_SUCCESS) {
+        cl_mem buffer = fixture_buffer(MIB, NULL);
+
+        assert_int_equal(kib[0], FIXTURE_MEMORY / 1024);
+        clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, NULL);
+        assert_int_equal(kib[0], (FIXTURE_MEMORY - MIB) / 1024);
+        assert_int_equal(kib[1], (FIXTURE_MEMORY - MIB) / 1024);
+        clReleaseMemObject(buffer);
+    }
+}
+
+static void test_context_from_type(void **state)
+{
+    cl_device_id device = NULL;
+    cl_int error = CL_SUCCESS;
+    cl_context context = clCreateContextFromType(NULL, CL_DEVICE_TYPE_ALL, NULL, NULL, &error);
+
+    assert_int_equal(error, CL_SUCCESS);
+    assert_int_equal(clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof device, &device, NULL), CL_SUCCESS);
+    assert_ptr_equal(device, fixture.device);
+    clReleaseContext(context);
+    assert_null(clCreateContextFromType(NULL, CL_DEVICE_TYPE_ACCELERATOR, NULL, NULL, &error));
+    assert_int_equal(error, CL_DEVICE_NOT_FOUND);
+}
+
+static void test_foreign_device(void **state)
+{
+    cl_int error = CL_SUCCESS;
+
+    cl_uint vendor = 0;
+    cl_device_id foreign = clGetExtensionFunctionAddressForPlatform(fixture.platform, "facetFakeDevice");
+    assert_int_equal(clGetDeviceInfo(foreign, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL), CL_SUCCESS);
+    assert_int_equal(vendor, 1);
+    assert_null(clCreateContext(NULL, 1, &foreign, NULL, NULL, &error));
+    assert_int_equal(error, CL_INVALID_DEVICE);
+}
+
+static cl_command_queue_properties shown_properties(cl_command_queue queue)
+{
+    cl_command_queue_properties properties = ~(cl_command_queue_properties)0;
+
+    assert_int_equal(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL),
+                     CL_SUCCESS);
+    return properties;
+}
+
+static cl_int profile(cl_command_queue queue, cl_ulong *ret_start)
+{
+    size_t one = 1;
+    cl_event event;
+
+    assert_int_equal(clEnqueueNDRangeKernel(queue, fixture.sleep, 1, NULL, &one, NULL, 0, NULL, &event), CL_SUCCESS);
+    clWaitForEvents(1, &event);
+    cl_int result = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *ret_start, ret_start, NULL);
+    clReleaseEvent(event);
+    return result;
+}
+
+static void test_profiling_is_hidden(void **state)
+{
+    cl_ulong start = 0;
+    cl_command_queue asked = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
+
+    assert_int_equal(shown_properties(fixture.queue), 0);
+    assert_int_equal(profile(fixture.queue, &start), CL_PROFILING_INFO_NOT_AVAILABLE);
+    assert_int_equal(shown_properties(asked), CL_QUEUE_PROFILING_ENABLE);
+    assert_int_equal(profile(asked, &start), CL_SUCCESS);
+    assert_true(start > 0);
+    clReleaseCommandQueue(asked);
+}
+
+/* Makes a queue from `list` (`words` long) and checks that the same list is shown. */
+static void check_list(const cl_queue_properties *list, size_t words)
+{
+    cl_queue_properties shown[16];
+    size_t size = 99;
+    cl_command_queue queue = clCreateCommandQueueWithProperties(fixture.context, fixture.device, list, NULL);
+
+    assert_non_null(queue);
+    assert_int_equal(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, sizeof shown, shown, &size), CL_SUCCESS);
+    assert_int_equal(size, words * sizeof *list);
+    if (words)
+        assert_memory_equal(shown, list, size);
+    if (words > 1)
+        assert_int_equal(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, size - 1, shown, NULL),
+                         CL_INVALID_VALUE);
+    clReleaseCommandQueue(queue);
+}
+
+static void test_queue_lists(void **state)
+{
+    const cl_queue_properties order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+    const cl_queue_properties both[] = {CL_QUEUE_PROPERTIES,
+                                        CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE, 0};
+    const cl_queue_properties empty[] = {0};
+
+    check_list(NULL, 0);
+    check_list(order, 3);
+    check_list(both, 3);
+    check_list(empty, 1);
+}
+
+static void test_unknown_extension_passes_through(void **state)
+{
+    assert_null(clGetExtensionFunctionAddressForPlatform(fixture.platform, "clNoSuchFunctionFACET"));
+    if (fixture.fake)
+        assert_non_null(clGetExtensionFunctionAddressForPlatform(fixture.platform, "facetFakeCounters"));
+}
+
+int main(int argc, char **argv)
+{
+    bool fake = argc > 1 && strcmp(argv[1], "fake") == 0;
+    int status = fixture_begin(argc > 1 ? argv[1] : NULL, fake ? 1 : 0);
+
+    if (status >= 0)
+        return status;
+
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_our_device), cmocka_unit_test(test_device_types),
+        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_context_from_type),
+        test_on_fake(test_foreign_device),      cmocka_unit_test(test_profiling_is_hidden),
+        cmocka_unit_test(test_queue_lists),     cmocka_unit_test(test_unknown_extension_passes_through),
+    };
+    if (!fixture_open()) {
+        printf("Bail out! no context\n");
+        return 1;
+    }
+    status = cmocka_run_group_tests_name("visibility", tests, NULL, NULL);
+    fixture_close();
+    fixture_end();
+    return status;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of the provider kit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "provider_kit.h"
+
+static void texts_are_cleaned_cut_and_trimmed(void **state)
+{
+    char text[8];
+
+    FACET_KIT_TEXT(text, "  GPU\n1 ");
+    assert_string_equal(text, "GPU_1");
+    FACET_KIT_TEXT(text, "0123456789");
+    assert_string_equal(text, "0123456");
+    FACET_KIT_TEXT(text, "012345  9");
+    assert_string_equal(text, "012345");
+    FACET_KIT_TEXT(text, "   ");
+    assert_string_equal(text, "");
+    FACET_KIT_TEXT(text, "\xc2\xb5");
+    assert_string_equal(text, "__");
+}
+
+static void errors_are_filled_and_cut(void **state)
+{
+    struct facet_error error;
+
+    memset(&error, 'x', sizeof error);
+    assert_int_equal(facet_kit_fail(&error, FACET_BUSY, "%d %0400d", 7, 0), FACET_BUSY);
+    assert_int_equal(error.status, FACET_BUSY);
+    assert_string_equal(error.argument, "");
+    assert_int_equal(strlen(error.message), sizeof error.message - 1);
+    assert_int_equal(facet_kit_fail(NULL, FACET_BUSY, "x"), FACET_BUSY);
+}
+
+static void only_the_right_major_version_enters(void **state)
+{
+    struct facet_provider_host host = {.size = sizeof host, .abi_major = FACET_PROVIDER_ABI_MAJOR, .abi_minor = 99};
+
+    assert_int_equal(facet_kit_check_host(&host), FACET_OK);
+    host.size += 8;
+    assert_int_equal(facet_kit_check_host(&host), FACET_OK);
+    host.abi_major++;
+    assert_int_equal(facet_kit_check_host(&host), FACET_ABI_MISMATCH);
+    host.abi_major--;
+    host.size = sizeof host - 1;
+    assert_int_equal(facet_kit_check_host(&host), FACET_ABI_MISMATCH);
+}
+
+static const struct facet_device_info devices[3] = {{.index = 0, .kind = 1}, {.index = 1, .kind = 2}, {.index = 2}};
+
+static void lists_follow_the_two_call_rule(void **state)
+{
+    struct facet_device_info infos[3];
+    uint32_t count = 99;
+
+    memset(infos, 0x55, sizeof infos);
+    assert_int_equal(facet_kit_list(devices, 3, NULL, sizeof infos[0], 0, &count, NULL), FACET_TOO_SMALL);
+    assert_int_equal(count, 3);
+    assert_int_equal(facet_kit_list(devices, 3, infos, sizeof infos[0], 2, &count, NULL), FACET_TOO_SMALL);
+    assert_int_equal(infos[0].kind, 0x55555555);
+    assert_int_equal(facet_kit_list(devices, 3, infos, sizeof infos[0], 3, &count, NULL), FACET_OK);
+    assert_int_equal(infos[1].kind, 2);
+    assert_int_equal(infos[2].index, 2);
+    assert_int_equal(infos[2].size, sizeof infos[2]);
+    assert_int_equal(facet_kit_list(devices, 0, NULL, sizeof infos[0], 0, &count, NULL), FACET_OK);
+    assert_int_equal(count, 0);
+}
+
+/* A host with shorter structs gets that much of each, one with longer structs gets them at its own distance. */
+static void the_hosts_size_is_kept(void **state)
+{
+    unsigned char infos[2 * 1000];
+    uint32_t count = 0, size;
+
+    memset(infos, 0x55, sizeof infos);
+    assert_int_equal(facet_kit_list(devices, 2, infos, 12, 2, &count, NULL), FACET_OK);
+    memcpy(&size, infos + 12, sizeof size);
+    assert_int_equal(size, 12);
+    assert_int_equal(infos[12 + 4], 1);
+    assert_int_equal(infos[24], 0x55);
+    assert_int_equal(facet_kit_list(devices, 2, infos, 1000, 2, &count, NULL), FACET_OK);
+    assert_int_equal(infos[1000 + 4], 1);
+    assert_int_equal(infos[744], 0x55);
+    count = 99;
+    assert_int_equal(facet_kit_list(devices, 2, infos, 3, 2, &count, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(count, 99);
+}
+
+/* The published FNV-1a hash of "a" is d228cb696f1a8caf78912b704e4a8964; version and variant take six of its bits. */
+static void made_up_uuids_are_stable(void **state)
+{
+    char text[37], other[37];
+
+    facet_kit_uuid_of("a", text);
+    assert_string_equal(text, "d228cb69-6f1a-8caf-b891-2b704e4a8964");
+    facet_kit_uuid_of("b", other);
+    assert_string_not_equal(text, other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_cleaned_cut_and_trimmed),
+        cmocka_unit_test(errors_are_filled_and_cut),
+        cmocka_unit_test(only_the_right_major_version_enters),
+        cmocka_unit_test(lists_follow_the_two_call_rule),
+        cmocka_unit_test(the_hosts_size_is_kept),
+        cmocka_unit_test(made_up_uuids_are_stable),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of the device table over good providers: negotiation, order, look-up, JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/json.h"
+#include "device/table.h"
+#include "fixtures.h"
+
+static struct facet_device_table *open_table(const char *paths, uint16_t abi_minor)
+{
+    const struct facet_device_table_options options = {.abi_minor = abi_minor};
+    struct facet_device_table *table = NULL;
+
+    assert_int_equal(facet_device_table_open_with(paths, &options, &table, NULL), FACET_OK);
+    return table;
+}
+
+static void a_good_provider_is_kept_with_its_devices(void **state)
+{
+    struct facet_device_table *table = open_table(fixture("good"), 0);
+    const struct facet_provider_record *provider = facet_provider_at(table, 0);
+    const struct facet_device_record *device = facet_device_table_at(table, 1);
+
+    assert_int_equal(provider->state, FACET_PROVIDER_LOADED);
+    assert_string_equal(provider->name, "fixture");
+    assert_string_equal(provider->version, "1");
+    assert_string_equal(provider->description, "A fixture");
+    assert_string_equal(provider->path, fixture("good"));
+    assert_int_equal(provider->device_count, 2);
+    assert_int_equal(facet_device_table_count(table), 2);
+    assert_string_equal(device->id, "fixture:1");
+    assert_ptr_equal(device->provider, provider);
+    assert_string_equal(device->info.name, "Fixture 1");
+    assert_int_equal(device->info.memory_bytes, UINT64_C(1) << 30);
+    assert_int_equal(facet_device_table_at(table, 0)->health, FACET_HEALTH_OK);
+    assert_int_equal(device->health, FACET_HEALTH_FAILED);
+    assert_null(facet_device_table_at(table, 2));
+    assert_null(facet_provider_at(table, 1));
+    facet_device_table_close(table);
+}
+
+static void assert_minor(const char *name, uint16_t host_minor, uint16_t negotiated)
+{
+    struct facet_device_table *table = open_table(fixture(name), host_minor);
+    const struct facet_provider_record *provider = facet_provider_at(table, 0);
+
+    assert_string_equal(provider->reason.message, "");
+    assert_int_equal(provider->state, FACET_PROVIDER_LOADED);
+    assert_int_equal(provider->abi_major, FACET_PROVIDER_ABI_MAJOR);
+    assert_int_equal(provider->abi_minor, negotiated);
+    facet_device_table_close(table);
+}
+
+/* Both sides use the smaller minor version: a newer provider under this host, an older one under a newer host. */
+static void the_smaller_minor_version_is_negotiated(void **state)
+{
+    assert_minor("newer_minor", 0, 0);
+    assert_minor("newer_minor", 9, 7);
+    assert_minor("good", 3, 0);
+}
+
+static void a_missing_optional_operation_is_no_refusal(void **state)
+{
+    struct facet_device_table *table = open_table(fixture("no_health"), 0);
+
+    assert_int_equal(facet_device_table_count(table), 2);
+    assert_int_equal(facet_device_table_at(table, 0)->health, FACET_HEALTH_UNKNOWN);
+    facet_device_table_close(table);
+}
+
+static void what_a_provider_prints_goes_nowhere(void **state)
+{
+    int ends[2], out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+    char byte;
+
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    struct facet_device_table *table = open_table(fixture("noisy"), 0);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    close(ends[1]);
+    assert_int_equal(facet_provider_at(table, 0)->state, FACET_PROVIDER_LOADED);
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    close(ends[0]);
+    facet_device_table_close(table);
+}
+
+/* A folder is searched for facet-provider-*.so, in the order of their names; nothing else in it counts. */
+static void a_folder_is_searched_in_order(void **state)
+{
+    static const struct {
+        const char *fixture, *file;
+    } links[] = {
+        {"newer_minor", "facet-provider-b.so"},
+        {"no_health", "facet-provider-a.so"},
+        {"noisy", "provider-c.so"},
+        {"noisy", "facet-provider-d.so.old"},
+    };
+    char folder[] = "/tmp/facet-test-table-XXXXXX", command[64];
+
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", folder, links[i].file);
+        assert_int_equal(symlink(fixture(links[i].fixture), path), 0);
+    }
+    struct facet_device_table *table = open_table(folder, 0);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(facet_provider_count(table), 2);
+    assert_string_equal(facet_provider_at(table, 0)->name, "unwell");
+    assert_string_equal(facet_provider_at(table, 1)->name, "newer");
+    assert_string_equal(facet_device_table_at(table, 2)->id, "newer:0");
+    facet_device_table_close(table);
+}
+
+static void the_environment_gives_the_default_path(void **state)
+{
+    struct facet_device_table *table = NULL;
+
+    setenv("FACET_PROVIDER_PATH", fixture("good"), 1);
+    assert_int_equal(facet_device_table_open(NULL, &table, NULL), FACET_OK);
+    unsetenv("FACET_PROVIDER_PATH");
+    assert_string_equal(facet_provider_at(table, 0)->name, "fixture");
+    facet_device_table_close(table);
+}
+
+static void no_shipped_providers_is_an_error(void **state)
+{
+    struct facet_device_table *table = NULL;
+    struct facet_error error;
+    char library[512];
+
+    snprintf(library, sizeof library, "%s", getenv("FACET_LIB_DIR"));
+    setenv("FACET_LIB_DIR", "/nonexistent", 1);
+    assert_int_equal(facet_device_table_open(NULL, &table, &error), FACET_NOT_FOUND);
+    setenv("FACET_LIB_DIR", library, 1);
+    assert_null(table);
+    assert_non_null(strstr(error.message, "/nonexistent"));
+}
+
+static const struct facet_device_record *found(const struct facet_device_table *table, const char *text)
+{
+    const struct facet_device_record *device = NULL;
+
+    assert_int_equal(facet_device_table_find(table, text, &device, NULL), FACET_OK);
+    return device;
+}
+
+static void a_device_is_found_by_id_uuid_and_place(void **state)
+{
+    struct facet_device_table *table = open_table(fixture("good"), 0);
+    const struct facet_device_record *second = facet_device_table_at(table, 1);
+
+    assert_ptr_equal(found(table, NULL), facet_device_table_at(table, 0));
+    assert_ptr_equal(found(table, "fixture:1"), second);
+    assert_ptr_equal(found(table, "fixture-1"), second);
+    assert_ptr_equal(found(table, "1"), second);
+    facet_device_table_close(table);
+}
+
+static void an_unknown_device_lists_those_there_are(void **state)
+{
+    static const char *const unknown[] = {"", "2", "01", "+1", "1 ", "fixture", "fixture:2", "FIXTURE:1"};
+    struct facet_device_table *table = open_table(fixture("good"), 0);
+
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        const struct facet_device_record *device = NULL;
+        struct facet_error error;
+
+        assert_int_equal(facet_device_table_find(table, unknown[i], &device, &error), FACET_NOT_FOUND);
+        assert_null(device);
+        assert_string_equal(error.argument, "device");
+        assert_non_null(strstr(error.message, "expected one of fixture:0, fixture:1"));
+    }
+    facet_device_table_close(table);
+}
+
+static void no_device_at_all_says_who_was_refused(void **state)
+{
+    struct facet_device_table *table = open_table(fixture("refuses"), 0);
+    const struct facet_device_record *device = NULL;
+    struct facet_error error;
+
+    assert_int_equal(facet_device_table_find(table, NULL, &device, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "no device on this machine"));
+    assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
+    facet_device_table_close(table);
+}
+
+static void json_has_what_was_measured_and_nothing_else(void **state)
+{
+    struct facet_device_table *table = open_table(fixture("good"), 0);
+    json_t *root = facet_device_table_json(table);
+    json_t *device = json_array_get(json_object_get(root, "devices"), 0);
+
+    assert_int_equal(json_array_size(json_object_get(root, "devices")), 2);
+    assert_string_equal(json_string_value(json_object_get(device, "id")), "fixture:0");
+    assert_string_equal(json_string_value(json_object_get(device, "kind")), "gpu");
+    assert_string_equal(json_string_value(json_object_get(device, "health")), "ok");
+    assert_string_equal(json_string_value(json_object_get(device, "provider")), "fixture");
+    assert_int_equal(json_integer_value(json_object_get(device, "memory_bytes")), 1 << 30);
+    assert_int_equal(json_integer_value(json_object_get(device, "compute_units")), 8);
+    assert_true(json_is_false(json_object_get(device, "simulated")));
+    json_t *modes = json_object_get(device, "modes");
+    assert_int_equal(json_array_size(modes), 2);
+    assert_string_equal(json_string_value(json_array_get(modes, 1)), "soft");
+    assert_null(json_object_get(device, "clock_mhz"));
+    assert_null(json_object_get(device, "max_alloc_bytes"));
+    assert_null(json_object_get(device, "pci_address"));
+    assert_null(json_object_get(device, "driver_version"));
+    json_decref(root);
+    facet_device_table_close(table);
+}
+
+static void json_of_providers_has_the_reason_of_a_refusal(void **state)
+{
+    char paths[2048];
+
+    snprintf(paths, sizeof paths, "%s:%s:/tmp/\xff.so", fixture("good"), fixture("refuses"));
+    struct facet_device_table *table = open_table(paths, 0);
+    json_t *root = facet_provider_table_json(table);
+    json_t *list = json_object_get(root, "providers");
+    json_t *good = json_array_get(list, 0), *refused = json_array_get(list, 1);
+
+    assert_int_equal(json_array_size(list), 3);
+    assert_string_equal(json_string_value(json_object_get(good, "state")), "loaded");
+    assert_string_equal(json_string_value(json_object_get(good, "abi")), "1.0");
+    assert_int_equal(json_integer_value(json_object_get(good, "devices")), 2);
+    assert_null(json_object_get(good, "reason"));
+    assert_string_equal(json_string_value(json_object_get(refused, "state")), "refused");
+    assert_non_null(strstr(json_string_value(json_object_get(refused, "reason")), "12.4"));
+    assert_null(json_object_get(refused, "abi"));
+    /* A path need not be UTF-8; the JSON must. */
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 2), "path")), "/tmp/?.so");
+    json_decref(root);
+    facet_device_table_close(table);
+}
+
+static void too_many_files_are_refused(void **state)
+{
+    char paths[65 * 8] = "";
+    struct facet_device_table *table = NULL;
+
+    for (int i = 0; i < 65; i++)
+        strcat(paths, "/no.so:");
+    assert_int_equal(facet_device_table_open(paths, &table, NULL), FACET_OUT_OF_RANGE);
+    assert_null(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_provider_is_kept_with_its_devices),
+        cmocka_unit_test(the_smaller_minor_version_is_negotiated),
+        cmocka_unit_test(a_missing_optional_operation_is_no_refusal),
+        cmocka_unit_test(what_a_provider_prints_goes_nowhere),
+        cmocka_unit_test(a_folder_is_searched_in_order),
+        cmocka_unit_test(the_environment_gives_the_default_path),
+        cmocka_unit_test(no_shipped_providers_is_an_error),
+        cmocka_unit_test(a_device_is_found_by_id_uuid_and_place),
+        cmocka_unit_test(an_unknown_device_lists_those_there_are),
+        cmocka_unit_test(no_device_at_all_says_who_was_refused),
+        cmocka_unit_test(json_has_what_was_measured_and_nothing_else),
+        cmocka_unit_test(json_of_providers_has_the_reason_of_a_refusal),
+        cmocka_unit_test(too_many_files_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
