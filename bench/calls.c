@@ -88,7 +88,7 @@ static void call_passthrough(struct worker *worker)
 {
     cl_uint value = 1;
 
-    check(clSetKernelArg(worker->kernel, 1, sizeof(value), &value), "clSetKernelArg");
+    check(clSetKernelArg(worker->kernel, 0, sizeof(value), &value), "clSetKernelArg");
 }
 
 static const struct call {
@@ -128,7 +128,7 @@ static void *worker_run(void *argument)
 
 static cl_program build_program(cl_context context, cl_device_id device)
 {
-    const char *source = "__kernel void empty(__global uint *out, uint value) { out[0] = value; }";
+    const char *source = "__kernel void noop(uint value) {}"; /* a name that the no-op driver knows, too */
     cl_int code;
     cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
 
@@ -144,12 +144,9 @@ static void worker_open(struct worker *worker, cl_program program)
 
     worker->queue = clCreateCommandQueue(worker->context, worker->device, 0, &code);
     check(code, "clCreateCommandQueue");
-    worker->kernel = clCreateKernel(program, "empty", &code);
+    worker->kernel = clCreateKernel(program, "noop", &code);
     check(code, "clCreateKernel");
-    cl_mem out = clCreateBuffer(worker->context, CL_MEM_READ_WRITE, 4096, NULL, &code);
-    check(code, "clCreateBuffer");
-    check(clSetKernelArg(worker->kernel, 0, sizeof(out), &out), "clSetKernelArg");
-    check(clSetKernelArg(worker->kernel, 1, sizeof(value), &value), "clSetKernelArg");
+    check(clSetKernelArg(worker->kernel, 0, sizeof(value), &value), "clSetKernelArg");
 }
 
 static void open_device(struct worker *first)

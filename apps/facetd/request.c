@@ -183,8 +183,8 @@ static enum facet_status read_member(const char *name, const json_t *value, uint
             return members[i].read(value, name, request, error);
         }
     list_members(allowed, expected, sizeof expected);
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "unknown member '%.64s': expected %s", name,
-                                expected);
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name[0] ? name : "body",
+                                "unknown member '%.64s': expected %s", name, expected);
 }
 
 static enum facet_status read_object(const json_t *object, uint32_t allowed, struct request *request,

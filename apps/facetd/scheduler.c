@@ -421,7 +421,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
 
     if (!device)
         return unknown(vgpu_id, error);
-    facet_owner_set_gate(device->clients[index].owner, FACET_GATE_CLOSED);
+    facet_owner_retire(device->clients[index].owner);
     facet_owner_close(device->clients[index].owner);
     device->clients[index] = (struct client){0};
     facet_fair_remove(&device->fair, (int)index);

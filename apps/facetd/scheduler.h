@@ -42,7 +42,8 @@ enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_
                                 struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
                                 struct facet_error *error);
 
-/* Takes it out and closes `owner`; its gate is left closed. FACET_NOT_FOUND when unknown. */
+/* Takes it out, retires its segment (tenants that are left are refused) and closes `owner`. FACET_NOT_FOUND when
+ * unknown. */
 enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu_id, struct facet_error *error);
 
 enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *vgpu_id,

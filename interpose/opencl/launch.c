@@ -14,9 +14,10 @@ cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_ui
     *launch = (struct facet_cl_launch){.key = key, .num_waits = num_waits, .event = event ? event : &launch->own};
     if (!tenant || !facet_cl_track_ready())
         return CL_OUT_OF_RESOURCES;
+    launch->estimate_ns = facet_tenant_launch(tenant, facet_cl_estimate_get(key));
+    if (launch->estimate_ns == FACET_TENANT_LOST)
+        return CL_OUT_OF_RESOURCES;
     launch->tenant = tenant;
-    launch->estimate_ns = facet_cl_estimate_get(key);
-    facet_tenant_launch(tenant, launch->estimate_ns);
     launch->submitted_ns = facet_cl_track_wants_time() ? facet_clock_now_ns() : 0;
     return CL_SUCCESS;
 }

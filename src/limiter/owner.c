@@ -304,6 +304,15 @@ void facet_owner_set_frozen(struct facet_owner *owner, bool frozen)
     atomic_store(&owner->policy->frozen, frozen);
 }
 
+void facet_owner_retire(struct facet_owner *owner)
+{
+    atomic_store(&owner->policy->retired, 1);
+    atomic_store(&owner->policy->memory_limit_bytes, 0);
+    /* Whatever state the gate was in, its word changes and who waits wakes up to see the above. */
+    atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
+    facet_futex_wake(&owner->policy->gate);
+}
+
 enum facet_gate facet_owner_gate(const struct facet_owner *owner)
 {
     return FACET_GATE_STATE(atomic_load(&owner->policy->gate));

@@ -49,6 +49,10 @@ void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
 void facet_owner_set_frozen(struct facet_owner *owner, bool frozen);
 
+/* Refuses everything from now on: the vGPU is destroyed under its tenants. Their calls fail instead of running
+ * unlimited. */
+void facet_owner_retire(struct facet_owner *owner);
+
 /* Changes the gate and wakes who waits on it; does nothing when it is in that state already. */
 void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate);
 enum facet_gate facet_owner_gate(const struct facet_owner *owner);

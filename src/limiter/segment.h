@@ -67,6 +67,7 @@ struct facet_policy {
 
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
     _Atomic uint32_t frozen;            /* 1: waits even when the daemon is gone */
+    _Atomic uint32_t retired;           /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
     _Atomic uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC of the daemon's last sign of life */
     _Atomic uint64_t depth_ns;          /* how much estimated work may be in flight while leased */
     _Atomic uint64_t memory_limit_bytes;

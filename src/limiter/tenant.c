@@ -240,11 +240,14 @@ enum verdict {
     WAIT_GATE,
     WAIT_PACE,
     WAIT_DEPTH,
+    LOST,
 };
 
 /* What keeps a launch that is counted in flight from going, if anything. */
 static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t estimate_ns, bool depth_waited)
 {
+    if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
+        return LOST;
     if (atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed))
         return WAIT_GATE;
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) {
@@ -264,6 +267,7 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
 
     switch (verdict) {
     case GO:
+    case LOST:
         break;
     case WAIT_GATE:
         facet_futex_wait(&tenant->policy->gate, gate, LOOK_AGAIN_NS);
@@ -287,45 +291,58 @@ static void step_aside(struct facet_tenant *tenant, enum verdict verdict, uint32
     atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
 }
 
-void facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns)
+/* A thread that waits is seen by the scheduler, and counted as throttled for as long as it does. */
+static uint64_t begin_waiting(struct facet_tenant *tenant, enum verdict verdict)
 {
-    struct facet_slot *slot = tenant->slot;
-    uint64_t started = 0;
-    bool depth_waited = false;
-
-    for (;;) {
-        uint32_t completions = atomic_load_explicit(&slot->completions, memory_order_acquire);
-        uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
-        enum verdict verdict = judge(tenant, gate, estimate_ns, depth_waited);
-
-        if (verdict == GO)
-            break;
-        if (!started) {
-            started = facet_clock_now_ns();
-            atomic_fetch_add_explicit(&slot->waiting, 1, memory_order_seq_cst);
-            if (verdict == WAIT_GATE)
-                facet_bell_ring(tenant->bell);
-        }
-        step_aside(tenant, verdict, gate, completions);
-        depth_waited = verdict == WAIT_DEPTH && facet_clock_now_ns() - started > DEPTH_WAIT_NS;
-    }
-    if (started) {
-        atomic_fetch_sub_explicit(&slot->waiting, 1, memory_order_seq_cst);
-        atomic_fetch_add_explicit(&slot->throttled_ns, facet_clock_now_ns() - started, memory_order_relaxed);
-    }
-    if (estimate_ns)
-        atomic_fetch_add_explicit(&slot->inflight_ns, estimate_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
+    if (verdict == WAIT_GATE)
+        facet_bell_ring(tenant->bell);
+    return facet_clock_now_ns();
 }
 
-void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns, uint64_t busy_ns,
+static void end_waiting(struct facet_tenant *tenant, uint64_t started_ns)
+{
+    atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&tenant->slot->throttled_ns, facet_clock_now_ns() - started_ns, memory_order_relaxed);
+}
+
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    uint64_t started_ns = 0;
+    bool depth_waited = false;
+    enum verdict verdict;
+
+    for (;;) {
+        uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
+        uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
+
+        verdict = judge(tenant, gate, estimate_ns, depth_waited);
+        if (verdict == GO || verdict == LOST)
+            break;
+        if (!started_ns)
+            started_ns = begin_waiting(tenant, verdict);
+        step_aside(tenant, verdict, gate, completions);
+        depth_waited = verdict == WAIT_DEPTH && facet_clock_now_ns() - started_ns > DEPTH_WAIT_NS;
+    }
+    if (started_ns)
+        end_waiting(tenant, started_ns);
+    if (verdict == LOST) {
+        leave_flight(tenant);
+        return FACET_TENANT_LOST;
+    }
+    atomic_fetch_add_explicit(&tenant->slot->inflight_ns, estimate_ns, memory_order_relaxed);
+    return estimate_ns;
+}
+
+void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t charged_ns, uint64_t busy_ns,
                            uint64_t now_ns)
 {
     struct facet_slot *slot = tenant->slot;
 
     atomic_fetch_add_explicit(&slot->launches, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
-    if (estimate_ns)
-        atomic_fetch_sub_explicit(&slot->inflight_ns, estimate_ns, memory_order_relaxed);
+    if (charged_ns)
+        atomic_fetch_sub_explicit(&slot->inflight_ns, charged_ns, memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
         pace_charge(tenant, busy_ns, now_ns);
 

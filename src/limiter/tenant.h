@@ -46,37 +46,40 @@ void facet_tenant_forked(struct facet_tenant *tenant);
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
 
-/* Quota in bytes (never 0), and what is left of it now. */
+/* Quota in bytes (0 once the vGPU was destroyed), and what is left of it now. */
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 
+/* What facet_tenant_launch() returns when the vGPU was destroyed: the launch is refused, and not in flight. */
+#define FACET_TENANT_LOST UINT64_MAX
+
 /* The slow path of facet_tenant_launch(): waits for the gate, for depth, or paces itself without a daemon. */
-void facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns);
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns);
 
 /*
- * Called before each launch: returns when it may be submitted, and counts it in flight. Follow with exactly one
- * facet_tenant_complete() (also when the submission fails, with busy_ns 0). `estimate_ns` is the expected device time,
- * 0 if unknown, and must be passed again to complete.
+ * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
+ * device time, 0 if unknown. Returns what was charged of it, to be passed to exactly one facet_tenant_complete() (also
+ * when the submission fails, with busy_ns 0), or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
- * two always sees the other.
+ * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged: one atomic is all it
+ * costs.
  */
-static inline void facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
+static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
-    if (__builtin_expect(FACET_GATE_STATE(gate) != FACET_GATE_OPEN ||
-                             atomic_load_explicit(&tenant->orphan, memory_order_relaxed),
-                         0))
-        facet_tenant_launch_wait(tenant, estimate_ns);
-    else if (estimate_ns)
-        atomic_fetch_add_explicit(&tenant->slot->inflight_ns, estimate_ns, memory_order_relaxed);
+    if (__builtin_expect(FACET_GATE_STATE(gate) == FACET_GATE_OPEN &&
+                             !atomic_load_explicit(&tenant->orphan, memory_order_relaxed),
+                         1))
+        return 0;
+    return facet_tenant_launch_wait(tenant, estimate_ns);
 }
 
 /*
- * Reports `count` launches complete at `now_ns`, with the sum of their estimates and the device time they took that was
- * not reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the device, the
- * scheduler.
+ * Reports `count` launches complete at `now_ns`, with the sum of what was charged for them and the device time they
+ * took that was not reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the
+ * device, the scheduler.
  */
 void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns, uint64_t busy_ns,
                            uint64_t now_ns);

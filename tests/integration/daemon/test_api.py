@@ -153,6 +153,7 @@ def metrics_have_every_vgpu():
         contains(answer.text, f"facet_vgpu_compute_request_ratio{labels} 0.305\n")
         contains(answer.text, f'facet_vgpu_state{labels[:-1]},state="idle"}} 1\n')
         contains(answer.text, "facet_build_info{version=")
+        contains(answer.text, r'facet_device_memory_bytes{device="test:1",name="Test \"device\" \\1"} 1073741824')
         equal(answer.text.count("# TYPE facet_vgpu_state gauge"), 1)
 
 

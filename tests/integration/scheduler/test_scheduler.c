@@ -80,17 +80,16 @@ struct worker {
     const char *dir;
     _Atomic bool stop;
     _Atomic uint64_t kernels;
-    _Atomic int *on_device, *most_on_device;
+    _Atomic int *on_device, *overlaps;
     pthread_t thread;
 };
 
 static void run_kernel(struct worker *worker)
 {
     const struct timespec length = facet_ns_timespec(300 * FACET_NS_PER_US);
-    int now = atomic_fetch_add(worker->on_device, 1) + 1, most = atomic_load(worker->most_on_device);
 
-    while (now > most && !atomic_compare_exchange_weak(worker->most_on_device, &most, now))
-        ;
+    if (atomic_fetch_add(worker->on_device, 1) > 0)
+        atomic_fetch_add(worker->overlaps, 1);
     nanosleep(&length, NULL);
     atomic_fetch_sub(worker->on_device, 1);
 }
@@ -107,11 +106,11 @@ static void *worker_main(void *argument)
         return NULL;
     }
     while (!atomic_load(&worker->stop)) {
-        facet_tenant_launch(&tenant, 300 * FACET_NS_PER_US);
+        uint64_t charged_ns = facet_tenant_launch(&tenant, 300 * FACET_NS_PER_US);
         uint64_t started = facet_clock_now_ns();
         run_kernel(worker);
         uint64_t now = facet_clock_now_ns();
-        facet_tenant_complete(&tenant, 1, 300 * FACET_NS_PER_US, now - started, now);
+        facet_tenant_complete(&tenant, 1, charged_ns, now - started, now);
         facet_tenant_supervise(&tenant, now);
         atomic_fetch_add(&worker->kernels, 1);
     }
@@ -121,7 +120,7 @@ static void *worker_main(void *argument)
 
 static void start_worker(struct worker *worker, const char *dir, _Atomic int *counters)
 {
-    *worker = (struct worker){.dir = dir, .on_device = &counters[0], .most_on_device = &counters[1]};
+    *worker = (struct worker){.dir = dir, .on_device = &counters[0], .overlaps = &counters[1]};
     assert_int_equal(pthread_create(&worker->thread, NULL, worker_main, worker), 0);
 }
 
@@ -155,8 +154,10 @@ static void test_shares_and_exclusive_leases(void **state)
     }
     for (int i = 0; i < TENANTS; i++)
         stop_worker(&workers[i]);
-    /* The first launch of one may meet the end of another's open gate; never all three at once. */
-    assert_true(atomic_load(&counters[1]) < TENANTS);
+    /* Others may start on an open gate's last kernels, and past one that a busy machine delays for long: not otherwise.
+     */
+    print_message("# %d of %llu kernels met another tenant's\n", atomic_load(&counters[1]), (unsigned long long)all);
+    assert_true((uint64_t)atomic_load(&counters[1]) * 50 < all);
 }
 
 static void test_alone_runs_open_and_capped_does_not(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the tests of where things live. Everything happens in a folder of its own under /tmp. */
 #include <fcntl.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,16 +36,18 @@ static int set_up(void **state)
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         unsetenv(variables[i]);
     setenv("HOME", "/home/nobody", 1);
-    strcpy(folder, "/tmp/facet-test-paths-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/facet-test-paths-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    return remove(path);
 }
 
 static int tear_down(void **state)
 {
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void assert_path(enum facet_status (*function)(char *, size_t, struct facet_error *), const char *expected)

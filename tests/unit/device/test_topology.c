@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the tests of locality, on a made-up machine: two memory nodes of four processors each. */
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +57,28 @@ static void what_the_machine_does_not_say_stays_empty(void **state)
     assert_string_equal(device.cpuset, "");
 }
 
+/* On the real machine, its first PCI device: hwloc and the kernel must agree on which processors are near. */
+static void a_pci_device_is_near_what_the_kernel_says(void **state)
+{
+    struct facet_device_info info = {.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_PCI};
+    char path[64], processors[256] = "";
+    glob_t found;
+
+    unsetenv("HWLOC_SYNTHETIC");
+    if (glob("/sys/bus/pci/devices/????:??:??.?", 0, NULL, &found) != 0)
+        skip();
+    snprintf(info.pci_address, sizeof info.pci_address, "%s", strrchr(found.gl_pathv[0], '/') + 1);
+    globfree(&found);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/local_cpulist", info.pci_address);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        skip();
+    assert_non_null(fgets(processors, sizeof processors, file));
+    fclose(file);
+    processors[strcspn(processors, "\n")] = '\0';
+    assert_string_equal(filled(info).cpuset, processors);
+}
+
 static void an_unreadable_machine_is_no_error(void **state)
 {
     setenv("HWLOC_SYNTHETIC", "nonsense", 1);
@@ -72,6 +96,7 @@ int main(void)
         cmocka_unit_test_setup(a_memory_node_gives_its_processors, set_up),
         cmocka_unit_test_setup(a_cpu_is_the_whole_machine, set_up),
         cmocka_unit_test_setup(what_the_machine_does_not_say_stays_empty, set_up),
+        cmocka_unit_test_setup(a_pci_device_is_near_what_the_kernel_says, set_up),
         cmocka_unit_test_setup(an_unreadable_machine_is_no_error, set_up),
     };
 

@@ -78,6 +78,7 @@ static const struct refusal {
     {"{\"name\":\"\xff\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "body"},
     {"{\"memory_limit_bytes\":18446744073709551616}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "body"},
     {"{\"colour\":\"red\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "colour"},
+    {"{\"\":1}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "body"},
     {"{\"name\":7}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "name"},
     {"{\"name\":null}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "name"},
     {"{\"name\":\"\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "name"},

@@ -6,7 +6,7 @@
 
 struct launcher {
     struct facet_tenant *tenant;
-    uint64_t estimate_ns;
+    uint64_t estimate_ns, charged_ns;
     _Atomic bool through;
     pthread_t thread;
 };
@@ -15,7 +15,7 @@ static void *launch_main(void *argument)
 {
     struct launcher *launcher = argument;
 
-    facet_tenant_launch(launcher->tenant, launcher->estimate_ns);
+    launcher->charged_ns = facet_tenant_launch(launcher->tenant, launcher->estimate_ns);
     atomic_store(&launcher->through, true);
     return NULL;
 }
@@ -29,7 +29,7 @@ static void start(struct launcher *launcher, struct facet_tenant *tenant, uint64
 static void finish(struct launcher *launcher)
 {
     pthread_join(launcher->thread, NULL);
-    facet_tenant_complete(launcher->tenant, 1, launcher->estimate_ns, 0, facet_clock_now_ns());
+    facet_tenant_complete(launcher->tenant, 1, launcher->charged_ns, 0, facet_clock_now_ns());
 }
 
 /* Keeps the daemon alive in the tenants' eyes for some milliseconds; returns early when `through`. */
@@ -49,9 +49,9 @@ static void test_open_gate_costs_no_wait(void **state)
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     for (int i = 0; i < 1000; i++)
-        facet_tenant_launch(&tenant, 10);
+        assert_int_equal(facet_tenant_launch(&tenant, 10), 0);
     assert_int_equal(fixture_totals(fixture).inflight, 1000);
-    facet_tenant_complete(&tenant, 1000, 10000, 77, facet_clock_now_ns());
+    facet_tenant_complete(&tenant, 1000, 0, 77, facet_clock_now_ns());
 
     struct facet_usage_totals totals = fixture_totals(fixture);
     assert_int_equal(totals.inflight, 0);
@@ -181,12 +181,31 @@ static void test_paces_itself_without_a_daemon(void **state)
 
     uint64_t started = facet_clock_now_ns();
     for (int i = 0; i < 20; i++) {
-        facet_tenant_launch(&tenant, kernel_ns);
-        facet_tenant_complete(&tenant, 1, kernel_ns, kernel_ns, facet_clock_now_ns());
+        uint64_t charged_ns = facet_tenant_launch(&tenant, kernel_ns);
+        facet_tenant_complete(&tenant, 1, charged_ns, kernel_ns, facet_clock_now_ns());
     }
     uint64_t elapsed = facet_clock_now_ns() - started;
     /* 20 kernels of 5 ms at a quarter are 400 ms, less the burst and the last kernel's own pause. */
     assert_true(elapsed >= 320 * FACET_NS_PER_MS);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_destroyed_under_its_tenants(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher waiting;
+
+    start(&waiting, &tenant, 0);
+    beat_for(fixture, 20, &waiting.through);
+    facet_owner_retire(fixture->owner);
+    assert_true(beat_for(fixture, 5000, &waiting.through));
+    pthread_join(waiting.thread, NULL);
+    assert_true(waiting.charged_ns == FACET_TENANT_LOST);
+    assert_true(facet_tenant_launch(&tenant, 0) == FACET_TENANT_LOST);
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    assert_int_equal(fixture_totals(fixture).waiting, 0);
+    assert_false(facet_tenant_reserve(&tenant, 1));
     facet_tenant_detach(&tenant);
 }
 
@@ -217,6 +236,7 @@ int main(void)
         TEST(test_depth_never_dead_locks),
         TEST(test_frozen_waits_even_without_a_daemon),
         TEST(test_paces_itself_without_a_daemon),
+        TEST(test_destroyed_under_its_tenants),
         TEST(test_returns_to_the_daemon_when_it_is_back),
     };
     return cmocka_run_group_tests_name("launch", tests, NULL, NULL);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what Prometheus text looks like, byte for byte, and that promtool accepts it. Never: network. */
+/*
+ * Owns: what Prometheus text looks like, byte for byte.
+ * Never: asks promtool; tests/integration/daemon does, where there is one.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -105,41 +106,12 @@ static void memory_that_ran_out_is_no_text(void **state)
     assert_null(facet_prometheus_take(&prometheus));
 }
 
-static void promtool_accepts_it(void **state)
-{
-    const char *promtool = getenv("PROMTOOL") ? getenv("PROMTOOL") : "promtool";
-    const struct facet_label labels[] = {{"vgpu", "0123"}, {"name", "we\"ird\\\n"}};
-    char command[512];
-    struct facet_prometheus prometheus;
-
-    snprintf(command, sizeof command, "command -v '%s' >/dev/null 2>&1", promtool);
-    if (system(command) != 0) {
-        print_message("# skipped: no promtool\n");
-        skip();
-    }
-    facet_prometheus_init(&prometheus);
-    facet_prometheus_family(&prometheus, "facet_vgpu_memory_used_bytes", FACET_METRIC_GAUGE, "Memory \\ held.");
-    facet_prometheus_count(&prometheus, labels, 2, 1u << 20);
-    facet_prometheus_family(&prometheus, "facet_vgpu_device_time_seconds_total", FACET_METRIC_COUNTER, "Time.");
-    facet_prometheus_seconds(&prometheus, labels, 2, 1500000000);
-    char *text = facet_prometheus_take(&prometheus);
-    assert_non_null(text);
-
-    snprintf(command, sizeof command, "'%s' check metrics >&2", promtool);
-    FILE *pipe = popen(command, "w");
-    assert_non_null(pipe);
-    assert_int_equal(fwrite(text, 1, strlen(text), pipe), strlen(text));
-    assert_int_equal(pclose(pipe), 0);
-    free(text);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_text_is_empty),   cmocka_unit_test(a_family_is_announced_once),
         cmocka_unit_test(numbers_are_exact),        cmocka_unit_test(labels_and_help_are_escaped),
         cmocka_unit_test(it_grows_and_starts_over), cmocka_unit_test(memory_that_ran_out_is_no_text),
-        cmocka_unit_test(promtool_accepts_it),
     };
 
     return cmocka_run_group_tests_name("prometheus", tests, NULL, NULL);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the registry stands on, played: devices, the scheduler, and inner calls that fail when they are told to.
+ *
+ * Owns: the counting of inner calls, two devices, a scheduler that only remembers.
+ * Never: starts threads; is used by more than one test program.
+ */
+#ifndef FACETD_TEST_PLAYED_H
+#define FACETD_TEST_PLAYED_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "registry.h"
+
+/* --- the step that fails -------------------------------------------------------------------------------------- */
+
+static unsigned steps, fail_at;
+
+static bool step_fails(struct facet_error *error)
+{
+    if (!fail_at || ++steps != fail_at)
+        return false;
+    facet_error_set(error, FACET_IO, "step %u failed", steps);
+    return true;
+}
+
+#define WRAP(name, parameters, arguments)                                                                              \
+    enum facet_status __real_##name parameters;                                                                        \
+    enum facet_status __wrap_##name parameters;                                                                        \
+    enum facet_status __wrap_##name parameters                                                                         \
+    {                                                                                                                  \
+        return step_fails(error) ? FACET_IO : __real_##name arguments;                                                 \
+    }
+WRAP(store_begin, (struct store * store, struct facet_error *error), (store, error))
+WRAP(store_insert, (struct store * store, const struct vgpu_row *row, struct facet_error *error), (store, row, error))
+WRAP(store_update, (struct store * store, const struct vgpu_row *row, struct facet_error *error), (store, row, error))
+WRAP(store_delete, (struct store * store, const char *id, struct facet_error *error), (store, id, error))
+WRAP(facet_owner_create,
+     (const char *dir, const struct facet_owner_spec *spec, const char *bell_path, struct facet_owner **ret_owner,
+      struct facet_error *error),
+     (dir, spec, bell_path, ret_owner, error))
+
+enum facet_status __real_store_commit(struct store *store, struct facet_error *error);
+enum facet_status __wrap_store_commit(struct store *store, struct facet_error *error);
+enum facet_status __wrap_store_commit(struct store *store, struct facet_error *error)
+{
+    if (!step_fails(error))
+        return __real_store_commit(store, error);
+    store_rollback(store);
+    return FACET_IO;
+}
+
+/* --- devices -------------------------------------------------------------------------------------------------- */
+
+static struct facet_device_record devices[2];
+static uint32_t device_count;
+
+static void make_devices(void)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        struct facet_device_record *device = &devices[i];
+        snprintf(device->id, sizeof device->id, "test:%u", i);
+        snprintf(device->info.uuid, sizeof device->info.uuid, "uuid-%u", i);
+        snprintf(device->info.name, sizeof device->info.name, "Test device %u", i);
+        snprintf(device->info.address, sizeof device->info.address, "address-%u", i);
+        device->info.valid = FACET_DEVICE_HAS_MEMORY;
+        device->info.memory_bytes = UINT64_C(1) << 30;
+        device->info.modes = FACET_DEVICE_MODE(FACET_MODE_SOFT) | FACET_DEVICE_MODE(FACET_MODE_SHARED);
+    }
+    device_count = 2;
+}
+
+uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table);
+uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table)
+{
+    return device_count;
+}
+
+const struct facet_device_record *__wrap_facet_device_table_at(const struct facet_device_table *table, uint32_t index);
+const struct facet_device_record *__wrap_facet_device_table_at(const struct facet_device_table *table, uint32_t index)
+{
+    return &devices[index];
+}
+
+enum facet_status __wrap_facet_device_table_find(const struct facet_device_table *table, const char *text,
+                                                 const struct facet_device_record **ret_device,
+                                                 struct facet_error *error);
+enum facet_status __wrap_facet_device_table_find(const struct facet_device_table *table, const char *text,
+                                                 const struct facet_device_record **ret_device,
+                                                 struct facet_error *error)
+{
+    for (uint32_t i = 0; i < device_count; i++)
+        if (!text || strcmp(devices[i].id, text) == 0) {
+            *ret_device = &devices[i];
+            return FACET_OK;
+        }
+    return facet_error_argument(error, FACET_NOT_FOUND, "device", "no device '%s'", text);
+}
+
+/* --- the scheduler -------------------------------------------------------------------------------------------- */
+
+struct scheduler {
+    struct client {
+        char id[VGPU_ID_SIZE];
+        struct facet_owner *owner;
+        struct facet_limits limits;
+        bool frozen;
+    } clients[16];
+    size_t count;
+};
+
+static struct scheduler scheduler;
+static char folder[64];
+
+static struct client *client_of(const char *id)
+{
+    for (size_t i = 0; i < scheduler.count; i++)
+        if (strcmp(scheduler.clients[i].id, id) == 0)
+            return &scheduler.clients[i];
+    return NULL;
+}
+
+enum facet_status scheduler_bell_path(struct scheduler *self, const char *device_id, char *ret_path, size_t size,
+                                      struct facet_error *error)
+{
+    struct facet_bell *bell = NULL;
+
+    if (step_fails(error))
+        return FACET_IO;
+    snprintf(ret_path, size, "%s/%s.bell", folder, device_id);
+    enum facet_status status = facet_bell_make(ret_path, &bell, error);
+    facet_bell_unmap(bell);
+    return status;
+}
+
+enum facet_status scheduler_add(struct scheduler *self, const char *device_id, const char *vgpu_id,
+                                struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
+                                struct facet_error *error)
+{
+    if (step_fails(error))
+        return FACET_IO;
+    struct client *client = &self->clients[self->count++];
+    *client = (struct client){.owner = owner, .limits = *limits, .frozen = frozen};
+    snprintf(client->id, sizeof client->id, "%s", vgpu_id);
+    return FACET_OK;
+}
+
+enum facet_status scheduler_remove(struct scheduler *self, const char *vgpu_id, struct facet_error *error)
+{
+    struct client *client = client_of(vgpu_id);
+
+    if (!client)
+        return facet_error_set(error, FACET_NOT_FOUND, "no vGPU %s", vgpu_id);
+    facet_owner_close(client->owner);
+    *client = self->clients[--self->count];
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_limits(struct scheduler *self, const char *vgpu_id, const struct facet_limits *limits,
+                                       struct facet_error *error)
+{
+    if (step_fails(error))
+        return FACET_IO;
+    client_of(vgpu_id)->limits = *limits;
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_frozen(struct scheduler *self, const char *vgpu_id, bool frozen,
+                                       struct facet_error *error)
+{
+    if (step_fails(error))
+        return FACET_IO;
+    client_of(vgpu_id)->frozen = frozen;
+    return FACET_OK;
+}
+
+enum facet_status scheduler_view(struct scheduler *self, const char *vgpu_id, struct scheduler_view *ret_view,
+                                 struct facet_error *error)
+{
+    struct client *client = client_of(vgpu_id);
+
+    *ret_view = (struct scheduler_view){.frozen = client->frozen, .in_use = facet_owner_in_use(client->owner)};
+    facet_owner_totals(client->owner, &ret_view->totals);
+    return FACET_OK;
+}
+
+static void scheduler_clear(void)
+{
+    for (size_t i = 0; i < scheduler.count; i++)
+        facet_owner_close(scheduler.clients[i].owner);
+    scheduler.count = 0;
+}
+
+#endif
