@@ -374,7 +374,7 @@ static enum facet_status open_usage(const char *dir, bool writable, const struct
 
 enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error)
 {
-    const struct facet_usage *usage;
+    const struct facet_usage *usage = NULL;
     FACET_CLEANUP_FD int fd = -1;
 
     enum facet_status status = open_usage(dir, true, &usage, &fd, error);
@@ -389,7 +389,7 @@ enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_
 
 enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error)
 {
-    const struct facet_usage *usage;
+    const struct facet_usage *usage = NULL;
     FACET_CLEANUP_FD int fd = -1;
 
     enum facet_status status = open_usage(dir, false, &usage, &fd, error);
@@ -403,7 +403,7 @@ enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error)
 {
-    const struct facet_usage *usage;
+    const struct facet_usage *usage = NULL;
     FACET_CLEANUP_FD int fd = -1;
 
     enum facet_status status = open_usage(dir, false, &usage, &fd, error);
