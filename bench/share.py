@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How exactly busy tenants get the shares they asked for, and what that costs.
 
-Each scenario runs four ways on the same work: without any control, under Facet, and under HAMi's published control
+Each scenario runs five ways on the same work: without any control, under Facet with exclusive leases (what it does) and
+with parallel ones, and under HAMi's published control
 loop (bench/peers/hami_loop: our re-implementation from its description), once sized for this device and once as on a
 data-center GPU, for its step grows with the square of the number of compute units. The error of a window is the
 distance, in points, between a tenant's part of all kernels completed in it and its share.
@@ -16,6 +17,8 @@ import harness
 WINDOW_MS = 100
 SETTLE_S = 2   # left out at the start: every control gets time to find its balance
 HAMI_SIZES = {"hami loop": {}, "hami loop, 132 units": {"HAMI_LOOP_UNITS": "132", "HAMI_LOOP_THREADS": "2048"}}
+# The other way to share that docs/adr/0003 weighs: everybody may launch at once, and the device's timeline is split.
+PARALLEL = "facet, parallel leases"
 CAPS = (10, 30, 50, 80)
 START_S = 1.5  # from starting the processes to the common beginning
 
@@ -43,6 +46,7 @@ class Runner:
         self.bench = bench
         self.seconds = options.seconds + SETTLE_S
         self.steps_of = {}
+        self.parallel = {**bench.own_daemon("parallel"), "FACET_PARALLEL": "64"}
 
     def steps(self, kernel_us):
         if kernel_us not in self.steps_of:
@@ -52,6 +56,8 @@ class Runner:
     def command(self, control, percent, burn):
         if control == "facet":
             return self.bench.inside(["-c", f"{percent}%"], burn), {}
+        if control == PARALLEL:
+            return self.bench.inside(["-c", f"{percent}%"], burn), self.parallel
         if control in HAMI_SIZES:
             return burn, {"OPENCL_LAYERS": str(self.bench.program("hami_loop.so")),
                           "HAMI_LOOP_PERCENT": f"{percent:.0f}", **HAMI_SIZES[control]}
@@ -130,7 +136,7 @@ def run_scenario(runner, scenario, repeats):
     samples = harness.interleave(repeats, {
         control: lambda control=control: judge(
             runner.tenants(control, scenario.percents, scenario.kernel_us, scenario.depth), scenario.percents)
-        for control in ("no control", "facet", *HAMI_SIZES)})
+        for control in ("no control", "facet", PARALLEL, *HAMI_SIZES)})
     return {control: combine(results) for control, results in samples.items()}
 
 

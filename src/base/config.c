@@ -19,11 +19,11 @@ static enum facet_status parse_number(const struct facet_setting *setting, const
     /* strtoull accepts blanks and signs, even "-1"; a setting is digits only. */
     if (text[0] < '0' || text[0] > '9' || *end)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
-                                    "%s \"%.64s\": expected a whole number from %" PRIu64 " to %" PRIu64,
+                                    "%s '%.64s': expected a whole number from %" PRIu64 " to %" PRIu64,
                                     setting->variable, text, setting->least, setting->most);
     if (errno == ERANGE || value < setting->least || value > setting->most)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable,
-                                    "%s \"%.64s\": expected %" PRIu64 " to %" PRIu64, setting->variable, text,
+                                    "%s '%.64s': expected %" PRIu64 " to %" PRIu64, setting->variable, text,
                                     setting->least, setting->most);
     *ret_value = value;
     return FACET_OK;
@@ -36,7 +36,7 @@ static enum facet_status parse_level(const struct facet_setting *setting, const 
 
     if (!facet_log_level_parse(text, &level))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
-                                    "%s \"%.64s\": expected error, warning, info or debug", setting->variable, text);
+                                    "%s '%.64s': expected error, warning, info or debug", setting->variable, text);
     *ret_value = level;
     return FACET_OK;
 }
@@ -47,7 +47,7 @@ static enum facet_status parse_folder(const struct facet_setting *setting, const
 {
     if (text[0] != '/')
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, setting->variable,
-                                    "%s \"%.200s\": expected an absolute path", setting->variable, text);
+                                    "%s '%.200s': expected an absolute path", setting->variable, text);
     *ret_value = 0;
     return FACET_OK;
 }

@@ -14,7 +14,7 @@
 static enum facet_status refuse(struct facet_error *error, enum facet_status status, const char *argument,
                                 const char *text, const char *expected)
 {
-    return facet_error_argument(error, status, argument, "%s \"%.40s\": expected %s", argument, text ? text : "",
+    return facet_error_argument(error, status, argument, "%s '%.40s': expected %s", argument, text ? text : "",
                                 expected);
 }
 
@@ -254,7 +254,7 @@ enum facet_status facet_check_name(const char *name, const char *argument, struc
     if (good && length < FACET_NAME_SIZE)
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument,
-                                "%s \"%.40s\": expected a letter or digit, then letters, digits, '.', '_' or '-', at "
+                                "%s '%.40s': expected a letter or digit, then letters, digits, '.', '_' or '-', at "
                                 "most %u in all",
                                 argument, name ? name : "", FACET_NAME_SIZE - 1);
 }

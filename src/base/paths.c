@@ -25,7 +25,7 @@ static enum facet_status FACET_PRINTF(4, 5)
     int length = vsnprintf(path, sizeof path, format, arguments);
     va_end(arguments);
     if (length < 0 || (size_t)length >= sizeof path || (size_t)length >= size)
-        return facet_error_set(error, FACET_OUT_OF_RANGE, "path \"%.200s...\" is longer than %zu bytes", path,
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "path '%.200s...' is longer than %zu bytes", path,
                                (size < sizeof path ? size : sizeof path) - 1);
     memcpy(ret_path, path, (size_t)length + 1);
     return FACET_OK;
@@ -117,7 +117,7 @@ static enum facet_status path_program(char *ret_path, size_t size, struct facet_
     program[length] = '\0';
     char *slash = strrchr(program, '/');
     if (!slash)
-        return facet_error_set(error, FACET_IO, "/proc/self/exe is no path: \"%.200s\"", program);
+        return facet_error_set(error, FACET_IO, "/proc/self/exe is no path: '%.200s'", program);
     *slash = '\0';
     return path_print(ret_path, size, error, "%s", program);
 }

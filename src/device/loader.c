@@ -85,7 +85,7 @@ static enum facet_status check_provider(const struct facet_provider *provider, s
     if (!provider->name)
         return facet_error_set(error, FACET_CORRUPT, "has no name, expected [a-z][a-z0-9_-]{0,31}");
     if (!is_name(provider->name))
-        return facet_error_set(error, FACET_CORRUPT, "has the name \"%.40s\", expected [a-z][a-z0-9_-]{0,31}",
+        return facet_error_set(error, FACET_CORRUPT, "has the name '%.40s', expected [a-z][a-z0-9_-]{0,31}",
                                provider->name);
     if (!provider->device || !OFFERS(provider->device, open) || !OFFERS(provider->device, list))
         return facet_error_set(error, FACET_UNSUPPORTED, "offers no operation to open or to list devices");

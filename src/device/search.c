@@ -37,7 +37,7 @@ static enum facet_status add_file(struct search *search, const char *folder, con
     const char *here = folder[0] == '\0' && !strchr(file, '/') ? "." : folder;
     int length = snprintf(record->path, sizeof record->path, "%s%s%s", here, here[0] ? "/" : "", file);
     if (length < 0 || (size_t)length >= sizeof record->path)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "providers", "path \"%.200s...\" is too long",
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "providers", "path '%.200s...' is too long",
                                     record->path);
     search->count++;
     return FACET_OK;

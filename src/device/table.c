@@ -39,7 +39,7 @@ static void refuse_duplicate(struct facet_provider_record *providers, uint32_t i
     for (uint32_t i = 0; i < index && late->state == FACET_PROVIDER_LOADED; i++) {
         if (providers[i].state != FACET_PROVIDER_LOADED || strcmp(providers[i].name, late->name) != 0)
             continue;
-        facet_error_set(&late->reason, FACET_ALREADY_EXISTS, "its name \"%s\" is taken by %s", late->name,
+        facet_error_set(&late->reason, FACET_ALREADY_EXISTS, "its name '%s' is taken by %s", late->name,
                         providers[i].path);
         late->state = FACET_PROVIDER_REFUSED;
         late->abi_major = late->abi_minor = 0;
@@ -187,7 +187,7 @@ static enum facet_status not_found(const struct facet_device_table *table, const
         append(names, sizeof names, i ? ", " : "");
         append(names, sizeof names, table->devices[i].id);
     }
-    return facet_error_argument(error, FACET_NOT_FOUND, "device", "device \"%.64s\": expected one of %s", text, names);
+    return facet_error_argument(error, FACET_NOT_FOUND, "device", "device '%.64s': expected one of %s", text, names);
 }
 
 enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,

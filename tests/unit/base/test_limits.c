@@ -188,7 +188,7 @@ static void modes_and_priorities_round_trip(void **state)
     assert_null(facet_priority_name((enum facet_priority)3));
     value = 99;
     assert_int_equal(facet_parse_mode("Soft", "mode", &value, &error), FACET_INVALID_ARGUMENT);
-    assert_string_equal(error.message, "mode \"Soft\": expected shared, soft, hard or partitioned");
+    assert_string_equal(error.message, "mode 'Soft': expected shared, soft, hard or partitioned");
     assert_int_equal(facet_parse_priority(NULL, "priority", &value, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(value, 99);
 }

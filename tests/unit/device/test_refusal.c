@@ -28,7 +28,7 @@ static const struct {
     {"no_provider", FACET_CORRUPT, "its entry point reported success without a provider"},
     {"refuses", FACET_UNSUPPORTED, "refuses to enter: unsupported: the runtime is older than 12.4"},
     {"null_name", FACET_CORRUPT, "has no name, expected [a-z][a-z0-9_-]{0,31}"},
-    {"bad_name", FACET_CORRUPT, "has the name \"Acme GPU\", expected [a-z][a-z0-9_-]{0,31}"},
+    {"bad_name", FACET_CORRUPT, "has the name 'Acme GPU', expected [a-z][a-z0-9_-]{0,31}"},
     {"no_list", FACET_UNSUPPORTED, "offers no operation to open or to list devices"},
     {"constructor_crashes", FACET_INTERNAL, "crashed with signal 11 (Segmentation fault) while loading"},
     {"entry_crashes", FACET_INTERNAL, "crashed with signal 11 (Segmentation fault) while entering"},
@@ -135,7 +135,7 @@ static void the_later_of_two_with_one_name_is_refused(void **state)
     assert_int_equal(facet_provider_at(table, 0)->state, FACET_PROVIDER_LOADED);
     assert_int_equal(late->state, FACET_PROVIDER_REFUSED);
     assert_int_equal(late->reason.status, FACET_ALREADY_EXISTS);
-    assert_non_null(strstr(late->reason.message, "\"fixture\" is taken by "));
+    assert_non_null(strstr(late->reason.message, "'fixture' is taken by "));
     assert_non_null(strstr(late->reason.message, fixture("good")));
     assert_int_equal(facet_device_table_count(table), 2);
     facet_device_table_close(table);
