@@ -100,7 +100,8 @@ static void look(struct device *device, uint64_t now_ns)
         device->fair.clients[i].demand = (struct facet_fair_demand){.waiting = client->totals.waiting,
                                                                     .inflight = client->totals.inflight,
                                                                     .busy_ns = client->totals.busy_ns,
-                                                                    .idle_since_ns = client->totals.idle_since_ns};
+                                                                    .idle_since_ns = client->totals.idle_since_ns,
+                                                                    .inflight_ns = client->totals.inflight_ns};
     }
 }
 

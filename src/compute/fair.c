@@ -12,6 +12,7 @@ const struct facet_fair_config facet_fair_defaults = {
     .overrun_ns = 100 * MS,
     .alone_ns = 20 * MS,
     .burst_ns = 10 * MS,
+    .handover_ns = 150 * 1000,
     .bonus_ns = 10 * MS,
     .parallel = 1,
 };
@@ -186,20 +187,36 @@ static uint64_t had_until(const struct facet_fair *fair, const struct facet_fair
     return later(fair->last_ns, sooner(now_ns, client->demand.idle_since_ns));
 }
 
-/* Several clients on the device at once share the charge for that time: nobody pays for the same moment twice. */
-static void charge(struct facet_fair *fair, uint64_t now_ns)
+/* The first moment after `from_ns` at which one of those on the device left it; 0 = there is nobody any more. */
+static uint64_t next_departure(struct facet_fair *fair, uint64_t from_ns, uint64_t now_ns, uint64_t *ret_sharers)
 {
-    uint64_t sharers = 0;
+    uint64_t departure = 0, sharers = 0;
 
     EACH_CLIENT(fair, client)
-    sharers += on_device(client);
-    EACH_CLIENT(fair, client)
     {
-        if (!on_device(client))
+        if (!on_device(client) || had_until(fair, client, now_ns) <= from_ns)
             continue;
-        uint64_t had = (had_until(fair, client, now_ns) - fair->last_ns) / sharers;
-        client->held_ns += had;
-        client->vtime += had * FACET_MILLI_WHOLE / client->weight_milli;
+        departure = departure ? sooner(departure, had_until(fair, client, now_ns)) : had_until(fair, client, now_ns);
+        sharers++;
+    }
+    *ret_sharers = sharers;
+    return departure;
+}
+
+/* Walks the device's timeline: clients on it at once share the charge, so nobody pays for the same moment twice. */
+static void charge(struct facet_fair *fair, uint64_t now_ns)
+{
+    uint64_t from_ns = fair->last_ns, to_ns, sharers;
+
+    while ((to_ns = next_departure(fair, from_ns, now_ns, &sharers)) != 0) {
+        EACH_CLIENT(fair, client)
+        {
+            if (!on_device(client) || had_until(fair, client, now_ns) < to_ns)
+                continue;
+            client->held_ns += (to_ns - from_ns) / sharers;
+            client->vtime += (to_ns - from_ns) * FACET_MILLI_WHOLE / client->weight_milli / sharers;
+        }
+        from_ns = to_ns;
     }
 }
 
@@ -227,10 +244,12 @@ static void raise_floor(struct facet_fair *fair)
 }
 
 /* Notices who began and who ceased to want the device. Time spent not wanting it is not saved up. */
-static void note_demand(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t now_ns)
+static void note_demand(struct facet_fair *fair, struct facet_fair_client *client, uint64_t now_ns)
 {
-    if (client->draining && client->demand.inflight == 0)
+    if (client->draining && client->demand.inflight == 0) {
         client->draining = client->overrun = false;
+        fair->handed_over_ns = later(fair->handed_over_ns, sooner(client->demand.idle_since_ns, now_ns));
+    }
     if (wants(client)) {
         client->last_wanted_ns = now_ns;
         if (!client->active && fair->floor > COMEBACK_NS)
@@ -304,17 +323,38 @@ static void review(struct facet_fair *fair, struct facet_fair_client *client, co
         client->lease_end_ns = now_ns + fair->config.slice_ns;
 }
 
+/* When the work in flight is expected to end, if anybody can tell; it began when what was before it on the device
+ * ended. */
+static uint64_t drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    uint64_t began_ns = later(later(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
+
+    return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
+}
+
+static bool nearly_drained(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
+{
+    uint64_t end_ns = drained_ns(fair, client);
+
+    return client->draining && end_ns != FACET_FAIR_NEVER && now_ns + fair->config.handover_ns >= end_ns;
+}
+
+/*
+ * How many leases are taken. One client that is about to end its drain is not counted, so that the next is already
+ * under way; a second one always is, so that no more than two ever overlap in this way.
+ */
 static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
 {
-    uint32_t leases = 0;
+    uint32_t leases = 0, ending = 0;
 
     EACH_CLIENT(fair, client)
     {
         if (client->draining && now_ns >= client->lease_end_ns + fair->config.overrun_ns)
             client->overrun = true;
         leases += on_device(client) && !client->overrun;
+        ending += !client->overrun && nearly_drained(fair, client, now_ns);
     }
-    return leases;
+    return ending && leases == fair->config.parallel ? leases - 1 : leases;
 }
 
 static void grant(struct facet_fair *fair, uint64_t now_ns)
@@ -327,6 +367,7 @@ static void grant(struct facet_fair *fair, uint64_t now_ns)
             return;
         client->gate = FACET_FAIR_LEASED;
         client->draining = client->overrun = false;
+        client->lease_start_ns = now_ns;
         client->lease_end_ns = now_ns + fair->config.slice_ns;
     }
 }
@@ -362,8 +403,11 @@ static uint64_t client_deadline(const struct facet_fair *fair, const struct face
 {
     uint64_t deadline = FACET_FAIR_NEVER;
 
-    if (client->draining && !client->overrun)
+    if (client->draining && !client->overrun && !nearly_drained(fair, client, now_ns)) {
         deadline = client->lease_end_ns + fair->config.overrun_ns;
+        if (drained_ns(fair, client) != FACET_FAIR_NEVER)
+            deadline = sooner(deadline, drained_ns(fair, client) - fair->config.handover_ns);
+    }
     if (client->gate == FACET_FAIR_LEASED && contended) {
         deadline = sooner(deadline, client->lease_end_ns);
         if (!wants(client))

@@ -7,9 +7,10 @@
  *
  * A client (a vGPU) that wants the device gets a lease: the right to launch, exclusively, for a slice of time. When
  * others wait and the slice is over its gate is closed, its work in flight drains, and the client that has had the
- * least device time per weight goes next. A lease costs the time it withheld the device from others: while several
- * clients are on the device at once (an overrun, or leases allowed in parallel), each is charged its part of that time.
- * A client alone on the device and without a cap is left alone: its gate is open.
+ * least device time per weight goes next: a moment before the drain is expected to end, because a hand-over passes
+ * through four threads, and the device would idle meanwhile. A lease costs the time it withheld the device from others:
+ * while several clients are on the device at once (an overrun, or leases allowed in parallel), each is charged its part
+ * of that time. A client alone on the device and without a cap is left alone: its gate is open.
  *
  * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: one scheduler
  * calls it.
@@ -26,13 +27,14 @@
 #define FACET_FAIR_NEVER   UINT64_MAX
 
 struct facet_fair_config {
-    uint64_t slice_ns;   /* length of a lease while others wait */
-    uint64_t grace_ns;   /* how long a leased client may have nothing in flight before it loses the lease */
-    uint64_t overrun_ns; /* past the slice by this much, the next client goes although work is still in flight */
-    uint64_t alone_ns;   /* nobody else wanted the device for so long: open the gate */
-    uint64_t burst_ns;   /* device time a capped client may use at once */
-    uint64_t bonus_ns;   /* head start of a priority level, in virtual time of a whole device */
-    uint32_t parallel;   /* leases at a time; 1 = exclusive */
+    uint64_t slice_ns;    /* length of a lease while others wait */
+    uint64_t grace_ns;    /* how long a leased client may have nothing in flight before it loses the lease */
+    uint64_t overrun_ns;  /* past the slice by this much, the next client goes although work is still in flight */
+    uint64_t alone_ns;    /* nobody else wanted the device for so long: open the gate */
+    uint64_t burst_ns;    /* device time a capped client may use at once */
+    uint64_t handover_ns; /* the next client goes so long before the last one's work is expected to end */
+    uint64_t bonus_ns;    /* head start of a priority level, in virtual time of a whole device */
+    uint32_t parallel;    /* leases at a time; 1 = exclusive */
 };
 
 /* The defaults, measured in bench/share (docs/adr/0003). */
@@ -43,7 +45,8 @@ struct facet_fair_demand {
     uint32_t waiting;       /* threads waiting to launch */
     uint32_t inflight;      /* launches on the device */
     uint64_t busy_ns;       /* device time it has measured, cumulative: what a cap is held against */
-    uint64_t idle_since_ns; /* when inflight last fell to 0 */
+    uint64_t idle_since_ns; /* when work last ended; with nothing in flight, since when it is idle */
+    uint64_t inflight_ns;   /* expected length of what is in flight; 0 = unknown */
 };
 
 enum facet_fair_gate {
@@ -60,7 +63,7 @@ struct facet_fair_client {
     enum facet_fair_gate gate; /* the decision */
     uint64_t vtime;            /* device time had, divided by weight, in ns of a whole device */
     uint64_t weight_milli;
-    uint64_t lease_end_ns;
+    uint64_t lease_start_ns, lease_end_ns;
     uint64_t last_wanted_ns; /* when it last had work waiting or in flight */
     bool active;             /* wanted or had the device at the last step */
     bool draining;           /* gate closed, work still in flight */
@@ -76,7 +79,8 @@ struct facet_fair {
     struct facet_fair_client clients[FACET_FAIR_CLIENTS];
     uint32_t top; /* one past the highest client ever used: no loop goes further */
     uint64_t last_ns;
-    uint64_t floor; /* virtual time of the device: no client that comes back starts before it */
+    uint64_t handed_over_ns; /* when a drain last ended: work submitted before may have begun only then */
+    uint64_t floor;          /* virtual time of the device: no client that comes back starts before it */
 };
 
 void facet_fair_init(struct facet_fair *fair, const struct facet_fair_config *config, uint64_t now_ns);

@@ -84,7 +84,7 @@ struct facet_slot {
     _Atomic uint32_t inflight;      /* launches submitted and not known to be complete */
     _Atomic uint32_t waiting;       /* threads waiting to launch */
     _Atomic uint64_t inflight_ns;   /* their estimated cost */
-    _Atomic uint64_t idle_since_ns; /* when inflight last fell to 0 */
+    _Atomic uint64_t idle_since_ns; /* when work last ended */
     _Atomic uint32_t completions;   /* futex word: counts completions reported */
     _Atomic uint32_t pid;           /* for people; 0 = free */
     _Atomic uint64_t start_ticks;   /* start time of pid, field 22 of /proc/pid/stat */
@@ -125,6 +125,7 @@ struct facet_usage_totals {
     uint64_t memory_bytes, memory_peak_bytes;
     uint64_t busy_ns, launches, throttled_ns, denied;
     uint32_t inflight, waiting, processes;
+    uint64_t inflight_ns;   /* what was charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
 };
 

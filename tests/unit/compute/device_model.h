@@ -22,11 +22,14 @@ struct model_tenant {
     uint64_t kernel_ns;      /* length of its kernels, alone on the device */
     uint64_t gap_ns;         /* host time between a completion and the next launch; 0 = always has work */
     uint64_t depth_ns;       /* bound of what is in flight while leased */
+    uint64_t reaction_ns;    /* from an opened gate to the first launch, as long as a hand-over takes */
     uint64_t from_ns, to_ns; /* active period; to_ns 0 = for ever */
 
     int client;
     uint64_t left_ns[MODEL_QUEUE]; /* of each kernel in flight */
+    uint64_t turn[MODEL_QUEUE];    /* their places in the order of submission */
     uint32_t inflight;
+    uint64_t opened_ns; /* when the gate was last seen to open; 0 = closed */
     uint64_t resume_ns, idle_since_ns, work_ns, kernels, waited_ns, longest_wait_ns, waiting_since;
 };
 
@@ -35,7 +38,7 @@ struct model {
     struct model_tenant tenants[MODEL_TENANTS];
     uint32_t count;
     bool sharing; /* processor sharing instead of serial */
-    uint64_t now_ns, deadline_ns, busy_ns;
+    uint64_t now_ns, deadline_ns, busy_ns, submitted;
     bool rung; /* a tenant began to wait, or ran out of work, since the last step */
 };
 
@@ -68,35 +71,47 @@ static inline void model_complete(struct model *model, struct model_tenant *tena
 {
     tenant->inflight--;
     memmove(tenant->left_ns, tenant->left_ns + 1, tenant->inflight * sizeof tenant->left_ns[0]);
+    memmove(tenant->turn, tenant->turn + 1, tenant->inflight * sizeof tenant->turn[0]);
     tenant->kernels++;
     tenant->resume_ns = tenant->gap_ns ? model->now_ns + tenant->gap_ns : 0;
+    tenant->idle_since_ns = model->now_ns;
     if (!tenant->inflight) {
-        tenant->idle_since_ns = model->now_ns;
         model->rung = true;
     }
 }
 
-/* Runs the device for one step: `part` of it for each tenant that has a kernel at the head of its queue. */
+static inline void model_serve(struct model *model, struct model_tenant *tenant, uint64_t part_ns)
+{
+    uint64_t part = part_ns < tenant->left_ns[0] ? part_ns : tenant->left_ns[0];
+
+    tenant->work_ns += part;
+    tenant->left_ns[0] -= part;
+    if (!tenant->left_ns[0])
+        model_complete(model, tenant);
+}
+
+/* Runs the device for one step: all of it for the kernel that was submitted first, or a part for each tenant's first.
+ */
 static inline void model_run_device(struct model *model)
 {
-    uint32_t busy = 0, served = 0;
-    uint32_t first = (uint32_t)(model->now_ns / MODEL_STEP_NS) % (model->count ? model->count : 1);
+    struct model_tenant *next = NULL;
+    uint32_t busy = 0;
 
-    for (uint32_t i = 0; i < model->count; i++)
-        busy += model->tenants[i].inflight != 0;
-    model->busy_ns += busy ? MODEL_STEP_NS : 0;
     for (uint32_t i = 0; i < model->count; i++) {
-        struct model_tenant *tenant = &model->tenants[(first + i) % model->count];
-        uint64_t part = model->sharing ? MODEL_STEP_NS / (busy ? busy : 1) : MODEL_STEP_NS;
+        struct model_tenant *tenant = &model->tenants[i];
 
-        if (!tenant->inflight || (!model->sharing && served++))
+        if (!tenant->inflight)
             continue;
-        part = part < tenant->left_ns[0] ? part : tenant->left_ns[0];
-        tenant->work_ns += part;
-        tenant->left_ns[0] -= part;
-        if (!tenant->left_ns[0])
-            model_complete(model, tenant);
+        busy++;
+        if (!next || tenant->turn[0] < next->turn[0])
+            next = tenant;
     }
+    model->busy_ns += busy ? MODEL_STEP_NS : 0;
+    if (!model->sharing && next)
+        model_serve(model, next, MODEL_STEP_NS);
+    for (uint32_t i = 0; model->sharing && i < model->count; i++)
+        if (model->tenants[i].inflight)
+            model_serve(model, &model->tenants[i], MODEL_STEP_NS / busy);
 }
 
 static inline bool model_may_launch(const struct model *model, const struct model_tenant *tenant)
@@ -104,7 +119,7 @@ static inline bool model_may_launch(const struct model *model, const struct mode
     enum facet_fair_gate gate = model->fair.clients[tenant->client].gate;
 
     if (!model_active(model, tenant) || gate == FACET_FAIR_CLOSED || tenant->inflight == MODEL_QUEUE ||
-        (tenant->gap_ns && tenant->inflight))
+        (tenant->gap_ns && tenant->inflight) || model->now_ns < tenant->opened_ns + tenant->reaction_ns)
         return false;
     return gate == FACET_FAIR_OPEN || !tenant->inflight ||
            (tenant->inflight + 1) * tenant->kernel_ns <= tenant->depth_ns;
@@ -112,8 +127,9 @@ static inline bool model_may_launch(const struct model *model, const struct mode
 
 static inline bool model_waiting(const struct model *model, const struct model_tenant *tenant)
 {
-    return model_active(model, tenant) && model->fair.clients[tenant->client].gate == FACET_FAIR_CLOSED &&
-           !(tenant->gap_ns && tenant->inflight);
+    return model_active(model, tenant) && !(tenant->gap_ns && tenant->inflight) &&
+           (model->fair.clients[tenant->client].gate == FACET_FAIR_CLOSED ||
+            model->now_ns < tenant->opened_ns + tenant->reaction_ns);
 }
 
 static inline void model_tell_demand(struct model *model)
@@ -121,10 +137,13 @@ static inline void model_tell_demand(struct model *model)
     for (uint32_t i = 0; i < model->count; i++) {
         struct model_tenant *tenant = &model->tenants[i];
 
-        model->fair.clients[tenant->client].demand = (struct facet_fair_demand){.waiting = model_waiting(model, tenant),
-                                                                                .inflight = tenant->inflight,
-                                                                                .busy_ns = tenant->work_ns,
-                                                                                .idle_since_ns = tenant->idle_since_ns};
+        struct facet_fair_client *client = &model->fair.clients[tenant->client];
+
+        client->demand = (struct facet_fair_demand){.waiting = model_waiting(model, tenant),
+                                                    .inflight = tenant->inflight,
+                                                    .busy_ns = tenant->work_ns,
+                                                    .idle_since_ns = tenant->idle_since_ns,
+                                                    .inflight_ns = tenant->inflight * tenant->kernel_ns};
     }
 }
 
@@ -143,6 +162,18 @@ static inline void model_note_waits(struct model *model, struct model_tenant *te
         tenant->longest_wait_ns = model->now_ns - tenant->waiting_since;
 }
 
+static inline void model_note_gates(struct model *model)
+{
+    for (uint32_t i = 0; i < model->count; i++) {
+        struct model_tenant *tenant = &model->tenants[i];
+
+        if (model->fair.clients[tenant->client].gate == FACET_FAIR_CLOSED)
+            tenant->opened_ns = 0;
+        else if (!tenant->opened_ns)
+            tenant->opened_ns = model->now_ns;
+    }
+}
+
 /* As the scheduler does: a step at a ring or a deadline, and a second look at once when a gate was closed. */
 static inline void model_step(struct model *model)
 {
@@ -150,6 +181,7 @@ static inline void model_step(struct model *model)
     for (int i = 0; i < 2; i++) {
         model_tell_demand(model);
         model->deadline_ns = facet_fair_step(&model->fair, model->now_ns);
+        model_note_gates(model);
     }
 }
 
@@ -159,8 +191,10 @@ static inline void model_run(struct model *model, uint64_t duration_ns)
         for (uint32_t i = 0; i < model->count; i++) {
             struct model_tenant *tenant = &model->tenants[i];
 
-            while (model_may_launch(model, tenant))
+            while (model_may_launch(model, tenant)) {
+                tenant->turn[tenant->inflight] = model->submitted++;
                 tenant->left_ns[tenant->inflight++] = tenant->kernel_ns;
+            }
             model_note_waits(model, tenant);
         }
         model_run_device(model);

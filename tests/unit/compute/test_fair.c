@@ -284,6 +284,29 @@ static void test_stalls_are_bounded(void **state)
         assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
 }
 
+/* What a hand-over takes is hidden behind the end of the drain, and shares stay what they were. */
+static void test_early_handover_keeps_the_device_busy(void **state)
+{
+    static const uint32_t requests[] = {500, 300, 200};
+    struct facet_fair_config config = facet_fair_defaults;
+    uint64_t busy[2];
+
+    for (int early = 0; early < 2; early++) {
+        struct model model;
+
+        config.handover_ns = early ? 500 * US : 0;
+        model_init(&model, &config);
+        for (int i = 0; i < 3; i++)
+            add(&model, requests[i], 1 * MS)->reaction_ns = 500 * US;
+        model_run(&model, 5 * S);
+        busy[early] = model.busy_ns;
+        for (uint32_t i = 0; i < 3; i++)
+            assert_share(&model, i, requests[i], 15);
+    }
+    assert_true(busy[0] < 5 * S * 90 / 100);
+    assert_true(busy[1] > 5 * S * 97 / 100);
+}
+
 static void test_full_and_reused(void **state)
 {
     struct facet_fair fair;
@@ -343,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_parallel_leases_keep_shares),
         cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
         cmocka_unit_test(test_stalls_are_bounded),
+        cmocka_unit_test(test_early_handover_keeps_the_device_busy),
         cmocka_unit_test(test_full_and_reused),
         cmocka_unit_test(test_fallback_is_the_guarantee),
         cmocka_unit_test(test_clock_going_back_is_harmless),
