@@ -18,7 +18,7 @@
 
 #define RING_SIZE 4096u
 
-#define LAZY_NS   FACET_NS_PER_MS         /* between looks while alone on the device */
+#define LAZY_NS   (10 * FACET_NS_PER_MS)  /* between looks while alone on the device; each costs its kernels a little */
 #define POLL_NS   (100 * FACET_NS_PER_US) /* between looks while nothing can safely be waited for */
 #define LINGER_NS (50 * FACET_NS_PER_MS)  /* stays half awake after work, so that the next launch wakes nobody */
 #define DEEP_NS   (3600 * FACET_NS_PER_S)
@@ -32,7 +32,8 @@
 
 enum {
     AWAKE,
-    NAPPING, /* wakes by itself within LAZY_NS */
+    NAPPING,  /* others want the device: a launch wakes it */
+    WATCHING, /* alone on the device: only the gate, the ring filling up, or LAZY_NS wake it */
     DEEP,
 };
 
@@ -225,29 +226,41 @@ static struct look look_over(struct facet_tenant *tenant, uint64_t now_ns)
     return look;
 }
 
-/*
- * Sleeps until woken or for `ns`. A launch that must wake us is either seen in the tail here, or sees us asleep. Alone
- * on the device a launch never wakes a nap, and the tail does not matter.
- */
-static void sleep_for(uint32_t how, uint32_t seen_wakes, uint32_t seen_tail, bool prompt, uint64_t ns)
+/* Sleeps until woken or for `ns`. A launch is either seen in the tail here, or sees us asleep. */
+static void sleep_for(uint32_t how, uint32_t seen_wakes, uint32_t seen_tail, uint64_t ns)
 {
     atomic_store_explicit(&track.sleep, how, memory_order_seq_cst);
-    if ((how != DEEP && !prompt) || atomic_load_explicit(&track.tail, memory_order_seq_cst) == seen_tail)
+    if (atomic_load_explicit(&track.tail, memory_order_seq_cst) == seen_tail)
         facet_futex_wait(&track.wakes, seen_wakes, ns);
     atomic_store_explicit(&track.sleep, AWAKE, memory_order_relaxed);
 }
 
-/* Rests after a look, for as long as the situation allows. */
-static void rest(const struct look *look, bool prompt, uint32_t seen_wakes, uint64_t idle_ns)
+/* Alone on the device nobody waits for our reports; when somebody comes, the gate changes, and that wakes us. */
+static void watch_gate(const struct facet_tenant *tenant)
 {
+    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_acquire);
+
+    atomic_store_explicit(&track.sleep, WATCHING, memory_order_seq_cst);
+    if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN)
+        facet_futex_wait(&tenant->policy->gate, gate, LAZY_NS);
+    atomic_store_explicit(&track.sleep, AWAKE, memory_order_relaxed);
+}
+
+/* Rests after a look, for as long as the situation allows. */
+static void rest(const struct facet_tenant *tenant, const struct look *look, uint32_t seen_wakes, uint64_t idle_ns)
+{
+    bool prompt = facet_tenant_prompt(tenant);
+
     if (look->left && prompt && look->waitable)
         facet_cl_target.clWaitForEvents(1, &look->waitable);
     else if (look->left && prompt)
-        sleep_for(NAPPING, seen_wakes, look->tail, true, POLL_NS);
-    else if (look->left || idle_ns < LINGER_NS)
-        sleep_for(NAPPING, seen_wakes, look->tail, prompt, LAZY_NS);
+        sleep_for(NAPPING, seen_wakes, look->tail, POLL_NS);
+    else if (!look->left && idle_ns >= LINGER_NS)
+        sleep_for(DEEP, seen_wakes, look->tail, DEEP_NS);
+    else if (prompt)
+        sleep_for(NAPPING, seen_wakes, look->tail, LAZY_NS);
     else
-        sleep_for(DEEP, seen_wakes, look->tail, prompt, DEEP_NS);
+        watch_gate(tenant);
 }
 
 /* The process is exiting and drivers will take themselves down: from here on this thread calls nothing. */
@@ -279,7 +292,7 @@ static void *run(void *argument)
             park();
         if (look.left || !busy_until)
             busy_until = now;
-        rest(&look, facet_tenant_prompt(tenant), wakes, now - busy_until);
+        rest(tenant, &look, wakes, now - busy_until);
     }
     return NULL;
 }
@@ -288,6 +301,8 @@ static void wake(void)
 {
     atomic_fetch_add_explicit(&track.wakes, 1, memory_order_release);
     facet_futex_wake(&track.wakes);
+    if (atomic_load_explicit(&track.sleep, memory_order_seq_cst) == WATCHING)
+        facet_futex_wake(&facet_cl_process.tenant.policy->gate);
 }
 
 /* Runs before the driver's own destructors. Work that is still running then is the driver's to end, as without us. */
@@ -342,7 +357,8 @@ bool facet_cl_track_ready(void)
     return running;
 }
 
-static bool push(const struct facet_cl_command *command)
+/* `*ret_half` says that this command filled half the ring: high time for a look. */
+static bool push(const struct facet_cl_command *command, bool *ret_half)
 {
     pthread_mutex_lock(&facet_cl_push_lock);
     uint32_t tail = atomic_load_explicit(&track.tail, memory_order_relaxed);
@@ -350,6 +366,7 @@ static bool push(const struct facet_cl_command *command)
     if (room) {
         track.commands[tail % RING_SIZE] = *command;
         atomic_store_explicit(&track.tail, tail + 1, memory_order_seq_cst);
+        *ret_half = tail + 1 - atomic_load_explicit(&track.head, memory_order_relaxed) == RING_SIZE / 2;
     }
     pthread_mutex_unlock(&facet_cl_push_lock);
     return room;
@@ -391,7 +408,9 @@ static void charge_unseen(struct facet_tenant *tenant, const struct facet_cl_com
 
 void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_command *command)
 {
-    while (!push(command)) {
+    bool half = false;
+
+    while (!push(command, &half)) {
         if (!wait_for_room()) {
             charge_unseen(tenant, command);
             return;
@@ -399,7 +418,7 @@ void facet_cl_track_add(struct facet_tenant *tenant, const struct facet_cl_comma
     }
 
     uint32_t sleep = atomic_load_explicit(&track.sleep, memory_order_seq_cst);
-    if (sleep == DEEP || (sleep == NAPPING && facet_tenant_prompt(tenant)))
+    if (half || sleep == DEEP || sleep == NAPPING)
         wake();
 }
 
