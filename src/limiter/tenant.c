@@ -209,7 +209,6 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 
 static void leave_flight(struct facet_tenant *tenant)
 {
-    atomic_store_explicit(&tenant->slot->idle_since_ns, facet_clock_now_ns(), memory_order_relaxed);
     if (atomic_fetch_sub_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst) == 1)
         facet_bell_ring(tenant->bell);
 }
@@ -283,52 +282,59 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
     facet_tenant_supervise(tenant, facet_clock_now_ns());
 }
 
-/* Out of flight, waits until something changed, and comes back into flight. */
-static void step_aside(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
+/* Out of flight, waits until something changed, and comes back into flight. Returns how long it took. */
+static uint64_t step_aside(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
 {
+    uint64_t started_ns = facet_clock_now_ns();
+
     leave_flight(tenant);
     wait_once(tenant, verdict, gate, completions);
     atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
+    return facet_clock_now_ns() - started_ns;
 }
 
-/* A thread that waits is seen by the scheduler, and counted as throttled for as long as it does. */
-static uint64_t begin_waiting(struct facet_tenant *tenant, enum verdict verdict)
+/* Waits until nothing keeps the launch back, or the vGPU is lost. Throttled is who waits for others, not for its own
+ * work. */
+static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
-    if (verdict == WAIT_GATE)
-        facet_bell_ring(tenant->bell);
-    return facet_clock_now_ns();
-}
-
-static void end_waiting(struct facet_tenant *tenant, uint64_t started_ns)
-{
-    atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
-    atomic_fetch_add_explicit(&tenant->slot->throttled_ns, facet_clock_now_ns() - started_ns, memory_order_relaxed);
-}
-
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns)
-{
-    uint64_t started_ns = 0;
-    bool depth_waited = false;
-    enum verdict verdict;
+    uint64_t depth_waited_ns = 0;
 
     for (;;) {
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
         uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
+        enum verdict verdict = judge(tenant, gate, estimate_ns, depth_waited_ns > DEPTH_WAIT_NS);
 
-        verdict = judge(tenant, gate, estimate_ns, depth_waited);
         if (verdict == GO || verdict == LOST)
-            break;
-        if (!started_ns)
-            started_ns = begin_waiting(tenant, verdict);
-        step_aside(tenant, verdict, gate, completions);
-        depth_waited = verdict == WAIT_DEPTH && facet_clock_now_ns() - started_ns > DEPTH_WAIT_NS;
+            return verdict;
+        if (verdict == WAIT_GATE)
+            facet_bell_ring(tenant->bell);
+        uint64_t waited_ns = step_aside(tenant, verdict, gate, completions);
+        if (verdict == WAIT_DEPTH)
+            depth_waited_ns += waited_ns;
+        else
+            atomic_fetch_add_explicit(&tenant->slot->throttled_ns, waited_ns, memory_order_relaxed);
     }
-    if (started_ns)
-        end_waiting(tenant, started_ns);
-    if (verdict == LOST) {
-        leave_flight(tenant);
-        return FACET_TENANT_LOST;
+}
+
+/* Whether this launch, counted in flight already, may go without a wait: the case of most launches under a lease. */
+static bool may_go(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
+
+    return judge(tenant, gate, estimate_ns, false) == GO;
+}
+
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    if (!may_go(tenant, estimate_ns)) {
+        /* Who waits is seen by the scheduler: that is what it arbitrates. */
+        atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
+        enum verdict verdict = wait_turn(tenant, estimate_ns);
+        atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
+        if (verdict == LOST) {
+            leave_flight(tenant);
+            return FACET_TENANT_LOST;
+        }
     }
     atomic_fetch_add_explicit(&tenant->slot->inflight_ns, estimate_ns, memory_order_relaxed);
     return estimate_ns;

