@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "bus_error.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -38,6 +39,8 @@ static void nap(uint64_t ns)
 struct life {
     const struct daemon *daemon;
     struct server *server;
+    const char *runtime;
+    int lock;
     sigset_t signals;
     uint64_t idle_exit_ns; /* UINT64_MAX: never */
     uint64_t idle_since_ns, calls;
@@ -86,20 +89,45 @@ static bool is_time_to_leave(struct life *life)
     return leave(life);
 }
 
-static void live(struct life *life)
+/*
+ * A cleaner of temporary folders may take our files. The socket is bound again; without the lock's file another daemon
+ * may have begun, and without the folder the segments have gone with it: both are for the next daemon to put right.
+ */
+static enum facet_status keep_reachable(struct life *life, struct facet_error *error)
+{
+    if (server_is_reachable(life->server))
+        return FACET_OK;
+    if (!lock_is_ours(life->runtime, life->lock))
+        return facet_error_set(error, FACET_IO,
+                               "files in '%s' were removed; stopping, the next facetd takes the vGPUs up again",
+                               life->runtime);
+    enum facet_status status = server_rebind(life->server, error);
+    if (status == FACET_OK)
+        facet_log(FACET_LOG_WARNING, "the socket was removed; it is bound again");
+    else
+        facet_error_prefix(error, "the socket was removed; stopping");
+    return status;
+}
+
+static enum facet_status live(struct life *life, struct facet_error *error)
 {
     const struct timespec tick = facet_ns_timespec(TICK_NS);
+    enum facet_status status;
     int signal;
 
     life->idle_since_ns = facet_clock_now_ns();
     do {
         signal = sigtimedwait(&life->signals, NULL, &tick);
         registry_tidy(life->daemon->registry, facet_clock_now_ns());
-    } while (signal < 0 && !is_time_to_leave(life));
+        status = keep_reachable(life, error);
+    } while (signal < 0 && status == FACET_OK && !is_time_to_leave(life));
+    if (status != FACET_OK)
+        return status;
     if (signal > 0)
         facet_log(FACET_LOG_INFO, "stopping on signal %d; vGPUs and their programs stay", signal);
     else
         facet_log(FACET_LOG_INFO, "leaving: there was nothing to do");
+    return FACET_OK;
 }
 
 /* --- starting ------------------------------------------------------------------------------------------------- */
@@ -123,26 +151,27 @@ static enum facet_status serve_registry(const struct options *options, struct da
         return status;
     facet_log(FACET_LOG_INFO, "ready on '%s'", options->socket);
     ready_succeeded(ready);
-    live(life);
+    status = live(life, error);
     server_stop(life->server);
-    return FACET_OK;
+    return status;
 }
 
 /* Every part in its order; each is stopped when a later one fails, as at the end. */
-static enum facet_status serve(const struct options *options, const sigset_t *signals, struct ready *ready,
+static enum facet_status serve(const struct options *options, const sigset_t *signals, int lock, struct ready *ready,
                                struct facet_error *error)
 {
     struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
-    struct life life = {.daemon = &daemon, .signals = *signals};
+    struct life life = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
     struct facet_device_table *devices = NULL;
     struct scheduler *scheduler = NULL;
 
     enum facet_status status = read_idle_exit(options, &life.idle_exit_ns, error);
     if (status == FACET_OK)
-        status = facet_path_make(options->state, 0700, error);
+        status = facet_path_make_chosen(options->state, 0700, FACET_SETTING_STATE_DIR, error);
     if (status == FACET_OK)
         status = facet_device_table_open(NULL, &devices, error);
     daemon.devices = devices;
+    bus_error_survive();
     if (status == FACET_OK)
         status = scheduler_start(options->runtime, &scheduler, error);
     if (status == FACET_OK)
@@ -207,12 +236,12 @@ static enum facet_status run(struct options *options, struct ready *ready, struc
     prepare(&signals);
     enum facet_status status = options_resolve(options, error);
     if (status == FACET_OK)
-        status = facet_path_make(options->runtime, 0700, error);
+        status = facet_path_make_chosen(options->runtime, 0700, FACET_SETTING_RUNTIME_DIR, error);
     if (status == FACET_OK)
         status = go_to_background(options, ready, error);
     if (status == FACET_OK)
         status = take_lock(options, &lock, error);
-    return status == FACET_OK && lock >= 0 ? serve(options, &signals, ready, error) : status;
+    return status == FACET_OK && lock >= 0 ? serve(options, &signals, lock, ready, error) : status;
 }
 
 int main(int argc, char **argv)

@@ -53,13 +53,16 @@ static uint64_t guaranteed_milli(const struct registry *registry, const struct v
     return sum;
 }
 
-static void describe_warning(const struct registry *registry, const struct vgpu *vgpu, char *buffer, size_t size)
+static void describe_warning(const struct registry *registry, const struct vgpu *vgpu, bool damaged, char *buffer,
+                             size_t size)
 {
     uint64_t sum = vgpu->device ? guaranteed_milli(registry, vgpu) : 0;
 
     buffer[0] = '\0';
     if (!vgpu->scheduled)
         snprintf(buffer, size, "%s", vgpu->trouble);
+    else if (damaged)
+        snprintf(buffer, size, "its segment was damaged from outside; destroy it, or restart facetd to make it anew");
     else if (sum > FACET_MILLI_WHOLE && vgpu->row.limits.compute_request_milli)
         snprintf(buffer, size,
                  "guarantees on %s add up to %" PRIu64 ".%" PRIu64 " %% of the device; they act as weights",
@@ -76,7 +79,7 @@ static void describe(const struct registry *registry, const struct vgpu *vgpu, s
     else
         info->state = info->measured && info->view.totals.processes ? VGPU_RUNNING : VGPU_IDLE;
     vgpu_segment_path(registry, vgpu->row.id, info->segment, sizeof info->segment);
-    describe_warning(registry, vgpu, info->warning, sizeof info->warning);
+    describe_warning(registry, vgpu, info->measured && info->view.damaged, info->warning, sizeof info->warning);
 }
 
 enum facet_status registry_open(const char *runtime_dir, const char *state_dir,

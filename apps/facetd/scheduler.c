@@ -208,8 +208,9 @@ static enum facet_status start_thread(struct device *device, struct facet_error 
 {
     sigset_t all, old;
 
-    /* Signals belong to the main thread. */
+    /* Signals belong to the main thread, but for the one that this thread may cause itself (bus_error.h). */
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int result = pthread_create(&device->thread, NULL, device_main, device);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -409,8 +410,8 @@ enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_
     }
     pthread_mutex_unlock(&device->lock);
     if (index < 0)
-        return facet_error_argument(error, FACET_BUSY, "device", "device %s has %u vGPUs, as many as it can", device_id,
-                                    FACET_FAIR_CLIENTS);
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "device", "device %s has %u vGPUs, as many as one may",
+                                    device_id, FACET_FAIR_CLIENTS);
     wake(device);
     return FACET_OK;
 }
@@ -474,9 +475,12 @@ static void measure_share(const struct client *client, struct scheduler_view *vi
     const struct share_sample *first = &client->samples[(client->sample_count - 1 - span) % (SHARE_TICKS + 1)];
     uint64_t elapsed = last->time_ns - first->time_ns;
 
+    uint64_t busy = last->busy_ns - first->busy_ns;
+
+    /* Processes of one vGPU that overlap are each measured in full: together they never had more than the device. */
     view->share_valid = elapsed > 0;
     if (elapsed)
-        view->share_milli = (uint32_t)((last->busy_ns - first->busy_ns) * FACET_MILLI_WHOLE / elapsed);
+        view->share_milli = busy < elapsed ? (uint32_t)(busy * FACET_MILLI_WHOLE / elapsed) : FACET_MILLI_WHOLE;
 }
 
 enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,
@@ -492,6 +496,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     facet_owner_totals(client->owner, &view.totals);
     view.frozen = client->frozen;
     view.in_use = facet_owner_in_use(client->owner);
+    view.damaged = facet_owner_damaged(client->owner);
     measure_share(client, &view);
     pthread_mutex_unlock(&device->lock);
     *ret_view = view;

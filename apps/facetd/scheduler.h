@@ -21,7 +21,8 @@ struct scheduler_view {
     bool share_valid;     /* the vGPU has been watched for at least 100 ms */
     uint32_t share_milli; /* share of the device's time over the last second */
     bool frozen;
-    bool in_use; /* a process or a holder has it */
+    bool damaged; /* somebody wrote into or truncated its segment: the figures mean nothing */
+    bool in_use;  /* a process or a holder has it */
 };
 
 /* `runtime_dir` holds the doorbells (<runtime>/devices/<id>.bell). */

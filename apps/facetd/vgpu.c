@@ -73,13 +73,17 @@ enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, str
 
 enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
-    char dir[FACET_PATH_SIZE];
+    char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
     struct facet_owner *owner = NULL;
     struct facet_owner_spec spec;
 
     vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
     fill_spec(vgpu, &spec);
-    enum facet_status status = facet_owner_adopt(dir, &spec, &owner, error);
+    enum facet_status status = scheduler_bell_path(registry->scheduler, vgpu->device->id, bell, sizeof bell, error);
+    if (status == FACET_OK)
+        status = facet_owner_hang_bell(dir, bell, error);
+    if (status == FACET_OK)
+        status = facet_owner_adopt(dir, &spec, &owner, error);
     return status == FACET_OK ? schedule(registry, vgpu, owner, error) : status;
 }
 

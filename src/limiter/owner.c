@@ -68,15 +68,14 @@ static enum facet_status create_bell(const char *path, struct facet_error *error
     return status;
 }
 
-enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
+static enum facet_status open_bell(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
 {
     FACET_CLEANUP_FD int fd = -1;
     void *address;
     size_t size;
 
-    enum facet_status status = create_bell(path, error);
-    if (status == FACET_OK)
-        status = facet_segment_map(AT_FDCWD, path, true, sizeof(struct facet_bell), &address, &size, &fd, error);
+    enum facet_status status =
+        facet_segment_map(AT_FDCWD, path, true, sizeof(struct facet_bell), &address, &size, &fd, error);
     if (status != FACET_OK)
         return status;
     status = facet_bell_check(address, size, path, error);
@@ -85,6 +84,38 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
         return status;
     }
     *ret_bell = address;
+    return FACET_OK;
+}
+
+enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
+{
+    enum facet_status status = create_bell(path, error);
+
+    if (status == FACET_OK)
+        status = open_bell(path, ret_bell, error);
+    if (status != FACET_CORRUPT)
+        return status;
+    /* A bell holds nothing worth keeping, and a device without one could not be used at all. */
+    unlink(path);
+    status = create_bell(path, error);
+    return status == FACET_OK ? open_bell(path, ret_bell, error) : status;
+}
+
+enum facet_status facet_owner_hang_bell(const char *dir, const char *bell_path, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat wanted, there;
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
+    if (stat(bell_path, &wanted) < 0)
+        return facet_error_errno(error, errno, "looking at doorbell '%s'", bell_path);
+    if (fstatat(dir_fd, "bell", &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == wanted.st_dev &&
+        there.st_ino == wanted.st_ino)
+        return FACET_OK;
+    unlinkat(dir_fd, "bell", 0);
+    if (linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
+        return facet_error_errno(error, errno, "linking doorbell '%s' into '%s'", bell_path, dir);
     return FACET_OK;
 }
 
@@ -336,6 +367,12 @@ void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns)
 unsigned facet_owner_reap(struct facet_owner *owner)
 {
     return facet_slot_reclaim(owner->usage, owner->usage_fd);
+}
+
+bool facet_owner_damaged(const struct facet_owner *owner)
+{
+    return facet_policy_check(owner->policy, sizeof *owner->policy, "policy", NULL) != FACET_OK ||
+           facet_usage_check(owner->usage, sizeof *owner->usage, "usage", NULL) != FACET_OK;
 }
 
 bool facet_owner_in_use(const struct facet_owner *owner)

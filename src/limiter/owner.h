@@ -20,9 +20,13 @@ struct facet_owner_spec {
     struct facet_limits limits; /* memory_bytes already resolved (not 0) */
 };
 
-/* Makes (or opens) the doorbell file `path` of a device and maps it. Unmap with facet_bell_unmap(). */
+/* Makes (or opens) the doorbell file `path` of a device and maps it; one that is corrupt is made anew. Unmap with
+ * facet_bell_unmap(). */
 enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error);
 void facet_bell_unmap(struct facet_bell *bell);
+
+/* Makes sure that the bell in the segment folder `dir` is `bell_path`; hangs it anew when it is missing or another. */
+enum facet_status facet_owner_hang_bell(const char *dir, const char *bell_path, struct facet_error *error);
 
 /*
  * Creates the folder `dir` with its files; space is allocated at once so that a full disk is an error here and never a
@@ -61,6 +65,9 @@ void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns);
 
 /* Takes the memory and the in-flight counts of dead processes back. Returns how many slots were reclaimed. */
 unsigned facet_owner_reap(struct facet_owner *owner);
+
+/* Whether the files behind the mappings were damaged since: nothing in them can be believed then. */
+bool facet_owner_damaged(const struct facet_owner *owner);
 
 /* Whether a living process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
 bool facet_owner_in_use(const struct facet_owner *owner);

@@ -46,7 +46,7 @@ bool facet_slot_locked(int fd, off_t offset, off_t length)
 
 /* What belongs to the owner, not to the record: memory first, so that a reader never sees a dead owner's bytes as ours.
  */
-static void clear(struct facet_slot *slot)
+void facet_slot_clear(struct facet_slot *slot)
 {
     atomic_store(&slot->memory_bytes, 0);
     atomic_store(&slot->inflight, 0);
@@ -88,7 +88,7 @@ struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd)
 
         if (!facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))
             continue;
-        clear(slot);
+        facet_slot_clear(slot);
         prctl(PR_GET_NAME, slot->comm);
         atomic_store(&slot->start_ticks, own_start_ticks());
         atomic_store(&slot->pid, (uint32_t)getpid());
@@ -96,12 +96,6 @@ struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd)
         return slot;
     }
     return NULL;
-}
-
-void facet_slot_return(struct facet_usage *usage, struct facet_slot *slot, int fd)
-{
-    clear(slot);
-    facet_slot_unlock(fd, FACET_SLOT_LOCK_OFFSET(slot - usage->slots));
 }
 
 static bool worth_reclaiming(const struct facet_slot *slot)
@@ -119,7 +113,8 @@ unsigned facet_slot_reclaim(struct facet_usage *usage, int fd)
 
         if (!worth_reclaiming(slot) || !facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))
             continue;
-        facet_slot_return(usage, slot, fd);
+        facet_slot_clear(slot);
+        facet_slot_unlock(fd, FACET_SLOT_LOCK_OFFSET(i));
         reclaimed++;
     }
     return reclaimed;

@@ -20,8 +20,8 @@ bool facet_slot_locked(int fd, off_t offset, off_t length);
 /* Takes a free slot or that of a dead process; NULL when all are owned by the living. The lock stays with `fd`. */
 struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd);
 
-/* Clears and unlocks a slot that `fd` owns. */
-void facet_slot_return(struct facet_usage *usage, struct facet_slot *slot, int fd);
+/* Gives back what belongs to a slot's owner. The caller holds the slot's lock. */
+void facet_slot_clear(struct facet_slot *slot);
 
 /*
  * Clears the slots of dead processes; returns how many. `fd` must be a description that owns no slot and that no other

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,6 +30,47 @@
  */
 #define RESERVE_TRIES 4
 
+/* Where our descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
+static const int high_fds[] = {512, 64, 3};
+
+/*
+ * Moves a descriptor out of the program's way. A program that was started without standard streams would get ours as
+ * its standard error, and write its messages into the segment.
+ */
+static enum facet_status keep_aside(int *fd, struct facet_error *error)
+{
+    for (size_t i = 0; i < sizeof high_fds / sizeof high_fds[0]; i++) {
+        int moved = fcntl(*fd, F_DUPFD_CLOEXEC, high_fds[i]);
+
+        if (moved < 0)
+            continue;
+        close(*fd);
+        *fd = moved;
+        return FACET_OK;
+    }
+    return facet_error_errno(error, errno, "moving the descriptor of segment file 'usage'");
+}
+
+/* Whether a descriptor is of the usage file. The mapping keeps the file, and with it the slot's lock, alive even when
+ * ours is closed. */
+static bool is_usage(const struct facet_tenant *tenant, int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && status.st_dev == tenant->usage_device && status.st_ino == tenant->usage_inode;
+}
+
+static enum facet_status remember_usage(struct facet_tenant *tenant, struct facet_error *error)
+{
+    struct stat status;
+
+    if (fstat(tenant->usage_fd, &status) < 0)
+        return facet_error_errno(error, errno, "looking at segment file 'usage'");
+    tenant->usage_device = status.st_dev;
+    tenant->usage_inode = status.st_ino;
+    return keep_aside(&tenant->usage_fd, error);
+}
+
 static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_tenant *tenant,
                                      struct facet_error *error)
 {
@@ -48,6 +90,8 @@ static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_t
                                    error);
     tenant->bell = bell;
     if (status == FACET_OK)
+        status = remember_usage(tenant, error);
+    if (status == FACET_OK)
         status = facet_policy_check(policy, tenant->policy_size, "policy", error);
     if (status == FACET_OK)
         status = facet_usage_check(usage, tenant->usage_size, "usage", error);
@@ -64,7 +108,8 @@ static void unmap(struct facet_tenant *tenant)
         munmap((void *)(uintptr_t)tenant->policy, tenant->policy_size);
     if (tenant->usage) {
         munmap(tenant->usage, tenant->usage_size);
-        close(tenant->usage_fd);
+        if (is_usage(tenant, tenant->usage_fd))
+            close(tenant->usage_fd);
     }
     if (tenant->bell)
         munmap(tenant->bell, tenant->bell_size);
@@ -101,7 +146,9 @@ void facet_tenant_detach(struct facet_tenant *tenant)
 {
     if (!tenant || !tenant->slot)
         return;
-    facet_slot_return(tenant->usage, tenant->slot, tenant->usage_fd);
+    facet_slot_clear(tenant->slot);
+    if (is_usage(tenant, tenant->usage_fd))
+        facet_slot_unlock(tenant->usage_fd, FACET_SLOT_LOCK_OFFSET(tenant->slot - tenant->usage->slots));
     facet_bell_ring(tenant->bell);
     unmap(tenant);
 }
@@ -131,9 +178,15 @@ static void raise_peak(struct facet_usage *usage, uint64_t sum)
         ;
 }
 
-/* Adds to our slot first and sums afterwards: of two processes that race for the last bytes, one at least sees both. */
+/*
+ * Adds to our slot first and sums afterwards: of two processes that race for the last bytes, one at least sees both.
+ * What cannot fit is not even added, lest a large request that is refused again and again keeps small ones out
+ * meanwhile.
+ */
 static bool try_reserve(struct facet_tenant *tenant, uint64_t bytes)
 {
+    if (facet_tenant_memory_free(tenant) < bytes)
+        return false;
     atomic_fetch_add_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
 
     uint64_t sum = facet_usage_memory(tenant->usage);
@@ -152,7 +205,8 @@ static void reclaim_dead(struct facet_tenant *tenant)
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->usage_fd);
     FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0)
+    /* Checked after opening: locks on any other file would say that everybody is dead. */
+    if (fd >= 0 && is_usage(tenant, fd))
         facet_slot_reclaim(tenant->usage, fd);
 }
 
@@ -181,7 +235,11 @@ bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes)
 
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes)
 {
-    atomic_fetch_sub_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
+    uint64_t held = atomic_fetch_sub_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
+
+    /* Only a damaged segment gets here; below zero it would refuse everybody everything. */
+    if (__builtin_expect(held < bytes, 0))
+        atomic_fetch_add_explicit(&tenant->slot->memory_bytes, bytes - held, memory_order_seq_cst);
 }
 
 void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)

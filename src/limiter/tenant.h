@@ -23,7 +23,8 @@ struct facet_tenant {
     struct facet_bell *bell;
     _Atomic uint32_t orphan; /* 1 while the daemon's heartbeat is stale; kept by facet_tenant_supervise() */
     size_t policy_size, usage_size, bell_size;
-    int usage_fd; /* carries the slot's lock */
+    int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
+    uint64_t usage_device, usage_inode; /* what the number must still mean before it is used */
     uint64_t attached_ns;
 };
 

@@ -6,6 +6,7 @@ Owns: the faults of the daemon's surroundings. Never: faults of requests (test_r
 import os
 import shutil
 import signal
+import time
 
 from facetd import Facetd, Hold, mount_small, unmount
 from tap import Skip, contains, equal, main, test
@@ -75,6 +76,34 @@ def a_corrupt_segment_is_moved_aside_and_made_anew():
             equal(os.path.isdir(f"{vgpu['segment']}.corrupt-{number}"), True)
         _, log = daemon.end()
         contains(log, "moved aside")
+
+
+@test
+def a_segment_truncated_under_the_daemon_harms_only_its_vgpu():
+    with Facetd() as daemon:
+        segment = daemon.create(name="a")["segment"]
+        daemon.create(name="b")
+        for name in ("usage", "policy"):
+            os.truncate(os.path.join(segment, name), 0)
+            time.sleep(0.3)
+            contains(daemon.get("/v1/vgpus/a").json["warning"], "damaged")
+        equal("warning" in daemon.get("/v1/vgpus/b").json, False, "a warning about the other one")
+        daemon.restart()
+        equal(daemon.names(), ["a", "b"])
+        equal("warning" in daemon.get("/v1/vgpus/a").json, False, "a warning after the restart")
+
+
+@test
+def a_truncated_doorbell_is_hung_anew():
+    with Facetd() as daemon:
+        segment = daemon.create(name="a")["segment"]
+        folder = os.path.join(daemon.runtime, "devices")
+        bell = os.path.join(folder, os.listdir(folder)[0])
+        os.truncate(bell, 0)
+        daemon.restart()
+        equal(os.path.samefile(bell, os.path.join(segment, "bell")), True, "the vGPU has the device's bell")
+        equal("warning" in daemon.get("/v1/vgpus/a").json, False, "a warning")
+        equal([name for name in os.listdir(os.path.dirname(segment)) if "corrupt" in name], [])
 
 
 @test

@@ -2,6 +2,7 @@
 /* Owns: proofs that a quota is never exceeded by a byte and comes back whatever dies. Never: compute. */
 #include "segment_fixture.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -224,6 +225,75 @@ static void test_forked_child_leaves_the_parent_alone(void **state)
     facet_tenant_detach(&tenant);
 }
 
+/* Programs close descriptors they did not open (closefrom), and then open files of their own under the same numbers. */
+static void test_descriptor_taken_over_by_the_program(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant first = fixture_attach(fixture), second = fixture_attach(fixture);
+    int number = first.usage_fd;
+
+    assert_true(facet_tenant_reserve(&first, 40 * MIB));
+    assert_true(facet_tenant_reserve(&second, 24 * MIB));
+    assert_int_equal(dup2(fileno(stdout), number), number);
+    assert_false(facet_tenant_reserve(&first, 1 * MIB));
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 64 * MIB);
+    assert_int_equal(facet_owner_reap(fixture->owner), 0);
+    facet_tenant_detach(&first);
+    assert_true(fcntl(number, F_GETFD) >= 0); /* the program's own, and still open */
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 24 * MIB);
+    facet_tenant_detach(&second);
+    close(number);
+}
+
+/* Without standard streams the first descriptors a process opens are 0 to 2, and its messages would go into the
+ * segment. */
+static void test_never_a_standard_stream(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        struct facet_tenant tenant;
+
+        close(0);
+        close(1);
+        close(2);
+        _exit(facet_tenant_attach(((struct fixture *)*state)->dir, &tenant, NULL) == FACET_OK && tenant.usage_fd > 2
+                  ? 0
+                  : 1);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+/* A request that can never fit leaves no trace that others could run into. */
+static void test_refused_requests_do_not_disturb_others(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant greedy = fixture_attach(fixture), modest = fixture_attach(fixture);
+
+    assert_true(facet_tenant_reserve(&modest, 1 * MIB));
+    pid_t child = fork();
+    if (child == 0) {
+        facet_tenant_forked(&greedy);
+        if (facet_tenant_attach(fixture->dir, &greedy, NULL) != FACET_OK)
+            _exit(1);
+        for (;;)
+            facet_tenant_reserve(&greedy, 64 * MIB);
+    }
+    unsigned refused = 0;
+    for (int i = 0; i < 200000; i++) {
+        if (facet_tenant_reserve(&modest, 1 * MIB))
+            facet_tenant_release(&modest, 1 * MIB);
+        else
+            refused++;
+    }
+    end_child(child);
+    assert_int_equal(refused, 0);
+    facet_tenant_detach(&greedy);
+    facet_tenant_detach(&modest);
+}
+
 static void test_slots_run_out_and_come_back(void **state)
 {
     struct fixture *fixture = *state;
@@ -270,6 +340,9 @@ int main(void)
         TEST(test_neighbour_takes_over_from_the_dead_without_a_daemon),
         TEST(test_living_slots_are_not_reaped),
         TEST(test_forked_child_leaves_the_parent_alone),
+        TEST(test_descriptor_taken_over_by_the_program),
+        TEST(test_never_a_standard_stream),
+        TEST(test_refused_requests_do_not_disturb_others),
         TEST(test_slots_run_out_and_come_back),
         TEST(test_hostile_usage_page),
     };

@@ -91,6 +91,11 @@ static void test_truncated_and_missing_files_are_refused(void **state)
         }
         unlink(path);
         assert_refused(fixture, FACET_CORRUPT);
+        if (i == 2) {
+            assert_int_equal(facet_owner_hang_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
+            assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
+            facet_owner_close(fixture->owner);
+        }
         facet_owner_remove(fixture->dir, NULL);
         assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &fixture->owner, NULL),
                          FACET_OK);
@@ -203,6 +208,36 @@ static void test_bell_is_made_once(void **state)
     facet_bell_unmap(again);
 }
 
+static void test_corrupt_bell_is_made_anew(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_bell *bell;
+    struct stat device, hung;
+    char path[128];
+
+    /* Unmapped first: a truncated file under a mapping is a bus error. */
+    facet_bell_unmap(fixture->bell_map);
+    assert_int_equal(truncate(fixture->bell, 0), 0);
+    assert_int_equal(facet_bell_make(fixture->bell, &bell, NULL), FACET_OK);
+    fixture->bell_map = bell;
+    assert_int_equal(facet_owner_hang_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
+    snprintf(path, sizeof path, "%s/bell", fixture->dir);
+    assert_int_equal(stat(fixture->bell, &device), 0);
+    assert_int_equal(stat(path, &hung), 0);
+    assert_int_equal(device.st_ino, hung.st_ino);
+    reopen(fixture);
+}
+
+static void test_damage_is_noticed(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t wrong = 1;
+
+    assert_false(facet_owner_damaged(fixture->owner));
+    write_at(fixture, "usage", 0, &wrong, 8);
+    assert_true(facet_owner_damaged(fixture->owner));
+}
+
 static void test_totals_are_read_from_outside(void **state)
 {
     struct fixture *fixture = *state;
@@ -230,6 +265,8 @@ int main(void)
         TEST(test_full_disk_is_an_error),
         TEST(test_holder_keeps_it_in_use),
         TEST(test_bell_is_made_once),
+        TEST(test_corrupt_bell_is_made_anew),
+        TEST(test_damage_is_noticed),
         TEST(test_totals_are_read_from_outside),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
