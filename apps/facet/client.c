@@ -6,20 +6,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "start.h"
+#include "terminal.h"
 
 enum {
     ANSWER_MAX = 16 << 20, /* more than any daemon has to say */
-    CONNECT_MS = 5000,
-    CALL_MS = 30000,
+    CALL_MS = 5000,        /* the daemon answers from memory or after one write to its database */
     POLL_NS = 20 * 1000 * 1000,
 };
 
-#define STARTED_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
+#define NOTE_NS    (900 * FACET_NS_PER_MS) /* curl looks once a second */
+#define STARTED_NS (5 * FACET_NS_PER_S)    /* a daemon that reported ready, or lost to another, answers within this */
 
 struct answer {
     char *text;
@@ -43,13 +47,30 @@ static size_t receive(char *data, size_t size, size_t count, void *context)
     return bytes;
 }
 
+/* Before anything is tried: what the system would say of it later is nothing that anybody understands. */
+static enum facet_status find_socket(char *ret_path, size_t size, struct facet_error *error)
+{
+    const size_t longest = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    const char *variable = facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable;
+    enum facet_status status = facet_path_socket(ret_path, size, error);
+
+    if (status == FACET_OUT_OF_RANGE)
+        facet_error_prefix(error, "%s", variable);
+    if (status != FACET_OK || strlen(ret_path) <= longest)
+        return status;
+    size_t file = strlen(strrchr(ret_path, '/'));
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, variable,
+                                "%s: the runtime folder '%.60s...' has %zu bytes, expected at most %zu", variable,
+                                ret_path, strlen(ret_path) - file, longest - file);
+}
+
 enum facet_status client_open(struct client *ret_client, bool may_start, struct facet_error *error)
 {
     struct client client = {.may_start = may_start};
     enum facet_status status = facet_config_check(error);
 
     if (status == FACET_OK)
-        status = facet_path_socket(client.socket_path, sizeof client.socket_path, error);
+        status = find_socket(client.socket_path, sizeof client.socket_path, error);
     if (status != FACET_OK)
         return status;
     client.curl = curl_easy_init();
@@ -63,6 +84,36 @@ void client_close(struct client *client)
 {
     curl_easy_cleanup(client->curl);
     client->curl = NULL;
+}
+
+/* While one call is made. */
+struct patience {
+    uint64_t since_ns;
+    bool noted;
+};
+
+static int on_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    struct patience *patience = context;
+
+    if (!patience->noted && facet_clock_now_ns() - patience->since_ns >= NOTE_NS) {
+        terminal_note("waiting for the daemon ...");
+        patience->noted = true;
+    }
+    return 0;
+}
+
+static CURLcode perform(CURL *curl)
+{
+    struct patience patience = {.since_ns = facet_clock_now_ns()};
+
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &patience);
+    CURLcode code = curl_easy_perform(curl);
+    if (patience.noted)
+        terminal_note_end();
+    return code;
 }
 
 /*
@@ -82,7 +133,6 @@ static void prepare(struct client *client, const char *method, const char *url, 
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CALL_MS);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -102,6 +152,31 @@ static bool nobody_listens(CURL *curl, CURLcode code)
     return number == ENOENT || number == ECONNREFUSED;
 }
 
+/* Who listens: the kernel knows it even of one that does not run. 0 when it cannot be told. */
+static pid_t listener(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    FACET_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    /* It fits: see find_socket(). */
+    memcpy(address.sun_path, path, strnlen(path, sizeof address.sun_path - 1));
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return 0;
+    return peer.pid;
+}
+
+static enum facet_status timeout_error(const struct client *client, struct facet_error *error)
+{
+    pid_t pid = listener(client->socket_path);
+
+    if (pid <= 0)
+        return facet_error_set(error, FACET_TIMEOUT, "the daemon on %s does not answer", client->socket_path);
+    return facet_error_set(error, FACET_TIMEOUT, "the daemon (pid %d) does not answer", (int)pid);
+}
+
 static enum facet_status transport_error(const struct client *client, CURLcode code, struct facet_error *error)
 {
     long number = 0;
@@ -109,8 +184,7 @@ static enum facet_status transport_error(const struct client *client, CURLcode c
     if (client->unreachable)
         return facet_error_set(error, FACET_IO, "no daemon listens on %s; 'facetd' starts one", client->socket_path);
     if (code == CURLE_OPERATION_TIMEDOUT)
-        return facet_error_set(error, FACET_TIMEOUT, "the daemon on %s did not answer within %d s", client->socket_path,
-                               CALL_MS / 1000);
+        return timeout_error(client, error);
     if (code == CURLE_WRITE_ERROR)
         return facet_error_set(error, FACET_IO, "the daemon's answer is above %d MiB", ANSWER_MAX >> 20);
     curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &number);
@@ -134,7 +208,7 @@ static enum facet_status exchange_once(struct client *client, const char *method
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
     }
     prepare(client, method, url, body, all, &answer);
-    CURLcode code = curl_easy_perform(client->curl);
+    CURLcode code = perform(client->curl);
     curl_slist_free_all(all);
     client->unreachable = nobody_listens(client->curl, code);
     if (code != CURLE_OK) {

@@ -3,7 +3,7 @@
  * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md), through libcurl.
  *
  * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors.
- * Never: prints.
+ * Never: prints, except the passing note on a terminal that the daemon takes its time.
  *
  * Thread rule: one thread.
  */

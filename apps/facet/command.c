@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "nearest.h"
+
+enum { LINE_SIZE = 1024 };
 
 static const char *last_word(const struct command *command)
 {
@@ -43,10 +46,12 @@ static void print_name(FILE *file, const struct command *self)
 
 static void say(const struct command *self, const char *kind, const char *format, va_list arguments)
 {
+    char line[LINE_SIZE];
+
+    vsnprintf(line, sizeof line, format, arguments);
+    facet_text_make_line(line);
     print_name(stderr, self);
-    fprintf(stderr, ": %s", kind);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, ": %s%s\n", kind, line);
 }
 
 int command_usage(const struct command *self, const char *format, ...)

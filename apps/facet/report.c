@@ -41,7 +41,7 @@ static enum facet_status settle_path(const char *path, struct report *report, st
 
 enum facet_status report_open(const char *path, struct report *ret_report, struct facet_error *error)
 {
-    struct report report = {0};
+    struct report report = {.name = path};
     struct stat status;
     bool exists = stat(path, &status) == 0;
     enum facet_status done;
@@ -69,7 +69,6 @@ enum facet_status report_open(const char *path, struct report *ret_report, struc
 
 enum facet_status report_finish(struct report *report, const json_t *json, struct facet_error *error)
 {
-    const char *path = report->path[0] ? report->path : "-";
     bool written = json_dumpf(json, report->file, JSON_INDENT(2)) == 0 && fputc('\n', report->file) != EOF &&
                    fflush(report->file) == 0;
     int number = errno;
@@ -80,7 +79,7 @@ enum facet_status report_finish(struct report *report, const json_t *json, struc
         if (written)
             report->temporary[0] = '\0';
     }
-    return written ? FACET_OK : refuse(path, number, error);
+    return written ? FACET_OK : refuse(report->name, number, error);
 }
 
 void report_abandon(struct report *report)

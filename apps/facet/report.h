@@ -19,6 +19,7 @@
 
 struct report {
     FILE *file;                 /* NULL when there is no report */
+    const char *name;           /* as it was given, for messages; the caller's */
     char path[FACET_PATH_SIZE]; /* what the temporary becomes; empty when `file` is written directly */
     char temporary[FACET_PATH_SIZE];
 };

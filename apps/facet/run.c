@@ -183,6 +183,20 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
                      (json_int_t)(after->throttled_ns - before->throttled_ns), "exit_status", outcome->exit_status);
 }
 
+/* Why a program failed is not always said by it: whether it reached the device, and was refused memory, is. */
+static void summarize(const struct run *run)
+{
+    char peak[VIEW_SIZE];
+    struct facet_usage_totals after;
+    const struct facet_usage_totals *before = &run->before;
+
+    if (!run->options.verbose || facet_segment_read_totals(view_text(run->vgpu, "segment"), &after, NULL) != FACET_OK)
+        return;
+    facet_format_size(after.memory_peak_bytes, peak, sizeof peak);
+    fprintf(stderr, "facet run: %" PRIu64 " launches, memory peak %s, %" PRIu64 " denied allocations\n",
+            after.launches - before->launches, peak, after.denied - before->denied);
+}
+
 static enum facet_status write_report(struct run *run, const struct launch_outcome *outcome, struct facet_error *error)
 {
     struct facet_usage_totals after;
@@ -247,6 +261,7 @@ static int run_inside(struct run *run)
     describe(run);
     if (launch_run(run->command, view_text(run->vgpu, "segment"), run->layer, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
+    summarize(run);
     if (write_report(run, &outcome, &error) != FACET_OK)
         command_warn(run->self, "no report: %s", error.message);
     return outcome.exit_status;
@@ -303,7 +318,7 @@ const struct command command_run = {
             "      --name NAME          default vgpu-1, vgpu-2, ...\n"
             "      --vgpu VGPU          run inside this virtual GPU, by name or id\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"
-            "  -v, --verbose            say which virtual GPU it is\n"
+            "  -v, --verbose            say which virtual GPU it is, and then what was used\n"
             "\n"
             "Exit status: the command's own, 128+N when signal N killed it; 127 when it is\n"
             "not found, 126 when it cannot be executed; 2 for a wrong option or value, 1 when\n"

@@ -11,7 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/paths.h"
+#include "terminal.h"
 
 enum {
     READY_FD = 3,
@@ -47,7 +49,7 @@ static enum facet_status open_log(int *ret_fd, struct facet_error *error)
     if (status == FACET_OK)
         status = log_path(path, sizeof path, error);
     if (status == FACET_OK)
-        status = facet_path_make(runtime, 0700, error);
+        status = facet_path_make_chosen(runtime, 0700, FACET_SETTING_RUNTIME_DIR, error);
     if (status != FACET_OK)
         return status;
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -118,11 +120,11 @@ static bool wait_with_progress(int fd)
 {
     bool ready = wait_readable(fd, PROGRESS_MS);
 
-    if (ready || !isatty(STDERR_FILENO))
-        return ready || wait_readable(fd, DEADLINE_MS - PROGRESS_MS);
-    fputs("starting facetd and looking for devices ...", stderr);
+    if (ready)
+        return true;
+    terminal_note("starting facetd and looking for devices ...");
     ready = wait_readable(fd, DEADLINE_MS - PROGRESS_MS);
-    fputs("\r\033[K", stderr);
+    terminal_note_end();
     return ready;
 }
 

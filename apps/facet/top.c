@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "client.h"
 #include "command.h"
+#include "terminal.h"
 #include "top_view.h"
 
 struct options {
@@ -111,7 +112,7 @@ static int watch_table(const struct command *self, const struct options *options
 {
     struct top_sample before = {0}, now = {0};
     struct facet_error error = {0};
-    bool redraw = isatty(STDOUT_FILENO) && !options->once;
+    bool redraw = terminal_paints(STDOUT_FILENO) && !options->once;
     int status = EXIT_DONE;
 
     if (take(client, &before, &error) != FACET_OK)

@@ -11,6 +11,7 @@
 #include <facet/limits.h>
 
 #include "base/clock.h"
+#include "terminal.h"
 
 struct libscols_table *view_table(const struct view_column *columns)
 {
@@ -60,7 +61,7 @@ bool view_color(void)
 {
     const char *refused = getenv("NO_COLOR");
 
-    return isatty(STDOUT_FILENO) && !(refused && refused[0]);
+    return terminal_paints(STDOUT_FILENO) && !(refused && refused[0]);
 }
 
 char *view_memory(uint64_t bytes, char *buffer)

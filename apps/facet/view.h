@@ -3,7 +3,7 @@
  * How amounts and tables look to people.
  *
  * Owns: short forms of sizes and shares; tables through libsmartcols, whole when piped, fitted on a terminal.
- * Never: prints colours anywhere but on a terminal, or at all with NO_COLOR.
+ * Never: prints colours anywhere but on a terminal, or at all with NO_COLOR or TERM=dumb.
  */
 #ifndef FACET_VIEW_H
 #define FACET_VIEW_H

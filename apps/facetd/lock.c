@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/paths.h"
@@ -28,12 +29,17 @@ static enum facet_status write_pid(int fd, const char *path, struct facet_error 
     return FACET_OK;
 }
 
+static void print_path(char *buffer, size_t size, const char *runtime_dir)
+{
+    snprintf(buffer, size, "%s/facetd.lock", runtime_dir);
+}
+
 enum facet_status lock_take(const char *runtime_dir, int *ret_fd, struct facet_error *error)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char path[FACET_PATH_SIZE + 16];
 
-    snprintf(path, sizeof path, "%s/facetd.lock", runtime_dir);
+    print_path(path, sizeof path, runtime_dir);
     FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return facet_error_errno(error, errno, "opening '%s'", path);
@@ -46,4 +52,14 @@ enum facet_status lock_take(const char *runtime_dir, int *ret_fd, struct facet_e
     if (status == FACET_OK)
         *ret_fd = FACET_TAKE_FD(fd);
     return status;
+}
+
+bool lock_is_ours(const char *runtime_dir, int fd)
+{
+    char path[FACET_PATH_SIZE + 16];
+    struct stat held, there;
+
+    print_path(path, sizeof path, runtime_dir);
+    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
 }

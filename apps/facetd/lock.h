@@ -8,9 +8,14 @@
 #ifndef FACETD_LOCK_H
 #define FACETD_LOCK_H
 
+#include <stdbool.h>
+
 #include <facet/error.h>
 
 /* Takes the lock; it is held until *ret_fd is closed. FACET_BUSY names the process that has it. */
 enum facet_status lock_take(const char *runtime_dir, int *ret_fd, struct facet_error *error);
+
+/* Whether the file on which `fd` holds the lock is still the one that others will find. */
+bool lock_is_ours(const char *runtime_dir, int fd);
 
 #endif

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "bus_error.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "bus_error.h"
 #include "detach.h"
 #include "limiter/tenant.h"
 #include "lock.h"

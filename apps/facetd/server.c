@@ -31,6 +31,8 @@ struct server {
     const struct daemon *daemon;
     struct MHD_Daemon *http;
     int socket;
+    dev_t device; /* of the socket's file */
+    ino_t inode;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char hidden[FACET_PATH_SIZE];
     _Atomic unsigned connections;
@@ -365,15 +367,37 @@ static enum facet_status open_socket(const char *path, int *ret_fd, struct facet
     return FACET_OK;
 }
 
-static struct MHD_Daemon *start_http(struct server *server)
+static struct MHD_Daemon *start_http(struct server *server, int fd)
 {
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_USE_ITC | MHD_USE_ERROR_LOG;
 
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-                            MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                            server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
                             (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+}
+
+static bool is_our_file(const struct server *server, const char *path)
+{
+    struct stat file;
+
+    return lstat(path, &file) == 0 && file.st_dev == server->device && file.st_ino == server->inode;
+}
+
+/* Serves on a socket that was just bound to the server's path; on failure nothing is changed. */
+static bool take_socket(struct server *server, int fd)
+{
+    struct stat file;
+    struct MHD_Daemon *http = lstat(server->path, &file) == 0 ? start_http(server, fd) : NULL;
+
+    if (!http)
+        return false;
+    server->http = http;
+    server->socket = fd;
+    server->device = file.st_dev;
+    server->inode = file.st_ino;
+    return true;
 }
 
 enum facet_status server_start(const char *path, const struct daemon *daemon, struct server **ret_server,
@@ -387,12 +411,10 @@ enum facet_status server_start(const char *path, const struct daemon *daemon, st
     struct server *server = calloc(1, sizeof *server);
     if (server) {
         server->daemon = daemon;
-        server->socket = fd;
         snprintf(server->path, sizeof server->path, "%s", path);
         snprintf(server->hidden, sizeof server->hidden, "%s.leaving", path);
-        server->http = start_http(server);
     }
-    if (!server || !server->http) {
+    if (!server || !take_socket(server, fd)) {
         free(server);
         close(fd);
         unlink(path);
@@ -407,10 +429,33 @@ void server_stop(struct server *server)
     if (!server)
         return;
     /* The file first: who comes now starts a daemon of its own, which waits for our lock. */
-    unlink(server->path);
+    if (is_our_file(server, server->path))
+        unlink(server->path);
     unlink(server->hidden);
     MHD_stop_daemon(server->http); /* closes the socket */
     free(server);
+}
+
+bool server_is_reachable(const struct server *server)
+{
+    return is_our_file(server, server->path);
+}
+
+enum facet_status server_rebind(struct server *server, struct facet_error *error)
+{
+    struct MHD_Daemon *before = server->http;
+    int fd = -1;
+
+    enum facet_status status = open_socket(server->path, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    if (!take_socket(server, fd)) {
+        close(fd);
+        unlink(server->path);
+        return facet_error_set(error, FACET_INTERNAL, "cannot serve on '%s' again", server->path);
+    }
+    MHD_stop_daemon(before);
+    return FACET_OK;
 }
 
 bool server_hide(struct server *server)

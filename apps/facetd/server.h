@@ -6,7 +6,7 @@
  * errors. One thread of its own serves all connections.
  * Never: knows what a vGPU is.
  *
- * Thread rule: start, hide, show and stop from one thread.
+ * Thread rule: start, hide, show, rebind and stop from one thread.
  */
 #ifndef FACETD_SERVER_H
 #define FACETD_SERVER_H
@@ -31,6 +31,12 @@ void server_stop(struct server *server);
  */
 bool server_hide(struct server *server);
 bool server_show(struct server *server);
+
+/* Whether the socket's file is the one that was bound: whoever cleans temporary folders may have removed it. */
+bool server_is_reachable(const struct server *server);
+
+/* Binds the socket's path anew. Who was connected is hung up on; on failure the server goes on as it was. */
+enum facet_status server_rebind(struct server *server, struct facet_error *error);
 
 /* Whether somebody listens on the socket `path`. */
 bool server_answers(const char *path);

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static const char ellipsis[] = "...";
 
-/* Formats into a fixed buffer; what does not fit ends in "...", so a cut is always visible. */
+/* One line into a fixed buffer; what does not fit ends in "...", so a cut is always visible. */
 static void format_into(char *buffer, size_t size, const char *format, va_list arguments)
 {
     int length = vsnprintf(buffer, size, format, arguments);
@@ -18,6 +20,7 @@ static void format_into(char *buffer, size_t size, const char *format, va_list a
         buffer[0] = '\0';
     else if ((size_t)length >= size)
         memcpy(buffer + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    facet_text_make_line(buffer);
 }
 
 /* Adds ": text" to a message, with the same rule. */
@@ -34,6 +37,7 @@ static void set(struct facet_error *error, enum facet_status status, const char 
 {
     error->status = status;
     snprintf(error->argument, sizeof error->argument, "%s", argument ? argument : "");
+    facet_text_make_line(error->argument);
     format_into(error->message, sizeof error->message, format, arguments);
 }
 

@@ -196,3 +196,15 @@ enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_er
         return facet_error_errno(error, errno, "cannot make folder %s", part);
     return check_folder(path, error);
 }
+
+enum facet_status facet_path_make_chosen(const char *path, mode_t mode, enum facet_setting_id setting,
+                                         struct facet_error *error)
+{
+    struct facet_error reason;
+    enum facet_status status = facet_path_make(path, mode, &reason);
+
+    if (status == FACET_OK)
+        return status;
+    return facet_error_argument(error, status, reason.argument, "%s; %s chooses another folder", reason.message,
+                                facet_config_setting(setting)->variable);
+}

@@ -18,6 +18,8 @@
 
 #include <facet/error.h>
 
+#include "base/config.h"
+
 /* Longest path we build; sun_path (108) bounds the socket's path, which is checked where it is bound. */
 #define FACET_PATH_SIZE 1024
 
@@ -34,5 +36,9 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
 /* Makes `path` and its missing parents with `mode`; an existing folder is kept as it is, but must be a folder that is
  * owned by us or by root and not writable by others (sticky or not), else FACET_PERMISSION. */
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error);
+
+/* The same for a folder that a setting chooses: the refusal says which. */
+enum facet_status facet_path_make_chosen(const char *path, mode_t mode, enum facet_setting_id setting,
+                                         struct facet_error *error);
 
 #endif

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting the private daemon, and living with one that fails."""
 import os
+import pty
 import signal
+import subprocess
 
-from place import Place, wait_until
+from place import FACET, Place, wait_until
 from tap import contains, equal, main, test
 
 
@@ -80,6 +82,38 @@ def answer_that_is_not_json_is_noticed():
 def refusal_without_a_reason_is_noticed():
     with Place(fault="no_reason") as place:
         fails(place, "HTTP status 500")
+
+
+def on_terminal(place, kind, *arguments):
+    """Exit status of facet and what it writes to a terminal of its own."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([FACET, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                               env={**place.env, "TERM": kind})
+    os.close(slave)
+    output = b""
+    try:
+        while part := os.read(master, 65536):
+            output += part
+    except OSError:  # how Linux says that nobody has the other end any more
+        pass
+    os.close(master)
+    return process.wait(timeout=60), output.decode()
+
+
+@test
+def stopped_daemon_is_given_up_on():
+    with Place() as place:
+        equal(place.facet("run", "true").returncode, 0)
+        pid = place.daemon_pid()
+        os.kill(pid, signal.SIGSTOP)
+        done = place.facet("vgpu", "list")
+        equal((done.returncode, done.stderr), (1, f"facet vgpu list: the daemon (pid {pid}) does not answer\n"))
+        status, output = on_terminal(place, "xterm", "vgpu", "list")
+        equal((status, output), (1, "waiting for the daemon ...\r\033[K" + done.stderr.replace("\n", "\r\n")))
+        status, output = on_terminal(place, "dumb", "vgpu", "list")
+        equal((status, output), (1, "waiting for the daemon ...\r\n" + done.stderr.replace("\n", "\r\n")))
+        os.kill(pid, signal.SIGCONT)
+        equal(place.facet("vgpu", "list").returncode, 0)
 
 
 @test

@@ -169,6 +169,33 @@ def malformed_setting_is_refused():
 
 
 @test
+def control_bytes_of_a_value_stay_off_the_terminal():
+    with Place() as place:
+        refused(place, ["run", "-m", "1\n2", "true"], 2, "memory '1?2'")
+        refused(place, ["run", "-m", "\033[31mX", "true"], 2, "memory '?[31mX'")
+        refused(place, ["\033[31m"], 2, "'?[31m'")
+        refused(place, ["vgpu", "list", "a\nb"], 2, "'a?b'")
+
+
+@test
+def runtime_folder_too_long_for_a_socket_is_refused():
+    with Place() as place:
+        fits, long = (place.path("x" * (size - len(place.root) - 1)) for size in (95, 96))
+        for arguments in (["run", "true"], ["vgpu", "list"]):
+            for folder in (long, "/" + "y" * 2000):
+                refused(place, arguments, 2, "FACET_RUNTIME_DIR", env={"FACET_RUNTIME_DIR": folder})
+        refused(place, ["vgpu", "list"], 2, "96 bytes", "at most 95", env={"FACET_RUNTIME_DIR": long})
+        refused(place, ["vgpu", "list", "--no-start"], 1, "no daemon listens", env={"FACET_RUNTIME_DIR": fits})
+
+
+@test
+def folder_that_cannot_be_made_names_its_setting():
+    with Place() as place:
+        refused(place, ["run", "true"], 1, "cannot make folder", "FACET_RUNTIME_DIR chooses another",
+                env={"FACET_RUNTIME_DIR": "/proc/facet"})
+
+
+@test
 def refusals_are_json_too():
     with Place() as place:
         done = place.facet("vgpu", "create", "-m", "9G", "--json")

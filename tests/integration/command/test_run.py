@@ -106,6 +106,14 @@ def report_on_standard_output_and_through_a_link():
 
 
 @test
+def report_that_cannot_be_written_is_named():
+    with Place() as place:
+        done = place.facet("run", "--report", "/dev/full", "sh", "-c", "exit 4")
+        equal(done.returncode, 4)
+        contains(done.stderr, "report '/dev/full': No space left")
+
+
+@test
 def refused_run_leaves_no_report():
     with Place() as place:
         place.write("use.json", "precious")
@@ -130,7 +138,8 @@ def verbose_and_warnings_go_to_standard_error():
     with Place() as place:
         done = place.facet("run", "-v", "-m", "256M", "-c", "30", "--name", "n", "echo", "hello")
         equal(done.stdout, "hello\n")
-        equal(done.stderr, "facet run: n on opencl:0 (Fake device): memory 256 MiB, compute 30%, mode soft\n")
+        equal(done.stderr, "facet run: n on opencl:0 (Fake device): memory 256 MiB, compute 30%, mode soft\n"
+                           "facet run: 7 launches, memory peak 5 MiB, 3 denied allocations\n")
         place.facet("vgpu", "create", "-c", "80")
         done = place.facet("run", "-c", "30", "true")
         equal((done.returncode, len(done.stderr.splitlines())), (0, 1))

@@ -171,6 +171,16 @@ def top_redraws_in_place_on_a_terminal():
 
 
 @test
+def dumb_terminal_gets_neither_colours_nor_cursor_codes():
+    with Place() as place:
+        with_two(place)
+        output, status = on_terminal(place, ["top", "--interval", "0.1"], {"TERM": "dumb"},
+                                     lambda seen: seen.count(b"NAME") >= 3)
+        equal(status, 0, "exit status after ^C")
+        equal("\033" in output, False, "an escape code")
+
+
+@test
 def top_outlives_its_daemon_on_a_terminal():
     with Place() as place:
         with_two(place)

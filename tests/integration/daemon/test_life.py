@@ -4,6 +4,7 @@
 Owns: the daemon's life. Never: asserts how long anything takes, only that it happens.
 """
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -107,6 +108,68 @@ def a_stale_socket_is_replaced():
         equal(os.path.exists(daemon.socket), True)
         daemon.start()
         equal(daemon.get("/v1/health").status, 200)
+
+
+@test
+def a_removed_socket_is_bound_again():
+    with Facetd() as daemon:
+        daemon.create(name="a")
+        for _ in range(2):
+            os.unlink(daemon.socket)
+            wait_until(lambda: os.path.exists(daemon.socket), "the socket comes back")
+            equal(daemon.get("/v1/health").json["pid"], daemon.process.pid)
+            equal(daemon.names(), ["a"])
+        equal(os.stat(daemon.socket).st_mode & 0o777, 0o600)
+        status, log = daemon.end()
+        equal((status, log.count("the socket was removed; it is bound again")), (0, 2))
+        equal(os.path.exists(daemon.socket), False)
+
+
+@test
+def a_caller_finds_the_daemon_whose_socket_was_removed():
+    with Facetd() as daemon:
+        os.unlink(daemon.socket)
+        status, verdict, _ = daemon.refuse("--private")
+        equal((status, verdict), (0, "\n"), "it gives way")
+        equal(daemon.get("/v1/health").json["pid"], daemon.process.pid)
+
+
+@test
+def a_removed_runtime_folder_is_for_the_next_daemon():
+    with Facetd() as daemon:
+        vgpu = daemon.create(name="a")
+        shutil.rmtree(daemon.runtime)
+        _, log = daemon.process.communicate(timeout=60)
+        equal(daemon.process.returncode, 1)
+        contains(log, f"files in '{daemon.runtime}' were removed")
+        daemon.start()
+        equal(daemon.get("/v1/vgpus/a").json["id"], vgpu["id"])
+        equal(os.path.exists(vgpu["segment"]), True, "its segment")
+
+
+@test
+def a_socket_that_is_not_ours_is_left_alone():
+    with Facetd() as daemon:
+        aside = daemon.socket + ".new"
+        with open(aside, "w", encoding="ascii") as file:
+            file.write("precious")
+        os.rename(aside, daemon.socket)
+        _, log = daemon.process.communicate(timeout=60)
+        equal(daemon.process.returncode, 1)
+        contains(log, "is no socket")
+        with open(daemon.socket, encoding="ascii") as file:
+            equal(file.read(), "precious")
+
+
+@test
+def a_state_folder_that_cannot_be_made_names_its_setting():
+    with Facetd(start=False) as daemon:
+        with open(os.path.join(daemon.base, "file"), "w", encoding="ascii"):
+            pass
+        daemon.environment["FACET_STATE_DIR"] = os.path.join(daemon.base, "file", "state")
+        status, verdict, _ = daemon.refuse()
+        equal(status, 1)
+        contains(verdict, "FACET_STATE_DIR chooses another folder")
 
 
 @test

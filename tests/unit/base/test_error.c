@@ -33,6 +33,17 @@ static void argument_is_named(void **state)
     assert_string_equal(error.argument, "");
 }
 
+static void control_bytes_are_shown_as_question_marks(void **state)
+{
+    struct facet_error error;
+
+    facet_error_argument(&error, FACET_INVALID_ARGUMENT, "na\nme", "'%s'", "1\n2\033[31mX\x7f\t\xc3\xa4");
+    assert_string_equal(error.argument, "na?me");
+    assert_string_equal(error.message, "'1?2?[31mX??\xc3\xa4'");
+    facet_error_prefix(&error, "a\rb");
+    assert_string_equal(error.message, "a?b: '1?2?[31mX??\xc3\xa4'");
+}
+
 static void null_error_is_allowed(void **state)
 {
     assert_int_equal(facet_error_set(NULL, FACET_BUSY, "x"), FACET_BUSY);
@@ -116,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_fills_status_and_message),
         cmocka_unit_test(argument_is_named),
+        cmocka_unit_test(control_bytes_are_shown_as_question_marks),
         cmocka_unit_test(null_error_is_allowed),
         cmocka_unit_test(a_cut_is_visible),
         cmocka_unit_test(errno_chooses_the_status),
