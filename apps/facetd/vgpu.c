@@ -52,38 +52,46 @@ static enum facet_status schedule(struct registry *registry, struct vgpu *vgpu, 
     return status;
 }
 
+/* Where a vGPU's segment is, what it must say, and which bell hangs in it. */
+struct place {
+    char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
+    struct facet_owner_spec spec;
+};
+
+static enum facet_status find_place(struct registry *registry, const struct vgpu *vgpu, struct place *place,
+                                    struct facet_error *error)
+{
+    vgpu_segment_path(registry, vgpu->row.id, place->dir, sizeof place->dir);
+    fill_spec(vgpu, &place->spec);
+    return scheduler_bell_path(registry->scheduler, vgpu->device->id, place->bell, sizeof place->bell, error);
+}
+
 enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
-    char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
     struct facet_owner *owner = NULL;
-    struct facet_owner_spec spec;
+    struct place place;
 
-    vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
-    fill_spec(vgpu, &spec);
-    enum facet_status status = scheduler_bell_path(registry->scheduler, vgpu->device->id, bell, sizeof bell, error);
+    enum facet_status status = find_place(registry, vgpu, &place, error);
     if (status == FACET_OK)
-        status = facet_owner_create(dir, &spec, bell, &owner, error);
+        status = facet_owner_create(place.dir, &place.spec, place.bell, &owner, error);
     if (status != FACET_OK)
         return status;
     status = schedule(registry, vgpu, owner, error);
     if (status != FACET_OK)
-        facet_owner_remove(dir, NULL);
+        facet_owner_remove(place.dir, NULL);
     return status;
 }
 
 enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
-    char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
     struct facet_owner *owner = NULL;
-    struct facet_owner_spec spec;
+    struct place place;
 
-    vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
-    fill_spec(vgpu, &spec);
-    enum facet_status status = scheduler_bell_path(registry->scheduler, vgpu->device->id, bell, sizeof bell, error);
+    enum facet_status status = find_place(registry, vgpu, &place, error);
     if (status == FACET_OK)
-        status = facet_owner_hang_bell(dir, bell, error);
+        status = facet_owner_hang_bell(place.dir, place.bell, error);
     if (status == FACET_OK)
-        status = facet_owner_adopt(dir, &spec, &owner, error);
+        status = facet_owner_adopt(place.dir, &place.spec, &owner, error);
     return status == FACET_OK ? schedule(registry, vgpu, owner, error) : status;
 }
 
