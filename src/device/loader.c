@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Version 1.0 of the provider's struct; anything shorter cannot be read. */
-#define PROVIDER_SIZE_LEAST sizeof(struct facet_provider)
+#define PROVIDER_SIZE_LEAST FACET_PROVIDER_SIZE_1_0
 
 /* Whether a table is long enough to hold an operation, and holds it. */
 #define OFFERS(ops, op) ((ops)->size >= offsetof(struct facet_device_ops, op) + sizeof((ops)->op) && (ops)->op != NULL)

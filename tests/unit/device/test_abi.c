@@ -33,7 +33,7 @@ static void device_info_keeps_its_layout(void **state)
     AT(facet_device_info, clock_mhz, 700);
     AT(facet_device_info, numa_node, 704);
     AT(facet_device_info, max_partitions, 708);
-    AT(facet_device_info, reserved, 712);
+    AT(facet_device_info, capabilities, 712);
     assert_int_equal(sizeof(struct facet_device_info), 744);
 }
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The limiter as a library: quotas of workers, for hosts that manage processes themselves.
+ *
+ * Owns: workers (one vGPU's quota on one device), the processes in them, admission of memory and compute, freezing.
+ * Never: decides shares between workers; that is the daemon's scheduler. A worker is kept to its own limit.
+ *
+ * A worker is the same shared segment that `facetd` makes for a vGPU: a process that finds its folder in FACET_VGPU_DIR
+ * is limited by an interposer without this API. What is registered here on behalf of a process counts against the same
+ * quota. Compute is device time in nanoseconds, never launches or tokens.
+ *
+ * Owner: facet_limiter_open() gives a handle to close. Workers live in files: they outlive the handle and the process.
+ * One handle manages a folder at a time. Thread rule: every function from any thread, except close.
+ */
+#ifndef FACET_LIMITER_H
+#define FACET_LIMITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/limits.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_limiter;
+
+/* Resources, as bits. */
+#define FACET_RESOURCE_MEMORY  (UINT32_C(1) << 0)
+#define FACET_RESOURCE_COMPUTE (UINT32_C(1) << 1)
+
+struct facet_limiter_worker {
+    uint32_t size;
+    uint32_t reserved;
+    const char *id;             /* names the folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 63 bytes */
+    const char *device_id;      /* "opencl:0" */
+    const char *device_name;    /* for people; may be NULL */
+    const char *device_address; /* facet_device_info.address, for interposers; may be NULL */
+    uint64_t device_memory_bytes;
+    struct facet_limits limits; /* memory_bytes 0: the device's */
+};
+
+/* What a check answers. */
+struct facet_limiter_verdict {
+    uint32_t size;
+    uint32_t admitted;  /* 1: recorded. 0: nothing was recorded, the caller must not go on */
+    uint64_t available; /* bytes of quota, or nanoseconds of device time, that are left now */
+    uint64_t wait_ns;   /* compute: after how long it would be admitted; 0 when admitted, UINT64_MAX while frozen */
+};
+
+struct facet_limiter_state {
+    uint32_t size;
+    uint32_t frozen;      /* FACET_RESOURCE_* bits frozen by hand */
+    uint32_t auto_frozen; /* FACET_RESOURCE_* bits frozen because idle: the next use resumes them */
+    uint32_t processes;
+    uint64_t frozen_since_ns; /* CLOCK_REALTIME; 0 when not frozen */
+    uint64_t memory_bytes, memory_limit_bytes, memory_peak_bytes;
+    uint64_t busy_ns; /* device time ever recorded */
+    uint64_t denied;  /* memory checks refused */
+    uint64_t idle_ns; /* since something last ran or was asked for */
+};
+
+/* `dir`: where the workers' folders are; NULL: those of the facetd that this user would get. Made when missing.
+ * FACET_BUSY when another handle or daemon manages it. */
+FACET_API enum facet_status facet_limiter_open(const char *dir, struct facet_limiter **ret_limiter,
+                                               struct facet_error *error);
+/* Workers stay. NULL is allowed. */
+FACET_API void facet_limiter_close(struct facet_limiter *limiter);
+
+/* FACET_ALREADY_EXISTS; a worker that an earlier handle left is taken up with facet_limiter_worker_adopt(). */
+FACET_API enum facet_status facet_limiter_worker_create(struct facet_limiter *limiter,
+                                                        const struct facet_limiter_worker *worker,
+                                                        struct facet_error *error);
+FACET_API enum facet_status facet_limiter_worker_adopt(struct facet_limiter *limiter,
+                                                       const struct facet_limiter_worker *worker,
+                                                       struct facet_error *error);
+/* FACET_BUSY while a living process is in it, unless `force`: then its calls fail from now on. */
+FACET_API enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, const char *id, bool force,
+                                                        struct facet_error *error);
+FACET_API enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter, const char *id,
+                                                            const struct facet_limits *limits,
+                                                            struct facet_error *error);
+
+/* A sign of life for interposed processes; every 200 ms. After 400 ms without one they pace themselves at the worker's
+ * guaranteed share. Also takes back what dead processes held, and freezes what has been idle. */
+FACET_API enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, const char *id,
+                                                           struct facet_error *error);
+
+/* Puts a living process into a worker. Its death is noticed by itself, and what it held is given back. FACET_NOT_FOUND:
+ * no such process; FACET_ALREADY_EXISTS; FACET_BUSY: 256 processes. */
+FACET_API enum facet_status facet_limiter_process_register(struct facet_limiter *limiter, const char *id, int32_t pid,
+                                                           struct facet_error *error);
+
+/* Checks a change of memory (+ takes, - gives back) and records it when it fits. The sum over all processes never
+ * exceeds the quota by a byte. Giving back more than the process holds is FACET_OUT_OF_RANGE. */
+FACET_API enum facet_status facet_limiter_memory_check(struct facet_limiter *limiter, const char *id, int32_t pid,
+                                                       int64_t bytes, struct facet_limiter_verdict *ret_verdict,
+                                                       struct facet_error *error);
+
+/* Checks and records `busy_ns` of device time against the worker's compute limit: a bucket that fills with
+ * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above what it holds is admitted when it is
+ * full, and is repaid. */
+FACET_API enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, const char *id, int32_t pid,
+                                                        uint64_t busy_ns, struct facet_limiter_verdict *ret_verdict,
+                                                        struct facet_error *error);
+
+/* Freezing by hand holds until resumed. Twice is allowed and changes nothing. */
+FACET_API enum facet_status facet_limiter_freeze(struct facet_limiter *limiter, const char *id, uint32_t resources,
+                                                 struct facet_error *error);
+FACET_API enum facet_status facet_limiter_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
+                                                 struct facet_error *error);
+
+/* From now on the resources freeze by themselves after `idle_ns` without use (0: never), and resume with the next
+ * use. */
+FACET_API enum facet_status facet_limiter_auto_freeze(struct facet_limiter *limiter, const char *id, uint32_t resources,
+                                                      uint64_t idle_ns, struct facet_error *error);
+/* Ends an automatic freeze now; one by hand stays. */
+FACET_API enum facet_status facet_limiter_auto_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
+                                                      struct facet_error *error);
+
+FACET_API enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, const char *id,
+                                                       struct facet_limiter_state *ret_state,
+                                                       struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

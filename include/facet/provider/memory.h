@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Provider ABI, table `memory`: contexts and device memory.
+ *
+ * Owns: contexts (a worker's presence on a device or partition), pages and their mapping, plain memory, copies.
+ * Never: hands out host pointers. Addresses and handles are numbers of the device; 0 is none.
+ *
+ * Two ways to memory: with FACET_CAN_MAP_MEMORY virtual addresses are reserved, pages created, and pages mapped at
+ * addresses, so that pages can move under an address that stays (CUDA VMM is the model). Without it there is only
+ * plain alloc and free.
+ */
+#ifndef FACET_PROVIDER_MEMORY_H
+#define FACET_PROVIDER_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_provider_instance;
+
+struct facet_memory_info {
+    uint32_t size;
+    uint32_t page_bytes;  /* granularity of reserve, create, map and unmap; a power of two */
+    uint64_t total_bytes; /* what this context may have: the device, the partition, or the worker's limit */
+    uint64_t used_bytes;  /* of that, by everyone it is shared with */
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_memory_info) == 24, "ABI: facet_memory_info");
+
+struct facet_memory_ops {
+    uint64_t size; /* of this table, as the provider was built */
+
+    /*
+     * A context of `worker` on a device, or on its partition `partition_uuid` (NULL or "": the whole device). Limits of
+     * the worker bind it. Its number is unique in the instance. FACET_BUSY: the device is partitioned and none is
+     * named.
+     */
+    enum facet_status (*create_context)(struct facet_provider_instance *instance, uint32_t device,
+                                        const char *partition_uuid, const char *worker, uint64_t *ret_context,
+                                        struct facet_error *error);
+
+    /* Ends its streams' work and frees all it has. */
+    enum facet_status (*destroy_context)(struct facet_provider_instance *instance, uint64_t context,
+                                         struct facet_error *error);
+
+    enum facet_status (*info)(struct facet_provider_instance *instance, uint64_t context,
+                              struct facet_memory_info *ret_info, struct facet_error *error);
+
+    /* Plain memory, aligned to 256 bytes at least. FACET_QUOTA above the worker's limit, FACET_NO_SPACE above the
+     * device's or partition's memory, FACET_OUT_OF_RANGE for 0 bytes. */
+    enum facet_status (*alloc)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
+                               uint64_t *ret_address, struct facet_error *error);
+    enum facet_status (*free)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                              struct facet_error *error);
+
+    /* Virtual addresses without memory. Sizes and alignments are multiples of the page; `align` 0: the page. Release
+     * takes a whole reservation; FACET_BUSY while something is mapped in it. */
+    enum facet_status (*reserve)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
+                                 uint64_t align, uint64_t *ret_address, struct facet_error *error);
+    enum facet_status (*release)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                 struct facet_error *error);
+
+    /* Physical pages. Destroy while mapped takes effect with the last unmap. Errors as alloc. */
+    enum facet_status (*create_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
+                                      uint64_t *ret_pages, struct facet_error *error);
+    enum facet_status (*destroy_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
+                                       struct facet_error *error);
+
+    /* Maps `bytes` of `pages` from `offset` at `address`, inside one reservation where nothing is mapped (FACET_BUSY).
+     * Unmap takes any page-aligned part of what is mapped. */
+    enum facet_status (*map)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                             uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
+    enum facet_status (*unmap)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                               uint64_t bytes, struct facet_error *error);
+
+    /* Synchronous, after everything the context has queued. A range that is not wholly memory is FACET_OUT_OF_RANGE and
+     * touches nothing. Copy inside the device handles overlap. */
+    enum facet_status (*write)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                               const void *data, uint64_t bytes, struct facet_error *error);
+    enum facet_status (*read)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                              uint64_t bytes, void *ret_data, struct facet_error *error);
+    enum facet_status (*copy)(struct facet_provider_instance *instance, uint64_t context, uint64_t to, uint64_t from,
+                              uint64_t bytes, struct facet_error *error);
+    enum facet_status (*fill)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                              uint8_t value, uint64_t bytes, struct facet_error *error);
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_memory_ops) == 128, "ABI: facet_memory_ops");
+
+#ifdef __cplusplus
+}
+#endif
+#endif

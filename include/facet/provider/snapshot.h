@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Provider ABI, table `snapshot`: saving what workers have on a device, and bringing it back.
+ *
+ * Owns: the two operations. The file around the provider's bytes (identity, checksum) is the host's.
+ * Never: leaves a worker half saved or half restored: either operation succeeds whole or changes nothing.
+ */
+#ifndef FACET_PROVIDER_SNAPSHOT_H
+#define FACET_PROVIDER_SNAPSHOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_provider_instance;
+
+struct facet_snapshot_ops {
+    uint64_t size; /* of this table, as the provider was built */
+
+    /*
+     * Stops the worker's streams between two kernels, writes its device memory, its address map and its queued work to
+     * `fd`, and takes it off the device. `worker` NULL: every worker of the device. With fd -1 the state is kept in
+     * host memory of this instance, for `resume` with -1. Seed 000's snapshot.
+     * FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when it is already off it.
+     */
+    enum facet_status (*snapshot)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
+                                  struct facet_error *error);
+
+    /*
+     * Brings it back: same addresses, same contents, same contexts, streams and modules by their numbers; queued work
+     * goes on. The instance may be another one, in another process; then the numbers must be free there.
+     * FACET_CORRUPT when the bytes are not a snapshot, FACET_UNSUPPORTED when they are of a device of another make or
+     * size, FACET_NO_SPACE when it does not fit, FACET_BUSY when numbers or addresses are taken.
+     */
+    enum facet_status (*resume)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
+                                struct facet_error *error);
+
+    /* The same for whole processes, by pid: everything they have on every device, kept where the vendor keeps it.
+     * FACET_NOT_FOUND names the first pid that is dead or has nothing on a device. */
+    enum facet_status (*snapshot_processes)(struct facet_provider_instance *instance, const int32_t *pids,
+                                            uint32_t count, struct facet_error *error);
+    enum facet_status (*resume_processes)(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
+                                          struct facet_error *error);
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_snapshot_ops) == 40, "ABI: facet_snapshot_ops");
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider that is open and can be called: in a child process, or in this one.
+ *
+ * Owns: loading, version negotiation, the child and its deadlines, and complete tables: what a provider does not offer
+ * is there and answers FACET_UNSUPPORTED, so callers never look for NULL.
+ * Never: changes what an operation means. The same calls work either way; facet/provider.h is their manual.
+ *
+ *     struct facet_session *session;
+ *
+ *     if (facet_session_open(path, NULL, &session, &error) == FACET_OK) {
+ *         const struct facet_provider *provider = facet_session_provider(session);
+ *         struct facet_provider_instance *instance = facet_session_instance(session);
+ *
+ *         status = provider->partition->create(instance, 0, "1g.10gb", FACET_PLACEMENT_ANY, &partition, &error);
+ *     }
+ *     facet_session_close(session);
+ *
+ * In a child, a provider that crashes, exits or passes a deadline takes nothing with it: the call under way and all
+ * later ones answer FACET_DEVICE_LOST, saying how it ended, until facet_session_restart(). What it answers is checked:
+ * texts are terminated and printable, counts and sizes are bounded. In this process there is no such wall: that road is
+ * for providers one trusts, where a call must cost nanoseconds.
+ *
+ * Thread rule: open, close and restart by one thread; the operations by any number.
+ */
+#ifndef FACET_SESSION_H
+#define FACET_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/provider.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_session;
+
+enum facet_session_place {
+    FACET_SESSION_CHILD = 0,
+    FACET_SESSION_IN_PROCESS = 1,
+};
+
+/* Zeroed members mean the default. */
+struct facet_session_options {
+    uint32_t size;             /* of this struct */
+    uint32_t place;            /* enum facet_session_place */
+    uint64_t open_deadline_ns; /* from the start to the opened provider; default 10 s */
+    uint64_t call_deadline_ns; /* of each call, beyond the timeout it names itself; default 5 s */
+    uint16_t abi_minor;        /* the minor version to claim; default FACET_PROVIDER_ABI_MINOR */
+    uint16_t reserved[3];
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_session_options) == 32, "ABI: facet_session_options");
+
+/*
+ * Loads the provider file and opens it. `options` may be NULL.
+ * Errors: FACET_IO (cannot be loaded), FACET_ABI_MISMATCH, FACET_CORRUPT (breaks a rule), FACET_TIMEOUT, FACET_INTERNAL
+ * (crashed or exited, saying during what), FACET_NOT_FOUND (the program facet-provider-host is not installed), or what
+ * the provider's own open answered.
+ */
+FACET_API enum facet_status facet_session_open(const char *path, const struct facet_session_options *options,
+                                               struct facet_session **ret_session, struct facet_error *error);
+
+/* Closes the provider and ends its child. NULL is allowed. */
+FACET_API void facet_session_close(struct facet_session *session);
+
+/* Borrowed, until close. Every table and operation of this version is there. */
+FACET_API const struct facet_provider *facet_session_provider(const struct facet_session *session);
+FACET_API struct facet_provider_instance *facet_session_instance(const struct facet_session *session);
+
+/* Whether it can be called. When not, `error` (may be NULL) says how it ended. */
+FACET_API bool facet_session_alive(struct facet_session *session, struct facet_error *error);
+
+/* Opens a lost provider again, in a new child; contexts, streams and other numbers of before are gone. FACET_BAD_STATE
+ * in this process. Nothing to do for one that is alive. */
+FACET_API enum facet_status facet_session_restart(struct facet_session *session, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

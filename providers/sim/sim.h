@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated machine: what the files of this provider share.
+ *
+ * Owns: the instance, its one lock, its clock, and what the core (profiles, partitions, limits, events, faults) and the
+ * engine (contexts, memory, streams, load) ask of each other.
+ * Never: pretends to be real: every name that leaves this provider says "simulated", and kernels take modelled time.
+ *
+ * Locking: every operation takes instance->lock at its start and drops it at its end; functions declared here are
+ * called with it held. Nobody waits with it held, except sim_clock_wait(), which drops it meanwhile.
+ *
+ * Settings (environment): FACET_SIM_PROFILE, the machine: a file, or the name of a shipped profile ("h100",
+ * "h200x8"); without it there are no devices. FACET_SIM_STATE, a folder in which partitions and limits outlive the
+ * process, as they would in a driver, and which processes share; without it they live in the instance.
+ * FACET_SIM_FAULTS, a script of faults (a file).
+ */
+#ifndef FACET_SIM_H
+#define FACET_SIM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/provider.h>
+
+struct sim_machine; /* machine.h: what the profile describes; does not change */
+struct sim_state;   /* state.h: partitions and limits, possibly shared through a folder */
+struct sim_faults;  /* faults.h: what the script brings, and when */
+struct sim_events;  /* events.h: the last events */
+struct sim_engine;  /* engine.h: contexts, memory, streams */
+
+/* Modelled time. Real: it follows CLOCK_MONOTONIC, times `speed_milli` / 1000. Stepped: it stands still until somebody
+ * waits, and then jumps to what is waited for; so tests are exact and fast. */
+struct sim_clock {
+    bool stepped;
+    uint32_t speed_milli; /* 1000: as fast as the wall clock */
+    uint64_t now_ns;      /* stepped: the model's time */
+    uint64_t started_ns;  /* real: CLOCK_MONOTONIC at model time 0 */
+    pthread_cond_t changed;
+};
+
+struct facet_provider_instance {
+    pthread_mutex_t lock;
+    struct sim_clock clock;
+    struct sim_machine *machine;
+    struct sim_state *state;
+    struct sim_faults *faults;
+    struct sim_events *events;
+    struct sim_engine *engine;
+};
+
+/* What the engine's model needs to know of a device. Filled from the profile. */
+struct sim_model {
+    uint32_t compute_units;
+    uint32_t groups_per_unit; /* work-groups one unit runs at a time */
+    uint32_t clock_mhz;       /* at full speed */
+    uint32_t clock_low_mhz;   /* fully throttled */
+    uint64_t memory_bytes;
+    uint32_t bandwidth_mbps;
+    uint64_t idle_mw, peak_mw, limit_mw; /* power: idle, every unit at work, where it throttles */
+    int32_t ambient_mc, limit_mc;        /* temperature: idle, where it throttles */
+    uint32_t heat_mc_per_w;              /* steady rise over ambient per watt */
+    uint64_t heat_time_ns;               /* time constant of the rise */
+    uint32_t page_bytes;
+};
+
+/* --- the core, for the engine --- */
+
+const struct facet_device_info *sim_device_info(const struct facet_provider_instance *instance, uint32_t device);
+const struct sim_model *sim_device_model(const struct facet_provider_instance *instance, uint32_t device);
+
+/* What a context of `worker` on a device or partition may have. */
+struct sim_share {
+    uint64_t memory_bytes; /* of the device, the partition, or the worker's limit */
+    bool memory_limited;   /* by a worker's limit: beyond it is FACET_QUOTA, else FACET_NO_SPACE */
+    uint32_t first_unit;   /* compute units of its own; whole device: 0 .. compute_units */
+    uint32_t compute_units;
+    bool exclusive; /* nobody else's kernels run on those units */
+    char partition_uuid[64];
+};
+
+/* FACET_NOT_FOUND (device, partition), FACET_BUSY (partitioned device and no partition named, or the reverse),
+ * FACET_DEVICE_LOST. `partition_uuid` and `worker` may be NULL or "". */
+enum facet_status sim_share_of(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
+                               const char *worker, struct sim_share *ret_share, struct facet_error *error);
+
+/* FACET_NOT_FOUND for an unknown device, FACET_DEVICE_LOST for one that the faults took away. Brings faults that are
+ * due into effect first. What every operation on a device begins with. */
+enum facet_status sim_check_device(struct facet_provider_instance *instance, uint32_t device,
+                                   struct facet_error *error);
+
+uint64_t sim_clock_now(const struct facet_provider_instance *instance);
+/* Until the model's time is `until_ns` or `timeout_ns` of real time have passed (true: reached). Drops the lock while
+ * it sleeps; stepped time jumps instead, but not over a fault or a completion: see sim_engine_next(). */
+bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns, uint64_t timeout_ns);
+
+/* How much longer than modelled kernels take now: 1000 is not at all. UINT32_MAX: the device hangs, nothing completes.
+ */
+uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance, uint32_t device);
+/* Uncorrected ECC errors so far, corrected ones so far. */
+void sim_fault_ecc(const struct facet_provider_instance *instance, uint32_t device, uint64_t *ret_corrected,
+                   uint64_t *ret_uncorrected);
+
+void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t device, uint64_t value, uint32_t link,
+               const char *uuid, const char *message);
+
+/* --- the engine, for the core --- */
+
+enum facet_status sim_engine_open(struct facet_provider_instance *instance, struct facet_error *error);
+void sim_engine_close(struct facet_provider_instance *instance);
+
+bool sim_engine_uses_device(const struct facet_provider_instance *instance, uint32_t device);
+bool sim_engine_uses_partition(const struct facet_provider_instance *instance, const char *uuid);
+bool sim_engine_uses_worker(const struct facet_provider_instance *instance, uint32_t device, const char *worker);
+
+/* Lets everything that is complete at the model's time `now_ns` be complete. */
+void sim_engine_advance(struct facet_provider_instance *instance, uint64_t now_ns);
+/* When the engine's state changes next by itself; UINT64_MAX: never. */
+uint64_t sim_engine_next(const struct facet_provider_instance *instance);
+/* The device was lost: its contexts are gone, their streams failed. */
+void sim_engine_lose(struct facet_provider_instance *instance, uint32_t device);
+
+/* The tables, for provider.c. */
+extern const struct facet_device_ops sim_device_ops;
+extern const struct facet_partition_ops sim_partition_ops;
+extern const struct facet_limit_ops sim_limit_ops;
+extern const struct facet_container_ops sim_container_ops;
+extern const struct facet_metrics_ops sim_metrics_ops;     /* engine */
+extern const struct facet_memory_ops sim_memory_ops;       /* engine */
+extern const struct facet_execution_ops sim_execution_ops; /* engine */
+extern const struct facet_snapshot_ops sim_snapshot_ops;   /* engine */
+
+#endif
