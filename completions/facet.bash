@@ -47,7 +47,7 @@ _facet_run_command()
     while ((index < COMP_CWORD)); do
         case ${COMP_WORDS[index]} in
             --) echo $((index + 1)); return ;;
-            -d | -m | -c | --device | --memory | --compute | --mode | --priority | --name | --vgpu | --report)
+            -d | -m | -c | --device | --memory | --compute | --mode | --template | --priority | --idle-freeze | --name | --vgpu | --report)
                 ((index += 2))
                 [[ ${COMP_WORDS[index]} == :* ]] && ((index += 2))
                 ;;
@@ -92,9 +92,20 @@ _facet_vgpu()
     esac
 }
 
+_facet_provider()
+{
+    case $prev:$cur in
+        --only:*) mapfile -t COMPREPLY < <(compgen -W "$_facet_groups" -- "$cur") ;;
+        --deadline:*) COMPREPLY=() ;;
+        *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_facet_options provider "${words[2]}")" -- "$cur") ;;
+        *) [[ ${words[2]} == check ]] && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    esac
+}
+
 _facet()
 {
     local cur prev words cword
+    local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution snapshot threads'
     local commands='devices run vgpu top metrics provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
@@ -109,9 +120,10 @@ _facet()
         1:*) mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$cur") ;;
         *:run) _facet_run ;;
         *:vgpu) _facet_vgpu ;;
-        2:provider) mapfile -t COMPREPLY < <(compgen -W 'list' -- "$cur") ;;
+        2:provider) mapfile -t COMPREPLY < <(compgen -W 'list check' -- "$cur") ;;
         2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
-        *:help | *:provider) ;;
+        *:provider) _facet_provider ;;
+        *:help) ;;
         *) _facet_value || mapfile -t COMPREPLY < <(compgen -W "$(_facet_options "${words[1]}")" -- "$cur") ;;
     esac
     declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"

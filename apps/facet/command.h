@@ -27,7 +27,9 @@ enum exit_status {
 enum long_option {
     OPTION_JSON = 256,
     OPTION_MODE,
+    OPTION_TEMPLATE,
     OPTION_PRIORITY,
+    OPTION_IDLE_FREEZE,
     OPTION_NAME,
     OPTION_REPORT,
     OPTION_VGPU,

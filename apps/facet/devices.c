@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet devices`. Never: needs a daemon: the device table is opened in process. */
+/* Owns: `facet devices`. Never: needs a daemon; one that runs is asked about a single device, because it knows more. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include <facet/limits.h>
+#include <facet/session.h>
 
+#include "client.h"
+#include "device/describe.h"
 #include "device/json.h"
+#include "device_view.h"
 #include "inventory.h"
 #include "view.h"
 
@@ -74,21 +78,11 @@ static void warn_refused(const struct command *self, const struct facet_device_t
     }
 }
 
-static int run(const struct command *self, int argc, char **argv)
+static int print_list(const struct command *self, const struct facet_device_table *devices, bool json)
 {
-    bool json = false;
-    int status = EXIT_DONE;
-    struct facet_error error = {0};
     const struct facet_device_record *first;
-    INVENTORY_CLEANUP struct facet_device_table *devices = NULL;
+    struct facet_error error = {0};
 
-    if (!command_options_plain(self, argc, argv, &json, &status))
-        return status;
-    if (!command_operands(self, argc, argv, 0, 0, ""))
-        return EXIT_USAGE;
-    if (inventory_open(&devices, &error) != FACET_OK)
-        return command_refuse(self, json, &error, NULL);
-    warn_refused(self, devices);
     if (json)
         return inventory_print_json(self, facet_device_table_json(devices));
     if (facet_device_table_find(devices, NULL, &first, &error) != FACET_OK)
@@ -96,16 +90,79 @@ static int run(const struct command *self, int argc, char **argv)
     return print_table(self, devices);
 }
 
+/* What a running daemon says of it: that knows whose the partitions are. NULL when there is none, or it has others. */
+static json_t *ask_daemon(const struct facet_device_record *device)
+{
+    CLIENT_CLEANUP struct client client = {0};
+    json_t *answer = NULL;
+    char path[FACET_DEVICE_ID_SIZE + 16];
+
+    snprintf(path, sizeof path, "/v1/devices/%s", device->id);
+    if (client_open(&client, false, NULL) != FACET_OK ||
+        client_call(&client, "GET", path, NULL, &answer, NULL) != FACET_OK)
+        return NULL;
+    return answer;
+}
+
+static enum facet_status ask_provider(const struct facet_device_record *device, json_t **ret_json,
+                                      struct facet_error *error)
+{
+    struct facet_session *session;
+
+    enum facet_status status = facet_session_open(device->provider->path, NULL, &session, error);
+    if (status != FACET_OK)
+        return status;
+    *ret_json = facet_device_describe(device, facet_session_provider(session), facet_session_instance(session),
+                                      device->info.index);
+    facet_session_close(session);
+    return *ret_json ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for device %s", device->id);
+}
+
+static int print_one(const struct command *self, const struct facet_device_table *devices, const char *text, bool json)
+{
+    const struct facet_device_record *device;
+    CLIENT_CLEANUP_JSON json_t *answer = NULL;
+    struct facet_error error = {0};
+
+    if (facet_device_table_find(devices, text, &device, &error) != FACET_OK)
+        return command_refuse(self, json, &error, NULL);
+    answer = ask_daemon(device);
+    if (!answer && ask_provider(device, &answer, &error) != FACET_OK)
+        return command_refuse(self, json, &error, NULL);
+    return json ? command_print_json(answer) : device_print(self, answer);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    bool json = false;
+    int status = EXIT_DONE;
+    struct facet_error error = {0};
+    INVENTORY_CLEANUP struct facet_device_table *devices = NULL;
+
+    if (!command_options_plain(self, argc, argv, &json, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 0, 1, ""))
+        return EXIT_USAGE;
+    if (inventory_open(&devices, &error) != FACET_OK)
+        return command_refuse(self, json, &error, NULL);
+    if (optind < argc)
+        return print_one(self, devices, argv[optind], json);
+    warn_refused(self, devices);
+    return print_list(self, devices, json);
+}
+
 const struct command command_devices = {
     .name = "devices",
-    .help = "usage: facet devices [--json]\n"
+    .help = "usage: facet devices [DEVICE] [--json]\n"
             "\n"
-            "Lists the accelerators that the providers find on this machine. No daemon is\n"
-            "needed, and nothing is changed.\n"
+            "Lists the accelerators that the providers find on this machine, or shows one in\n"
+            "full: its modes, what it is capable of, the partitions that it can be cut into\n"
+            "and where they still fit, those that exist and whose they are, and its links. No\n"
+            "daemon is needed, and nothing is changed.\n"
             "\n"
             "  --json    print everything that is known, as JSON\n"
             "\n"
-            "ID is what -d takes in 'facet run' and 'facet vgpu create'; a bare number\n"
-            "counts the lines of this list from 0.\n",
+            "DEVICE is an id or uuid, or a bare number, which counts the lines of the list\n"
+            "from 0; the same as -d takes in 'facet run' and 'facet vgpu create'.\n",
     .run = run,
 };

@@ -63,23 +63,25 @@ enum facet_status launch_check(const char *name, struct facet_error *error)
     return worst;
 }
 
-static bool prepare_environment(const char *vgpu_dir, const char *layer)
+static bool prepare_environment(const struct launch_place *place)
 {
-    const char *before = getenv("OPENCL_LAYERS");
+    const char *before = getenv("OPENCL_LAYERS"), *name;
     FACET_CLEANUP_FREE char *layers = NULL;
+    json_t *value;
 
-    if (asprintf(&layers, before && before[0] ? "%s:%s" : "%s", layer, before) < 0) {
+    json_object_foreach((json_t *)(uintptr_t)place->environment, name,
+                        value) if (setenv(name, json_string_value(value), 1) != 0) return false;
+    if (asprintf(&layers, before && before[0] ? "%s:%s" : "%s", place->layer, before) < 0) {
         layers = NULL;
         return false;
     }
-    return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, vgpu_dir, 1) == 0;
+    return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, place->vgpu_dir, 1) == 0;
 }
 
-_Noreturn static void become_command(char *const *command, const char *vgpu_dir, const char *layer,
-                                     const sigset_t *mask)
+_Noreturn static void become_command(char *const *command, const struct launch_place *place, const sigset_t *mask)
 {
     sigprocmask(SIG_SETMASK, mask, NULL);
-    if (prepare_environment(vgpu_dir, layer))
+    if (prepare_environment(place))
         execvp(command[0], command);
     int number = errno;
     dprintf(STDERR_FILENO, "facet run: command '%s': %s\n", command[0], strerror(number));
@@ -132,8 +134,8 @@ static int wait_and_forward(pid_t child, const sigset_t *set)
     }
 }
 
-enum facet_status launch_run(char *const *command, const char *vgpu_dir, const char *layer,
-                             struct launch_outcome *ret_outcome, struct facet_error *error)
+enum facet_status launch_run(char *const *command, const struct launch_place *place, struct launch_outcome *ret_outcome,
+                             struct facet_error *error)
 {
     sigset_t taken, before;
 
@@ -149,7 +151,7 @@ enum facet_status launch_run(char *const *command, const char *vgpu_dir, const c
         return facet_error_errno(error, number, "cannot start '%s'", command[0]);
     }
     if (child == 0)
-        become_command(command, vgpu_dir, layer, &before);
+        become_command(command, place, &before);
     ret_outcome->exit_status = wait_and_forward(child, &taken);
     ret_outcome->wall_ns = facet_clock_now_ns() - start;
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -8,6 +8,7 @@
 #ifndef FACET_LAUNCH_H
 #define FACET_LAUNCH_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include <facet/error.h>
@@ -20,11 +21,18 @@ struct launch_outcome {
 /* Whether `name` can be run, looked for as execvp() does: FACET_NOT_FOUND (a shell's 127), FACET_PERMISSION (126). */
 enum facet_status launch_check(const char *name, struct facet_error *error);
 
+/* What a tenant is given. Borrowed. */
+struct launch_place {
+    const char *vgpu_dir;      /* the vGPU's segment */
+    const char *layer;         /* the OpenCL layer */
+    const json_t *environment; /* what the device's provider wants set: an object of texts; NULL: nothing */
+};
+
 /*
- * Runs `command` inside the vGPU whose segment is `vgpu_dir`, with the OpenCL layer `layer`, and waits for its end.
- * Signals sent to us alone are passed on; those of the terminal reach the command by themselves.
+ * Runs `command` inside the vGPU and waits for its end. Signals sent to us alone are passed on; those of the terminal
+ * reach the command by themselves.
  */
-enum facet_status launch_run(char *const *command, const char *vgpu_dir, const char *layer,
-                             struct launch_outcome *ret_outcome, struct facet_error *error);
+enum facet_status launch_run(char *const *command, const struct launch_place *place, struct launch_outcome *ret_outcome,
+                             struct facet_error *error);
 
 #endif

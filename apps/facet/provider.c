@@ -5,6 +5,7 @@
 
 #include "device/json.h"
 #include "inventory.h"
+#include "provider_check.h"
 #include "view.h"
 
 static bool add_provider(struct libscols_table *table, const struct facet_provider_record *provider)
@@ -67,15 +68,16 @@ static const struct command list = {
     .run = run_list,
 };
 
-static const struct command *const children[] = {&list, NULL};
+static const struct command *const children[] = {&list, &command_provider_check, NULL};
 
 const struct command command_provider = {
     .name = "provider",
-    .help = "usage: facet provider list [--json]\n"
+    .help = "usage: facet provider list|check [...]\n"
             "\n"
             "A provider drives the devices of one vendor's runtime.\n"
             "\n"
-            "  list    list the providers, the refused ones with the reason\n",
+            "  list     list the providers, the refused ones with the reason\n"
+            "  check    check a provider's file against the contract, with the reasons\n",
     .children = children,
     .run = command_dispatch,
 };

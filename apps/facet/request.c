@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <facet/limits.h>
@@ -28,8 +29,14 @@ bool request_option(struct request *request, int option, const char *value)
     case OPTION_MODE:
         request->mode = value;
         return true;
+    case OPTION_TEMPLATE:
+        request->template_id = value;
+        return true;
     case OPTION_PRIORITY:
         request->priority = value;
+        return true;
+    case OPTION_IDLE_FREEZE:
+        request->idle_freeze = value;
         return true;
     case OPTION_NAME:
         request->name = value;
@@ -41,24 +48,46 @@ bool request_option(struct request *request, int option, const char *value)
 
 const char *request_given(const struct request *request)
 {
-    return request->device     ? "--device"
-           : request->memory   ? "--memory"
-           : request->compute  ? "--compute"
-           : request->mode     ? "--mode"
-           : request->priority ? "--priority"
-           : request->name     ? "--name"
-                               : NULL;
+    return request->device        ? "--device"
+           : request->memory      ? "--memory"
+           : request->compute     ? "--compute"
+           : request->mode        ? "--mode"
+           : request->template_id ? "--template"
+           : request->priority    ? "--priority"
+           : request->idle_freeze ? "--idle-freeze"
+           : request->name        ? "--name"
+                                  : NULL;
+}
+
+/* Whole seconds; "0" is never. */
+static enum facet_status parse_seconds(const char *text, uint64_t *ret_seconds, struct facet_error *error)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    if (!digits || text[digits] || digits > 9)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "idle-freeze",
+                                    "idle-freeze '%.32s': expected whole seconds, 0 for never", text);
+    *ret_seconds = strtoull(text, NULL, 10);
+    return FACET_OK;
+}
+
+static enum facet_status check_names(const struct request *request, struct facet_error *error)
+{
+    if (request->device && !request->device[0])
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device",
+                                    "device '': expected an id, a uuid or an index; 'facet devices' lists them");
+    if (request->template_id && !request->template_id[0])
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "template",
+                                    "template '': expected its id; 'facet devices DEVICE' lists them");
+    return request->name ? facet_check_name(request->name, "name", error) : FACET_OK;
 }
 
 enum facet_status request_check(const struct request *request, struct facet_error *error)
 {
-    uint64_t bytes;
+    uint64_t bytes, seconds;
     uint32_t milli, limit, number;
-    enum facet_status status = FACET_OK;
 
-    if (request->device && !request->device[0])
-        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "device",
-                                      "device '': expected an id, a uuid or an index; 'facet devices' lists them");
+    enum facet_status status = check_names(request, error);
     if (status == FACET_OK && request->memory)
         status = facet_parse_size(request->memory, "memory", SOME_MEMORY, &bytes, error);
     if (status == FACET_OK && request->compute)
@@ -67,8 +96,8 @@ enum facet_status request_check(const struct request *request, struct facet_erro
         status = facet_parse_mode(request->mode, "mode", &number, error);
     if (status == FACET_OK && request->priority)
         status = facet_parse_priority(request->priority, "priority", &number, error);
-    if (status == FACET_OK && request->name)
-        status = facet_check_name(request->name, "name", error);
+    if (status == FACET_OK && request->idle_freeze)
+        status = parse_seconds(request->idle_freeze, &seconds, error);
     return status;
 }
 
@@ -131,11 +160,10 @@ static int set_number(json_t *body, const char *member, uint64_t value)
     return json_object_set_new(body, member, json_integer((json_int_t)value));
 }
 
-enum facet_status request_body(const struct request *request, struct client *client, const char *device,
-                               json_t **ret_body, struct facet_error *error)
+static enum facet_status set_amounts(const struct request *request, struct client *client, const char *device,
+                                     json_t *body, struct facet_error *error)
 {
-    CLIENT_CLEANUP_JSON json_t *body = json_object();
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, seconds = 0;
     uint32_t milli = 0, limit = 0;
     enum facet_status status = FACET_OK;
     int failed = 0;
@@ -144,18 +172,35 @@ enum facet_status request_body(const struct request *request, struct client *cli
         status = memory_bytes(request, client, device, &bytes, error);
     if (status == FACET_OK && request->compute)
         status = facet_parse_compute(request->compute, "compute", &milli, &limit, error);
+    if (status == FACET_OK && request->idle_freeze)
+        status = parse_seconds(request->idle_freeze, &seconds, error);
     if (status != FACET_OK)
         return status;
-    failed |= set_text(body, "name", request->name);
-    failed |= set_text(body, "device", request->device);
-    failed |= set_text(body, "mode", request->mode);
-    failed |= set_text(body, "priority", request->priority);
     if (request->memory)
         failed |= set_number(body, "memory_limit_bytes", bytes);
     if (request->compute) {
         failed |= set_number(body, "compute_request_milli", milli);
         failed |= set_number(body, "compute_limit_milli", limit);
     }
+    if (request->idle_freeze)
+        failed |= set_number(body, "idle_freeze_s", seconds);
+    return failed ? facet_error_set(error, FACET_NO_MEMORY, "cannot build a request") : FACET_OK;
+}
+
+enum facet_status request_body(const struct request *request, struct client *client, const char *device,
+                               json_t **ret_body, struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *body = json_object();
+    int failed = 0;
+
+    enum facet_status status = set_amounts(request, client, device, body, error);
+    if (status != FACET_OK)
+        return status;
+    failed |= set_text(body, "name", request->name);
+    failed |= set_text(body, "device", request->device);
+    failed |= set_text(body, "mode", request->mode);
+    failed |= set_text(body, "template", request->template_id);
+    failed |= set_text(body, "priority", request->priority);
     if (failed)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device '%s': not UTF-8",
                                     request->device ? request->device : "");

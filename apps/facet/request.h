@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What -d, -m, -c, --mode, --priority and --name say, and the JSON they become.
+ * What -d, -m, -c, --mode, --template, --priority, --idle-freeze and --name say, and the JSON they become.
  *
  * Owns: checking as much as possible before a daemon is asked or started.
  * Never: prints; enforces anything.
@@ -14,18 +14,20 @@
 
 /* As typed; NULL = not given. Borrowed from argv. */
 struct request {
-    const char *device, *memory, *compute, *mode, *priority, *name;
+    const char *device, *memory, *compute, *mode, *template_id, *priority, *name, *idle_freeze;
 };
 
 #define REQUEST_LIMIT_LETTERS "m:c:"
 #define REQUEST_LIMIT_WORDS                                                                                            \
     {"memory", required_argument, NULL, 'm'}, {"compute", required_argument, NULL, 'c'},                               \
+        {"idle-freeze", required_argument, NULL, OPTION_IDLE_FREEZE},                                                  \
     {                                                                                                                  \
         "priority", required_argument, NULL, OPTION_PRIORITY                                                           \
     }
 #define REQUEST_LETTERS "d:" REQUEST_LIMIT_LETTERS
 #define REQUEST_WORDS                                                                                                  \
     {"device", required_argument, NULL, 'd'}, REQUEST_LIMIT_WORDS, {"mode", required_argument, NULL, OPTION_MODE},     \
+        {"template", required_argument, NULL, OPTION_TEMPLATE},                                                        \
     {                                                                                                                  \
         "name", required_argument, NULL, OPTION_NAME                                                                   \
     }

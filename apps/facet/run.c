@@ -153,6 +153,9 @@ static void describe(const struct run *run)
 
     if (view_has(vgpu, "warning"))
         command_warn(run->self, "%s", view_text(vgpu, "warning"));
+    if (json_is_true(json_object_get(vgpu, "simulated")))
+        command_warn(run->self, "device %s is simulated: programs cannot run on it; the command runs without a device",
+                     view_text(vgpu, "device"));
     if (!run->options.verbose)
         return;
     facet_format_size(view_number(vgpu, "memory_limit_bytes"), memory, sizeof memory);
@@ -258,8 +261,12 @@ static int run_inside(struct run *run)
     struct facet_error error = {0};
     struct launch_outcome outcome;
 
+    const struct launch_place place = {.vgpu_dir = view_text(run->vgpu, "segment"),
+                                       .layer = run->layer,
+                                       .environment = json_object_get(run->vgpu, "environment")};
+
     describe(run);
-    if (launch_run(run->command, view_text(run->vgpu, "segment"), run->layer, &outcome, &error) != FACET_OK)
+    if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     summarize(run);
     if (write_report(run, &outcome, &error) != FACET_OK)
@@ -301,7 +308,8 @@ static int run_run(const struct command *self, int argc, char **argv)
 const struct command command_run = {
     .name = "run",
     .help = "usage: facet run [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]] [--mode MODE]\n"
-            "                 [--priority P] [--name NAME] [--report FILE] [-v]\n"
+            "                 [--template T] [--priority P] [--idle-freeze S] [--name NAME]\n"
+            "                 [--report FILE] [-v]\n"
             "                 [--] COMMAND [ARGUMENT...]\n"
             "       facet run --vgpu VGPU [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
             "\n"
@@ -314,7 +322,10 @@ const struct command command_run = {
             "  -c, --compute REQ[:LIM]  guaranteed share and cap: 30, 0.3, 30:60; default\n"
             "                           best effort without a cap\n"
             "      --mode MODE          shared, soft, hard or partitioned; default soft\n"
+            "      --template T         of 'facet devices DEVICE', when partitioned; default\n"
+            "                           the smallest that holds MEMORY and REQUEST\n"
             "      --priority P         low, normal or high; default normal\n"
+            "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n"
             "      --vgpu VGPU          run inside this virtual GPU, by name or id\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"

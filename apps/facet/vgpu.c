@@ -163,7 +163,7 @@ static int run_set(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, 1, "the vGPU"))
         return EXIT_USAGE;
     if (!request_given(&options.request))
-        return command_usage(self, "nothing to set; give -m, -c or --priority");
+        return command_usage(self, "nothing to set; give -m, -c, --priority or --idle-freeze");
     if (request_check(&options.request, &error) != FACET_OK ||
         client_open(&client, !options.no_start, &error) != FACET_OK ||
         patch(&client, argv[optind], &options.request, &vgpu, &error) != FACET_OK)
@@ -204,7 +204,8 @@ static int run_destroy(const struct command *self, int argc, char **argv)
 static const struct command create = {
     .name = "vgpu create",
     .help = "usage: facet vgpu create [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]]\n"
-            "                         [--mode MODE] [--priority P] [--name NAME] [--json]\n"
+            "                         [--mode MODE] [--template T] [--priority P]\n"
+            "                         [--idle-freeze S] [--name NAME] [--json]\n"
             "\n"
             "Creates a virtual GPU that stays until it is destroyed, across restarts of the\n"
             "daemon and of the machine, and prints its name. Programs run in it through\n"
@@ -215,7 +216,10 @@ static const struct command create = {
             "  -c, --compute REQ[:LIM]  guaranteed share and cap: 30, 0.3, 30:60; default\n"
             "                           best effort without a cap\n"
             "      --mode MODE          shared, soft, hard or partitioned; default soft\n"
+            "      --template T         of 'facet devices DEVICE', when partitioned; default\n"
+            "                           the smallest that holds MEMORY and REQUEST\n"
             "      --priority P         low, normal or high; default normal\n"
+            "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n" COMMON_HELP,
     .run = run_create,
 };
@@ -242,13 +246,16 @@ static const struct command show = {
 static const struct command set = {
     .name = "vgpu set",
     .help = "usage: facet vgpu set VGPU [-m MEMORY] [-c REQUEST[:LIMIT]] [--priority P]\n"
+            "                          [--idle-freeze S]\n"
             "\n"
             "Changes limits while programs run. A memory quota below what is in use refuses\n"
-            "new allocations until enough is freed.\n"
+            "new allocations until enough is freed. Memory and compute of the modes hard and\n"
+            "partitioned are set once, when the virtual GPU is created.\n"
             "\n"
             "  -m, --memory MEMORY      quota: 512M, 2G, 50%\n"
             "  -c, --compute REQ[:LIM]  guaranteed share and cap: 30, 0.3, 30:60\n"
-            "      --priority P         low, normal or high\n" COMMON_HELP,
+            "      --priority P         low, normal or high\n"
+            "      --idle-freeze S      freeze after S seconds without a launch; 0: never\n" COMMON_HELP,
     .run = run_set,
 };
 

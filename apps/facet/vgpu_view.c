@@ -9,9 +9,17 @@
 #include "base/clock.h"
 #include "view.h"
 
+/* "partitioned 1g.10gb" */
+static const char *mode_of(const json_t *vgpu, char buffer[static VIEW_SIZE * 2])
+{
+    snprintf(buffer, VIEW_SIZE * 2, "%.20s%s%.32s", view_text(vgpu, "mode"), view_has(vgpu, "template") ? " " : "",
+             view_text(vgpu, "template"));
+    return buffer;
+}
+
 static bool add_line(struct libscols_table *table, const json_t *vgpu)
 {
-    char asked[VIEW_SIZE], share[VIEW_SIZE], memory[VIEW_SIZE], processes[VIEW_SIZE];
+    char asked[VIEW_SIZE], share[VIEW_SIZE], memory[VIEW_SIZE], processes[VIEW_SIZE], mode[VIEW_SIZE * 2];
 
     snprintf(processes, sizeof processes, "%" PRIu64, view_number(vgpu, "processes"));
     return view_row(
@@ -21,7 +29,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu)
             view_text(vgpu, "id"),
             view_text(vgpu, "device"),
             view_text(vgpu, "state"),
-            view_text(vgpu, "mode"),
+            mode_of(vgpu, mode),
             view_compute(view_number(vgpu, "compute_request_milli"), view_number(vgpu, "compute_limit_milli"), asked),
             view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
             view_memory_of(view_number(vgpu, "memory_used_bytes"), view_number(vgpu, "memory_limit_bytes"), memory),
@@ -71,6 +79,41 @@ static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
            view_card_add(card, "throttled", view_seconds(view_number(vgpu, "throttled_ns"), waited));
 }
 
+/* What the device itself gave, in the modes hard and partitioned. */
+static bool add_part(struct libscols_table *card, const json_t *vgpu)
+{
+    char memory[VIEW_SIZE], compute[VIEW_SIZE], units[VIEW_SIZE];
+    bool complete = true;
+
+    if (view_has(vgpu, "template"))
+        complete = view_card_add(card, "template", view_text(vgpu, "template"));
+    if (view_has(vgpu, "partition"))
+        complete = complete && view_card_add(card, "partition", view_text(vgpu, "partition"));
+    if (view_has(vgpu, "granted_memory_bytes"))
+        complete = complete && view_card_add(card, "memory granted",
+                                             view_memory(view_number(vgpu, "granted_memory_bytes"), memory));
+    if (view_has(vgpu, "granted_compute_milli"))
+        complete = complete && view_card_add(card, "compute granted",
+                                             view_milli(view_number(vgpu, "granted_compute_milli"), compute));
+    if (view_has(vgpu, "granted_compute_units")) {
+        snprintf(units, sizeof units, "%" PRIu64, view_number(vgpu, "granted_compute_units"));
+        complete = complete && view_card_add(card, "units granted", units);
+    }
+    return complete;
+}
+
+static bool add_idle_freeze(struct libscols_table *card, const json_t *vgpu)
+{
+    char text[VIEW_SIZE * 2];
+    uint64_t seconds = view_number(vgpu, "idle_freeze_s");
+
+    if (!seconds)
+        return true;
+    snprintf(text, sizeof text, "after %" PRIu64 " s%s", seconds,
+             json_is_true(json_object_get(vgpu, "idle_frozen")) ? ", frozen now" : "");
+    return view_card_add(card, "freezes when idle", text);
+}
+
 static bool add_counts(struct libscols_table *card, const json_t *vgpu)
 {
     static const struct {
@@ -103,13 +146,14 @@ int vgpu_print_card(const struct command *self, const json_t *vgpu)
     VIEW_CLEANUP_TABLE struct libscols_table *card = view_card();
     char device[256];
 
-    snprintf(device, sizeof device, "%s  %s", view_text(vgpu, "device"), view_text(vgpu, "device_name"));
+    snprintf(device, sizeof device, "%s  %s%s", view_text(vgpu, "device"), view_text(vgpu, "device_name"),
+             json_is_true(json_object_get(vgpu, "simulated")) ? "  (simulated)" : "");
     bool complete = card && view_card_add(card, "name", view_text(vgpu, "name")) &&
                     view_card_add(card, "id", view_text(vgpu, "id")) && view_card_add(card, "device", device) &&
                     view_card_add(card, "state", view_text(vgpu, "state")) &&
-                    view_card_add(card, "mode", view_text(vgpu, "mode")) &&
+                    view_card_add(card, "mode", view_text(vgpu, "mode")) && add_part(card, vgpu) &&
                     view_card_add(card, "priority", view_text(vgpu, "priority")) && add_amounts(card, vgpu) &&
-                    add_counts(card, vgpu) &&
+                    add_counts(card, vgpu) && add_idle_freeze(card, vgpu) &&
                     view_card_add(card, "kept",
                                   json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"
                                                                                    : "until destroyed") &&

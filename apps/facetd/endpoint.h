@@ -6,7 +6,7 @@
  * Never: knows the HTTP library.
  *
  * An endpoint fills `ret_answer` and returns FACET_OK, or returns why not: the server makes the error's JSON and its
- * HTTP status. It runs on the server's thread.
+ * HTTP status. It runs on the thread of its connection: one that waits for a provider keeps nobody else waiting.
  */
 #ifndef FACETD_ENDPOINT_H
 #define FACETD_ENDPOINT_H
@@ -19,13 +19,16 @@
 struct daemon {
     struct registry *registry;
     const struct facet_device_table *devices;
+    struct sessions *sessions;
+    struct events *events;
     uint64_t started_ns;
     bool private;
 };
 
 struct call {
-    const char *ref; /* the part of the path that names a vGPU; empty when the path has none */
+    const char *ref; /* the part of the path that names a vGPU or device; empty when the path has none */
     bool force;
+    uint64_t after;
     const char *body; /* not terminated */
     size_t body_size;
 };
@@ -47,6 +50,10 @@ enum facet_status endpoint_metrics(const struct daemon *daemon, const struct cal
 
 enum facet_status endpoint_devices(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                    struct facet_error *error);
+enum facet_status endpoint_device(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                  struct facet_error *error);
+enum facet_status endpoint_events(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                  struct facet_error *error);
 enum facet_status endpoint_providers(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                      struct facet_error *error);
 

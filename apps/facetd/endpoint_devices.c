@@ -1,12 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: GET /v1/devices and GET /v1/providers. Never: asks a provider; the table was read at the start. */
+/* Owns: the calls under /v1/devices, and GET /v1/providers. Never: says that a device is well when it is not known. */
+#include "device/describe.h"
 #include "device/json.h"
 #include "endpoint.h"
+
+/* The health of now in place of the one of the start. */
+static void set_health(const struct daemon *daemon, const struct facet_device_record *device, json_t *object)
+{
+    char reason[360];
+    uint32_t health = sessions_health(daemon->sessions, device, reason, sizeof reason);
+
+    json_object_set_new(object, "health", json_string(facet_health_name(health)));
+    if (reason[0])
+        json_object_set_new(object, "health_reason", json_string(reason));
+}
 
 enum facet_status endpoint_devices(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                    struct facet_error *error)
 {
-    return answer_json(200, facet_device_table_json(daemon->devices), ret_answer, error);
+    json_t *answer = facet_device_table_json(daemon->devices), *object;
+    size_t index;
+
+    json_array_foreach(json_object_get(answer, "devices"), index, object)
+        set_health(daemon, facet_device_table_at(daemon->devices, (uint32_t)index), object);
+    return answer_json(200, answer, ret_answer, error);
+}
+
+static void set_owners(const struct daemon *daemon, json_t *object)
+{
+    char name[FACET_NAME_SIZE];
+    json_t *part;
+    size_t index;
+
+    json_array_foreach(
+        json_object_get(object, "partitions"), index,
+        part) if (registry_partition_owner(daemon->registry, json_string_value(json_object_get(part, "uuid")), name))
+        json_object_set_new(part, "vgpu", json_string(name));
+    json_array_foreach(json_object_get(object, "workers"), index, part)
+    {
+        struct vgpu_info info;
+        if (registry_find(daemon->registry, json_string_value(json_object_get(part, "worker")), &info, NULL) ==
+            FACET_OK)
+            json_object_set_new(part, "vgpu", json_string(info.row.name));
+    }
+}
+
+/* What only the open provider knows is absent while it is lost; `health_reason` says why. */
+enum facet_status endpoint_device(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                  struct facet_error *error)
+{
+    const struct facet_device_record *device;
+    CLEANUP_USE struct provider_use use = {0};
+    json_t *object;
+
+    enum facet_status status = facet_device_table_find(daemon->devices, call->ref, &device, error);
+    if (status != FACET_OK)
+        return status;
+    if (sessions_use(daemon->sessions, device, &use, NULL) == FACET_OK)
+        object = facet_device_describe(device, use.provider, use.instance, use.device);
+    else
+        object = facet_device_json(device);
+    if (object) {
+        set_health(daemon, device, object);
+        set_owners(daemon, object);
+    }
+    return answer_json(200, object, ret_answer, error);
 }
 
 enum facet_status endpoint_providers(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: GET /metrics: which metrics there are, and what they are called. Never: makes up a value that is not known. */
+#include <stdlib.h>
+
 #include "base/clock.h"
-#include "endpoint.h"
+#include "endpoint_device_metrics.h"
 #include "monitor/prometheus.h"
 
 enum { LABEL_COUNT = 3 };
@@ -163,12 +165,17 @@ enum facet_status endpoint_metrics(const struct daemon *daemon, const struct cal
     facet_prometheus_init(&text);
     write_daemon(&text, daemon);
     write_devices(&text, daemon->devices);
+    status = device_metrics_write(daemon, &text, error);
     for (size_t i = 0; i < sizeof vgpu_metrics / sizeof vgpu_metrics[0]; i++)
         write_vgpu_metric(&text, &vgpu_metrics[i], infos, count);
     write_states(&text, infos, count);
     free(infos);
 
     char *whole = facet_prometheus_take(&text);
+    if (status != FACET_OK) {
+        free(whole);
+        return status;
+    }
     if (!whole)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the metrics");
     *ret_answer = (struct answer){.http = 200, .text = whole};

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls under /v1/vgpus, and the JSON form of a vGPU. Never: says 0 for what was not measured. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "endpoint.h"
 
 static void set_text(json_t *object, const char *member, const char *text)
@@ -24,7 +28,45 @@ static void set_row(json_t *object, const struct vgpu_row *row)
     set_integer(object, "memory_limit_bytes", row->limits.memory_bytes);
     set_integer(object, "compute_request_milli", row->limits.compute_request_milli);
     set_integer(object, "compute_limit_milli", row->limits.compute_limit_milli);
+    set_integer(object, "idle_freeze_s", row->idle_freeze_s);
     set_integer(object, "created_ns", row->created_ns);
+}
+
+/* What the provider gave, in the modes in which it gives something. */
+static void set_slice(json_t *object, const struct vgpu_row *row)
+{
+    const struct vgpu_slice *slice = &row->slice;
+
+    if (slice->template_id[0])
+        set_text(object, "template", slice->template_id);
+    if (slice->partition_uuid[0]) {
+        set_text(object, "partition", slice->partition_uuid);
+        set_integer(object, "partition_start", slice->start);
+    }
+    if (slice->address[0])
+        set_text(object, "address", slice->address);
+    if (slice->memory_bytes)
+        set_integer(object, "granted_memory_bytes", slice->memory_bytes);
+    if (slice->compute_milli)
+        set_integer(object, "granted_compute_milli", slice->compute_milli);
+    if (slice->compute_units)
+        set_integer(object, "granted_compute_units", slice->compute_units);
+}
+
+/* Lines "NAME=value" as an object. */
+static json_t *environment_json(const struct vgpu_environment *environment)
+{
+    json_t *object = json_object();
+
+    for (const char *line = environment->lines; *line; line += strcspn(line, "\n") + 1) {
+        const char *equals = strchr(line, '=');
+        size_t length = strcspn(line, "\n");
+        char name[sizeof environment->lines];
+
+        snprintf(name, sizeof name, "%.*s", (int)(equals - line), line);
+        json_object_set_new(object, name, json_stringn(equals + 1, length - (size_t)(equals - line) - 1));
+    }
+    return object;
 }
 
 static void set_view(json_t *object, const struct scheduler_view *view)
@@ -40,6 +82,7 @@ static void set_view(json_t *object, const struct scheduler_view *view)
     set_integer(object, "throttled_ns", totals->throttled_ns);
     set_integer(object, "denied_allocations", totals->denied);
     set_integer(object, "processes", totals->processes);
+    json_object_set_new(object, "idle_frozen", json_boolean(view->idle_frozen));
 }
 
 static json_t *vgpu_json(const struct vgpu_info *info)
@@ -47,6 +90,9 @@ static json_t *vgpu_json(const struct vgpu_info *info)
     json_t *object = json_object();
 
     set_row(object, &info->row);
+    set_slice(object, &info->row);
+    json_object_set_new(object, "simulated", json_boolean(info->simulated));
+    json_object_set_new(object, "environment", environment_json(&info->environment));
     set_text(object, "state", vgpu_state_name(info->state));
     set_text(object, "segment", info->segment);
     if (info->measured)
@@ -105,7 +151,7 @@ enum facet_status endpoint_vgpu_change(const struct daemon *daemon, const struct
     struct request request;
     struct vgpu_info info;
 
-    enum facet_status status = request_parse(call->body, call->body_size, REQUEST_LIMITS, &request, error);
+    enum facet_status status = request_parse(call->body, call->body_size, REQUEST_CHANGE, &request, error);
     if (status == FACET_OK)
         status = registry_change(daemon->registry, call->ref, &request, &info, error);
     return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;

@@ -142,9 +142,15 @@ static enum facet_status read_idle_exit(const struct options *options, uint64_t 
     return status;
 }
 
+static void on_restart(void *registry, const struct facet_provider_record *provider)
+{
+    registry_reconcile(registry, provider);
+}
+
 static enum facet_status serve_registry(const struct options *options, struct daemon *daemon, struct life *life,
                                         struct ready *ready, struct facet_error *error)
 {
+    sessions_on_restart(daemon->sessions, on_restart, daemon->registry);
     registry_tidy(daemon->registry, facet_clock_now_ns());
     enum facet_status status = server_start(options->socket, daemon, &life->server, error);
     if (status != FACET_OK)
@@ -156,6 +162,19 @@ static enum facet_status serve_registry(const struct options *options, struct da
     return status;
 }
 
+/* What the registry stands on. */
+static enum facet_status open_parts(const struct options *options, struct daemon *daemon, struct registry_parts *parts,
+                                    struct facet_error *error)
+{
+    daemon->events = events_open();
+    if (!daemon->events)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the events");
+    enum facet_status status = sessions_open(daemon->devices, daemon->events, &daemon->sessions, error);
+    parts->devices = daemon->devices;
+    parts->sessions = daemon->sessions;
+    return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
+}
+
 /* Every part in its order; each is stopped when a later one fails, as at the end. */
 static enum facet_status serve(const struct options *options, const sigset_t *signals, int lock, struct ready *ready,
                                struct facet_error *error)
@@ -163,7 +182,7 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
     struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
     struct life life = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
     struct facet_device_table *devices = NULL;
-    struct scheduler *scheduler = NULL;
+    struct registry_parts parts = {0};
 
     enum facet_status status = read_idle_exit(options, &life.idle_exit_ns, error);
     if (status == FACET_OK)
@@ -173,13 +192,16 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
     daemon.devices = devices;
     bus_error_survive();
     if (status == FACET_OK)
-        status = scheduler_start(options->runtime, &scheduler, error);
+        status = open_parts(options, &daemon, &parts, error);
     if (status == FACET_OK)
-        status = registry_open(options->runtime, options->state, devices, scheduler, &daemon.registry, error);
+        status = registry_open(options->runtime, options->state, &parts, &daemon.registry, error);
     if (status == FACET_OK)
         status = serve_registry(options, &daemon, &life, ready, error);
-    scheduler_stop(scheduler);
+    sessions_stop(daemon.sessions); /* while the registry is there that they tell of restarts */
+    scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
+    sessions_close(daemon.sessions);
+    events_close(daemon.events);
     facet_device_table_close(devices);
     return status;
 }

@@ -6,14 +6,16 @@
  * either all three have it or none has, and what was answered with FACET_OK survives kill -9.
  * Never: speaks HTTP, or decides shares.
  *
- * Thread rule: every function from any thread, except open and close. One lock; the scheduler's locks are taken inside
- * it, and no scheduler thread ever takes it, so that writing to disk under it delays requests only.
+ * Thread rule: every function from any thread, except open and close. Two locks: a change holds the first over disk and
+ * provider, so there is one at a time; who only looks takes the second, which is held for moments. Scheduler threads
+ * take neither.
  */
 #ifndef FACETD_REGISTRY_H
 #define FACETD_REGISTRY_H
 
 #include "base/paths.h"
 #include "device/table.h"
+#include "grant.h"
 #include "request.h"
 #include "scheduler.h"
 #include "store.h"
@@ -24,6 +26,7 @@ enum vgpu_state {
     VGPU_IDLE,
     VGPU_RUNNING,
     VGPU_FROZEN,
+    VGPU_REMOVING, /* half made or half removed: what is left of it goes as soon as its provider allows */
     VGPU_STATE_COUNT,
 };
 
@@ -35,15 +38,21 @@ struct vgpu_info {
     struct scheduler_view view;
     char segment[FACET_PATH_SIZE];
     char warning[256]; /* empty when there is nothing to say */
+    struct vgpu_environment environment;
+    bool simulated; /* its device does not exist */
 };
 
 /*
  * Takes the vGPUs of the database up again: adopts the segments that are left, makes those that are missing, moves
  * corrupt ones aside, and removes segments that no vGPU has. A vGPU whose device is not there is kept, with a warning.
- * `devices` and `scheduler` must outlive the registry.
+ * `parts` are borrowed, and must outlive the registry.
  */
-enum facet_status registry_open(const char *runtime_dir, const char *state_dir,
-                                const struct facet_device_table *devices, struct scheduler *scheduler,
+struct registry_parts {
+    const struct facet_device_table *devices;
+    struct scheduler *scheduler;
+    struct sessions *sessions;
+};
+enum facet_status registry_open(const char *runtime_dir, const char *state_dir, const struct registry_parts *parts,
                                 struct registry **ret_registry, struct facet_error *error);
 
 /* vGPUs, their segments and tenants stay. NULL is allowed. */
@@ -63,7 +72,8 @@ enum facet_status registry_change(struct registry *registry, const char *ref, co
 enum facet_status registry_set_frozen(struct registry *registry, const char *ref, bool frozen,
                                       struct vgpu_info *ret_info, struct facet_error *error);
 
-/* FACET_BUSY while a process or holder has it, unless `force`. */
+/* FACET_BUSY while a process or holder has it, unless `force`. With force, one whose provider is lost is removed as far
+ * as possible now, and for the rest when the provider is back. */
 enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force, struct facet_error *error);
 
 /* All of them, in the order of their creation. The caller frees *ret_infos. */
@@ -71,7 +81,14 @@ enum facet_status registry_list(struct registry *registry, struct vgpu_info **re
                                 struct facet_error *error);
 size_t registry_count(struct registry *registry);
 
-/* Removes ephemeral vGPUs that nobody has. What cannot be removed now is logged and tried again later. */
+/* A provider came back: makes sure that its vGPUs have what they had, and removes what is left of half ones. */
+void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider);
+
+/* The name of the vGPU that has a partition; false when nobody has. */
+bool registry_partition_owner(struct registry *registry, const char *partition_uuid, char ret_name[FACET_NAME_SIZE]);
+
+/* Removes ephemeral vGPUs that nobody has, and tries again what did not work before. Does nothing while a change is
+ * under way. */
 void registry_tidy(struct registry *registry, uint64_t now_ns);
 
 /* Whether nobody has any vGPU, and no ephemeral one is left. */

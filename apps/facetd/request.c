@@ -144,6 +144,33 @@ static enum facet_status read_ephemeral(const json_t *value, const char *member,
     return FACET_OK;
 }
 
+static enum facet_status read_template(const json_t *value, const char *member, struct request *request,
+                                       struct facet_error *error)
+{
+    const char *text = NULL;
+
+    enum facet_status status = read_string(value, member, &text, error);
+    if (status != FACET_OK)
+        return status;
+    if (text[0] == '\0' || strlen(text) >= sizeof request->template_id)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, member,
+                                    "%s of %zu characters: expected the id of a partition template", member,
+                                    strlen(text));
+    snprintf(request->template_id, sizeof request->template_id, "%s", text);
+    return FACET_OK;
+}
+
+static enum facet_status read_idle_freeze(const json_t *value, const char *member, struct request *request,
+                                          struct facet_error *error)
+{
+    uint64_t seconds = 0;
+
+    enum facet_status status = read_integer(value, member, 0, REQUEST_IDLE_FREEZE_MAX, &seconds, error);
+    if (status == FACET_OK)
+        request->idle_freeze_s = (uint32_t)seconds;
+    return status;
+}
+
 static const struct member {
     const char *name;
     uint32_t bit;
@@ -157,6 +184,8 @@ static const struct member {
     {"mode", REQUEST_MODE, read_mode},
     {"priority", REQUEST_PRIORITY, read_priority},
     {"ephemeral", REQUEST_EPHEMERAL, read_ephemeral},
+    {"template", REQUEST_TEMPLATE, read_template},
+    {"idle_freeze_s", REQUEST_IDLE_FREEZE, read_idle_freeze},
 };
 
 enum { MEMBER_COUNT = sizeof members / sizeof members[0] };
@@ -175,7 +204,7 @@ static void list_members(uint32_t allowed, char *buffer, size_t size)
 static enum facet_status read_member(const char *name, const json_t *value, uint32_t allowed, struct request *request,
                                      struct facet_error *error)
 {
-    char expected[160];
+    char expected[200];
 
     for (size_t i = 0; i < MEMBER_COUNT; i++)
         if ((members[i].bit & allowed) && strcmp(members[i].name, name) == 0) {

@@ -29,17 +29,25 @@ enum request_member {
     REQUEST_MODE = 1u << 5,
     REQUEST_PRIORITY = 1u << 6,
     REQUEST_EPHEMERAL = 1u << 7,
+    REQUEST_TEMPLATE = 1u << 8,
+    REQUEST_IDLE_FREEZE = 1u << 9,
 };
-#define REQUEST_ALL    0xffu
-#define REQUEST_LIMITS (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE_REQUEST | REQUEST_COMPUTE_LIMIT | REQUEST_PRIORITY)
+#define REQUEST_ALL     0x3ffu
+#define REQUEST_COMPUTE (REQUEST_COMPUTE_REQUEST | REQUEST_COMPUTE_LIMIT)
+#define REQUEST_CHANGE  (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE | REQUEST_PRIORITY | REQUEST_IDLE_FREEZE)
+
+/* The longest idle time that freezes: a year. */
+#define REQUEST_IDLE_FREEZE_MAX (365u * 24 * 3600)
 
 /* What was asked for. A member whose bit is clear was not named: `limits` then holds its default. */
 struct request {
     uint32_t present; /* enum request_member */
     char name[FACET_NAME_SIZE];
     char device[128];
+    char template_id[32];
     struct facet_limits limits;
     bool ephemeral;
+    uint32_t idle_freeze_s;
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: taking up what an earlier daemon left: rows, segments, strays.
+ * Owns: taking up what an earlier daemon or provider left: rows, parts of devices, segments, strays.
  * Never: gives up a vGPU that was acknowledged: one that cannot be served now is kept and says why.
  */
 #include "vgpu.h"
@@ -20,8 +20,8 @@
 /* By uuid: an index moves when devices come and go. */
 static const struct facet_device_record *find_device(const struct registry *registry, const struct vgpu_row *row)
 {
-    for (uint32_t i = 0; i < facet_device_table_count(registry->devices); i++) {
-        const struct facet_device_record *device = facet_device_table_at(registry->devices, i);
+    for (uint32_t i = 0; i < facet_device_table_count(registry->parts.devices); i++) {
+        const struct facet_device_record *device = facet_device_table_at(registry->parts.devices, i);
         if (strcmp(device->info.uuid, row->device_uuid) == 0)
             return device;
     }
@@ -48,13 +48,40 @@ static enum facet_status move_aside(const struct registry *registry, const char 
                            ASIDE_MAX);
 }
 
+/* --- serving one ------------------------------------------------------------------------------------------------ */
+
+static bool is_same_part(const struct vgpu_row *a, const struct vgpu_row *b)
+{
+    return strcmp(a->slice.partition_uuid, b->slice.partition_uuid) == 0 &&
+           strcmp(a->slice.address, b->slice.address) == 0 && a->slice.start == b->slice.start &&
+           a->slice.memory_bytes == b->slice.memory_bytes && a->slice.compute_milli == b->slice.compute_milli &&
+           a->slice.compute_units == b->slice.compute_units && a->limits.memory_bytes == b->limits.memory_bytes &&
+           a->limits.compute_request_milli == b->limits.compute_request_milli;
+}
+
+/* Its part of the device, as it was or taken again; the database learns of what changed before anybody uses it. */
+static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu, bool *ret_moved,
+                                   struct facet_error *error)
+{
+    struct vgpu_row row = vgpu->row;
+
+    if (!mode_is_spatial(row.limits.mode))
+        return FACET_OK;
+    enum facet_status status = grant_keep(registry->parts.sessions, vgpu->device, &row, error);
+    if (status != FACET_OK)
+        return status;
+    *ret_moved = !is_same_part(&row, &vgpu->row);
+    if (*ret_moved)
+        status = registry_write_row(registry, store_update, &row, error);
+    if (status == FACET_OK)
+        vgpu->row = row;
+    return status;
+}
+
 static enum facet_status attach(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
 
-    if (!vgpu->device)
-        return facet_error_set(error, FACET_DEVICE_LOST, "its device %s (%s) is not there", vgpu->row.device_id,
-                               vgpu->row.device_name);
     enum facet_status status = vgpu_adopt(registry, vgpu, &reason);
     if (status == FACET_CORRUPT || status == FACET_ABI_MISMATCH) {
         status = move_aside(registry, vgpu->row.id, reason.message, error);
@@ -67,21 +94,89 @@ static enum facet_status attach(struct registry *registry, struct vgpu *vgpu, st
     return status;
 }
 
+/* A segment names the part that it stands for: with another part it is made anew, and who was in it must start again.
+ */
+static enum facet_status attach_part(struct registry *registry, struct vgpu *vgpu, bool moved,
+                                     struct facet_error *error)
+{
+    if (vgpu->scheduled && !moved)
+        return FACET_OK;
+    if (!moved)
+        return attach(registry, vgpu, error);
+    enum facet_status status = vgpu_withdraw(registry, vgpu, error);
+    return status == FACET_OK ? vgpu_install(registry, vgpu, error) : status;
+}
+
+static enum facet_status serve(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    struct sessions *sessions = registry->parts.sessions;
+    bool spatial = mode_is_spatial(vgpu->row.limits.mode), moved = false;
+    struct facet_error reason;
+
+    if (!vgpu->device)
+        return facet_error_set(error, FACET_DEVICE_LOST, "its device %s (%s) is not there", vgpu->row.device_id,
+                               vgpu->row.device_name);
+    enum facet_status status = keep_part(registry, vgpu, &moved, error);
+    if (status == FACET_OK)
+        status = attach_part(registry, vgpu, moved, error);
+    if (status != FACET_OK)
+        return status;
+    status = grant_environment(sessions, vgpu->device, &vgpu->row, &vgpu->environment, &reason);
+    if (status == FACET_OK || !spatial)
+        return FACET_OK;
+    return facet_error_set(error, status, "its environment: %s", reason.message);
+}
+
+void vgpu_serve(struct registry *registry, struct vgpu *vgpu)
+{
+    bool retried = vgpu->device && mode_is_spatial(vgpu->row.limits.mode);
+    bool was_in_trouble = vgpu->trouble[0] != '\0';
+    struct facet_error reason;
+
+    if (serve(registry, vgpu, &reason) == FACET_OK) {
+        vgpu->trouble[0] = '\0';
+        if (was_in_trouble)
+            facet_log(FACET_LOG_INFO, "vGPU %s (%s) is served again", vgpu->row.name, vgpu->row.id);
+        return;
+    }
+    snprintf(vgpu->trouble, sizeof vgpu->trouble, "not served until %s: %.200s",
+             retried ? "the provider can" : "facetd starts again", reason.message);
+    if (!was_in_trouble)
+        facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", vgpu->row.name, vgpu->row.id, vgpu->trouble);
+}
+
+/* --- start-up --------------------------------------------------------------------------------------------------- */
+
+/* A vGPU nobody was told of, or that was to go: true when it has gone. */
+static bool resolve(struct registry *registry, struct vgpu *vgpu)
+{
+    struct facet_error reason;
+
+    if (vgpu_finish_removal(registry, vgpu, &reason) == FACET_OK) {
+        facet_log(FACET_LOG_INFO, "vGPU %s (%s) was half %s, and is removed", vgpu->row.name, vgpu->row.id,
+                  vgpu->row.state == ROW_CREATING ? "made" : "removed");
+        return true;
+    }
+    snprintf(vgpu->trouble, sizeof vgpu->trouble, "its part of the device could not be removed yet: %.200s",
+             reason.message);
+    facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", vgpu->row.name, vgpu->row.id, vgpu->trouble);
+    return false;
+}
+
 static enum facet_status restore_vgpu(struct registry *registry, const struct vgpu_row *row, struct facet_error *error)
 {
     struct vgpu vgpu = {.row = *row, .device = find_device(registry, row)};
-    struct facet_error reason;
 
     enum facet_status status = registry_reserve(registry, error);
     if (status != FACET_OK)
         return status;
     if (vgpu.device)
         snprintf(vgpu.row.device_id, sizeof vgpu.row.device_id, "%s", vgpu.device->id);
-    if (attach(registry, &vgpu, &reason) != FACET_OK) {
-        snprintf(vgpu.trouble, sizeof vgpu.trouble, "not served until facetd starts again: %.200s", reason.message);
-        facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", row->name, row->id, vgpu.trouble);
-    }
-    registry->vgpus[registry->count++] = vgpu;
+    if (row->state == ROW_READY)
+        vgpu_serve(registry, &vgpu);
+    else if (resolve(registry, &vgpu))
+        return FACET_OK;
+    registry_add(registry, &vgpu);
     return FACET_OK;
 }
 
@@ -123,6 +218,7 @@ static enum facet_status sweep(const struct registry *registry, struct facet_err
     return FACET_OK;
 }
 
+/* Those that were acknowledged first: what the others left must not be mistaken for theirs. */
 enum facet_status registry_restore(struct registry *registry, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct vgpu_row *rows = NULL;
@@ -130,6 +226,10 @@ enum facet_status registry_restore(struct registry *registry, struct facet_error
 
     enum facet_status status = store_load(registry->store, &rows, &count, error);
     for (size_t i = 0; status == FACET_OK && i < count; i++)
-        status = restore_vgpu(registry, &rows[i], error);
+        if (rows[i].state == ROW_READY)
+            status = restore_vgpu(registry, &rows[i], error);
+    for (size_t i = 0; status == FACET_OK && i < count; i++)
+        if (rows[i].state != ROW_READY)
+            status = restore_vgpu(registry, &rows[i], error);
     return status == FACET_OK ? sweep(registry, error) : status;
 }

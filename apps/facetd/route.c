@@ -7,7 +7,7 @@
 
 enum { METHODS_PER_PATH = 3 };
 
-/* `*` in a path stands for one non-empty part: the name or id of a vGPU. */
+/* `*` in a path stands for one non-empty part: the name or id of a vGPU, or a device. */
 static const struct path {
     const char *pattern;
     const char *allow;
@@ -19,6 +19,8 @@ static const struct path {
     {"/metrics", "GET", {{"GET", endpoint_metrics}}},
     {"/v1/health", "GET", {{"GET", endpoint_health}}},
     {"/v1/devices", "GET", {{"GET", endpoint_devices}}},
+    {"/v1/devices/*", "GET", {{"GET", endpoint_device}}},
+    {"/v1/events", "GET", {{"GET", endpoint_events}}},
     {"/v1/providers", "GET", {{"GET", endpoint_providers}}},
     {"/v1/vgpus", "GET, POST", {{"GET", endpoint_vgpu_list}, {"POST", endpoint_vgpu_create}}},
     {"/v1/vgpus/*",

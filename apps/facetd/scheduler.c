@@ -16,6 +16,7 @@
 #include "base/config.h"
 #include "base/paths.h"
 #include "compute/fair.h"
+#include "plan.h"
 
 /* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
 #define REAP_NS (25 * FACET_NS_PER_MS)
@@ -36,6 +37,8 @@ struct share_sample {
 
 struct client {
     bool used, frozen;
+    bool idle_frozen; /* by itself, because nothing was launched for so long; the next launch resumes it */
+    int fair;         /* its index in the policy; -1: it takes no turns, its gate is open unless it is frozen */
     char vgpu_id[64];
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
@@ -53,6 +56,7 @@ struct device {
     uint64_t reap_at_ns, sample_at_ns;
     struct facet_fair fair;
     struct client clients[FACET_FAIR_CLIENTS];
+    uint32_t top; /* one past the highest client ever used */
     struct device *next;
 };
 
@@ -67,7 +71,7 @@ struct scheduler {
 
 static void sample_shares(struct device *device, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < device->fair.top; i++) {
+    for (uint32_t i = 0; i < device->top; i++) {
         struct client *client = &device->clients[i];
 
         if (!client->used)
@@ -82,7 +86,7 @@ static uint32_t processes_in(const struct device *device)
 {
     uint32_t processes = 0;
 
-    for (uint32_t i = 0; i < device->fair.top; i++)
+    for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
             processes += device->clients[i].totals.processes;
     return processes;
@@ -90,33 +94,48 @@ static uint32_t processes_in(const struct device *device)
 
 static void look(struct device *device, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < device->fair.top; i++) {
+    for (uint32_t i = 0; i < device->top; i++) {
         struct client *client = &device->clients[i];
 
         if (!client->used)
             continue;
         facet_owner_beat(client->owner, now_ns);
         facet_owner_totals(client->owner, &client->totals);
-        device->fair.clients[i].demand = (struct facet_fair_demand){.waiting = client->totals.waiting,
-                                                                    .inflight = client->totals.inflight,
-                                                                    .busy_ns = client->totals.busy_ns,
-                                                                    .idle_since_ns = client->totals.idle_since_ns,
-                                                                    .inflight_ns = client->totals.inflight_ns};
+        client->idle_frozen = facet_owner_tick(client->owner, &client->totals, now_ns) & FACET_RESOURCE_COMPUTE;
+        if (client->fair < 0)
+            continue;
+        facet_fair_set_frozen(&device->fair, client->fair, client->frozen || client->idle_frozen);
+        device->fair.clients[client->fair].demand =
+            (struct facet_fair_demand){.waiting = client->totals.waiting,
+                                       .inflight = client->totals.inflight,
+                                       .busy_ns = client->totals.busy_ns,
+                                       .idle_since_ns = client->totals.idle_since_ns,
+                                       .inflight_ns = client->totals.inflight_ns};
     }
 }
 
-static bool apply_gates(struct device *device)
+static enum facet_gate gate_of(const struct device *device, const struct client *client)
 {
     static const enum facet_gate gates[] = {[FACET_FAIR_CLOSED] = FACET_GATE_CLOSED,
                                             [FACET_FAIR_LEASED] = FACET_GATE_LEASED,
                                             [FACET_FAIR_OPEN] = FACET_GATE_OPEN};
+
+    if (client->fair >= 0)
+        return gates[device->fair.clients[client->fair].gate];
+    return client->frozen || client->idle_frozen ? FACET_GATE_CLOSED : FACET_GATE_OPEN;
+}
+
+static bool apply_gates(struct device *device)
+{
     bool changed = false;
 
-    for (uint32_t i = 0; i < device->fair.top; i++) {
+    for (uint32_t i = 0; i < device->top; i++) {
         struct client *client = &device->clients[i];
-        enum facet_gate gate = gates[device->fair.clients[i].gate];
 
-        if (!client->used || facet_owner_gate(client->owner) == gate)
+        if (!client->used)
+            continue;
+        enum facet_gate gate = gate_of(device, client);
+        if (facet_owner_gate(client->owner) == gate)
             continue;
         facet_owner_set_gate(client->owner, gate);
         changed = true;
@@ -126,7 +145,7 @@ static bool apply_gates(struct device *device)
 
 static void reap(struct device *device)
 {
-    for (uint32_t i = 0; i < device->fair.top; i++)
+    for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
             facet_owner_reap(device->clients[i].owner);
 }
@@ -280,7 +299,7 @@ static struct device *find_locked(struct scheduler *scheduler, const char *vgpu_
     pthread_mutex_lock(&scheduler->lock);
     for (struct device *device = scheduler->devices; device; device = device->next) {
         pthread_mutex_lock(&device->lock);
-        for (uint32_t i = 0; i < device->fair.top; i++)
+        for (uint32_t i = 0; i < device->top; i++)
             if (device->clients[i].used && strcmp(device->clients[i].vgpu_id, vgpu_id) == 0) {
                 pthread_mutex_unlock(&scheduler->lock);
                 *ret_client = i;
@@ -297,11 +316,17 @@ static enum facet_status unknown(const char *vgpu_id, struct facet_error *error)
     return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU '%s' is scheduled", vgpu_id);
 }
 
+/* Who takes no turns has nobody to leave room for, with or without a scheduler. */
+static uint32_t fallback_milli(const struct device *device, const struct client *client)
+{
+    return client->fair < 0 ? FACET_MILLI_WHOLE : facet_fair_fallback_milli(&device->fair, client->fair);
+}
+
 static void tell_fallbacks(struct device *device)
 {
-    for (uint32_t i = 0; i < device->fair.top; i++)
+    for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
-            facet_owner_set_fallback(device->clients[i].owner, facet_fair_fallback_milli(&device->fair, (int)i));
+            facet_owner_set_fallback(device->clients[i].owner, fallback_milli(device, &device->clients[i]));
 }
 
 /* ---- the contract ---- */
@@ -350,7 +375,7 @@ static void device_stop(struct device *device)
     pthread_mutex_unlock(&device->lock);
     wake(device);
     pthread_join(device->thread, NULL);
-    for (uint32_t i = 0; i < device->fair.top; i++)
+    for (uint32_t i = 0; i < device->top; i++)
         if (device->clients[i].used)
             facet_owner_close(device->clients[i].owner);
     device_free(device);
@@ -381,6 +406,41 @@ enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *d
     return status == FACET_OK ? bell_path(scheduler, device_id, ret_path, size, error) : status;
 }
 
+static struct client *free_client(struct device *device)
+{
+    for (uint32_t i = 0; i < FACET_FAIR_CLIENTS; i++)
+        if (!device->clients[i].used) {
+            if (i >= device->top)
+                device->top = i + 1;
+            return &device->clients[i];
+        }
+    return NULL;
+}
+
+/* With the device's lock. False when there is no room. There are as many clients as places in the policy, so whoever
+ * finds one finds the other. */
+static bool add_client(struct device *device, const char *vgpu_id, struct facet_owner *owner,
+                       const struct facet_limits *limits, bool frozen)
+{
+    struct client *client = free_client(device);
+
+    if (!client)
+        return false;
+    *client = (struct client){.used = true, .frozen = frozen, .fair = -1, .owner = owner};
+    snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
+    facet_owner_totals(owner, &client->totals);
+    if (mode_is_timed(limits->mode)) {
+        client->fair = facet_fair_add(&device->fair, limits);
+        /* What an adopted vGPU used before is not held against its cap. */
+        device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
+        facet_fair_set_frozen(&device->fair, client->fair, frozen);
+    }
+    facet_owner_set_frozen(owner, frozen ? FACET_RESOURCE_COMPUTE : 0);
+    facet_owner_set_depth(owner, device->fair.config.slice_ns);
+    tell_fallbacks(device);
+    return true;
+}
+
 enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_id, const char *vgpu_id,
                                 struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
                                 struct facet_error *error)
@@ -394,22 +454,9 @@ enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_
         return status;
 
     pthread_mutex_lock(&device->lock);
-    int index = facet_fair_add(&device->fair, limits);
-    if (index >= 0) {
-        struct client *client = &device->clients[index];
-
-        *client = (struct client){.used = true, .frozen = frozen, .owner = owner};
-        snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
-        facet_owner_totals(owner, &client->totals);
-        /* What an adopted vGPU used before is not held against its cap. */
-        device->fair.clients[index].cap_busy_ns = client->totals.busy_ns;
-        facet_fair_set_frozen(&device->fair, index, frozen);
-        facet_owner_set_frozen(owner, frozen);
-        facet_owner_set_depth(owner, device->fair.config.slice_ns);
-        tell_fallbacks(device);
-    }
+    bool added = add_client(device, vgpu_id, owner, limits, frozen);
     pthread_mutex_unlock(&device->lock);
-    if (index < 0)
+    if (!added)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "device", "device %s has %u vGPUs, as many as one may",
                                     device_id, FACET_FAIR_CLIENTS);
     wake(device);
@@ -425,8 +472,9 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
         return unknown(vgpu_id, error);
     facet_owner_retire(device->clients[index].owner);
     facet_owner_close(device->clients[index].owner);
+    if (device->clients[index].fair >= 0)
+        facet_fair_remove(&device->fair, device->clients[index].fair);
     device->clients[index] = (struct client){0};
-    facet_fair_remove(&device->fair, (int)index);
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake(device);
@@ -442,7 +490,8 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
     if (!device)
         return unknown(vgpu_id, error);
     facet_owner_set_limits(device->clients[index].owner, limits);
-    facet_fair_set_limits(&device->fair, (int)index, limits);
+    if (device->clients[index].fair >= 0)
+        facet_fair_set_limits(&device->fair, device->clients[index].fair, limits);
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake(device);
@@ -458,8 +507,23 @@ enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *
     if (!device)
         return unknown(vgpu_id, error);
     device->clients[index].frozen = frozen;
-    facet_owner_set_frozen(device->clients[index].owner, frozen);
-    facet_fair_set_frozen(&device->fair, (int)index, frozen);
+    facet_owner_set_frozen(device->clients[index].owner, frozen ? FACET_RESOURCE_COMPUTE : 0);
+    if (device->clients[index].fair >= 0)
+        facet_fair_set_frozen(&device->fair, device->clients[index].fair, frozen);
+    pthread_mutex_unlock(&device->lock);
+    wake(device);
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const char *vgpu_id, uint32_t resources,
+                                            uint64_t idle_ns, struct facet_error *error)
+{
+    uint32_t index;
+    struct device *device = find_locked(scheduler, vgpu_id, &index);
+
+    if (!device)
+        return unknown(vgpu_id, error);
+    facet_owner_set_idle_freeze(device->clients[index].owner, resources, idle_ns);
     pthread_mutex_unlock(&device->lock);
     wake(device);
     return FACET_OK;
@@ -495,6 +559,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     const struct client *client = &device->clients[index];
     facet_owner_totals(client->owner, &view.totals);
     view.frozen = client->frozen;
+    view.idle_frozen = client->idle_frozen;
     view.in_use = facet_owner_in_use(client->owner);
     view.damaged = facet_owner_damaged(client->owner);
     measure_share(client, &view);

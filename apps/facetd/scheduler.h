@@ -21,8 +21,9 @@ struct scheduler_view {
     bool share_valid;     /* the vGPU has been watched for at least 100 ms */
     uint32_t share_milli; /* share of the device's time over the last second */
     bool frozen;
-    bool damaged; /* somebody wrote into or truncated its segment: the figures mean nothing */
-    bool in_use;  /* a process or a holder has it */
+    bool idle_frozen; /* by itself: the next launch resumes it */
+    bool damaged;     /* somebody wrote into or truncated its segment: the figures mean nothing */
+    bool in_use;      /* a process or a holder has it */
 };
 
 /* `runtime_dir` holds the doorbells (<runtime>/devices/<id>.bell). */
@@ -37,7 +38,8 @@ enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *d
 
 /*
  * Puts a vGPU under its device's scheduler. On success the scheduler owns `owner` until scheduler_remove(). FACET_BUSY
- * when the device has as many vGPUs as the policy can hold. `frozen` is the state it starts in.
+ * when the device has as many vGPUs as the policy can hold. `frozen` is the state it starts in. The mode in `limits`
+ * says whether it takes turns with others (plan.h, mode_is_timed) or is admitted as it comes.
  */
 enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_id, const char *vgpu_id,
                                 struct facet_owner *owner, const struct facet_limits *limits, bool frozen,
@@ -51,6 +53,10 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
                                        const struct facet_limits *limits, struct facet_error *error);
 enum facet_status scheduler_set_frozen(struct scheduler *scheduler, const char *vgpu_id, bool frozen,
                                        struct facet_error *error);
+/* From now on `resources` (FACET_RESOURCE_*) of the vGPU freeze after `idle_ns` without use (0: never); the next use
+ * resumes them. Kept in the segment: a vGPU made anew starts with never. */
+enum facet_status scheduler_set_idle_freeze(struct scheduler *scheduler, const char *vgpu_id, uint32_t resources,
+                                            uint64_t idle_ns, struct facet_error *error);
 enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,
                                  struct facet_error *error);
 

@@ -66,6 +66,10 @@ static unsigned http_status_of(enum facet_status status)
         return MHD_HTTP_NOT_IMPLEMENTED;
     case FACET_NO_SPACE:
         return MHD_HTTP_INSUFFICIENT_STORAGE;
+    case FACET_DEVICE_LOST:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    case FACET_TIMEOUT:
+        return MHD_HTTP_GATEWAY_TIMEOUT;
     default:
         return MHD_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -168,24 +172,51 @@ static bool declares_too_much(struct MHD_Connection *connection)
     return length && strtoull(length, NULL, 10) > REQUEST_BODY_MAX;
 }
 
+/* What follows '?'. Each call knows one argument at most. */
 struct arguments {
-    bool force, deletes;
+    const char *known; /* NULL: none */
+    bool force;
+    uint64_t after;
     struct facet_error error;
     enum facet_status status;
 };
+
+static const char *known_argument(const struct route_match *route, const char *method)
+{
+    if (strcmp(method, "DELETE") == 0)
+        return "force";
+    return route->endpoint == endpoint_events ? "after" : NULL;
+}
+
+static enum facet_status read_force(const char *text, struct arguments *arguments)
+{
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, "force",
+                                    "force '%.16s': expected 0 or 1", text);
+    arguments->force = text[0] == '1';
+    return FACET_OK;
+}
+
+static enum facet_status read_after(const char *text, struct arguments *arguments)
+{
+    if (!text[0] || strlen(text) > 19 || strspn(text, "0123456789") != strlen(text))
+        return facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, "after",
+                                    "after '%.24s': expected the number of an event", text);
+    arguments->after = strtoull(text, NULL, 10);
+    return FACET_OK;
+}
 
 static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     struct arguments *arguments = context;
 
-    if (!arguments->deletes || strcmp(name, "force") != 0)
+    if (!arguments->known || strcmp(arguments->known, name) != 0)
         arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, name,
                                                  "unknown argument '%.64s' after '?'", name);
-    else if (!value || (strcmp(value, "0") != 0 && strcmp(value, "1") != 0))
-        arguments->status = facet_error_argument(&arguments->error, FACET_INVALID_ARGUMENT, "force",
-                                                 "force '%.16s': expected 0 or 1", value ? value : "");
+    else if (strcmp(name, "force") == 0)
+        arguments->status = read_force(value ? value : "", arguments);
     else
-        arguments->force = value[0] == '1';
+        arguments->status = read_after(value ? value : "", arguments);
     return arguments->status == FACET_OK ? MHD_YES : MHD_NO;
 }
 
@@ -193,7 +224,7 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
 static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection, const char *method,
                                    const struct exchange *exchange)
 {
-    struct arguments arguments = {.deletes = strcmp(method, "DELETE") == 0};
+    struct arguments arguments = {.known = known_argument(&exchange->route, method)};
     struct facet_error error;
     struct answer answer = {0};
 
@@ -206,6 +237,7 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
     const struct call call = {
         .ref = exchange->route.ref,
         .force = arguments.force,
+        .after = arguments.after,
         .body = exchange->body ? exchange->body : "",
         .body_size = exchange->size,
     };
@@ -369,7 +401,8 @@ static enum facet_status open_socket(const char *path, int *ret_fd, struct facet
 
 static struct MHD_Daemon *start_http(struct server *server, int fd)
 {
-    const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
+                           MHD_USE_ITC | MHD_USE_ERROR_LOG;
 
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,

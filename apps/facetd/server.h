@@ -3,7 +3,7 @@
  * HTTP/1.1 on a Unix socket.
  *
  * Owns: the socket's file, who may speak (our user and root), routing, the bounds on what is read, and the JSON of
- * errors. One thread of its own serves all connections.
+ * errors. A thread of its own listens, and each connection has one.
  * Never: knows what a vGPU is.
  *
  * Thread rule: start, hide, show, rebind and stop from one thread.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define APPLICATION_ID 1178817584 /* "FCT0": tells our database from any other */
 
 #define TEXT_OF(number)  TEXT_OF_(number)
@@ -18,7 +18,8 @@ struct store {
     char path[1024];
 };
 
-static const char schema[] =
+/* From nothing to version 1, from 1 to 2, and so on: a new database takes every step, an old one those it lacks. */
+static const char *const steps[SCHEMA_VERSION] = {
     "BEGIN IMMEDIATE;"
     "CREATE TABLE vgpu ("
     "  position INTEGER PRIMARY KEY,"
@@ -37,8 +38,22 @@ static const char schema[] =
     "  created_ns INTEGER NOT NULL"
     ") STRICT;"
     "PRAGMA application_id = " TEXT_OF(APPLICATION_ID) ";"
-                                                       "PRAGMA user_version = " TEXT_OF(SCHEMA_VERSION) ";"
-                                                                                                        "COMMIT;";
+                                                       "PRAGMA user_version = 1;"
+                                                       "COMMIT;",
+
+    "BEGIN IMMEDIATE;"
+    "ALTER TABLE vgpu ADD COLUMN state INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 2);"
+    "ALTER TABLE vgpu ADD COLUMN template TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE vgpu ADD COLUMN start INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE vgpu ADD COLUMN partition_uuid TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE vgpu ADD COLUMN address TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE vgpu ADD COLUMN slice_memory_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE vgpu ADD COLUMN slice_compute_milli INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE vgpu ADD COLUMN slice_compute_units INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE vgpu ADD COLUMN idle_freeze_s INTEGER NOT NULL DEFAULT 0;"
+    "PRAGMA user_version = 2;"
+    "COMMIT;",
+};
 
 static enum facet_status status_of(int code)
 {
@@ -174,6 +189,18 @@ static enum facet_status check_integrity(struct store *store, struct facet_error
     return status;
 }
 
+/* Each step is a transaction of its own: whoever is stopped between two goes on from there. */
+static enum facet_status bring_up_to_date(struct store *store, long long version, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    while (status == FACET_OK && version < SCHEMA_VERSION)
+        status = run(store, steps[version++], "bringing up to date", error);
+    if (status != FACET_OK)
+        store_rollback(store);
+    return status;
+}
+
 static enum facet_status check_schema(struct store *store, struct facet_error *error)
 {
     long long application = 0, version = 0, tables = 0;
@@ -185,17 +212,16 @@ static enum facet_status check_schema(struct store *store, struct facet_error *e
         status = ask_integer(store, "SELECT count(*) FROM sqlite_schema;", &tables, error);
     if (status != FACET_OK)
         return status;
-    if (application == 0 && version == 0 && tables == 0)
-        return run(store, schema, "creating", error);
-    if (application != APPLICATION_ID)
+    bool is_new = application == 0 && version == 0 && tables == 0;
+    if (!is_new && application != APPLICATION_ID)
         return facet_error_set(error, FACET_CORRUPT, "opening: database '%s' is not Facet's; move it aside",
                                store->path);
-    if (version != SCHEMA_VERSION)
+    if (version > SCHEMA_VERSION || version < !is_new)
         return facet_error_set(error, FACET_ABI_MISMATCH,
                                "opening: database '%s' has schema version %lld; this facetd knows %d; start the facetd "
                                "that wrote it",
                                store->path, version, SCHEMA_VERSION);
-    return FACET_OK;
+    return bring_up_to_date(store, version, error);
 }
 
 static enum facet_status open_database(struct store *store, struct facet_error *error)
@@ -291,6 +317,15 @@ static void bind_row(sqlite3_stmt *statement, const struct vgpu_row *row)
     bind_integer(statement, ":ephemeral", row->ephemeral);
     bind_integer(statement, ":frozen", row->frozen);
     bind_integer(statement, ":created", row->created_ns);
+    bind_integer(statement, ":state", row->state);
+    bind_text(statement, ":template", row->slice.template_id);
+    bind_integer(statement, ":start", row->slice.start);
+    bind_text(statement, ":partition", row->slice.partition_uuid);
+    bind_text(statement, ":address", row->slice.address);
+    bind_integer(statement, ":slice_memory", row->slice.memory_bytes);
+    bind_integer(statement, ":slice_milli", row->slice.compute_milli);
+    bind_integer(statement, ":slice_units", row->slice.compute_units);
+    bind_integer(statement, ":idle_freeze", row->idle_freeze_s);
 }
 
 enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error)
@@ -300,9 +335,12 @@ enum facet_status store_insert(struct store *store, const struct vgpu_row *row, 
     enum facet_status status =
         prepare(store,
                 "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
-                " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns)"
+                " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state,"
+                " template, start, partition_uuid, address, slice_memory_bytes, slice_compute_milli,"
+                " slice_compute_units, idle_freeze_s)"
                 " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
-                " :priority, :ephemeral, :frozen, :created);",
+                " :priority, :ephemeral, :frozen, :created, :state, :template, :start, :partition, :address,"
+                " :slice_memory, :slice_milli, :slice_units, :idle_freeze);",
                 "creating a vGPU", &statement, error);
     if (status != FACET_OK)
         return status;
@@ -334,7 +372,9 @@ enum facet_status store_update(struct store *store, const struct vgpu_row *row, 
         prepare(store,
                 "UPDATE vgpu SET device_id = :device_id, memory_limit_bytes = :memory,"
                 " compute_request_milli = :request, compute_limit_milli = :limit, priority = :priority,"
-                " frozen = :frozen WHERE id = :id;",
+                " frozen = :frozen, state = :state, start = :start, partition_uuid = :partition, address = :address,"
+                " slice_memory_bytes = :slice_memory, slice_compute_milli = :slice_milli,"
+                " slice_compute_units = :slice_units, idle_freeze_s = :idle_freeze WHERE id = :id;",
                 doing, &statement, error);
     if (status != FACET_OK)
         return status;
@@ -376,6 +416,15 @@ static void copy_row(sqlite3_stmt *statement, struct vgpu_row *row)
     row->ephemeral = sqlite3_column_int(statement, 10) != 0;
     row->frozen = sqlite3_column_int(statement, 11) != 0;
     row->created_ns = (uint64_t)sqlite3_column_int64(statement, 12);
+    row->state = (enum row_state)sqlite3_column_int(statement, 13);
+    copy_text(statement, 14, row->slice.template_id, sizeof row->slice.template_id);
+    row->slice.start = (uint32_t)sqlite3_column_int64(statement, 15);
+    copy_text(statement, 16, row->slice.partition_uuid, sizeof row->slice.partition_uuid);
+    copy_text(statement, 17, row->slice.address, sizeof row->slice.address);
+    row->slice.memory_bytes = (uint64_t)sqlite3_column_int64(statement, 18);
+    row->slice.compute_milli = (uint32_t)sqlite3_column_int(statement, 19);
+    row->slice.compute_units = (uint32_t)sqlite3_column_int(statement, 20);
+    row->idle_freeze_s = (uint32_t)sqlite3_column_int64(statement, 21);
 }
 
 /* An id names a folder and a name appears in metrics: a database edited by hand must not smuggle in others. */
@@ -416,7 +465,9 @@ enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, si
     enum facet_status status =
         prepare(store,
                 "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
-                " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns FROM vgpu ORDER BY position;",
+                " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state, template, start,"
+                " partition_uuid, address, slice_memory_bytes, slice_compute_milli, slice_compute_units,"
+                " idle_freeze_s FROM vgpu ORDER BY position;",
                 "reading", &statement, error);
     while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = append_row(store, statement, &rows, &count, error);

@@ -21,6 +21,24 @@
 
 #define VGPU_ID_SIZE 17 /* 16 hexadecimal digits */
 
+/* Where a vGPU stands between the database and its provider. One that is not ready was never acknowledged, or is being
+ * removed: what its provider has of it is taken away, then the row. */
+enum row_state {
+    ROW_READY = 0,
+    ROW_CREATING = 1,
+    ROW_DESTROYING = 2,
+};
+
+/* What a provider gave to a vGPU of mode hard or partitioned. Zeroed in the other modes. */
+struct vgpu_slice {
+    char template_id[32]; /* of a partition, like the next two */
+    char partition_uuid[64];
+    uint32_t start;        /* first slice of the device; chosen before the partition is made */
+    char address[256];     /* how an interposer finds it */
+    uint64_t memory_bytes; /* granted; 0: memory is not sliced */
+    uint32_t compute_milli, compute_units;
+};
+
 struct vgpu_row {
     char id[VGPU_ID_SIZE];
     char name[FACET_NAME_SIZE];
@@ -30,13 +48,17 @@ struct vgpu_row {
     struct facet_limits limits; /* memory_bytes resolved, never 0 */
     bool ephemeral, frozen;
     uint64_t created_ns; /* CLOCK_REALTIME */
+    enum row_state state;
+    struct vgpu_slice slice;
+    uint32_t idle_freeze_s; /* frozen when idle for so long; 0: never */
 };
 
 struct store; /* opaque */
 
 /*
- * Opens or makes the database in the folder `dir`. Errors name the file and say what to do: FACET_CORRUPT,
- * FACET_ABI_MISMATCH (written by a newer Facet), FACET_BUSY (another daemon has it), FACET_PERMISSION, FACET_NO_SPACE.
+ * Opens or makes the database in the folder `dir`. One of an earlier version is brought up to
+ * date. Errors name the file and say what to do: FACET_CORRUPT, FACET_ABI_MISMATCH (written by a newer Facet),
+ * FACET_BUSY (another daemon has it), FACET_PERMISSION, FACET_NO_SPACE.
  */
 enum facet_status store_open(const char *dir, struct store **ret_store, struct facet_error *error);
 void store_close(struct store *store); /* NULL is allowed */

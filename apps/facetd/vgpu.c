@@ -2,52 +2,47 @@
 /* Owns: the life of a segment under the scheduler. Never: removes a segment that something else still needs. */
 #include "vgpu.h"
 
+#include <facet/limiter.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "base/clock.h"
 
 void vgpu_segment_path(const struct registry *registry, const char *id, char *ret_path, size_t size)
 {
     snprintf(ret_path, size, "%s/%s", registry->segments, id);
 }
 
-enum facet_status registry_reserve(struct registry *registry, struct facet_error *error)
-{
-    if (registry->count < registry->capacity)
-        return FACET_OK;
-
-    size_t capacity = registry->capacity ? registry->capacity * 2 : 16;
-    struct vgpu *grown = reallocarray(registry->vgpus, capacity, sizeof *grown);
-    if (!grown)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu vGPUs", capacity);
-    registry->vgpus = grown;
-    registry->capacity = capacity;
-    return FACET_OK;
-}
-
+/* A tenant finds what its vGPU stands for: the device, or the part of it that the provider gave. */
 static void fill_spec(const struct vgpu *vgpu, struct facet_owner_spec *spec)
 {
     const struct facet_device_record *device = vgpu->device;
+    const struct vgpu_slice *slice = &vgpu->row.slice;
 
     *spec = (struct facet_owner_spec){
         .vgpu_id = vgpu->row.id,
         .vgpu_name = vgpu->row.name,
-        .device.memory_bytes = device->info.memory_bytes,
+        .device.memory_bytes = slice->memory_bytes ? slice->memory_bytes : device->info.memory_bytes,
         .limits = vgpu->row.limits,
     };
-    snprintf(spec->device.id, sizeof spec->device.id, "%s", device->id);
+    snprintf(spec->device.id, sizeof spec->device.id, "%s",
+             slice->partition_uuid[0] ? slice->partition_uuid : device->id);
     snprintf(spec->device.name, sizeof spec->device.name, "%s", device->info.name);
-    snprintf(spec->device.address, sizeof spec->device.address, "%s", device->info.address);
+    snprintf(spec->device.address, sizeof spec->device.address, "%s",
+             slice->address[0] ? slice->address : device->info.address);
 }
 
 /* Hands `owner` to the scheduler, or closes it. */
 static enum facet_status schedule(struct registry *registry, struct vgpu *vgpu, struct facet_owner *owner,
                                   struct facet_error *error)
 {
-    enum facet_status status = scheduler_add(registry->scheduler, vgpu->device->id, vgpu->row.id, owner,
+    enum facet_status status = scheduler_add(registry->parts.scheduler, vgpu->device->id, vgpu->row.id, owner,
                                              &vgpu->row.limits, vgpu->row.frozen, error);
 
     if (status != FACET_OK)
         facet_owner_close(owner);
+    else /* fails only for a vGPU that the scheduler does not have */
+        scheduler_set_idle_freeze(registry->parts.scheduler, vgpu->row.id, FACET_RESOURCE_COMPUTE,
+                                  vgpu->row.idle_freeze_s * FACET_NS_PER_S, NULL);
     vgpu->scheduled = status == FACET_OK;
     return status;
 }
@@ -63,7 +58,7 @@ static enum facet_status find_place(struct registry *registry, const struct vgpu
 {
     vgpu_segment_path(registry, vgpu->row.id, place->dir, sizeof place->dir);
     fill_spec(vgpu, &place->spec);
-    return scheduler_bell_path(registry->scheduler, vgpu->device->id, place->bell, sizeof place->bell, error);
+    return scheduler_bell_path(registry->parts.scheduler, vgpu->device->id, place->bell, sizeof place->bell, error);
 }
 
 enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
@@ -102,7 +97,7 @@ enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, st
 
     vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
     if (vgpu->scheduled)
-        status = scheduler_remove(registry->scheduler, vgpu->row.id, error);
+        status = scheduler_remove(registry->parts.scheduler, vgpu->row.id, error);
     if (status != FACET_OK)
         return status;
     vgpu->scheduled = false;
@@ -123,7 +118,7 @@ bool vgpu_in_use(struct registry *registry, const struct vgpu *vgpu)
 {
     struct scheduler_view view;
 
-    if (vgpu->scheduled && scheduler_view(registry->scheduler, vgpu->row.id, &view, NULL) == FACET_OK)
+    if (vgpu->scheduled && scheduler_view(registry->parts.scheduler, vgpu->row.id, &view, NULL) == FACET_OK)
         return view.in_use;
     return segment_in_use(registry, vgpu->row.id);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One vGPU inside the registry, and its segment.
+ * What is inside the registry, shared by registry.c (looking), create.c, change.c and restore.c.
  *
- * Owns: struct registry and struct vgpu, shared by registry.c and restore.c only; putting a segment under the
- * scheduler and taking it away.
- * Never: touches the database (registry.c) or locks: the caller holds the registry's lock.
+ * Owns: struct registry and struct vgpu; putting a segment under the scheduler and taking it away.
+ * Never: seen by anybody else.
+ *
+ * Whoever holds the change lock alone writes to the list and may read it; it takes `lock` to write what others read.
  */
 #ifndef FACETD_VGPU_H
 #define FACETD_VGPU_H
@@ -17,15 +18,16 @@ struct vgpu {
     struct vgpu_row row;
     const struct facet_device_record *device; /* NULL while it is not there */
     bool scheduled;
-    char trouble[256];      /* why it is not scheduled */
-    uint64_t tidy_after_ns; /* an ephemeral vGPU is not removed before */
+    char trouble[256];       /* why it is not served, or not removed; empty when all is well */
+    uint64_t retry_after_ns; /* an ephemeral vGPU is not removed before; what failed is not tried again before */
+    struct vgpu_environment environment;
 };
 
 struct registry {
-    pthread_mutex_t lock; /* guards everything below */
+    pthread_mutex_t change; /* held by a change from begin to end; taken before `lock`; guards the store */
+    pthread_mutex_t lock;   /* guards the list; held for moments */
     struct store *store;
-    struct scheduler *scheduler;
-    const struct facet_device_table *devices;
+    struct registry_parts parts;
     char segments[FACET_PATH_SIZE - 64]; /* <runtime>/vgpu */
     struct vgpu *vgpus;
     size_t count, capacity;
@@ -34,8 +36,30 @@ struct registry {
 /* <runtime>/vgpu/<id> */
 void vgpu_segment_path(const struct registry *registry, const char *id, char *ret_path, size_t size);
 
-/* Makes room for one more, so that adding it cannot fail when everything else has been done. */
+/* NULL when there is none; by id or name. */
+struct vgpu *registry_look_up(const struct registry *registry, const char *ref);
+
+/* A copy of all that is known; with `lock`. */
+void vgpu_describe(const struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info);
+
+/* With the change lock: makes room for one more, so that adding cannot fail when everything else has been done; adds;
+ * removes. The last two take `lock`. */
 enum facet_status registry_reserve(struct registry *registry, struct facet_error *error);
+void registry_add(struct registry *registry, const struct vgpu *vgpu);
+void registry_forget(struct registry *registry, const struct vgpu *vgpu);
+
+/* With the change lock: puts `vgpu` in place of what is in the list. */
+void registry_publish(struct registry *registry, struct vgpu *place, const struct vgpu *vgpu);
+
+/* Whether another vGPU than `except` has the partition. */
+bool registry_owns(const struct registry *registry, const char *partition_uuid, const struct vgpu *except);
+
+/* Writes one row in a transaction of its own. */
+enum facet_status registry_write_row(struct registry *registry,
+                                     enum facet_status (*write)(struct store *, const struct vgpu_row *,
+                                                                struct facet_error *),
+                                     const struct vgpu_row *row, struct facet_error *error);
+enum facet_status registry_delete_row(struct registry *registry, const char *id, struct facet_error *error);
 
 /* Makes the segment and puts it under the scheduler; on failure neither is left. Sets vgpu->scheduled. */
 enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error);
@@ -47,6 +71,18 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
 enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, struct facet_error *error);
 
 bool vgpu_in_use(struct registry *registry, const struct vgpu *vgpu);
+
+/* What a change tells of a vGPU of the list; takes `lock`. */
+void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vgpu_info *ret_info);
+
+/*
+ * With the change lock (restore.c): makes a vGPU that was acknowledged work again: its part of the device, its segment,
+ * its scheduling. When that fails it says why in vgpu->trouble. `vgpu` is of the list, or about to be.
+ */
+void vgpu_serve(struct registry *registry, struct vgpu *vgpu);
+
+/* With the change lock (change.c): takes away what is left of one that is half made or half removed; then its row. */
+enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error);
 
 /* Start-up: fills the registry from the database (restore.c). */
 enum facet_status registry_restore(struct registry *registry, struct facet_error *error);

@@ -40,7 +40,7 @@ struct facet_device_list;
  *
  * Each provider runs in a child process of its own, under a deadline: vendor code never runs in the caller, so a
  * provider that crashes or hangs is refused and harms nobody. A refused provider does not fail the call; see
- * facet_device_list_refusal(). As it forks, call it before the program starts threads that hold locks.
+ * facet_device_list_refusal().
  * Errors: FACET_NOT_FOUND when there are no shipped providers, FACET_NO_MEMORY, FACET_IO.
  */
 FACET_API enum facet_status facet_device_list_open(const char *providers, struct facet_device_list **ret_list,

@@ -4,19 +4,25 @@
  *
  * Owns: the text of facet_device_info.address for OpenCL devices:
  *       "platform=<CL_PLATFORM_NAME>;name=<CL_DEVICE_NAME>;ordinal=<n>"
+ * and of a part of one: the same, then ";units=<start>+<count>".
  * Never: calls OpenCL.
  *
  * Both names are cut to 96 bytes; ';' and whatever is not printable ASCII become '_'. The part up to "ordinal=" is the
  * stem. `n` counts, from 0, the devices of the same stem that come before this one: platforms in the order of
  * clGetPlatformIDs, devices in the order of clGetDeviceIDs(CL_DEVICE_TYPE_ALL). So a program that sees the same devices
  * works out the same addresses, whatever order of calls it makes.
+ *
+ * Units are compute units, numbered from 0. The part is the sub-device of `count` units that is made by partitioning
+ * the device by counts (CL_DEVICE_PARTITION_BY_COUNTS): {count} when `start` is 0, else the second of {start, count}.
  */
 #ifndef FACET_OPENCL_ADDRESS_H
 #define FACET_OPENCL_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +58,63 @@ static inline void facet_opencl_address(const char *platform, const char *device
 
     facet_opencl_address_stem(platform, device, stem);
     snprintf(ret_address, FACET_OPENCL_ADDRESS_SIZE, "%.240s%lu", stem, (unsigned long)ordinal);
+}
+
+/* What an address says, taken apart. */
+struct facet_opencl_place {
+    char device[FACET_OPENCL_ADDRESS_SIZE]; /* the address of the whole device */
+    uint32_t start, count;                  /* compute units of the part; count 0: the whole device */
+};
+
+/* Writes the address of a part of the device at `device`. `ret_address`: FACET_OPENCL_ADDRESS_SIZE bytes, not `device`
+ * itself. The longest device address is 226 bytes, so the longest units still fit. */
+static inline void facet_opencl_address_part(const char *device, uint32_t start, uint32_t count, char *ret_address)
+{
+    snprintf(ret_address, FACET_OPENCL_ADDRESS_SIZE, "%.226s;units=%lu+%lu", device, (unsigned long)start,
+             (unsigned long)count);
+}
+
+/* Reads a decimal number as the functions above write it: no sign, no blank, no leading zero. Moves *text behind it. */
+static inline bool facet_opencl_address_number(const char **text, uint32_t *ret_number)
+{
+    const char *digit = *text;
+    uint64_t number = 0;
+
+    for (; *digit >= '0' && *digit <= '9' && number <= UINT32_MAX; digit++)
+        number = number * 10 + (uint64_t)(*digit - '0');
+    if (digit == *text || number > UINT32_MAX || (**text == '0' && digit - *text > 1))
+        return false;
+    *text = digit;
+    *ret_number = (uint32_t)number;
+    return true;
+}
+
+/*
+ * Takes an address apart. False, and nothing written, when it is too long or its units are not what
+ * facet_opencl_address_part writes for at least one unit. The device itself is not checked: compare it.
+ */
+static inline bool facet_opencl_address_parse(const char *address, struct facet_opencl_place *ret_place)
+{
+    static const char key[] = ";units=";
+    const char *units = strrchr(address, ';'); /* names have no ';' */
+    size_t length = strlen(address);
+    uint32_t start = 0, count = 0;
+
+    if (units && strncmp(units, key, sizeof key - 1) == 0) {
+        const char *at = units + sizeof key - 1;
+
+        length = (size_t)(units - address);
+        if (!facet_opencl_address_number(&at, &start) || *at++ != '+' || !facet_opencl_address_number(&at, &count) ||
+            *at || count == 0 || start > UINT32_MAX - count)
+            return false;
+    }
+    if (length >= sizeof ret_place->device)
+        return false;
+    memcpy(ret_place->device, address, length);
+    ret_place->device[length] = '\0';
+    ret_place->start = start;
+    ret_place->count = count;
+    return true;
 }
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding the vGPU's device by its address, and the calls that list devices or make contexts on them. */
+/* Owns: finding the vGPU's device by its address, cutting out its part, and the calls that list devices, keep them, or
+ * make contexts on them. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -15,13 +16,13 @@
     (CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR |                   \
      CL_DEVICE_TYPE_CUSTOM)
 
-/* Found once per process; the platform is written before the device. */
+/* Found once per process; the device is written last. */
 static _Atomic(cl_platform_id) found_platform;
-static _Atomic(cl_device_id) found_device;
+static _Atomic(cl_device_id) found_whole, found_device;
 
 /* What the walk over all devices looks for: the address is a stem and how many devices of that stem come before. */
 struct search {
-    const char *address;
+    struct facet_opencl_place place;
     unsigned passed;
     struct facet_cl_device found;
 };
@@ -33,10 +34,10 @@ static bool match(struct search *search, const char *platform_name, cl_device_id
     if (facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, NULL) != CL_SUCCESS)
         return false;
     facet_opencl_address_stem(platform_name, name, stem);
-    if (strncmp(search->address, stem, strlen(stem)) != 0)
+    if (strncmp(search->place.device, stem, strlen(stem)) != 0)
         return false;
     facet_opencl_address(platform_name, name, search->passed++, candidate);
-    return strcmp(candidate, search->address) == 0;
+    return strcmp(candidate, search->place.device) == 0;
 }
 
 static bool search_platform(struct search *search, cl_platform_id platform)
@@ -52,7 +53,7 @@ static bool search_platform(struct search *search, cl_platform_id platform)
         return false;
     for (cl_uint i = 0; i < count; i++) {
         if (match(search, name, devices[i])) {
-            search->found = (struct facet_cl_device){.platform = platform, .id = devices[i]};
+            search->found = (struct facet_cl_device){.platform = platform, .whole = devices[i]};
             return true;
         }
     }
@@ -74,6 +75,54 @@ static bool search_all(struct search *search)
     return false;
 }
 
+/* Cuts out the part that the address names; without units it is the whole device. */
+static bool cut(const struct facet_opencl_place *place, struct facet_cl_device *device)
+{
+    const cl_device_partition_property first = place->start ? place->start : place->count;
+    const cl_device_partition_property second = place->start ? place->count : CL_DEVICE_PARTITION_BY_COUNTS_LIST_END;
+    const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, first, second,
+                                                   CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    const cl_uint last = place->start ? 1 : 0;
+    cl_device_id parts[2];
+
+    device->id = device->whole;
+    if (!place->count)
+        return true;
+    if (facet_cl_target.clCreateSubDevices(device->whole, counts, last + 1, parts, NULL) != CL_SUCCESS)
+        return false;
+    if (last)
+        facet_cl_target.clReleaseDevice(parts[0]);
+    device->id = parts[last];
+    return true;
+}
+
+/* Of two threads that come here first, one keeps its device and the other gets that one too. */
+static void publish(struct facet_cl_device *device)
+{
+    cl_device_id earlier = NULL;
+
+    atomic_store_explicit(&found_platform, device->platform, memory_order_relaxed);
+    atomic_store_explicit(&found_whole, device->whole, memory_order_relaxed);
+    if (atomic_compare_exchange_strong_explicit(&found_device, &earlier, device->id, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return;
+    if (device->id != device->whole)
+        facet_cl_target.clReleaseDevice(device->id);
+    device->id = earlier;
+}
+
+static bool find_first(const char *address, struct facet_cl_device *ret_device)
+{
+    struct search search = {.passed = 0};
+
+    if (!facet_opencl_address_parse(address, &search.place) || !search_all(&search) ||
+        !cut(&search.place, &search.found))
+        return false;
+    publish(&search.found);
+    *ret_device = search.found;
+    return true;
+}
+
 bool facet_cl_device_find(struct facet_cl_device *ret_device)
 {
     struct facet_tenant *tenant = facet_cl_tenant();
@@ -81,17 +130,10 @@ bool facet_cl_device_find(struct facet_cl_device *ret_device)
 
     if (!tenant)
         return false;
-    if (device.id) {
-        device.platform = atomic_load_explicit(&found_platform, memory_order_relaxed);
-    } else {
-        struct search search = {.address = tenant->policy->device.address};
-
-        if (!search_all(&search))
-            return false;
-        device = search.found;
-        atomic_store_explicit(&found_platform, device.platform, memory_order_relaxed);
-        atomic_store_explicit(&found_device, device.id, memory_order_release);
-    }
+    if (!device.id)
+        return find_first(tenant->policy->device.address, ret_device);
+    device.platform = atomic_load_explicit(&found_platform, memory_order_relaxed);
+    device.whole = atomic_load_explicit(&found_whole, memory_order_relaxed);
     *ret_device = device;
     return true;
 }
@@ -106,6 +148,31 @@ bool facet_cl_device_is_ours(cl_device_id device)
         if (facet_cl_target.clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof(cl_device_id), &device, NULL))
             return false;
     return device == ours.id;
+}
+
+bool facet_cl_device_is_part(cl_device_id device, cl_device_id *ret_whole)
+{
+    struct facet_cl_device ours;
+
+    if (!facet_cl_device_find(&ours) || device != ours.id || ours.id == ours.whole)
+        return false;
+    *ret_whole = ours.whole;
+    return true;
+}
+
+/* References to a root device are not counted, so the program's are not either: it may give back more than it took. */
+cl_int facet_clRetainDevice(cl_device_id device)
+{
+    cl_device_id whole;
+
+    return facet_cl_target.clRetainDevice(facet_cl_device_is_part(device, &whole) ? whole : device);
+}
+
+cl_int facet_clReleaseDevice(cl_device_id device)
+{
+    cl_device_id whole;
+
+    return facet_cl_target.clReleaseDevice(facet_cl_device_is_part(device, &whole) ? whole : device);
 }
 
 /* Without a usable vGPU the platforms stay visible, and empty: a program says "no device" and not "no OpenCL". */

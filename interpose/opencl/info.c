@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: device queries whose answer is a size that the quota bounds.
+ * Owns: device queries whose answer is a size that the quota bounds, and queries whose answer would tell a sub-device
+ * from a root device.
  * Never: changes names, versions or limits that the quota does not touch.
  */
 #include <string.h>
 
+#include "device.h"
 #include "layer.h"
 #include "process.h"
 
@@ -35,12 +37,27 @@ static void bound_free_kib(void *value, size_t size, uint64_t free_bytes)
     }
 }
 
+/* Whom to ask: where the vGPU's sub-device would say that it is one, the root device answers for it. */
+static cl_device_id asked(cl_device_id device, cl_device_info param_name)
+{
+    cl_device_id whole;
+
+    switch (param_name) {
+    case CL_DEVICE_PARENT_DEVICE:
+    case CL_DEVICE_PARTITION_TYPE:
+    case CL_DEVICE_REFERENCE_COUNT:
+        return facet_cl_device_is_part(device, &whole) ? whole : device;
+    default:
+        return device;
+    }
+}
+
 cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size, void *param_value,
                              size_t *param_value_size_ret)
 {
     size_t written = 0;
-    cl_int result =
-        facet_cl_target.clGetDeviceInfo(device, param_name, param_value_size, param_value, param_value_size_ret);
+    cl_int result = facet_cl_target.clGetDeviceInfo(asked(device, param_name), param_name, param_value_size,
+                                                    param_value, param_value_size_ret);
     struct facet_tenant *tenant;
 
     switch (param_name) {
@@ -57,5 +74,45 @@ cl_int facet_clGetDeviceInfo(cl_device_id device, cl_device_info param_name, siz
     default:
         break;
     }
+    return result;
+}
+
+/* The root device in a list of devices becomes the one that the program knows. */
+static void show_ours(cl_device_id *devices, size_t size)
+{
+    struct facet_cl_device ours;
+
+    if (!facet_cl_device_find(&ours))
+        return;
+    for (size_t i = 0; i < size / sizeof(cl_device_id); i++)
+        if (devices[i] == ours.whole)
+            devices[i] = ours.id;
+}
+
+/* PoCL puts the context of a sub-device on its root device, and says so. */
+cl_int facet_clGetContextInfo(cl_context context, cl_context_info param_name, size_t param_value_size,
+                              void *param_value, size_t *param_value_size_ret)
+{
+    size_t written = 0;
+    cl_int result = facet_cl_target.clGetContextInfo(context, param_name, param_value_size, param_value, &written);
+
+    if (result == CL_SUCCESS && param_value_size_ret)
+        *param_value_size_ret = written;
+    if (result == CL_SUCCESS && param_name == CL_CONTEXT_DEVICES && param_value)
+        show_ours(param_value, written);
+    return result;
+}
+
+/* And so the programs in that context. */
+cl_int facet_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
+                              void *param_value, size_t *param_value_size_ret)
+{
+    size_t written = 0;
+    cl_int result = facet_cl_target.clGetProgramInfo(program, param_name, param_value_size, param_value, &written);
+
+    if (result == CL_SUCCESS && param_value_size_ret)
+        *param_value_size_ret = written;
+    if (result == CL_SUCCESS && param_name == CL_PROGRAM_DEVICES && param_value)
+        show_ours(param_value, written);
     return result;
 }

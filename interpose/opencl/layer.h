@@ -14,10 +14,14 @@
     /* device.c */                                                                                                     \
     X(clGetPlatformIDs)                                                                                                \
     X(clGetDeviceIDs)                                                                                                  \
+    X(clRetainDevice)                                                                                                  \
+    X(clReleaseDevice)                                                                                                 \
     X(clCreateContext)                                                                                                 \
     X(clCreateContextFromType)                                                                                         \
     /* info.c */                                                                                                       \
     X(clGetDeviceInfo)                                                                                                 \
+    X(clGetContextInfo)                                                                                                \
+    X(clGetProgramInfo)                                                                                                \
     /* memory.c, image.c, svm.c */                                                                                     \
     X(clCreateBuffer)                                                                                                  \
     X(clCreateBufferWithProperties)                                                                                    \

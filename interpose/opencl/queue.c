@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: command queues: profiling switched on for our own measurement, and hidden from a program that did not ask.
- * Never: changes the order a program asked for.
+ * Never: changes the order a program asked for, or makes a queue on another device than the vGPU's: a driver may let a
+ * context of a sub-device have queues on the root device.
  *
  * Queues on the device are not profiled (their events are not visible); they hold memory, and are charged for it.
  */
 #include <string.h>
 
+#include "device.h"
 #include "extension.h"
 #include "layer.h"
 #include "objects.h"
@@ -45,11 +47,21 @@ static cl_command_queue remember(cl_command_queue queue, uint64_t flags, cl_int 
     return queue;
 }
 
+static bool refuse_foreign(cl_device_id device, cl_int *errcode_ret)
+{
+    if (facet_cl_device_is_ours(device))
+        return false;
+    facet_cl_set_error(errcode_ret, CL_INVALID_DEVICE);
+    return true;
+}
+
 cl_command_queue facet_clCreateCommandQueue(cl_context context, cl_device_id device,
                                             cl_command_queue_properties properties, cl_int *errcode_ret)
 {
     cl_command_queue queue = NULL;
 
+    if (refuse_foreign(device, errcode_ret))
+        return NULL;
     if (!(properties & CL_QUEUE_PROFILING_ENABLE)) {
         queue =
             facet_cl_target.clCreateCommandQueue(context, device, properties | CL_QUEUE_PROFILING_ENABLE, errcode_ret);
@@ -147,6 +159,8 @@ static cl_command_queue create_from_list(create_function create, cl_context cont
     cl_queue_properties list[MAX_WORDS + 3];
     cl_command_queue queue;
 
+    if (refuse_foreign(device, errcode_ret))
+        return NULL;
     if (wish.flags & CL_QUEUE_ON_DEVICE)
         return create_on_device(create, context, device, &wish, errcode_ret);
     if (!(wish.flags & CL_QUEUE_PROFILING_ENABLE) && wish.words < MAX_WORDS) {

@@ -2,7 +2,8 @@
 /*
  * Small helpers for providers, so that each keeps the rules of facet/provider.h in the same way.
  *
- * Owns: checking the host's version, filling texts, the two-call listing, made-up stable uuids, error texts.
+ * Owns: the entry point, the checks that every operation begins with, texts, the two-call rule, structs of the host's
+ * size, made-up stable uuids, error texts.
  * Never: needs a library. A provider compiles against include/facet/ and this header, and links to neither libfacet
  * nor the kit; hence static functions only.
  *
@@ -46,6 +47,18 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_check_host(const struct face
     return FACET_ABI_MISMATCH;
 }
 
+/* All that an entry point does: hands out `provider`, static data, to a host that it fits. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_enter(const struct facet_provider_host *host,
+                                                          const struct facet_provider *provider,
+                                                          const struct facet_provider **ret_provider)
+{
+    enum facet_status status = facet_kit_check_host(host);
+
+    if (status == FACET_OK)
+        *ret_provider = provider;
+    return status;
+}
+
 /* Copies `source` as printable ASCII without blanks at its ends, cut to fit; what is not printable becomes '_'. */
 FACET_KIT_UNUSED static void facet_kit_text(char *target, size_t size, const char *source)
 {
@@ -64,27 +77,102 @@ FACET_KIT_UNUSED static void facet_kit_text(char *target, size_t size, const cha
 #define FACET_KIT_TEXT(array, source) facet_kit_text((array), sizeof(array), (source))
 
 /*
- * The two-call rule of facet_device_ops.list: gives out all of `devices`, or says how much room they need. Copies no
- * more of each than the host's struct has room for.
+ * The two-call rule, for a list of any struct: gives out all `count` items of `source_size` bytes at `source`, or says
+ * how much room they need. Copies no more of each than the host's struct has room for, and says in `size` how much.
  */
+FACET_KIT_UNUSED static enum facet_status facet_kit_list_items(const void *source, uint32_t source_size, uint32_t count,
+                                                               void *items, uint32_t item_size, uint32_t capacity,
+                                                               uint32_t *ret_count, struct facet_error *error)
+{
+    uint32_t size = item_size < source_size ? item_size : source_size;
+
+    if (!ret_count)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_count: expected a place for the count, not NULL");
+    if (size < sizeof size)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "item_size %" PRIu32 ": expected at least %zu", item_size,
+                              sizeof size);
+    if (!items && capacity > 0)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "items: expected room for %" PRIu32 ", not NULL",
+                              capacity);
+    *ret_count = count;
+    if (capacity < count)
+        return facet_kit_fail(error, FACET_TOO_SMALL, "room for %" PRIu32 ", expected %" PRIu32, capacity, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char *item = (char *)items + (size_t)i * item_size;
+
+        memcpy(item, (const char *)source + (size_t)i * source_size, size);
+        memcpy(item, &size, sizeof size);
+    }
+    return FACET_OK;
+}
+
+/* The same for facet_device_ops.list. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_list(const struct facet_device_info *devices, uint32_t count,
                                                          void *infos, uint32_t info_size, uint32_t capacity,
                                                          uint32_t *ret_count, struct facet_error *error)
 {
-    uint32_t size = info_size < sizeof *devices ? info_size : (uint32_t)sizeof *devices;
+    return facet_kit_list_items(devices, sizeof *devices, count, infos, info_size, capacity, ret_count, error);
+}
 
-    if (size < sizeof devices->size)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "info_size %" PRIu32 ": expected at least %zu", info_size,
-                              sizeof devices->size);
-    *ret_count = count;
-    if (capacity < count)
-        return FACET_TOO_SMALL;
-    for (uint32_t i = 0; i < count; i++) {
-        struct facet_device_info copy = devices[i];
+/* Gives out one struct: as much of the `source_size` bytes at `source` as the host's own, at `target`, says it holds.
+ */
+FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, uint32_t source_size, void *target,
+                                                           struct facet_error *error)
+{
+    uint32_t size;
 
-        copy.size = size;
-        memcpy((char *)infos + (size_t)i * info_size, &copy, size);
-    }
+    if (!target)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "a struct to write to: expected one, not NULL");
+    memcpy(&size, target, sizeof size);
+    if (size < sizeof size)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "size %" PRIu32 ": expected at least %zu", size,
+                              sizeof size);
+    if (size > source_size)
+        size = source_size;
+    memcpy(target, source, size);
+    memcpy(target, &size, sizeof size);
+    return FACET_OK;
+}
+
+/* The two-call rule for a text, as facet_device_ops.properties has it. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_text_out(const char *source, char *text, uint32_t capacity,
+                                                             uint32_t *ret_size, struct facet_error *error)
+{
+    uint32_t size = (uint32_t)strlen(source) + 1;
+
+    if (!ret_size)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_size: expected a place for the size, not NULL");
+    if (!text && capacity > 0)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "text: expected room for %" PRIu32 " bytes, not NULL",
+                              capacity);
+    *ret_size = size;
+    if (capacity < size)
+        return facet_kit_fail(error, FACET_TOO_SMALL, "room for %" PRIu32 " bytes, expected %" PRIu32, capacity, size);
+    memcpy(text, source, size);
+    return FACET_OK;
+}
+
+/* What every operation on a device does first. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_check_device(uint32_t device, uint32_t count,
+                                                                 struct facet_error *error)
+{
+    if (device < count)
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_NOT_FOUND, "device %" PRIu32 ": expected less than %" PRIu32, device, count);
+}
+
+/* Whether `worker` may name a worker: [A-Za-z0-9][A-Za-z0-9._-]*, at most 63 bytes. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_check_worker(const char *worker, struct facet_error *error)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+    if (!worker)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "worker: expected a name, not NULL");
+    size_t length = strspn(worker, letters);
+    if (length == 0 || length >= FACET_WORKER_SIZE || worker[length] || strchr("._-", worker[0]))
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT,
+                              "worker '%.64s': expected [A-Za-z0-9][A-Za-z0-9._-]*, at most %d bytes", worker,
+                              FACET_WORKER_SIZE - 1);
     return FACET_OK;
 }
 

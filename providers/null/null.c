@@ -46,11 +46,31 @@ static enum facet_status null_list(struct facet_provider_instance *instance, voi
 static enum facet_status null_health(struct facet_provider_instance *instance, uint32_t index, uint32_t *ret_health,
                                      struct facet_error *error)
 {
-    if (index >= instance->count)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "device %" PRIu32 ": expected less than %" PRIu32, index,
-                              instance->count);
+    enum facet_status status = facet_kit_check_device(index, instance->count, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (!ret_health)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place, not NULL");
     *ret_health = FACET_HEALTH_UNKNOWN;
     return FACET_OK;
+}
+
+/* What has no field of its own, as lines "key=value". */
+static enum facet_status null_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
+                                         uint32_t capacity, uint32_t *ret_size, struct facet_error *error)
+{
+    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+
+    return status == FACET_OK ? facet_kit_text_out("", text, capacity, ret_size, error) : status;
+}
+
+/* The nodes of the topology: a vendor keeps them in the instance, found once. */
+static enum facet_status null_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    return facet_kit_list_items(NULL, sizeof(struct facet_topology_node), 0, items, item_size, capacity, ret_count,
+                                error);
 }
 
 static const struct facet_device_ops device_ops = {
@@ -59,8 +79,46 @@ static const struct facet_device_ops device_ops = {
     .close = null_close,
     .list = null_list,
     .health = null_health,
+    .properties = null_properties,
+    .nodes = null_nodes,
 };
 
+/* The pattern of an operation that fills one struct: check the device, read into a struct of one's own, give it out as
+ * far as the host's goes. `valid` names what was read, and stays 0 for what was not. */
+static enum facet_status null_metrics(struct facet_provider_instance *instance, uint32_t device,
+                                      struct facet_device_metrics *ret_metrics, struct facet_error *error)
+{
+    const struct facet_device_metrics metrics = {.device = device};
+    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+
+    return status == FACET_OK ? facet_kit_struct(&metrics, sizeof metrics, ret_metrics, error) : status;
+}
+
+static const struct facet_metrics_ops metrics_ops = {
+    .size = sizeof metrics_ops,
+    .device = null_metrics,
+};
+
+/* The pattern of a list that belongs to a device. */
+static enum facet_status null_items(struct facet_provider_instance *instance, uint32_t device,
+                                    const char *partition_uuid, void *items, uint32_t item_size, uint32_t capacity,
+                                    uint32_t *ret_count, struct facet_error *error)
+{
+    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+
+    if (status != FACET_OK)
+        return status;
+    return facet_kit_list_items(NULL, sizeof(struct facet_container_item), 0, items, item_size, capacity, ret_count,
+                                error);
+}
+
+static const struct facet_container_ops container_ops = {
+    .size = sizeof container_ops,
+    .items = null_items,
+};
+
+/* A table or an operation that is not here is unsupported: add partition, limit, snapshot, memory and execution when
+ * your runtime can do them, and claim the capability in facet_device_info with them. */
 static const struct facet_provider provider = {
     .size = sizeof provider,
     .abi_major = FACET_PROVIDER_ABI_MAJOR,
@@ -70,14 +128,12 @@ static const struct facet_provider provider = {
     .description = "Template for vendors; has no devices",
     .traits = FACET_PROVIDER_TEMPLATE,
     .device = &device_ops,
+    .metrics = &metrics_ops,
+    .container = &container_ops,
 };
 
 enum facet_status facet_provider_entry(const struct facet_provider_host *host,
                                        const struct facet_provider **ret_provider)
 {
-    enum facet_status status = facet_kit_check_host(host);
-
-    if (status == FACET_OK)
-        *ret_provider = &provider;
-    return status;
+    return facet_kit_enter(host, &provider, ret_provider);
 }

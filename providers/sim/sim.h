@@ -12,7 +12,8 @@
  * Settings (environment): FACET_SIM_PROFILE, the machine: a file, or the name of a shipped profile ("h100",
  * "h200x8"); without it there are no devices. FACET_SIM_STATE, a folder in which partitions and limits outlive the
  * process, as they would in a driver, and which processes share; without it they live in the instance.
- * FACET_SIM_FAULTS, a script of faults (a file).
+ * FACET_SIM_FAULTS, a script of faults (a file). FACET_SIM_CLOCK, "stepped" or a speed in thousandths ("1000", the
+ * default: as fast as the wall clock).
  */
 #ifndef FACET_SIM_H
 #define FACET_SIM_H
@@ -90,19 +91,35 @@ enum facet_status sim_check_device(struct facet_provider_instance *instance, uin
                                    struct facet_error *error);
 
 uint64_t sim_clock_now(const struct facet_provider_instance *instance);
-/* Until the model's time is `until_ns` or `timeout_ns` of real time have passed (true: reached). Drops the lock while
- * it sleeps; stepped time jumps instead, but not over a fault or a completion: see sim_engine_next(). */
+/* Until the model's time is `until_ns` or `timeout_ns` of real time have passed (false). Drops the lock while it
+ * sleeps; stepped time jumps instead, but not over a fault or a completion: see sim_engine_next(). True as well when
+ * something changed on the way (a fault came into effect, something completed, sim_clock_changed()): look again, and
+ * wait on. Brings faults into effect and calls sim_engine_advance() as time goes by. */
 bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns, uint64_t timeout_ns);
+/* Wakes everybody in sim_clock_wait(): something changed that they may be waiting for (a cancel, a new launch). */
+void sim_clock_changed(struct facet_provider_instance *instance);
 
 /* How much longer than modelled kernels take now: 1000 is not at all. UINT32_MAX: the device hangs, nothing completes.
  */
 uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance, uint32_t device);
-/* Uncorrected ECC errors so far, corrected ones so far. */
+/* Faults of the script that hit one operation ("memory.alloc"): may crash the process or block for ever, as asked. The
+ * core's operations call it; the engine's may. Drops the lock before it blocks. */
+void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, const char *operation);
+/* Corrected ECC errors so far, uncorrected ones so far. The event comes from the core, as those of health and links;
+ * throttling is the engine's to tell, FACET_THROTTLE_FAULT included. */
 void sim_fault_ecc(const struct facet_provider_instance *instance, uint32_t device, uint64_t *ret_corrected,
                    uint64_t *ret_uncorrected);
 
 void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t device, uint64_t value, uint32_t link,
                const char *uuid, const char *message);
+
+/* FACET_INVALID_ARGUMENT for an argument that is NULL. */
+enum facet_status sim_null(const char *argument, struct facet_error *error);
+/* Takes the instance's lock until the end of the block: SIM_LOCK(instance). */
+#define SIM_LOCK(instance)                                                                                             \
+    __attribute__((cleanup(sim_unlock), unused)) struct facet_provider_instance *sim_locked_ = sim_lock(instance)
+struct facet_provider_instance *sim_lock(struct facet_provider_instance *instance);
+void sim_unlock(struct facet_provider_instance *const *instance);
 
 /* --- the engine, for the core --- */
 

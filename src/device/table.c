@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "device/probe.h"
+#include "device/inquiry.h"
 #include "device/search.h"
 #include "device/topology.h"
 
@@ -20,14 +20,14 @@ struct facet_device_table {
 };
 
 /* All providers start at once: their runtimes load side by side, and the slowest one sets the pace. */
-static enum facet_status start_probes(const struct facet_device_table *table,
-                                      const struct facet_device_table_options *options, struct facet_probe *probes,
-                                      struct facet_error *error)
+static enum facet_status start_inquiries(const struct facet_device_table *table,
+                                         const struct facet_session_options *options, struct facet_inquiry *inquiries,
+                                         struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
     for (uint32_t i = 0; i < table->provider_count && status == FACET_OK; i++)
-        status = facet_probe_start(table->providers[i].path, options, &probes[i], error);
+        status = facet_inquiry_start(table->providers[i].path, options, &inquiries[i], error);
     return status;
 }
 
@@ -47,16 +47,16 @@ static void refuse_duplicate(struct facet_provider_record *providers, uint32_t i
     }
 }
 
-static void finish_probes(struct facet_device_table *table, struct facet_probe *probes)
+static void finish_inquiries(struct facet_device_table *table, struct facet_inquiry *inquiries)
 {
     for (uint32_t i = 0; i < table->provider_count; i++) {
-        facet_probe_finish(&probes[i], &table->providers[i]);
+        facet_inquiry_finish(&inquiries[i], &table->providers[i]);
         refuse_duplicate(table->providers, i);
         table->device_count += table->providers[i].device_count;
     }
 }
 
-static void fill_devices(struct facet_device_table *table, const struct facet_probe *probes)
+static void fill_devices(struct facet_device_table *table, const struct facet_inquiry *inquiries)
 {
     struct facet_device_record *device = table->devices;
 
@@ -64,7 +64,7 @@ static void fill_devices(struct facet_device_table *table, const struct facet_pr
         const struct facet_provider_record *provider = &table->providers[i];
 
         for (uint32_t j = 0; j < provider->device_count; j++, device++) {
-            facet_probe_device(&probes[i], j, device);
+            facet_inquiry_device(&inquiries[i], j, device);
             device->provider = provider;
             snprintf(device->id, sizeof device->id, "%.40s:%" PRIu32, provider->name, j);
         }
@@ -72,34 +72,34 @@ static void fill_devices(struct facet_device_table *table, const struct facet_pr
     facet_topology_fill(table->devices, table->device_count);
 }
 
-static enum facet_status fill_table(struct facet_device_table *table, const struct facet_device_table_options *options,
-                                    struct facet_probe *probes, struct facet_error *error)
+static enum facet_status fill_table(struct facet_device_table *table, const struct facet_session_options *options,
+                                    struct facet_inquiry *inquiries, struct facet_error *error)
 {
-    enum facet_status status = start_probes(table, options, probes, error);
+    enum facet_status status = start_inquiries(table, options, inquiries, error);
 
     if (status != FACET_OK)
         return status;
-    finish_probes(table, probes);
+    finish_inquiries(table, inquiries);
     table->devices = calloc(table->device_count + 1, sizeof *table->devices);
     if (!table->devices)
         return facet_error_errno(error, ENOMEM, "no memory for %" PRIu32 " devices", table->device_count);
-    fill_devices(table, probes);
+    fill_devices(table, inquiries);
     return FACET_OK;
 }
 
-enum facet_status facet_device_table_open_with(const char *paths, const struct facet_device_table_options *options,
+enum facet_status facet_device_table_open_with(const char *paths, const struct facet_session_options *options,
                                                struct facet_device_table **ret_table, struct facet_error *error)
 {
-    struct facet_probe probes[FACET_PROVIDER_FILES] = {0};
+    struct facet_inquiry inquiries[FACET_PROVIDER_FILES] = {0};
     struct facet_device_table *table = calloc(1, sizeof *table);
 
     if (!table)
         return facet_error_errno(error, ENOMEM, "no memory for the device table");
     enum facet_status status = facet_provider_search(paths, &table->providers, &table->provider_count, error);
     if (status == FACET_OK)
-        status = fill_table(table, options, probes, error);
+        status = fill_table(table, options, inquiries, error);
     for (uint32_t i = 0; i < table->provider_count; i++)
-        facet_probe_close(&probes[i]);
+        facet_inquiry_close(&inquiries[i]);
     if (status == FACET_OK)
         *ret_table = table;
     else
@@ -110,9 +110,7 @@ enum facet_status facet_device_table_open_with(const char *paths, const struct f
 enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
                                           struct facet_error *error)
 {
-    const struct facet_device_table_options defaults = {0};
-
-    return facet_device_table_open_with(paths, &defaults, ret_table, error);
+    return facet_device_table_open_with(paths, NULL, ret_table, error);
 }
 
 void facet_device_table_close(struct facet_device_table *table)

@@ -2,13 +2,13 @@
 /*
  * The device table: every provider that was found, every device that they list.
  *
- * Owns: finding, probing, loading and refusing providers; device ids; resolving what people type.
+ * Owns: finding, asking and refusing providers; device ids; resolving what people type.
  * Never: knows a vendor, or drops the reason of a refusal.
  *
- * Every provider runs in a child process of its own (load, entry, open, list, under a deadline), and the table keeps
- * what it said. So vendor code never runs in this process, a provider that crashes or hangs is refused with its reason
- * and harms nobody, the caller may fork afterwards, and a vendor's runtime is started once, not twice. Order: as the
- * path lists them, within a folder by file name. Devices keep the provider's order.
+ * Every provider is asked through a session of its own (facet/session.h) that lives as long as the questions, and the
+ * table keeps what it said. So vendor code never runs in this process, and a provider that crashes or hangs is refused
+ * with its reason and harms nobody. Whoever needs more of a device opens another session with its provider's `path`.
+ * Order: as the path lists them, within a folder by file name. Devices keep the provider's order.
  *
  * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
  */
@@ -17,6 +17,7 @@
 
 #include <facet/device.h>
 #include <facet/provider.h>
+#include <facet/session.h>
 
 enum facet_provider_state {
     FACET_PROVIDER_LOADED,
@@ -45,20 +46,14 @@ struct facet_device_record {
 
 struct facet_device_table; /* opaque */
 
-/* How providers are asked; a zeroed member means its default. */
-struct facet_device_table_options {
-    uint64_t deadline_ns; /* for each provider, from its start to its last answer; default 10 s */
-    uint16_t abi_minor;   /* the minor version to claim; default FACET_PROVIDER_ABI_MINOR */
-};
-
 /*
  * Asks every provider: `paths` is a colon-separated list of files and folders ("*.so" named "facet-provider-*.so" in a
  * folder); NULL means $FACET_PROVIDER_PATH, else the shipped providers. Refused providers do not fail the call.
- * Call before the program starts threads (it forks).
+ * `options` are those of the sessions; NULL means the defaults.
  */
 enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
                                           struct facet_error *error);
-enum facet_status facet_device_table_open_with(const char *paths, const struct facet_device_table_options *options,
+enum facet_status facet_device_table_open_with(const char *paths, const struct facet_session_options *options,
                                                struct facet_device_table **ret_table, struct facet_error *error);
 void facet_device_table_close(struct facet_device_table *table); /* NULL is allowed */
 

@@ -12,15 +12,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "limiter/owner_inside.h"
 #include "limiter/slot.h"
 
 #define LAUNCH_DEPTH_NS UINT64_C(2000000)
-
-struct facet_owner {
-    struct facet_policy *policy;
-    struct facet_usage *usage;
-    int usage_fd;
-};
 
 static const char *const segment_files[] = {"policy", "usage", "bell"};
 
@@ -89,14 +84,13 @@ static enum facet_status open_bell(const char *path, struct facet_bell **ret_bel
 
 enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
 {
-    enum facet_status status = create_bell(path, error);
+    enum facet_status status = open_bell(path, ret_bell, error);
 
-    if (status == FACET_OK)
-        status = open_bell(path, ret_bell, error);
-    if (status != FACET_CORRUPT)
+    if (status != FACET_NOT_FOUND && status != FACET_CORRUPT)
         return status;
     /* A bell holds nothing worth keeping, and a device without one could not be used at all. */
-    unlink(path);
+    if (status == FACET_CORRUPT)
+        unlink(path);
     status = create_bell(path, error);
     return status == FACET_OK ? open_bell(path, ret_bell, error) : status;
 }
@@ -182,7 +176,8 @@ static enum facet_status create_folder(const char *dir, const struct facet_owner
 {
     char fresh[1100];
 
-    if (snprintf(fresh, sizeof fresh, "%s.new", dir) >= (int)sizeof fresh)
+    /* No vGPU can have that name. */
+    if (snprintf(fresh, sizeof fresh, "%s~new", dir) >= (int)sizeof fresh)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "path of segment folder '%s' is too long", dir);
     remove_files(fresh);
     if (mkdir(fresh, 0700) < 0)
@@ -269,11 +264,11 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
 
     struct facet_owner *owner = owner_new();
     if (!owner)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for vGPU %s", spec->vgpu_id);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for segment folder %s", dir);
 
     enum facet_status status = map_folder(dir_fd, owner, error);
     if (status == FACET_OK)
-        status = check_identity(owner->policy, spec, error);
+        status = spec ? check_identity(owner->policy, spec, error) : FACET_OK;
     if (status != FACET_OK) {
         facet_owner_close(owner);
         facet_error_prefix(error, "segment folder %s", dir);
@@ -284,7 +279,8 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
             error->status = status;
         return status;
     }
-    facet_owner_set_limits(owner, &spec->limits);
+    if (spec)
+        facet_owner_set_limits(owner, &spec->limits);
     *ret_owner = owner;
     return FACET_OK;
 }
@@ -330,11 +326,6 @@ void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns)
     atomic_store(&owner->policy->depth_ns, depth_ns);
 }
 
-void facet_owner_set_frozen(struct facet_owner *owner, bool frozen)
-{
-    atomic_store(&owner->policy->frozen, frozen);
-}
-
 void facet_owner_retire(struct facet_owner *owner)
 {
     atomic_store(&owner->policy->retired, 1);
@@ -342,6 +333,7 @@ void facet_owner_retire(struct facet_owner *owner)
     /* Whatever state the gate was in, its word changes and who waits wakes up to see the above. */
     atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
     facet_futex_wake(&owner->policy->gate);
+    facet_futex_wake(&owner->policy->frozen);
 }
 
 enum facet_gate facet_owner_gate(const struct facet_owner *owner)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The owner's side of the limiter: the daemon's hold on one vGPU's segment.
+ * The owner's side of the limiter: the hold that the daemon, or a host (facet/limiter.h), has on one vGPU's segment.
  *
- * Owns: creating, adopting and removing the segment's folder; writing policy; reclaiming dead processes.
- * Never: decides shares (src/compute) and never trusts a tenant's page beyond reading integers from it.
+ * Owns: creating, adopting and removing the segment's folder; writing policy; freezing, also because idle; reclaiming
+ * dead processes. Never: decides shares (src/compute) and never trusts a tenant's page beyond reading integers from it.
  *
  * Thread rule: one thread at a time per segment, except facet_owner_totals() (any thread).
  */
@@ -36,8 +36,9 @@ enum facet_status facet_owner_create(const char *dir, const struct facet_owner_s
                                      struct facet_owner **ret_owner, struct facet_error *error);
 
 /*
- * Adopts the folder of an earlier daemon: validates it against `spec` (id and device must agree), keeps usage, writes
- * the limits of `spec`. FACET_NOT_FOUND when there is none, FACET_CORRUPT when it cannot be used.
+ * Adopts the folder of an earlier owner: validates it against `spec` (id and device must agree), keeps usage and what
+ * is frozen, writes the limits of `spec`. Without a `spec` it is taken as it is. FACET_NOT_FOUND when there is none,
+ * FACET_CORRUPT when it cannot be used.
  */
 enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
                                     struct facet_owner **ret_owner, struct facet_error *error);
@@ -51,11 +52,36 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits);
 void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
-void facet_owner_set_frozen(struct facet_owner *owner, bool frozen);
 
 /* Refuses everything from now on: the vGPU is destroyed under its tenants. Their calls fail instead of running
  * unlimited. */
 void facet_owner_retire(struct facet_owner *owner);
+
+/*
+ * Freezing. By hand: exactly `resources` (FACET_RESOURCE_*) are frozen from now on; what thaws counts as used. It does
+ * not move the gate: who owns it closes it for compute that facet_owner_frozen() or facet_owner_auto_frozen() has.
+ */
+void facet_owner_set_frozen(struct facet_owner *owner, uint32_t resources);
+uint32_t facet_owner_frozen(const struct facet_owner *owner);
+uint32_t facet_owner_auto_frozen(const struct facet_owner *owner);
+uint64_t facet_owner_frozen_since_ns(const struct facet_owner *owner); /* CLOCK_REALTIME; 0 when nothing is frozen */
+
+/* From now on `resources` freeze after `idle_ns` without use (0: never). */
+void facet_owner_set_idle_freeze(struct facet_owner *owner, uint32_t resources, uint64_t idle_ns);
+
+/*
+ * Looks at what was used since the last tick: freezes what has been idle for long enough, resumes what is used or
+ * waited for. Call it with every new totals. Compute is used while launches run or wait; memory besides when what is
+ * held or refused changes, or an allocation waits: memory of a vGPU that computes is in use. Returns what is frozen
+ * because idle.
+ */
+uint32_t facet_owner_tick(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
+
+/* `resources` are used now: ends their automatic freeze. For uses that no totals show. */
+void facet_owner_use(struct facet_owner *owner, uint32_t resources, uint64_t now_ns);
+
+/* How long ago, as of the last tick, anything was used. */
+uint64_t facet_owner_idle_ns(const struct facet_owner *owner, uint64_t now_ns);
 
 /* Changes the gate and wakes who waits on it; does nothing when it is in that state already. */
 void facet_owner_set_gate(struct facet_owner *owner, enum facet_gate gate);

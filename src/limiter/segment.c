@@ -136,6 +136,7 @@ static void add_slot(struct facet_usage_totals *totals, const struct facet_slot 
     totals->denied += atomic_load_explicit(&slot->denied, memory_order_relaxed);
     totals->inflight += atomic_load_explicit(&slot->inflight, memory_order_seq_cst);
     totals->waiting += atomic_load_explicit(&slot->waiting, memory_order_seq_cst);
+    totals->allocating += atomic_load_explicit(&slot->allocating, memory_order_seq_cst);
     totals->inflight_ns += atomic_load_explicit(&slot->inflight_ns, memory_order_relaxed);
     totals->processes += atomic_load_explicit(&slot->pid, memory_order_relaxed) != 0;
 

@@ -6,7 +6,7 @@
  * Never: decides who runs (src/compute) and never blocks.
  *
  * A folder <runtime>/vgpu/<id>/ holds
- *   policy   written by the daemon, mapped read-only by tenants: limits, the gate, the heartbeat
+ *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
  *
@@ -28,9 +28,10 @@
 #include <sys/types.h>
 
 #include <facet/error.h>
+#include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 1u
+#define FACET_SEGMENT_VERSION 2u
 #define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
@@ -46,8 +47,16 @@ enum facet_gate {
     FACET_GATE_CLOSED = 0, /* launches wait */
     FACET_GATE_LEASED = 1, /* launches go, bounded in depth, completions are reported promptly */
     FACET_GATE_OPEN = 2,   /* alone on the device: launches go, completions are reported lazily */
+    FACET_GATE_PACED = 3,  /* no scheduler shares the device out: launches keep to the compute limit by themselves */
 };
 #define FACET_GATE_STATE(word) ((enum facet_gate)((word)&3u))
+
+/*
+ * Resources frozen (FACET_RESOURCE_*) in facet_policy.frozen: by hand in the low half, because idle in the high half.
+ * Frozen compute shows as a closed gate too, so a launch reads nothing more for it; an allocation reads this word.
+ */
+#define FACET_FROZEN_RESOURCES       (FACET_RESOURCE_MEMORY | FACET_RESOURCE_COMPUTE)
+#define FACET_FROZEN_AUTO(resources) ((uint32_t)(resources) << 16)
 
 /* Which device the vGPU stands for, as the interposer recognises it. */
 struct facet_segment_device {
@@ -64,9 +73,12 @@ struct facet_policy {
     char vgpu_id[64];
     char vgpu_name[FACET_NAME_SIZE];
     struct facet_segment_device device;
+    /* The owner's own: kept here so that they outlive it. */
+    _Atomic uint64_t idle_freeze_ns[2]; /* by bit of FACET_RESOURCE_*: frozen after so long without use; 0 = never */
+    _Atomic uint64_t frozen_since_ns;   /* CLOCK_REALTIME of when `frozen` left 0 */
 
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
-    _Atomic uint32_t frozen;            /* 1: waits even when the daemon is gone */
+    _Atomic uint32_t frozen;            /* futex word: what is frozen; by hand it holds even when the daemon is gone */
     _Atomic uint32_t retired;           /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
     _Atomic uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC of the daemon's last sign of life */
     _Atomic uint64_t depth_ns;          /* how much estimated work may be in flight while leased */
@@ -88,6 +100,7 @@ struct facet_slot {
     _Atomic uint32_t completions;   /* futex word: counts completions reported */
     _Atomic uint32_t pid;           /* for people; 0 = free */
     _Atomic uint64_t start_ticks;   /* start time of pid, field 22 of /proc/pid/stat */
+    _Atomic uint32_t allocating;    /* threads whose allocation waits because memory is frozen */
 
     _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
     _Atomic uint64_t launches;
@@ -104,7 +117,7 @@ struct facet_usage {
     uint32_t slot_count;
     _Atomic uint32_t slots_used; /* one past the highest slot ever owned; only grows */
     _Atomic uint64_t memory_peak_bytes;
-    /* Pacing while the daemon is gone: busy time allowed up to a moment, agreed by compare-and-swap. */
+    /* The vGPU's budget of device time where no scheduler hands it out (pace.h), agreed by compare-and-swap. */
     _Alignas(64) _Atomic uint64_t pace_ns;
 
     struct facet_slot slots[FACET_SLOT_COUNT];
@@ -124,7 +137,7 @@ struct facet_bell {
 struct facet_usage_totals {
     uint64_t memory_bytes, memory_peak_bytes;
     uint64_t busy_ns, launches, throttled_ns, denied;
-    uint32_t inflight, waiting, processes;
+    uint32_t inflight, waiting, allocating, processes;
     uint64_t inflight_ns;   /* what was charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
 };

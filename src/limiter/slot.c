@@ -4,10 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -51,26 +50,40 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->memory_bytes, 0);
     atomic_store(&slot->inflight, 0);
     atomic_store(&slot->waiting, 0);
+    atomic_store(&slot->allocating, 0);
     atomic_store(&slot->inflight_ns, 0);
     atomic_store(&slot->pid, 0);
     atomic_store(&slot->start_ticks, 0);
 }
 
-static uint64_t own_start_ticks(void)
+/* "pid (comm) state ppid ...": the name may hold anything, so fields are counted from the last ')'. */
+static void read_stat(const char *line, struct facet_slot_identity *identity)
 {
-    FACET_CLEANUP_FILE FILE *file = fopen("/proc/self/stat", "re");
-    char line[1024];
-    uint64_t ticks = 0;
+    const char *name = strchr(line, '('), *end = strrchr(line, ')');
 
-    if (!file || !fgets(line, sizeof line, file))
-        return 0;
-    /* The name in field 2 may hold anything, so fields are counted from the last ')': state is 3, start time is 22. */
-    char *field = strrchr(line, ')');
+    if (!name || !end || end < name)
+        return;
+    snprintf(identity->comm, sizeof identity->comm, "%.*s", (int)(end - name - 1), name + 1);
+
+    /* What follows is field 3; start time is field 22. */
+    const char *field = end;
     for (int i = 2; field && i < 22; i++)
         field = strchr(field + 1, ' ');
-    if (!field || sscanf(field, " %" SCNu64, &ticks) != 1)
-        return 0;
-    return ticks;
+    if (field)
+        identity->start_ticks = strtoull(field, NULL, 10);
+}
+
+void facet_slot_identify(pid_t pid, struct facet_slot_identity *ret_identity)
+{
+    struct facet_slot_identity identity = {.pid = (uint32_t)pid};
+    char path[32] = "/proc/self/stat", line[1024];
+
+    if (pid != getpid())
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
+    if (file && fgets(line, sizeof line, file))
+        read_stat(line, &identity);
+    *ret_identity = identity;
 }
 
 static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
@@ -81,20 +94,28 @@ static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
         ;
 }
 
+bool facet_slot_take(struct facet_usage *usage, int fd, uint32_t index, const struct facet_slot_identity *identity)
+{
+    struct facet_slot *slot = &usage->slots[index];
+
+    if (!facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(index)))
+        return false;
+    facet_slot_clear(slot);
+    memcpy(slot->comm, identity->comm, sizeof slot->comm);
+    atomic_store(&slot->start_ticks, identity->start_ticks);
+    atomic_store(&slot->pid, identity->pid);
+    raise_slots_used(usage, index + 1);
+    return true;
+}
+
 struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd)
 {
-    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++) {
-        struct facet_slot *slot = &usage->slots[i];
+    struct facet_slot_identity self;
 
-        if (!facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))
-            continue;
-        facet_slot_clear(slot);
-        prctl(PR_GET_NAME, slot->comm);
-        atomic_store(&slot->start_ticks, own_start_ticks());
-        atomic_store(&slot->pid, (uint32_t)getpid());
-        raise_slots_used(usage, i + 1);
-        return slot;
-    }
+    facet_slot_identify(getpid(), &self);
+    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+        if (facet_slot_take(usage, fd, i, &self))
+            return &usage->slots[i];
     return NULL;
 }
 

@@ -17,7 +17,20 @@ void facet_slot_unlock(int fd, off_t offset);
 /* Whether any other description holds a lock on bytes [offset, offset + length). */
 bool facet_slot_locked(int fd, off_t offset, off_t length);
 
-/* Takes a free slot or that of a dead process; NULL when all are owned by the living. The lock stays with `fd`. */
+/* Whom a slot says it belongs to: for people. */
+struct facet_slot_identity {
+    uint32_t pid;
+    uint64_t start_ticks; /* 0 when it cannot be read */
+    char comm[16];
+};
+
+void facet_slot_identify(pid_t pid, struct facet_slot_identity *ret_identity);
+
+/* Takes slot `index` for `identity` if it is free or its owner dead. `fd` must not hold its lock already. */
+bool facet_slot_take(struct facet_usage *usage, int fd, uint32_t index, const struct facet_slot_identity *identity);
+
+/* Takes a free slot or that of a dead process for the caller; NULL when all are owned by the living. The lock stays
+ * with `fd`. */
 struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd);
 
 /* Gives back what belongs to a slot's owner. The caller holds the slot's lock. */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "limiter/memory.h"
+#include "limiter/pace.h"
 #include "limiter/slot.h"
 
 /* No wait is longer than this before the state is looked at again: the daemon may have died meanwhile. */
@@ -23,12 +24,7 @@
  */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
 
-/* How far behind its pace a vGPU without a daemon may catch up at once. */
-#define PACE_BURST_NS (10 * FACET_NS_PER_MS)
-
-/* A reservation may be refused because of another one that is itself about to be taken back; look again so many times.
- */
-#define RESERVE_TRIES 4
+#define MEMORY_FROZEN (FACET_RESOURCE_MEMORY | FACET_FROZEN_AUTO(FACET_RESOURCE_MEMORY))
 
 /* Where our descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
 static const int high_fds[] = {512, 64, 3};
@@ -165,37 +161,7 @@ uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant)
 
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
 {
-    uint64_t limit = facet_tenant_memory_limit(tenant), used = facet_usage_memory(tenant->usage);
-
-    return used < limit ? limit - used : 0;
-}
-
-static void raise_peak(struct facet_usage *usage, uint64_t sum)
-{
-    uint64_t peak = atomic_load_explicit(&usage->memory_peak_bytes, memory_order_relaxed);
-
-    while (sum > peak && !atomic_compare_exchange_weak(&usage->memory_peak_bytes, &peak, sum))
-        ;
-}
-
-/*
- * Adds to our slot first and sums afterwards: of two processes that race for the last bytes, one at least sees both.
- * What cannot fit is not even added, lest a large request that is refused again and again keeps small ones out
- * meanwhile.
- */
-static bool try_reserve(struct facet_tenant *tenant, uint64_t bytes)
-{
-    if (facet_tenant_memory_free(tenant) < bytes)
-        return false;
-    atomic_fetch_add_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
-
-    uint64_t sum = facet_usage_memory(tenant->usage);
-    if (__builtin_expect(sum <= facet_tenant_memory_limit(tenant), 1)) {
-        raise_peak(tenant->usage, sum);
-        return true;
-    }
-    atomic_fetch_sub_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
-    return false;
+    return facet_memory_left(tenant->policy, tenant->usage);
 }
 
 /* A killed neighbour may still hold what we need, and the daemon may not be there to notice. */
@@ -216,30 +182,49 @@ static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
 
     reclaim_dead(tenant);
     errno = saved;
-    for (int i = 0; i < RESERVE_TRIES; i++) {
-        if (try_reserve(tenant, bytes))
-            return true;
-        sched_yield();
+    return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
+}
+
+/* Frozen because idle, it is only for the owner to take note: nobody waits for an owner that is gone. */
+static bool memory_held_back(const struct facet_tenant *tenant, uint32_t frozen)
+{
+    if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
+        return false;
+    return frozen & FACET_RESOURCE_MEMORY || !atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
+}
+
+/* Frozen memory waits, as frozen launches do: programs take a refusal for the end, and freezing is not to end them. */
+static void wait_for_thaw(struct facet_tenant *tenant)
+{
+    uint32_t frozen;
+
+    atomic_fetch_add_explicit(&tenant->slot->allocating, 1, memory_order_seq_cst);
+    while ((frozen = atomic_load_explicit(&tenant->policy->frozen, memory_order_seq_cst)) & MEMORY_FROZEN) {
+        facet_tenant_supervise(tenant, facet_clock_now_ns());
+        if (!memory_held_back(tenant, frozen))
+            break;
+        facet_bell_ring(tenant->bell);
+        facet_futex_wait(&tenant->policy->frozen, frozen, LOOK_AGAIN_NS);
     }
-    return false;
+    atomic_fetch_sub_explicit(&tenant->slot->allocating, 1, memory_order_seq_cst);
 }
 
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes)
 {
-    if (bytes <= facet_tenant_memory_limit(tenant) &&
-        (__builtin_expect(try_reserve(tenant, bytes), 1) || reserve_again(tenant, bytes)))
-        return true;
+    if (bytes <= facet_tenant_memory_limit(tenant)) {
+        if (__builtin_expect(atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed) & MEMORY_FROZEN, 0))
+            wait_for_thaw(tenant);
+        if (__builtin_expect(facet_memory_take(tenant->policy, tenant->usage, tenant->slot, bytes), 1) ||
+            reserve_again(tenant, bytes))
+            return true;
+    }
     atomic_fetch_add_explicit(&tenant->slot->denied, 1, memory_order_relaxed);
     return false;
 }
 
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes)
 {
-    uint64_t held = atomic_fetch_sub_explicit(&tenant->slot->memory_bytes, bytes, memory_order_seq_cst);
-
-    /* Only a damaged segment gets here; below zero it would refuse everybody everything. */
-    if (__builtin_expect(held < bytes, 0))
-        atomic_fetch_add_explicit(&tenant->slot->memory_bytes, bytes - held, memory_order_seq_cst);
+    facet_memory_give(tenant->slot, bytes);
 }
 
 void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
@@ -271,25 +256,23 @@ static void leave_flight(struct facet_tenant *tenant)
         facet_bell_ring(tenant->bell);
 }
 
-/* How long until the pace of a vGPU without a daemon lets it launch; 0 = now. */
-static uint64_t pace_left_ns(const struct facet_tenant *tenant, uint64_t now_ns)
+/* Whether nobody hands device time out: no daemon is there, or the owner is no scheduler. */
+static bool paces_itself(const struct facet_tenant *tenant, uint32_t gate)
 {
-    uint64_t next = atomic_load_explicit(&tenant->usage->pace_ns, memory_order_relaxed);
-
-    return next > now_ns ? next - now_ns : 0;
+    return FACET_GATE_STATE(gate) == FACET_GATE_PACED || atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
 }
 
-/* Moves the pace on by what `busy_ns` costs at the share this vGPU keeps to; one word for all its processes. */
-static void pace_charge(struct facet_tenant *tenant, uint64_t busy_ns, uint64_t now_ns)
+/* The share that this vGPU keeps to by itself. */
+static uint32_t pace_milli(const struct facet_tenant *tenant)
 {
-    uint32_t milli = atomic_load_explicit(&tenant->policy->fallback_milli, memory_order_relaxed);
-    uint64_t cost = busy_ns * FACET_MILLI_WHOLE / (milli ? milli : 1);
-    uint64_t old = atomic_load_explicit(&tenant->usage->pace_ns, memory_order_relaxed), next;
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
+        return atomic_load_explicit(&tenant->policy->fallback_milli, memory_order_relaxed);
+    return atomic_load_explicit(&tenant->policy->compute_limit_milli, memory_order_relaxed);
+}
 
-    do {
-        uint64_t from = old > now_ns - PACE_BURST_NS ? old : now_ns - PACE_BURST_NS;
-        next = from + cost;
-    } while (!atomic_compare_exchange_weak(&tenant->usage->pace_ns, &old, next));
+static uint64_t pace_left_ns(const struct facet_tenant *tenant)
+{
+    return facet_pace_owed_ns(&tenant->usage->pace_ns, facet_clock_now_ns());
 }
 
 enum verdict {
@@ -305,10 +288,10 @@ static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t e
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
         return LOST;
-    if (atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed))
+    if (atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed) & FACET_RESOURCE_COMPUTE)
         return WAIT_GATE;
-    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) {
-        if (pace_left_ns(tenant, facet_clock_now_ns()))
+    if (paces_itself(tenant, gate)) {
+        if (pace_left_ns(tenant))
             return WAIT_PACE;
     } else if (FACET_GATE_STATE(gate) == FACET_GATE_CLOSED) {
         return WAIT_GATE;
@@ -330,7 +313,7 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
         facet_futex_wait(&tenant->policy->gate, gate, LOOK_AGAIN_NS);
         break;
     case WAIT_PACE:
-        pace = pace_left_ns(tenant, facet_clock_now_ns());
+        pace = pace_left_ns(tenant);
         facet_futex_wait(&tenant->policy->gate, gate, pace < LOOK_AGAIN_NS ? pace : LOOK_AGAIN_NS);
         break;
     case WAIT_DEPTH:
@@ -407,8 +390,8 @@ void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t
     atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
     if (charged_ns)
         atomic_fetch_sub_explicit(&slot->inflight_ns, charged_ns, memory_order_relaxed);
-    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
-        pace_charge(tenant, busy_ns, now_ns);
+    if (__builtin_expect(paces_itself(tenant, atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed)), 0))
+        facet_pace_charge(&tenant->usage->pace_ns, pace_milli(tenant), busy_ns, now_ns);
 
     /* Written before the count falls: who sees nothing in flight also sees since when. */
     atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);

@@ -42,7 +42,8 @@ void facet_tenant_forked(struct facet_tenant *tenant);
 
 /*
  * Reserves memory before it is allocated; true when granted. Never grants a byte above the quota, whatever other
- * processes do. On refusal counts a denial. Call facet_tenant_release() when the allocation fails or dies.
+ * processes do. While memory is frozen it waits, as launches do. On refusal counts a denial. Call
+ * facet_tenant_release() when the allocation fails or dies.
  */
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
@@ -54,7 +55,7 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 /* What facet_tenant_launch() returns when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
 
-/* The slow path of facet_tenant_launch(): waits for the gate, for depth, or paces itself without a daemon. */
+/* The slow path of facet_tenant_launch(): waits for the gate, for depth, or for its budget of device time. */
 uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns);
 
 /*

@@ -131,6 +131,16 @@ void facet_prometheus_ratio(struct facet_prometheus *prometheus, const struct fa
     append_sample(prometheus, labels, label_count, text);
 }
 
+void facet_prometheus_signed(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
+                             int64_t milli)
+{
+    uint64_t size = milli < 0 ? UINT64_C(0) - (uint64_t)milli : (uint64_t)milli;
+    char text[48];
+
+    snprintf(text, sizeof text, "%s%" PRIu64 ".%03" PRIu64, milli < 0 ? "-" : "", size / MILLI, size % MILLI);
+    append_sample(prometheus, labels, label_count, text);
+}
+
 char *facet_prometheus_take(struct facet_prometheus *prometheus)
 {
     char *text = prometheus->text;

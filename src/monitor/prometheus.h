@@ -40,13 +40,17 @@ void facet_prometheus_init(struct facet_prometheus *prometheus);
 void facet_prometheus_family(struct facet_prometheus *prometheus, const char *name, enum facet_metric_type type,
                              const char *help);
 
-/* One sample of the family at hand: a whole number, nanoseconds written as seconds, or milli written as a ratio. */
+/* One sample of the family at hand: a whole number, nanoseconds written as seconds, or thousandths written as what they
+ * are thousandths of (a ratio, watts; signed: degrees). */
 void facet_prometheus_count(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                             uint64_t value);
 void facet_prometheus_seconds(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                               uint64_t ns);
 void facet_prometheus_ratio(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
                             uint64_t milli);
+
+void facet_prometheus_signed(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
+                             int64_t milli);
 
 /* Hands the text to the caller, who frees it, and empties `prometheus`. NULL when memory ran out on the way. */
 char *facet_prometheus_take(struct facet_prometheus *prometheus);

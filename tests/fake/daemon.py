@@ -54,7 +54,7 @@ def make_segment(folder):
     slots = 256
     size = 128 + slots * 128
     usage = bytearray(size)
-    struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", 1, size, slots, 1, 5 << 20)
+    struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", 2, size, slots, 1, 5 << 20)
     struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)

@@ -1,8 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the OpenCL address: platform and device name are separated by the first newline. */
+/*
+ * Owns: fuzzing the OpenCL address: platform and device name are separated by the first newline. What is written is
+ * read again, and what can be read is written the same way.
+ */
 #include <facet/opencl_address.h>
 
 #include "fuzz.h"
+
+/* Any text is an address or is refused; one with units is exactly what would be written for them. */
+static void read_any(const char *text)
+{
+    struct facet_opencl_place place;
+    char written[FACET_OPENCL_ADDRESS_SIZE];
+
+    if (!facet_opencl_address_parse(text, &place))
+        return;
+    PROMISE(strlen(place.device) <= strlen(text));
+    if (place.count == 0) {
+        PROMISE(place.start == 0 && strcmp(place.device, text) == 0);
+        return;
+    }
+    PROMISE(place.start + place.count > place.start);
+    if (strlen(place.device) > 226)
+        return; /* longer than any device's address */
+    facet_opencl_address_part(place.device, place.start, place.count, written);
+    PROMISE(strcmp(written, text) == 0);
+}
+
+/* The longest numbers fit behind the longest names. */
+static void read_back(const char *address)
+{
+    struct facet_opencl_place place;
+    char part[FACET_OPENCL_ADDRESS_SIZE];
+
+    PROMISE(facet_opencl_address_parse(address, &place) && place.count == 0);
+    facet_opencl_address_part(address, 0, UINT32_MAX, part);
+    PROMISE(facet_opencl_address_parse(part, &place));
+    PROMISE(place.start == 0 && place.count == UINT32_MAX && strcmp(place.device, address) == 0);
+    facet_opencl_address_part(address, 4294967294u, 1, part);
+    PROMISE(facet_opencl_address_parse(part, &place));
+    PROMISE(place.start == 4294967294u && place.count == 1 && strcmp(place.device, address) == 0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -11,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *device = strchr(platform, '\n');
     unsigned separators = 0;
 
+    read_any(platform);
     if (device)
         *device++ = '\0';
     facet_opencl_address_stem(platform, device ? device : "", stem);
@@ -22,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         separators += *c == ';';
     }
     PROMISE(separators == 2);
+    read_back(address);
     free(platform);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tiny OpenCL driver for tests and benches: two equal devices, kernels that take as long as they are told.
+ * A tiny OpenCL driver for tests and benches: two equal devices of four units, which can be partitioned by counts, and
+ * kernels that take as long as they are told.
  *
  * Owns: the objects and their honest life: reference counts, destructor callbacks, events, profiling times.
  * Never: ships, computes anything, or does what the tests do not look at.
@@ -22,11 +23,13 @@
 #define FAKE_MEMORY    (UINT64_C(1) << 30)
 #define FAKE_MAX_ALLOC (UINT64_C(512) << 20)
 #define FAKE_DEVICES   2
+#define FAKE_UNITS     4
 
 /* What clGetExtensionFunctionAddress("facetFakeCounters") returns a pointer to: what is alive in the driver. */
 struct fake_counters {
     _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events, contexts;
     _Atomic uint64_t launches;
+    _Atomic int64_t sub_devices;
 };
 extern struct fake_counters fake_counters;
 
@@ -40,8 +43,12 @@ struct _cl_platform_id {
 };
 
 struct _cl_device_id {
-    struct fake_object base;
+    struct fake_object base; /* references of a root device are not counted */
     cl_uint vendor_id;
+    cl_uint units;
+    cl_device_id parent; /* NULL of a root device */
+    cl_device_partition_property partition[FAKE_UNITS + 3];
+    size_t partition_words; /* what it was made with; 0 of a root device */
 };
 
 struct _cl_context {
@@ -138,6 +145,9 @@ void fake_install_engine(cl_icd_dispatch *dispatch);
 void fake_install_memory(cl_icd_dispatch *dispatch);
 void fake_install_queue(cl_icd_dispatch *dispatch);
 void fake_install_program(cl_icd_dispatch *dispatch);
+
+/* device.c */
+void fake_install_device(cl_icd_dispatch *dispatch);
 
 /* memory.c: extension functions by name; NULL when there is none. */
 void *fake_memory_extension(const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: platform, devices, contexts, and the ICD's exported entry points. Never: has more than FAKE_DEVICES devices. */
+/* Owns: platform, contexts, and the ICD's exported entry points. Never: knows what a device tells. */
 #include <string.h>
 #include <time.h>
 
@@ -11,8 +11,8 @@ struct fake_counters fake_counters;
 cl_icd_dispatch fake_dispatch;
 struct _cl_platform_id fake_platform = {.base = {.dispatch = &fake_dispatch, .references = 1}};
 struct _cl_device_id fake_devices[FAKE_DEVICES] = {
-    {.base = {.dispatch = &fake_dispatch, .references = 1}, .vendor_id = 1},
-    {.base = {.dispatch = &fake_dispatch, .references = 1}, .vendor_id = 2},
+    {.base = {.dispatch = &fake_dispatch, .references = 1}, .vendor_id = 1, .units = FAKE_UNITS},
+    {.base = {.dispatch = &fake_dispatch, .references = 1}, .vendor_id = 2, .units = FAKE_UNITS},
 };
 
 void *fake_make(size_t size)
@@ -97,48 +97,6 @@ static cl_int get_device_ids(cl_platform_id platform, cl_device_type type, cl_ui
     return CL_SUCCESS;
 }
 
-static cl_int get_device_info(cl_device_id device, cl_device_info name, size_t size, void *value, size_t *ret)
-{
-    const cl_device_type type = CL_DEVICE_TYPE_GPU;
-    const cl_device_id parent = NULL;
-    const cl_platform_id platform = &fake_platform;
-    const cl_ulong memory = FAKE_MEMORY, largest = FAKE_MAX_ALLOC;
-    const cl_uint units = 4, queue_size = 16384;
-    const size_t free_kib[2] = {FAKE_MEMORY / 1024, FAKE_MAX_ALLOC / 1024};
-
-    switch (name) {
-    case CL_DEVICE_NAME:
-        return fake_answer("Fake; Device", sizeof "Fake; Device", size, value, ret);
-    case CL_DEVICE_VERSION:
-        return fake_answer("OpenCL 3.0 fake", sizeof "OpenCL 3.0 fake", size, value, ret);
-    case CL_DEVICE_TYPE:
-        return fake_answer(&type, sizeof type, size, value, ret);
-    case CL_DEVICE_VENDOR_ID:
-        return fake_answer(&device->vendor_id, sizeof device->vendor_id, size, value, ret);
-    case CL_DEVICE_PARENT_DEVICE:
-        return fake_answer(&parent, sizeof parent, size, value, ret);
-    case CL_DEVICE_PLATFORM:
-        return fake_answer(&platform, sizeof platform, size, value, ret);
-    case CL_DEVICE_GLOBAL_MEM_SIZE:
-        return fake_answer(&memory, sizeof memory, size, value, ret);
-    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
-        return fake_answer(&largest, sizeof largest, size, value, ret);
-    case CL_DEVICE_MAX_COMPUTE_UNITS:
-        return fake_answer(&units, sizeof units, size, value, ret);
-    case CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE:
-        return fake_answer(&queue_size, sizeof queue_size, size, value, ret);
-    case CL_DEVICE_GLOBAL_FREE_MEMORY_AMD:
-        return fake_answer(free_kib, sizeof free_kib, size, value, ret);
-    default:
-        return CL_INVALID_VALUE;
-    }
-}
-
-static cl_int keep_device(cl_device_id device)
-{
-    return device ? CL_SUCCESS : CL_INVALID_DEVICE;
-}
-
 static cl_context create_context(const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
                                  void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user_data,
                                  cl_int *errcode_ret)
@@ -202,15 +160,13 @@ static void install(void)
     fake_dispatch.clGetPlatformIDs = get_platform_ids;
     fake_dispatch.clGetPlatformInfo = get_platform_info;
     fake_dispatch.clGetDeviceIDs = get_device_ids;
-    fake_dispatch.clGetDeviceInfo = get_device_info;
-    fake_dispatch.clRetainDevice = keep_device;
-    fake_dispatch.clReleaseDevice = keep_device;
     fake_dispatch.clCreateContext = create_context;
     fake_dispatch.clRetainContext = retain_context;
     fake_dispatch.clReleaseContext = release_context;
     fake_dispatch.clGetContextInfo = get_context_info;
     fake_dispatch.clGetExtensionFunctionAddress = get_extension;
     fake_dispatch.clGetExtensionFunctionAddressForPlatform = get_extension_for_platform;
+    fake_install_device(&fake_dispatch);
     fake_install_memory(&fake_dispatch);
     fake_install_queue(&fake_dispatch);
     fake_install_program(&fake_dispatch);

@@ -123,7 +123,7 @@ def usage_is_refused():
         refused(place, ["top", "--interval", "0"], 2, "interval '0'")
         refused(place, ["top", "--interval", "1.2345"], 2, "interval '1.2345'")
         refused(place, ["help", "nothing"], 2, "'nothing'")
-        refused(place, ["devices", "now"], 2, "'now'")
+        refused(place, ["devices", "now", "then"], 2, "'then'")
 
 
 @test

@@ -56,7 +56,7 @@ def a_vgpu_that_asks_for_nothing_gets_the_defaults():
 def a_vgpu_gets_what_it_asks_for():
     with Facetd() as daemon:
         asked = {"name": "render", "device": "test:1", "memory_limit_bytes": 12345678, "compute_request_milli": 305,
-                 "compute_limit_milli": 600, "mode": "shared", "priority": "high", "ephemeral": True}
+                 "compute_limit_milli": 600, "mode": "soft", "priority": "high", "ephemeral": True, "idle_freeze_s": 90}
         vgpu = daemon.create(**asked)
         equal({member: vgpu[member] for member in asked}, asked)
 
@@ -200,6 +200,8 @@ def answers_keep_to_their_schemas():
     with Facetd() as daemon:
         check("health.schema.json", daemon.get("/v1/health"))
         check("devices.schema.json", daemon.get("/v1/devices"))
+        check("device.schema.json", daemon.get("/v1/devices/test:1"))
+        check("events.schema.json", daemon.get("/v1/events?after=0"))
         check("providers.schema.json", daemon.get("/v1/providers"))
         check("vgpus.schema.json", daemon.get("/v1/vgpus"))
         check("vgpu.schema.json", daemon.call("POST", "/v1/vgpus", {"compute_request_milli": 900}))

@@ -211,6 +211,43 @@ static void test_freeze_stops_and_resume_continues(void **state)
     stop_worker(&worker);
 }
 
+/* Whether a tenant sees `resources` frozen because idle within some seconds. */
+static bool becomes_idle(const struct facet_tenant *tenant, uint32_t resources)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (atomic_load(&tenant->policy->frozen) == FACET_FROZEN_AUTO(resources))
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void test_idle_freezes_and_use_resumes(void **state)
+{
+    struct world *world = *state;
+    struct facet_tenant tenant;
+    struct facet_error error;
+
+    add(world, 0, 0, 1000);
+    assert_int_equal(facet_tenant_attach(world->dirs[0], &tenant, &error), FACET_OK);
+    assert_int_equal(
+        scheduler_set_idle_freeze(world->scheduler, "v0", FACET_FROZEN_RESOURCES, 200 * FACET_NS_PER_MS, &error),
+        FACET_OK);
+    for (int round = 0; round < 3; round++) {
+        assert_true(becomes_idle(&tenant, FACET_FROZEN_RESOURCES));
+        assert_int_equal(FACET_GATE_STATE(atomic_load(&tenant.policy->gate)), FACET_GATE_CLOSED);
+        uint64_t charged_ns = facet_tenant_launch(&tenant, 0);
+        facet_tenant_complete(&tenant, 1, charged_ns, 1000, facet_clock_now_ns());
+        assert_true(becomes_idle(&tenant, FACET_FROZEN_RESOURCES));
+        assert_true(facet_tenant_reserve(&tenant, 1));
+    }
+    assert_int_equal(scheduler_set_idle_freeze(world->scheduler, "v0", FACET_FROZEN_RESOURCES, 0, &error), FACET_OK);
+    assert_true(becomes_idle(&tenant, 0));
+    assert_int_equal(scheduler_set_idle_freeze(world->scheduler, "nobody", FACET_FROZEN_RESOURCES, 1, &error),
+                     FACET_NOT_FOUND);
+    facet_tenant_detach(&tenant);
+}
+
 static void test_killed_tenant_gives_memory_back(void **state)
 {
     struct world *world = *state;
@@ -299,13 +336,10 @@ static void test_removed_and_added_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_shares_and_exclusive_leases),
-        TEST(test_alone_runs_open_and_capped_does_not),
-        TEST(test_freeze_stops_and_resume_continues),
-        TEST(test_killed_tenant_gives_memory_back),
-        TEST(test_stopped_scheduler_leaves_tenants_running),
-        TEST(test_unknown_vgpu_and_device),
-        TEST(test_removed_and_added_again),
+        TEST(test_shares_and_exclusive_leases),       TEST(test_alone_runs_open_and_capped_does_not),
+        TEST(test_freeze_stops_and_resume_continues), TEST(test_idle_freezes_and_use_resumes),
+        TEST(test_killed_tenant_gives_memory_back),   TEST(test_stopped_scheduler_leaves_tenants_running),
+        TEST(test_unknown_vgpu_and_device),           TEST(test_removed_and_added_again),
     };
     return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);
 }

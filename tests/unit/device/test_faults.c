@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making the Nth call into the system fail, for every N, while a device table opens.
- * Whichever call fails, the open fails with a reason, and leaves no child, no descriptor and no table behind.
+ * Whichever call fails, it shows: the open fails with a reason, or the provider is refused with one, or a health is not
+ * known. No child and no descriptor is left behind, and no table of an open that failed.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,25 +38,42 @@ void *__wrap_calloc(size_t count, size_t size)
     return fails(ENOMEM) ? NULL : __real_calloc(count, size);
 }
 
-pid_t __real_fork(void);
-pid_t __wrap_fork(void);
-pid_t __wrap_fork(void)
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
 {
-    return fails(EAGAIN) ? -1 : __real_fork();
+    return fails(ENOMEM) ? NULL : __real_malloc(size);
 }
 
-void *__real_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
-void *__wrap_mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size)
 {
-    return fails(ENOMEM) ? MAP_FAILED : __real_mmap64(address, length, protection, flags, fd, offset);
+    return fails(ENOMEM) ? NULL : __real_realloc(memory, size);
 }
 
-int __real_pipe2(int ends[2], int flags);
-int __wrap_pipe2(int ends[2], int flags);
-int __wrap_pipe2(int ends[2], int flags)
+int __real_pidfd_open(pid_t pid, unsigned flags);
+int __wrap_pidfd_open(pid_t pid, unsigned flags);
+int __wrap_pidfd_open(pid_t pid, unsigned flags)
 {
-    return fails(EMFILE) ? -1 : __real_pipe2(ends, flags);
+    return fails(EMFILE) ? -1 : __real_pidfd_open(pid, flags);
+}
+
+int __real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]);
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]);
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[])
+{
+    return fails(EAGAIN) ? EAGAIN : __real_posix_spawn(pid, path, actions, attributes, arguments, environment);
+}
+
+int __real_socketpair(int domain, int type, int protocol, int ends[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int ends[2]);
+int __wrap_socketpair(int domain, int type, int protocol, int ends[2])
+{
+    return fails(EMFILE) ? -1 : __real_socketpair(domain, type, protocol, ends);
 }
 
 typedef int (*filter)(const struct dirent *);
@@ -85,12 +104,34 @@ static int open_descriptors(void)
     return count;
 }
 
-/* The number of calls that failed before an open succeeded. */
-static int open_until_success(const char *paths)
+/* What a table of these providers is like when nothing fails. */
+struct expectation {
+    uint32_t loaded;
+    uint32_t known; /* devices whose health is known */
+};
+
+/* False when the table is all that it can be; else the reason must be there. */
+static bool shows_a_failure(const struct facet_device_table *table, const struct expectation *whole)
+{
+    uint32_t loaded = 0, known = 0;
+
+    for (uint32_t i = 0; i < facet_provider_count(table); i++) {
+        const struct facet_provider_record *provider = facet_provider_at(table, i);
+
+        loaded += provider->state == FACET_PROVIDER_LOADED;
+        assert_true(provider->state == FACET_PROVIDER_LOADED || provider->reason.message[0]);
+    }
+    for (uint32_t i = 0; i < facet_device_table_count(table); i++)
+        known += facet_device_table_at(table, i)->health != FACET_HEALTH_UNKNOWN;
+    return loaded < whole->loaded || known < whole->known;
+}
+
+/* Opens with the Nth call failing, for every N. The number of calls that could fail. */
+static int open_until_success(const char *paths, const struct expectation *whole)
 {
     int before = open_descriptors();
 
-    for (int n = 1; n < 100; n++) {
+    for (int n = 1; n < 200; n++) {
         struct facet_device_table *table = NULL;
         struct facet_error error = {0};
 
@@ -101,35 +142,39 @@ static int open_until_success(const char *paths)
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
         assert_int_equal(errno, ECHILD);
         assert_int_equal(open_descriptors(), before);
-        if (spared) {
-            assert_int_equal(status, FACET_OK);
+        if (status != FACET_OK) {
+            assert_int_equal(error.status, status);
+            assert_string_not_equal(error.message, "");
+            assert_null(table);
+        } else {
+            assert_int_not_equal(shows_a_failure(table, whole), spared);
             facet_device_table_close(table);
-            return n - 1;
         }
-        assert_int_not_equal(status, FACET_OK);
-        assert_int_equal(error.status, status);
-        assert_string_not_equal(error.message, "");
-        assert_null(table);
+        if (spared)
+            return n - 1;
     }
-    fail_msg("still failing after 99 calls");
+    fail_msg("still failing after 199 calls");
     return 0;
 }
 
 static void every_call_may_fail(void **state)
 {
+    const struct expectation whole = {.loaded = 1, .known = 2};
     char paths[2048];
 
     snprintf(paths, sizeof paths, "%s:%s", fixture("good"), fixture("refuses"));
-    /* table, records, copy of the path; for each provider memory, pipe, process; devices */
-    assert_int_equal(open_until_success(paths), 3 + 2 * 3 + 1);
+    /* At least: table, records, copy of the path; for each provider session, path, socket, process, descriptor;
+     * channel, requests, answers and room of the lists and healths; devices. */
+    assert_true(open_until_success(paths, &whole) >= 3 + 2 * 5 + 9 + 1);
 }
 
 static void a_folder_may_be_unreadable(void **state)
 {
+    const struct expectation whole = {0};
     char folder[] = "/tmp/facet-test-faults-XXXXXX";
 
     assert_non_null(mkdtemp(folder));
-    assert_int_equal(open_until_success(folder), 3 + 1 + 1);
+    assert_int_equal(open_until_success(folder, &whole), 3 + 1 + 1);
     assert_int_equal(rmdir(folder), 0);
 }
 

@@ -103,12 +103,77 @@ static void made_up_uuids_are_stable(void **state)
     assert_string_not_equal(text, other);
 }
 
+static void lists_of_any_struct_follow_it_too(void **state)
+{
+    static const struct facet_container_item items[2] = {{.kind = 1}, {.kind = 2}};
+    struct facet_container_item got[2] = {{0}};
+    uint32_t count = 99;
+
+    assert_int_equal(facet_kit_list_items(items, sizeof items[0], 2, got, sizeof got[0], 2, NULL, NULL),
+                     FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_kit_list_items(items, sizeof items[0], 2, NULL, sizeof got[0], 2, &count, NULL),
+                     FACET_INVALID_ARGUMENT);
+    assert_int_equal(count, 99);
+    assert_int_equal(facet_kit_list_items(items, sizeof items[0], 2, got, sizeof got[0], 2, &count, NULL), FACET_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(got[1].kind, 2);
+    assert_int_equal(got[1].size, sizeof got[1]);
+}
+
+static void structs_keep_to_the_host_s_size(void **state)
+{
+    const struct facet_memory_info source = {.page_bytes = 7, .total_bytes = 8, .used_bytes = 9};
+    struct facet_memory_info target = {.size = 16, .used_bytes = 99};
+
+    assert_int_equal(facet_kit_struct(&source, sizeof source, &target, NULL), FACET_OK);
+    assert_int_equal(target.size, 16);
+    assert_int_equal(target.total_bytes, 8);
+    assert_int_equal(target.used_bytes, 99);
+    target.size = 1000;
+    assert_int_equal(facet_kit_struct(&source, sizeof source, &target, NULL), FACET_OK);
+    assert_int_equal(target.size, sizeof source);
+    target.size = 3;
+    assert_int_equal(facet_kit_struct(&source, sizeof source, &target, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_kit_struct(&source, sizeof source, NULL, NULL), FACET_INVALID_ARGUMENT);
+}
+
+static void texts_of_any_length_say_their_size(void **state)
+{
+    char text[4] = "xyz";
+    uint32_t size = 0;
+
+    assert_int_equal(facet_kit_text_out("a=1", NULL, 0, &size, NULL), FACET_TOO_SMALL);
+    assert_int_equal(size, 4);
+    assert_int_equal(facet_kit_text_out("a=1", text, 3, &size, NULL), FACET_TOO_SMALL);
+    assert_string_equal(text, "xyz");
+    assert_int_equal(facet_kit_text_out("a=1", text, 4, &size, NULL), FACET_OK);
+    assert_string_equal(text, "a=1");
+    assert_int_equal(facet_kit_text_out("a=1", text, 4, NULL, NULL), FACET_INVALID_ARGUMENT);
+}
+
+static void devices_and_workers_are_checked(void **state)
+{
+    static const char longest[] = "a23456789012345678901234567890123456789012345678901234567890123";
+
+    assert_int_equal(facet_kit_check_device(1, 2, NULL), FACET_OK);
+    assert_int_equal(facet_kit_check_device(2, 2, NULL), FACET_NOT_FOUND);
+    assert_int_equal(facet_kit_check_worker(longest, NULL), FACET_OK);
+    assert_int_equal(facet_kit_check_worker("a.B-c_9", NULL), FACET_OK);
+    for (const char *const *bad = (const char *const[]){"", ".a", "-a", "a b", "a/b", NULL}; *bad; bad++)
+        assert_int_equal(facet_kit_check_worker(*bad, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_kit_check_worker(NULL, NULL), FACET_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_cleaned_cut_and_trimmed),
         cmocka_unit_test(errors_are_filled_and_cut),
         cmocka_unit_test(only_the_right_major_version_enters),
+        cmocka_unit_test(lists_of_any_struct_follow_it_too),
+        cmocka_unit_test(structs_keep_to_the_host_s_size),
+        cmocka_unit_test(texts_of_any_length_say_their_size),
+        cmocka_unit_test(devices_and_workers_are_checked),
         cmocka_unit_test(lists_follow_the_two_call_rule),
         cmocka_unit_test(the_hosts_size_is_kept),
         cmocka_unit_test(made_up_uuids_are_stable),

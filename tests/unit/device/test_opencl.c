@@ -33,7 +33,7 @@ static const struct facet_device_info *info(uint32_t index)
 static void every_device_of_every_platform_is_listed(void **state)
 {
     assert_string_equal(facet_provider_at(table, 0)->reason.message, "");
-    assert_int_equal(facet_device_table_count(table), 3);
+    assert_int_equal(facet_device_table_count(table), 4);
     assert_string_equal(info(0)->name, "Acme_One");
     assert_string_equal(info(0)->vendor, "Acme");
     assert_int_equal(info(0)->kind, FACET_DEVICE_GPU);

@@ -16,6 +16,9 @@
 #include "device/table.h"
 #include "fixtures.h"
 
+#define TEXT(macro)         TEXT_OF(macro)
+#define TEXT_OF(expression) #expression
+
 static const struct {
     const char *fixture;
     enum facet_status status;
@@ -23,7 +26,7 @@ static const struct {
 } refusals[] = {
     {"no_symbol", FACET_ABI_MISMATCH, "exports no facet_provider_entry"},
     {"borrowed_symbol", FACET_ABI_MISMATCH, "exports no facet_provider_entry; a library that it links to does"},
-    {"wrong_major", FACET_ABI_MISMATCH, "built for ABI 2.0, expected 1.x"},
+    {"wrong_major", FACET_ABI_MISMATCH, "built for ABI 2." TEXT(FACET_PROVIDER_ABI_MINOR) ", expected 1.x"},
     {"short_struct", FACET_ABI_MISMATCH, "states a provider struct of 16 bytes, expected at least 48"},
     {"no_provider", FACET_CORRUPT, "its entry point reported success without a provider"},
     {"refuses", FACET_UNSUPPORTED, "refuses to enter: unsupported: the runtime is older than 12.4"},
@@ -35,13 +38,16 @@ static const struct {
     {"entry_exits", FACET_INTERNAL, "called exit(3) while entering"},
     {"open_hangs", FACET_TIMEOUT, "gave no answer within 300 ms while opening"},
     {"open_fails", FACET_DEVICE_LOST, "cannot open: device lost: the driver is gone?"},
-    {"list_garbage", FACET_CORRUPT, "lists 4294967295 devices, expected at most 1024"},
-    {"list_truncates", FACET_CORRUPT, "lists 3 devices in room for 0 and calls that a success"},
-    {"list_refuses_room", FACET_CORRUPT, "asks for room for 3 devices when it has room for 3"},
+    {"list_garbage", FACET_CORRUPT, "device.list lists 4294967295 items, expected at most 65536"},
+    {"list_truncates", FACET_CORRUPT, "device.list lists 3 items in room for 0 and calls that a success"},
+    {"list_refuses_room", FACET_CORRUPT, "device.list asks for room for 3 items when it has room for 3"},
     {"list_grows", FACET_CORRUPT, "asked for more room 4 times in a row"},
-    {"list_crashes", FACET_INTERNAL, "crashed with signal 6 (Aborted) while listing devices"},
-    {"unterminated_name", FACET_CORRUPT, "describes its device 1 with a bad name"},
-    {"control_characters", FACET_CORRUPT, "describes its device 0 with a bad name"},
+    {"list_crashes", FACET_DEVICE_LOST, "crashed with signal 6 (Aborted) during device.list"},
+    {"unterminated_name", FACET_CORRUPT, "device.list gives item 1 with a bad name"},
+    {"control_characters", FACET_CORRUPT, "device.list gives item 0 with a bad name"},
+    {"list_many", FACET_CORRUPT, "lists 1025 devices, expected at most 1024"},
+    {"health_crashes", FACET_DEVICE_LOST, "crashed with signal 11 (Segmentation fault) during device.health"},
+    {"bad_index", FACET_CORRUPT, "describes its device 1 with a bad index"},
     {"close_crashes", FACET_INTERNAL, "crashed with signal 7 (Bus error) while closing"},
 };
 
@@ -49,7 +55,8 @@ static const struct {
 static struct facet_device_table *open_table(const char *path)
 {
     bool hangs = strstr(path, "open_hangs");
-    const struct facet_device_table_options options = {.deadline_ns = hangs ? 300 * FACET_NS_PER_MS : 0};
+    const struct facet_session_options options = {.size = sizeof options,
+                                                  .open_deadline_ns = hangs ? 300 * FACET_NS_PER_MS : 0};
     struct facet_device_table *table = NULL;
 
     assert_int_equal(facet_device_table_open_with(path, &options, &table, NULL), FACET_OK);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the registry stands on, played: devices, the scheduler, and inner calls that fail when they are told to.
+ * What the registry stands on, played: devices, the scheduler, and inner calls that fail or kill when told to.
  *
- * Owns: the counting of inner calls, two devices, a scheduler that only remembers.
+ * Owns: the counting of inner calls, three devices, a scheduler that only remembers.
  * Never: starts threads; is used by more than one test program.
  */
 #ifndef FACETD_TEST_PLAYED_H
@@ -10,16 +10,21 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "registry.h"
 
 /* --- the step that fails -------------------------------------------------------------------------------------- */
 
-static unsigned steps, fail_at;
+static unsigned steps, fail_at, die_at;
+static bool fails_on; /* every step after the failing one fails, too */
 
 static bool step_fails(struct facet_error *error)
 {
-    if (!fail_at || ++steps != fail_at)
+    steps++;
+    if (die_at && steps == die_at)
+        _exit(9);
+    if (!fail_at || (fails_on ? steps < fail_at : steps != fail_at))
         return false;
     facet_error_set(error, FACET_IO, "step %u failed", steps);
     return true;
@@ -53,13 +58,17 @@ enum facet_status __wrap_store_commit(struct store *store, struct facet_error *e
 
 /* --- devices -------------------------------------------------------------------------------------------------- */
 
-static struct facet_device_record devices[2];
+enum { DEVICES = 3, SPATIAL = 2 }; /* the last one offers every mode */
+
+static const struct facet_provider_record played_record = {.name = "test"};
+static struct facet_device_record devices[DEVICES];
 static uint32_t device_count;
 
 static void make_devices(void)
 {
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < DEVICES; i++) {
         struct facet_device_record *device = &devices[i];
+        device->provider = &played_record;
         snprintf(device->id, sizeof device->id, "test:%u", i);
         snprintf(device->info.uuid, sizeof device->info.uuid, "uuid-%u", i);
         snprintf(device->info.name, sizeof device->info.name, "Test device %u", i);
@@ -68,7 +77,10 @@ static void make_devices(void)
         device->info.memory_bytes = UINT64_C(1) << 30;
         device->info.modes = FACET_DEVICE_MODE(FACET_MODE_SOFT) | FACET_DEVICE_MODE(FACET_MODE_SHARED);
     }
-    device_count = 2;
+    devices[SPATIAL].info.modes |= FACET_DEVICE_MODE(FACET_MODE_HARD) | FACET_DEVICE_MODE(FACET_MODE_PARTITIONED);
+    devices[SPATIAL].info.capabilities =
+        FACET_CAN_PARTITION | FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_CONTAINER;
+    device_count = DEVICES;
 }
 
 uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table);
@@ -172,6 +184,12 @@ enum facet_status scheduler_set_frozen(struct scheduler *self, const char *vgpu_
     if (step_fails(error))
         return FACET_IO;
     client_of(vgpu_id)->frozen = frozen;
+    return FACET_OK;
+}
+
+enum facet_status scheduler_set_idle_freeze(struct scheduler *self, const char *vgpu_id, uint32_t resources,
+                                            uint64_t idle_ns, struct facet_error *error)
+{
     return FACET_OK;
 }
 

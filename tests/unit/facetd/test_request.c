@@ -37,7 +37,7 @@ static void every_member_is_read(void **state)
     struct request request =
         parse("{\"name\":\"render\",\"device\":\"opencl:1\",\"memory_limit_bytes\":9007199254740993,"
               "\"compute_request_milli\":305,\"compute_limit_milli\":600,\"mode\":\"shared\",\"priority\":\"high\","
-              "\"ephemeral\":true}",
+              "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90}",
               REQUEST_ALL);
 
     assert_int_equal(request.present, REQUEST_ALL);
@@ -49,11 +49,13 @@ static void every_member_is_read(void **state)
     assert_int_equal(request.limits.mode, FACET_MODE_SHARED);
     assert_int_equal(request.limits.priority, FACET_PRIORITY_HIGH);
     assert_true(request.ephemeral);
+    assert_string_equal(request.template_id, "1g.10gb");
+    assert_int_equal(request.idle_freeze_s, 90);
 }
 
 static void a_change_leaves_alone_what_it_does_not_name(void **state)
 {
-    struct request request = parse("{\"compute_limit_milli\":500,\"priority\":\"low\"}", REQUEST_LIMITS);
+    struct request request = parse("{\"compute_limit_milli\":500,\"priority\":\"low\"}", REQUEST_CHANGE);
     const struct facet_limits before = {77, 300, 1000, FACET_MODE_SOFT, FACET_PRIORITY_HIGH};
     const struct facet_limits expected = {77, 300, 500, FACET_MODE_SOFT, FACET_PRIORITY_LOW};
 
@@ -99,8 +101,12 @@ static const struct refusal {
     {"{\"priority\":\"urgent\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "priority"},
     {"{\"priority\":{}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "priority"},
     {"{\"ephemeral\":1}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "ephemeral"},
-    {"{\"name\":\"new\"}", REQUEST_LIMITS, FACET_INVALID_ARGUMENT, "name"},
-    {"{\"mode\":\"soft\"}", REQUEST_LIMITS, FACET_INVALID_ARGUMENT, "mode"},
+    {"{\"template\":\"\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "template"},
+    {"{\"template\":\"a-name-of-thirty-two-characters--\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "template"},
+    {"{\"idle_freeze_s\":-1}", REQUEST_ALL, FACET_OUT_OF_RANGE, "idle_freeze_s"},
+    {"{\"template\":\"half\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "template"},
+    {"{\"name\":\"new\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "name"},
+    {"{\"mode\":\"soft\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "mode"},
     {"{\"memory_limit_bytes\":1}", 0, FACET_INVALID_ARGUMENT, "memory_limit_bytes"},
 };
 
@@ -129,7 +135,7 @@ static void an_unknown_member_hears_of_the_known_ones(void **state)
     struct request request;
     struct facet_error error = {0};
 
-    assert_int_equal(request_parse(body, strlen(body), REQUEST_LIMITS, &request, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(request_parse(body, strlen(body), REQUEST_CHANGE, &request, &error), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "memory_limit_bytes"));
     assert_null(strstr(error.message, "ephemeral"));
 }

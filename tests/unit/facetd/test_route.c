@@ -18,6 +18,8 @@
 ENDPOINT(endpoint_health)
 ENDPOINT(endpoint_metrics)
 ENDPOINT(endpoint_devices)
+ENDPOINT(endpoint_device)
+ENDPOINT(endpoint_events)
 ENDPOINT(endpoint_providers)
 ENDPOINT(endpoint_vgpu_list)
 ENDPOINT(endpoint_vgpu_create)
@@ -35,6 +37,8 @@ static const struct expectation {
     {"GET", "/v1/health", endpoint_health, "", "GET"},
     {"GET", "/metrics", endpoint_metrics, "", "GET"},
     {"GET", "/v1/devices", endpoint_devices, "", "GET"},
+    {"GET", "/v1/devices/opencl:0", endpoint_device, "opencl:0", "GET"},
+    {"GET", "/v1/events", endpoint_events, "", "GET"},
     {"GET", "/v1/providers", endpoint_providers, "", "GET"},
     {"GET", "/v1/vgpus", endpoint_vgpu_list, "", "GET, POST"},
     {"POST", "/v1/vgpus", endpoint_vgpu_create, "", "GET, POST"},

@@ -115,6 +115,15 @@ static void rows_come_back_as_they_were(void **state)
 
     row.limits.memory_bytes = INT64_MAX;
     row.ephemeral = row.frozen = true;
+    row.state = ROW_CREATING;
+    row.idle_freeze_s = 90;
+    row.slice = (struct vgpu_slice){.template_id = "1g.10gb",
+                                    .partition_uuid = "some-partition",
+                                    .start = UINT32_MAX,
+                                    .address = "somewhere",
+                                    .memory_bytes = 77,
+                                    .compute_milli = 142,
+                                    .compute_units = 16};
     assert_int_equal(store_begin(store, NULL), FACET_OK);
     assert_int_equal(store_insert(store, &row, NULL), FACET_OK);
     assert_int_equal(store_commit(store, NULL), FACET_OK);
@@ -132,6 +141,9 @@ static void rows_come_back_as_they_were(void **state)
     assert_true(rows[0].ephemeral);
     assert_true(rows[0].frozen);
     assert_int_equal(rows[0].created_ns, row.created_ns);
+    assert_int_equal(rows[0].state, ROW_CREATING);
+    assert_int_equal(rows[0].idle_freeze_s, 90);
+    assert_memory_equal(&rows[0].slice, &row.slice, sizeof row.slice);
     free(rows);
     store_close(store);
 }
@@ -251,8 +263,42 @@ static void a_database_of_something_else_is_left_alone(void **state)
 static void a_newer_schema_is_refused(void **state)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 2;");
+    run_sql("PRAGMA user_version = 3;");
     assert_refused(FACET_ABI_MISMATCH);
+}
+
+/* The database of the first release, as it was: what it holds must be served by every later one. */
+static void a_database_of_version_1_is_brought_up_to_date(void **state)
+{
+    struct vgpu_row *rows = NULL;
+    struct facet_error error = {0};
+    size_t count = 0;
+
+    run_sql("CREATE TABLE vgpu (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE,"
+            " device_id TEXT NOT NULL, device_uuid TEXT NOT NULL, device_name TEXT NOT NULL,"
+            " memory_limit_bytes INTEGER NOT NULL, compute_request_milli INTEGER NOT NULL,"
+            " compute_limit_milli INTEGER NOT NULL, mode INTEGER NOT NULL, priority INTEGER NOT NULL,"
+            " ephemeral INTEGER NOT NULL, frozen INTEGER NOT NULL, created_ns INTEGER NOT NULL) STRICT;"
+            "INSERT INTO vgpu VALUES (1, '" BASE_ID
+            "', 'old', 'opencl:0', 'uuid', 'A device', 4096, 300, 1000, 1, 1, 0,"
+            " 1, 17);"
+            "PRAGMA application_id = 1178817584; PRAGMA user_version = 1;");
+    for (int opened = 0; opened < 2; opened++) {
+        struct store *store = open_store();
+        if (store_load(store, &rows, &count, &error) != FACET_OK)
+            fail_msg("%s", error.message);
+        assert_int_equal(count, 1);
+        assert_string_equal(rows[0].name, "old");
+        assert_int_equal(rows[0].limits.memory_bytes, 4096);
+        assert_int_equal(rows[0].created_ns, 17);
+        assert_true(rows[0].frozen);
+        assert_int_equal(rows[0].state, ROW_READY);
+        assert_string_equal(rows[0].slice.template_id, "");
+        assert_int_equal(rows[0].idle_freeze_s, 0);
+        free(rows);
+        rows = NULL;
+        store_close(store);
+    }
 }
 
 static void an_id_that_would_leave_its_folder_is_corrupt(void **state)
@@ -503,6 +549,7 @@ int main(void)
         STORE_TEST(a_damaged_page_is_corrupt),
         STORE_TEST(a_database_of_something_else_is_left_alone),
         STORE_TEST(a_newer_schema_is_refused),
+        STORE_TEST(a_database_of_version_1_is_brought_up_to_date),
         STORE_TEST(an_id_that_would_leave_its_folder_is_corrupt),
         STORE_TEST(a_second_daemon_is_refused),
         STORE_TEST(a_missing_folder_is_an_error),

@@ -153,12 +153,12 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
     struct launcher launcher;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_CLOSED);
-    facet_owner_set_frozen(fixture->owner, true);
+    facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_COMPUTE);
     facet_owner_beat(fixture->owner, 1);
     start(&launcher, &tenant, 0);
     usleep(600000);
     assert_false(atomic_load(&launcher.through));
-    facet_owner_set_frozen(fixture->owner, false);
+    facet_owner_set_frozen(fixture->owner, 0);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     facet_owner_beat(fixture->owner, facet_clock_now_ns());
     assert_true(beat_for(fixture, 5000, &launcher.through));

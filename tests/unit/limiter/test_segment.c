@@ -144,7 +144,7 @@ static void test_missing_bell_leaves_nothing_behind(void **state)
     char dir[128], fresh[136];
 
     snprintf(dir, sizeof dir, "%s/second", fixture->root);
-    snprintf(fresh, sizeof fresh, "%s.new", dir);
+    snprintf(fresh, sizeof fresh, "%s~new", dir);
     assert_int_equal(facet_owner_create(dir, &fixture->spec, "/nonexistent/bell", &owner, NULL), FACET_NOT_FOUND);
     assert_int_not_equal(access(dir, F_OK), 0);
     assert_int_not_equal(access(fresh, F_OK), 0);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * facet-provider-host: the process that a provider runs in, so that its crash is not ours.
+ *
+ * Owns: setting the process up for code that is not trusted to be well.
+ * Never: is started by hand; a session (facet/session.h) starts it and talks to it.
+ */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "session/control.h"
+#include "session/serve.h"
+
+/* Whether a session is at the other end of the descriptor it would be at. */
+static bool is_started_by_a_session(int count)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    return count == 3 && getsockopt(FACET_CONTROL_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+}
+
+/* A crash is told by its signal: whoever handles it before us (a sanitizer does) would hide that. */
+static void reset_signals(void)
+{
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and those of the C library, which is as it should be */
+}
+
+int main(int count, char **arguments)
+{
+    const struct rlimit no_core = {0};
+
+    if (!is_started_by_a_session(count)) {
+        fprintf(stderr, "%s: runs a provider for Facet's other programs, which start it themselves\n",
+                FACET_HOST_PROGRAM);
+        return 2;
+    }
+    reset_signals();
+    setrlimit(RLIMIT_CORE, &no_core);
+    bool served = facet_serve(FACET_CONTROL_FD, arguments[1], (uint16_t)strtoul(arguments[2], NULL, 10));
+
+    /* Not exit(): a vendor's exit handlers are known to wait for threads that are gone. */
+    _exit(served ? EXIT_SUCCESS : EXIT_FAILURE);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: changing and removing vGPUs that are there. Never: acknowledges what is not in the database. */
+#include <facet/limiter.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "vgpu.h"
+
+#define RETRY_NS (10 * FACET_NS_PER_S)
+
+/* With the change lock. */
+static enum facet_status look_up(const struct registry *registry, const char *ref, struct vgpu **ret_vgpu,
+                                 struct facet_error *error)
+{
+    struct vgpu *vgpu = registry_look_up(registry, ref);
+
+    if (!vgpu)
+        return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU has the id or name '%.64s'", ref);
+    *ret_vgpu = vgpu;
+    return FACET_OK;
+}
+
+/* --- changing --------------------------------------------------------------------------------------------------- */
+
+/* Tells the scheduler what the row says. Both calls fail only for a vGPU that it does not have. */
+static enum facet_status apply(struct registry *registry, const struct vgpu *vgpu, const struct vgpu_row *row,
+                               struct facet_error *error)
+{
+    struct scheduler *scheduler = registry->parts.scheduler;
+
+    if (!vgpu->scheduled)
+        return FACET_OK;
+    enum facet_status status = scheduler_set_limits(scheduler, row->id, &row->limits, error);
+    if (status == FACET_OK)
+        status = scheduler_set_idle_freeze(scheduler, row->id, FACET_RESOURCE_COMPUTE,
+                                           row->idle_freeze_s * FACET_NS_PER_S, error);
+    return status == FACET_OK ? scheduler_set_frozen(scheduler, row->id, row->frozen, error) : status;
+}
+
+static enum facet_status replace(struct registry *registry, struct vgpu *place, const struct vgpu_row *row,
+                                 struct facet_error *error)
+{
+    struct vgpu vgpu = *place;
+    enum facet_status status = store_begin(registry->store, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = store_update(registry->store, row, error);
+    if (status == FACET_OK)
+        status = apply(registry, place, row, error);
+    if (status == FACET_OK)
+        status = store_commit(registry->store, error);
+    if (status != FACET_OK) {
+        store_rollback(registry->store);
+        apply(registry, place, &place->row, NULL);
+        return status;
+    }
+    vgpu.row = *row;
+    registry_publish(registry, place, &vgpu);
+    return FACET_OK;
+}
+
+static enum facet_status check_ready(const struct vgpu *vgpu, struct facet_error *error)
+{
+    if (vgpu->row.state == ROW_READY)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "vGPU %s is being removed: %.200s", vgpu->row.name,
+                                vgpu->trouble);
+}
+
+static enum facet_status change_limits(struct registry *registry, struct vgpu *vgpu, const struct request *request,
+                                       struct facet_error *error)
+{
+    struct vgpu_row row = vgpu->row;
+
+    if (!vgpu->device)
+        return facet_error_set(error, FACET_BAD_STATE, "vGPU %s: its device %s is not there", row.name, row.device_id);
+    enum facet_status status = check_ready(vgpu, error);
+    if (status == FACET_OK)
+        status = plan_change(request, vgpu->device, &vgpu->row.limits, &row.limits, error);
+    if (request->present & REQUEST_IDLE_FREEZE)
+        row.idle_freeze_s = request->idle_freeze_s;
+    return status == FACET_OK ? replace(registry, vgpu, &row, error) : status;
+}
+
+enum facet_status registry_change(struct registry *registry, const char *ref, const struct request *request,
+                                  struct vgpu_info *ret_info, struct facet_error *error)
+{
+    struct vgpu *vgpu = NULL;
+
+    pthread_mutex_lock(&registry->change);
+    enum facet_status status = look_up(registry, ref, &vgpu, error);
+    if (status == FACET_OK)
+        status = change_limits(registry, vgpu, request, error);
+    if (status == FACET_OK)
+        registry_tell(registry, vgpu, ret_info);
+    pthread_mutex_unlock(&registry->change);
+    return status;
+}
+
+static enum facet_status set_frozen(struct registry *registry, struct vgpu *vgpu, bool frozen,
+                                    struct facet_error *error)
+{
+    struct vgpu_row row = vgpu->row;
+    enum facet_status status = check_ready(vgpu, error);
+
+    row.frozen = frozen;
+    return status == FACET_OK && vgpu->row.frozen != frozen ? replace(registry, vgpu, &row, error) : status;
+}
+
+enum facet_status registry_set_frozen(struct registry *registry, const char *ref, bool frozen,
+                                      struct vgpu_info *ret_info, struct facet_error *error)
+{
+    struct vgpu *vgpu = NULL;
+
+    pthread_mutex_lock(&registry->change);
+    enum facet_status status = look_up(registry, ref, &vgpu, error);
+    if (status == FACET_OK)
+        status = set_frozen(registry, vgpu, frozen, error);
+    if (status == FACET_OK)
+        registry_tell(registry, vgpu, ret_info);
+    pthread_mutex_unlock(&registry->change);
+    return status;
+}
+
+/* --- removing --------------------------------------------------------------------------------------------------- */
+
+struct ownership {
+    const struct registry *registry;
+    const struct vgpu *vgpu;
+};
+
+static bool is_owned(void *context, const char *partition_uuid)
+{
+    const struct ownership *ownership = context;
+
+    return registry_owns(ownership->registry, partition_uuid, ownership->vgpu);
+}
+
+enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error)
+{
+    struct ownership ownership = {registry, vgpu};
+    enum facet_status status = FACET_OK;
+
+    if (vgpu->device)
+        status = grant_undo(registry->parts.sessions, vgpu->device, &vgpu->row, is_owned, &ownership, error);
+    return status == FACET_OK ? registry_delete_row(registry, vgpu->row.id, error) : status;
+}
+
+/* The segment goes last: one that cannot be removed is a stray, which the next start sweeps away. */
+static void withdraw(struct registry *registry, const struct vgpu *place)
+{
+    struct facet_error stray;
+    struct vgpu vgpu = *place;
+
+    if (vgpu_withdraw(registry, &vgpu, &stray) != FACET_OK)
+        facet_log(FACET_LOG_WARNING, "vGPU %s is gone, but not its segment: %s", vgpu.row.name, stray.message);
+}
+
+/* Its provider cannot be asked now: written down, no tenant is admitted any more, and the rest follows. */
+static enum facet_status postpone(struct registry *registry, struct vgpu *place, const struct facet_error *reason,
+                                  struct facet_error *error)
+{
+    struct vgpu vgpu = *place;
+
+    vgpu.row.state = ROW_DESTROYING;
+    enum facet_status status = registry_write_row(registry, store_update, &vgpu.row, error);
+    if (status != FACET_OK)
+        return status;
+    withdraw(registry, place);
+    vgpu.scheduled = false;
+    vgpu.retry_after_ns = facet_clock_now_ns() + RETRY_NS;
+    snprintf(vgpu.trouble, sizeof vgpu.trouble, "its part of the device goes when the provider is back: %.180s",
+             reason->message);
+    registry_publish(registry, place, &vgpu);
+    return FACET_OK;
+}
+
+/* After a removal that failed half way: what was given back is taken again. */
+static void serve_again(struct registry *registry, struct vgpu *place)
+{
+    struct vgpu vgpu = *place;
+
+    vgpu_serve(registry, &vgpu);
+    registry_publish(registry, place, &vgpu);
+}
+
+/*
+ * The provider's part first, because it may refuse; then the row: once that is on disk the vGPU is gone. Whoever is
+ * killed in between leaves a row without a part, which the next start takes again.
+ */
+static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, bool force, struct facet_error *error)
+{
+    bool has_part = mode_is_spatial(vgpu->row.limits.mode) && vgpu->device;
+    struct facet_error reason = {0};
+    enum facet_status status = FACET_OK;
+
+    if (has_part)
+        status = grant_release(registry->parts.sessions, vgpu->device, &vgpu->row, &reason);
+    if (force && (status == FACET_DEVICE_LOST || status == FACET_TIMEOUT))
+        return postpone(registry, vgpu, &reason, error);
+    if (status != FACET_OK) {
+        if (error)
+            *error = reason;
+        return facet_error_prefix(error, "vGPU %s", vgpu->row.name);
+    }
+    status = registry_delete_row(registry, vgpu->row.id, error);
+    if (status != FACET_OK) {
+        if (has_part)
+            serve_again(registry, vgpu);
+        return status;
+    }
+    withdraw(registry, vgpu);
+    registry_forget(registry, vgpu);
+    return FACET_OK;
+}
+
+static enum facet_status finish(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    enum facet_status status = vgpu_finish_removal(registry, vgpu, error);
+
+    if (status == FACET_OK)
+        registry_forget(registry, vgpu);
+    return status;
+}
+
+static enum facet_status remove_vgpu(struct registry *registry, struct vgpu *vgpu, bool force,
+                                     struct facet_error *error)
+{
+    if (vgpu->row.state != ROW_READY)
+        return finish(registry, vgpu, error);
+    if (!force && vgpu_in_use(registry, vgpu))
+        return facet_error_argument(error, FACET_BUSY, "vgpu", "vGPU %s is in use; end its processes, or use force",
+                                    vgpu->row.name);
+    return destroy(registry, vgpu, force, error);
+}
+
+enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force, struct facet_error *error)
+{
+    struct vgpu *vgpu = NULL;
+
+    pthread_mutex_lock(&registry->change);
+    enum facet_status status = look_up(registry, ref, &vgpu, error);
+    if (status == FACET_OK)
+        status = remove_vgpu(registry, vgpu, force, error);
+    pthread_mutex_unlock(&registry->change);
+    return status;
+}
+
+/* --- tidying ---------------------------------------------------------------------------------------------------- */
+
+static void put_off(struct registry *registry, struct vgpu *place, uint64_t until_ns)
+{
+    pthread_mutex_lock(&registry->lock);
+    place->retry_after_ns = until_ns;
+    pthread_mutex_unlock(&registry->lock);
+}
+
+static void tidy(struct registry *registry, struct vgpu *vgpu, uint64_t now_ns)
+{
+    struct facet_error error;
+    bool is_litter = vgpu->row.state != ROW_READY || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
+
+    if (is_litter) {
+        if (remove_vgpu(registry, vgpu, false, &error) == FACET_OK)
+            return;
+        put_off(registry, vgpu, now_ns + RETRY_NS);
+        facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
+    } else if (vgpu->trouble[0] && vgpu->device && mode_is_spatial(vgpu->row.limits.mode)) {
+        put_off(registry, vgpu, now_ns + RETRY_NS);
+        serve_again(registry, vgpu);
+    }
+}
+
+void registry_tidy(struct registry *registry, uint64_t now_ns)
+{
+    if (pthread_mutex_trylock(&registry->change) != 0)
+        return;
+    /* From the end, since removing one moves those after it. */
+    for (size_t i = registry->count; i-- > 0;)
+        if (now_ns >= registry->vgpus[i].retry_after_ns)
+            tidy(registry, &registry->vgpus[i], now_ns);
+    pthread_mutex_unlock(&registry->change);
+}
+
+void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider)
+{
+    struct facet_error error;
+
+    pthread_mutex_lock(&registry->change);
+    for (size_t i = registry->count; i-- > 0;) {
+        struct vgpu *vgpu = &registry->vgpus[i];
+
+        if (!vgpu->device || vgpu->device->provider != provider || !mode_is_spatial(vgpu->row.limits.mode))
+            continue;
+        if (vgpu->row.state == ROW_READY)
+            serve_again(registry, vgpu);
+        else if (finish(registry, vgpu, &error) != FACET_OK)
+            facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
+    }
+    pthread_mutex_unlock(&registry->change);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: making a vGPU: intent, provider, segment, commit.
+ * Never: acknowledges what is not in the database, or leaves a partition behind that nobody knows of.
+ *
+ * A vGPU that needs its provider first writes down what it is about to take (ROW_CREATING, with template and place).
+ * Whoever finds such a row knows that nobody was told of the vGPU, and takes away what there is of it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "vgpu.h"
+
+/* `facet run` gets its vGPU and then takes hold of it: an ephemeral vGPU is given that long. */
+#define EPHEMERAL_GRACE_NS (2 * FACET_NS_PER_S)
+
+/* --- planning: all that can be refused without touching anything ------------------------------------------------ */
+
+static enum facet_status make_id(const struct registry *registry, char *ret_id, struct facet_error *error)
+{
+    char id[VGPU_ID_SIZE];
+    uint64_t random;
+
+    for (int tries = 0; tries < 16; tries++) {
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            return facet_error_set(error, FACET_IO, "getrandom gave no random number for a vGPU id");
+        snprintf(id, sizeof id, "%016" PRIx64, random);
+        if (!registry_look_up(registry, id)) {
+            memcpy(ret_id, id, sizeof id);
+            return FACET_OK;
+        }
+    }
+    return facet_error_set(error, FACET_INTERNAL, "16 random vGPU ids in a row were taken");
+}
+
+/* The name that was asked for, else the first free of vgpu-1, vgpu-2, ... */
+static enum facet_status choose_name(const struct registry *registry, const struct request *request, char *ret_name,
+                                     struct facet_error *error)
+{
+    char name[FACET_NAME_SIZE];
+
+    if (request->present & REQUEST_NAME) {
+        if (registry_look_up(registry, request->name))
+            return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a vGPU named '%s' exists", request->name);
+        memcpy(ret_name, request->name, FACET_NAME_SIZE);
+        return FACET_OK;
+    }
+    for (size_t n = 1; n <= registry->count + 1; n++) {
+        snprintf(name, sizeof name, "vgpu-%zu", n);
+        if (!registry_look_up(registry, name)) {
+            memcpy(ret_name, name, sizeof name);
+            return FACET_OK;
+        }
+    }
+    return facet_error_set(error, FACET_INTERNAL, "%zu vGPUs have more names than there are", registry->count);
+}
+
+/* Modes that do not go together on one device are refused, naming who is in the way. */
+static enum facet_status check_neighbours(const struct registry *registry, const struct facet_device_record *device,
+                                          uint32_t mode, struct facet_error *error)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct vgpu *vgpu = &registry->vgpus[i];
+        uint32_t other = vgpu->row.limits.mode;
+
+        if (vgpu->device != device || plan_modes_mix(device, mode, other))
+            continue;
+        return facet_error_argument(error, FACET_BAD_STATE, "mode",
+                                    "mode '%s': device %s has vGPU %s in mode '%s', which does not go together there; "
+                                    "destroy that one, or use another device",
+                                    facet_mode_name((enum facet_mode)mode), device->id, vgpu->row.name,
+                                    facet_mode_name((enum facet_mode)other));
+    }
+    return FACET_OK;
+}
+
+/* Where the device does not hold memory limits by itself, nobody else refuses to promise its memory twice. */
+static enum facet_status check_hard_memory(const struct registry *registry, const struct facet_device_record *device,
+                                           const struct facet_limits *limits, struct facet_error *error)
+{
+    uint64_t taken = 0, whole = device->info.memory_bytes;
+
+    if (limits->mode != FACET_MODE_HARD || (device->info.capabilities & FACET_CAN_LIMIT_MEMORY))
+        return FACET_OK;
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->vgpus[i].device == device && registry->vgpus[i].row.limits.mode == FACET_MODE_HARD)
+            taken += registry->vgpus[i].row.limits.memory_bytes;
+    if (taken <= whole && limits->memory_bytes <= whole - taken)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_NO_SPACE, "memory",
+                                "memory %" PRIu64 " bytes: mode 'hard' never oversubscribes, and %" PRIu64
+                                " of %" PRIu64 " bytes of device %s are given away",
+                                limits->memory_bytes, taken, whole, device->id);
+}
+
+static uint64_t wall_clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return facet_timespec_ns(&now);
+}
+
+static void fill_row(const struct request *request, const struct facet_device_record *device, struct vgpu_row *row)
+{
+    snprintf(row->device_id, sizeof row->device_id, "%s", device->id);
+    snprintf(row->device_uuid, sizeof row->device_uuid, "%s", device->info.uuid);
+    snprintf(row->device_name, sizeof row->device_name, "%s", device->info.name);
+    row->ephemeral = request->ephemeral;
+    row->idle_freeze_s = request->idle_freeze_s;
+    row->created_ns = wall_clock_ns();
+}
+
+static enum facet_status plan(const struct registry *registry, const struct request *request, struct vgpu *vgpu,
+                              struct facet_error *error)
+{
+    const char *device = request->present & REQUEST_DEVICE ? request->device : NULL;
+    struct vgpu_row *row = &vgpu->row;
+
+    *vgpu = (struct vgpu){.retry_after_ns = facet_clock_now_ns() + EPHEMERAL_GRACE_NS};
+    enum facet_status status = facet_device_table_find(registry->parts.devices, device, &vgpu->device, error);
+    if (status == FACET_OK)
+        status = plan_limits(request, vgpu->device, &row->limits, error);
+    if (status == FACET_OK)
+        status = check_neighbours(registry, vgpu->device, row->limits.mode, error);
+    if (status == FACET_OK)
+        status = check_hard_memory(registry, vgpu->device, &row->limits, error);
+    if (status == FACET_OK)
+        status = choose_name(registry, request, row->name, error);
+    if (status == FACET_OK)
+        status = make_id(registry, row->id, error);
+    if (status != FACET_OK)
+        return status;
+    fill_row(request, vgpu->device, row);
+    return grant_choose(registry->parts.sessions, vgpu->device, request, row, error);
+}
+
+/* --- making ----------------------------------------------------------------------------------------------------- */
+
+/* The row is written but not committed while the segment is made, so that a refusal leaves no trace anywhere. */
+static enum facet_status settle(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    bool is_there = vgpu->row.state == ROW_CREATING;
+
+    vgpu->row.state = ROW_READY;
+    enum facet_status status = store_begin(registry->store, error);
+    if (status != FACET_OK)
+        return status;
+    status =
+        is_there ? store_update(registry->store, &vgpu->row, error) : store_insert(registry->store, &vgpu->row, error);
+    if (status == FACET_OK)
+        status = vgpu_install(registry, vgpu, error);
+    if (status != FACET_OK) {
+        store_rollback(registry->store);
+        return status;
+    }
+    status = store_commit(registry->store, error);
+    if (status != FACET_OK)
+        vgpu_withdraw(registry, vgpu, NULL);
+    return status;
+}
+
+/* What its provider is to give, after the intent was written down. */
+static enum facet_status take(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    enum facet_status status = grant_take(registry->parts.sessions, vgpu->device, &vgpu->row, error);
+
+    if (status == FACET_OK)
+        status = grant_environment(registry->parts.sessions, vgpu->device, &vgpu->row, &vgpu->environment, error);
+    return status;
+}
+
+/* Rolls back. What cannot be taken away now stays in the list, says why, and is tried again. */
+static void give_up(struct registry *registry, struct vgpu *vgpu)
+{
+    struct facet_error error;
+
+    vgpu->row.state = ROW_CREATING;
+    if (vgpu_finish_removal(registry, vgpu, &error) == FACET_OK)
+        return;
+    snprintf(vgpu->trouble, sizeof vgpu->trouble, "not made, and what there is of it could not be removed: %.180s",
+             error.message);
+    facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", vgpu->row.name, vgpu->row.id, vgpu->trouble);
+    registry_add(registry, vgpu);
+}
+
+static enum facet_status create_spatial(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    vgpu->row.state = ROW_CREATING;
+    if (!vgpu->row.limits.memory_bytes) /* the database wants an amount; the partition decides */
+        vgpu->row.limits.memory_bytes = UINT64_C(1) << 62;
+    enum facet_status status = registry_write_row(registry, store_insert, &vgpu->row, error);
+    if (status != FACET_OK)
+        return status;
+    status = take(registry, vgpu, error);
+    if (status == FACET_OK)
+        status = settle(registry, vgpu, error);
+    if (status != FACET_OK)
+        give_up(registry, vgpu);
+    return status;
+}
+
+/* The environment is a convenience here: without it the program finds all devices, and its limits hold all the same. */
+static enum facet_status create_timed(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    struct facet_error reason;
+
+    if (grant_environment(registry->parts.sessions, vgpu->device, &vgpu->row, &vgpu->environment, &reason) != FACET_OK)
+        facet_log(FACET_LOG_WARNING, "vGPU %s: no environment: %s", vgpu->row.name, reason.message);
+    return settle(registry, vgpu, error);
+}
+
+/* A device has steps; that it gave more than was asked for is worth saying once. */
+static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *info)
+{
+    const struct vgpu_slice *slice = &info->row.slice;
+    char memory[16];
+
+    if (info->warning[0] || !mode_is_spatial(info->row.limits.mode))
+        return;
+    bool memory_surplus = asked->memory_bytes && slice->memory_bytes > asked->memory_bytes;
+    bool compute_surplus = asked->compute_request_milli && slice->compute_milli > asked->compute_request_milli;
+    if (memory_surplus && info->row.limits.memory_bytes > asked->memory_bytes)
+        snprintf(info->warning, sizeof info->warning,
+                 "the device gives %s of memory, the next step above what was asked",
+                 facet_format_size(slice->memory_bytes, memory, sizeof memory));
+    else if (compute_surplus)
+        snprintf(info->warning, sizeof info->warning,
+                 "the device gives %u.%u %% of its compute, the next step above what was asked",
+                 slice->compute_milli / 10, slice->compute_milli % 10);
+}
+
+enum facet_status registry_create(struct registry *registry, const struct request *request, struct vgpu_info *ret_info,
+                                  struct facet_error *error)
+{
+    struct vgpu vgpu;
+
+    pthread_mutex_lock(&registry->change);
+    enum facet_status status = plan(registry, request, &vgpu, error);
+    const struct facet_limits asked = vgpu.row.limits;
+    if (status == FACET_OK)
+        status = registry_reserve(registry, error);
+    if (status == FACET_OK)
+        status =
+            mode_is_spatial(asked.mode) ? create_spatial(registry, &vgpu, error) : create_timed(registry, &vgpu, error);
+    if (status == FACET_OK) {
+        registry_add(registry, &vgpu);
+        registry_tell(registry, &vgpu, ret_info);
+        tell_surplus(&asked, ret_info);
+    }
+    pthread_mutex_unlock(&registry->change);
+    return status;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a provider gives to the vGPUs of the modes hard and partitioned.
+ *
+ * Owns: choosing, taking, checking and giving back a part of a device, through the provider that has it.
+ * Never: writes to the database or to a segment; does anything for the other modes.
+ *
+ * Thread rule: any thread; one at a time per device (the registry's change lock). Each function makes a few calls of
+ * the provider, and each of those has a deadline.
+ */
+#ifndef FACETD_GRANT_H
+#define FACETD_GRANT_H
+
+#include "plan.h"
+#include "sessions.h"
+#include "store.h"
+
+/*
+ * Before anything is made: chooses the template and the first slice of a partition, so that the row of the database can
+ * say what to look for. `request` holds the template's id, if one was named; `row` its limits.
+ */
+enum facet_status grant_choose(struct sessions *sessions, const struct facet_device_record *device,
+                               const struct request *request, struct vgpu_row *row, struct facet_error *error);
+
+/*
+ * Takes what the row asks for, and writes down what was given: row->slice, and in row->limits the quota and share that
+ * this makes. On failure nothing is held, or FACET_DEVICE_LOST: then nobody knows.
+ */
+enum facet_status grant_take(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
+                             struct facet_error *error);
+
+/*
+ * Makes sure that a row which was acknowledged still has its part, after a restart of anything: what vanished is taken
+ * again with the same template and place, or the same limits. `row` is updated where the identity changed.
+ */
+enum facet_status grant_keep(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
+                             struct facet_error *error);
+
+/* Gives it back. What is not there is gone already. FACET_BUSY while it is in use. */
+enum facet_status grant_release(struct sessions *sessions, const struct facet_device_record *device,
+                                const struct vgpu_row *row, struct facet_error *error);
+
+/*
+ * Takes away what a vGPU may have got whose creation or removal was cut short: by its worker's name, or the partition
+ * of its template in its place. `is_owned` tells the partitions of others.
+ */
+typedef bool (*grant_owned_func)(void *context, const char *partition_uuid);
+enum facet_status grant_undo(struct sessions *sessions, const struct facet_device_record *device,
+                             const struct vgpu_row *row, grant_owned_func is_owned, void *context,
+                             struct facet_error *error);
+
+/* The variables that a program needs to find its part: lines "NAME=value". */
+struct vgpu_environment {
+    char lines[1024];
+};
+
+/* Empty when the provider names none. */
+enum facet_status grant_environment(struct sessions *sessions, const struct facet_device_record *device,
+                                    const struct vgpu_row *row, struct vgpu_environment *ret_environment,
+                                    struct facet_error *error);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: asking a living provider what its devices do. Never: holds its lock during a call. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "device/listing.h"
+#include "living.h"
+
+static struct facet_listing_query query_of(const struct living *living, enum facet_listing_kind kind, uint32_t device)
+{
+    return (struct facet_listing_query){.provider = facet_session_provider(living->session),
+                                        .instance = facet_session_instance(living->session),
+                                        .kind = kind,
+                                        .device = device};
+}
+
+/* --- which devices there are ----------------------------------------------------------------------------------- */
+
+static const struct facet_device_info *find_info(const struct facet_device_info *infos, uint32_t count,
+                                                 const char *uuid)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(infos[i].uuid, uuid) == 0)
+            return &infos[i];
+    return NULL;
+}
+
+static bool is_known(const struct living *living, const char *uuid)
+{
+    for (uint32_t i = 0; i < living->place_count; i++)
+        if (strcmp(living->places[i].record->info.uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
+enum facet_status living_list(struct living *living, struct facet_error *error)
+{
+    const struct facet_listing_query query = query_of(living, FACET_LISTING_DEVICES, 0);
+    FACET_CLEANUP_FREE struct facet_device_info *infos = NULL;
+    void *items = NULL;
+    uint32_t count = 0;
+
+    enum facet_status status = facet_listing_read(&query, &items, &count, error);
+    infos = items;
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&living->lock);
+    for (uint32_t i = 0; i < living->place_count; i++) {
+        struct place *place = &living->places[i];
+        const struct facet_device_info *info = find_info(infos, count, place->record->info.uuid);
+
+        place->present = info != NULL;
+        if (info)
+            place->index = (uint32_t)(info - infos);
+    }
+    pthread_mutex_unlock(&living->lock);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_known(living, infos[i].uuid))
+            facet_log(FACET_LOG_INFO, "provider %s has a new device %s (%s); facetd uses it when it starts again",
+                      living->record->name, infos[i].name, infos[i].uuid);
+    return FACET_OK;
+}
+
+/* --- events ---------------------------------------------------------------------------------------------------- */
+
+/* A partition's event names the partition, every other one the device; after a hot-plug indexes mean something else. */
+static const char *device_id_of(const struct living *living, const struct facet_event *event)
+{
+    for (uint32_t i = 0; i < living->place_count; i++)
+        if (event->uuid[0] && strcmp(living->places[i].record->info.uuid, event->uuid) == 0)
+            return living->places[i].record->id;
+    for (uint32_t i = 0; i < living->place_count; i++)
+        if (event->kind != FACET_EVENT_HOTPLUG && living->places[i].present && living->places[i].index == event->device)
+            return living->places[i].record->id;
+    return "";
+}
+
+static void read_events(struct living *living, struct events *events)
+{
+    struct facet_listing_query query = query_of(living, FACET_LISTING_EVENTS, 0);
+    FACET_CLEANUP_FREE struct facet_event *list = NULL;
+    struct facet_error error;
+    void *items = NULL;
+    uint32_t count = 0;
+    bool hotplug = false;
+
+    query.after = living->events_seen;
+    if (facet_listing_read(&query, &items, &count, &error) != FACET_OK)
+        return; /* nothing to tell, or a loss, which the caller looks for */
+    list = items;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *id = device_id_of(living, &list[i]);
+
+        events_add(events, id, &list[i]);
+        facet_log(FACET_LOG_INFO, "device %s (%s): event %s, value %" PRIu64 "%s%s", id[0] ? id : "new", list[i].uuid,
+                  event_kind_name(list[i].kind), list[i].value, list[i].message[0] ? ": " : "", list[i].message);
+        living->events_seen = list[i].sequence;
+        hotplug |= list[i].kind == FACET_EVENT_HOTPLUG;
+    }
+    if (hotplug && living_list(living, &error) != FACET_OK)
+        facet_log(FACET_LOG_WARNING, "listing the devices of provider %s again: %s", living->record->name,
+                  error.message);
+}
+
+void living_announce(struct living *living, struct events *events, uint32_t health, const char *message)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (uint32_t i = 0; i < living->place_count; i++) {
+        const struct facet_device_record *device = living->places[i].record;
+        struct facet_event event = {.size = sizeof event,
+                                    .kind = FACET_EVENT_HEALTH,
+                                    .timestamp_ns = facet_timespec_ns(&now),
+                                    .value = health,
+                                    .device = device->info.index};
+
+        snprintf(event.uuid, sizeof event.uuid, "%s", device->info.uuid);
+        snprintf(event.message, sizeof event.message, "%s", message);
+        events_add(events, device->id, &event);
+    }
+}
+
+/* --- readings -------------------------------------------------------------------------------------------------- */
+
+static void read_health(const struct living *living, uint32_t index, struct device_reading *reading)
+{
+    struct facet_error error = {0};
+    uint32_t health = FACET_HEALTH_UNKNOWN;
+
+    enum facet_status status = facet_session_provider(living->session)
+                                   ->device->health(facet_session_instance(living->session), index, &health, &error);
+    if (status == FACET_DEVICE_LOST)
+        health = FACET_HEALTH_FAILED;
+    reading->health = health <= FACET_HEALTH_FAILED ? health : FACET_HEALTH_UNKNOWN;
+    if (status != FACET_OK && status != FACET_UNSUPPORTED)
+        snprintf(reading->reason, sizeof reading->reason, "%s", error.message);
+}
+
+/* A reading that failed is absent; that the device or the provider failed shows in its health. */
+static void read_metrics(const struct living *living, const struct place *place, struct device_reading *reading)
+{
+    const struct facet_provider *provider = facet_session_provider(living->session);
+    uint64_t capabilities = place->record->info.capabilities;
+    struct facet_listing_query query = query_of(living, FACET_LISTING_PROCESSES, place->index);
+    void *items = NULL;
+
+    reading->metrics.size = sizeof reading->metrics;
+    if (capabilities & FACET_CAN_DEVICE_METRICS)
+        reading->has_metrics =
+            provider->metrics->device(query.instance, place->index, &reading->metrics, NULL) == FACET_OK;
+    if ((capabilities & FACET_CAN_PROCESS_METRICS) &&
+        facet_listing_read(&query, &items, &reading->process_count, NULL) == FACET_OK)
+        reading->processes = items;
+    query.kind = FACET_LISTING_LINK_METRICS;
+    if ((capabilities & FACET_CAN_LINK_METRICS) &&
+        facet_listing_read(&query, &items, &reading->link_count, NULL) == FACET_OK)
+        reading->links = items;
+}
+
+static void keep(struct living *living, struct place *place, const struct device_reading *reading)
+{
+    pthread_mutex_lock(&living->lock);
+    struct device_reading before = place->reading;
+    bool changed = place->read && before.health != reading->health;
+    place->reading = *reading;
+    place->read = true;
+    pthread_mutex_unlock(&living->lock);
+    device_reading_free(&before);
+    if (changed)
+        facet_log(FACET_LOG_WARNING, "device %s: health is now %s%s%s", place->record->id,
+                  facet_health_name(reading->health), reading->reason[0] ? ": " : "", reading->reason);
+}
+
+void living_read(struct living *living, struct events *events)
+{
+    bool alive = true;
+
+    read_events(living, events);
+    for (uint32_t i = 0; alive && i < living->place_count; i++) {
+        struct place *place = &living->places[i];
+        struct device_reading reading = {0};
+
+        if (!place->present)
+            continue;
+        read_health(living, place->index, &reading);
+        read_metrics(living, place, &reading);
+        alive = facet_session_alive(living->session, NULL);
+        if (alive)
+            keep(living, place, &reading);
+        else
+            device_reading_free(&reading);
+    }
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's living providers: each in a child process, opened when it is first needed.
+ *
+ * Owns: the sessions (facet/session.h) and one thread for each, which opens it, reads health, metrics and events once a
+ * second, notices when it is lost, and restarts it after 1, 2, 4 .. 60 seconds.
+ * Never: runs vendor code in this process, or keeps anybody waiting who only looks: readings are copies.
+ *
+ * Thread rule: every function from any thread, except open and close. A provider's lock is held for moments, never
+ * during a call of the provider; whoever uses one holds it by count, and it is restarted only when nobody does. As each
+ * call has a deadline, so has that wait.
+ */
+#ifndef FACETD_SESSIONS_H
+#define FACETD_SESSIONS_H
+
+#include <stdbool.h>
+
+#include "device/table.h"
+#include "events.h"
+
+struct sessions; /* opaque */
+
+/* Told from the provider's thread when it was lost and is back: what it held may be gone. Calls are allowed. */
+typedef void (*sessions_restarted_func)(void *context, const struct facet_provider_record *provider);
+
+/* A provider at hand, between sessions_use() and sessions_release(). */
+struct provider_use {
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    uint32_t device; /* the device's index in the provider now */
+    struct living *living;
+};
+
+/* What was last read of a device. */
+struct device_reading {
+    uint32_t health;  /* enum facet_health */
+    char reason[360]; /* of a health that is not ok; may be empty */
+    bool has_metrics;
+    struct facet_device_metrics metrics;
+    struct facet_process_metrics *processes; /* the caller's, as what follows */
+    struct facet_link_metrics *links;
+    uint32_t process_count, link_count;
+};
+
+/* Nothing is opened yet. `devices` and `events` must outlive the sessions. */
+enum facet_status sessions_open(const struct facet_device_table *devices, struct events *events,
+                                struct sessions **ret_sessions, struct facet_error *error);
+void sessions_on_restart(struct sessions *sessions, sessions_restarted_func restarted, void *context);
+
+/* Ends the threads, without which nobody is told of restarts any more, and the providers. NULL is allowed. */
+void sessions_stop(struct sessions *sessions);
+void sessions_close(struct sessions *sessions);
+
+/*
+ * Takes hold of the provider of `device`, opening it when that was not done yet. FACET_DEVICE_LOST while it is lost or
+ * the device is not there, saying why.
+ */
+enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
+                               struct provider_use *ret_use, struct facet_error *error);
+void sessions_release(struct provider_use *use);
+
+/* Begins to read what has something to read (metrics, events); does not wait. */
+void sessions_watch(struct sessions *sessions);
+
+/* The health of a device: as last read, or as the table says while its provider was not needed. `ret_reason` may be
+ * NULL. */
+uint32_t sessions_health(struct sessions *sessions, const struct facet_device_record *device, char *ret_reason,
+                         size_t size);
+
+/* All that was read of a device. Release with device_reading_free(). */
+enum facet_status sessions_read(struct sessions *sessions, const struct facet_device_record *device,
+                                struct device_reading *ret_reading, struct facet_error *error);
+void device_reading_free(struct device_reading *reading);
+
+static inline void cleanup_use(struct provider_use *use)
+{
+    sessions_release(use);
+}
+#define CLEANUP_USE __attribute__((cleanup(cleanup_use)))
+
+#endif

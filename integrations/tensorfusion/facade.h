@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the facade share: a call from TensorFusion, the providers behind it, and their devices.
+ *
+ * Owns: the structs, and the rule that every exported function begins with facade_enter() and ends with facade_leave().
+ * Never: keeps a device list: providers are asked each time, so what came or went is seen.
+ *
+ * Locks. A call holds its side's lock (providers or limiter) for reading from enter to leave; init, shutdown and the
+ * revival of lost providers hold it for writing. No call takes both. Messages are kept in the call and go out after the
+ * lock, so that the callback may call anything here.
+ */
+#ifndef FACET_TENSORFUSION_FACADE_H
+#define FACET_TENSORFUSION_FACADE_H
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <facet/session.h>
+
+#include "accelerator_abi.h"
+
+#define FACADE_MESSAGES 8 /* one call keeps; of more only the number is told */
+
+struct facade_message {
+    const char *level;
+    char text[480];
+};
+
+struct facade_call {
+    const char *function;
+    pthread_rwlock_t *held;
+    struct facade_message messages[FACADE_MESSAGES];
+    uint32_t count; /* also those that found no room */
+};
+
+struct facade_provider {
+    char *path;
+    struct facet_session *session;
+};
+
+struct facade_device {
+    const struct facade_provider *provider;
+    struct facet_device_info info; /* `index` is the provider's own; the facade's is the place in the list */
+};
+
+struct facade_devices {
+    struct facade_device *items;
+    uint32_t count;
+};
+
+/* ---- call.c: results and messages ---- */
+
+void facade_begin(struct facade_call *call, const char *function);
+/* Lets go of the lock, hands the messages to the callback, and returns `result`. */
+AccelResult facade_leave(struct facade_call *call, AccelResult result);
+
+FACET_PRINTF(3, 4) void facade_log(struct facade_call *call, const char *level, const char *format, ...);
+AccelResult facade_result(enum facet_status status);
+/* Logs the error, which the ABI cannot carry, and returns the result that stands for it. */
+AccelResult facade_refuse(struct facade_call *call, const struct facet_error *error);
+FACET_PRINTF(3, 4) AccelResult facade_fail(struct facade_call *call, AccelResult result, const char *format, ...);
+
+void facade_text(char *target, size_t size, const char *source);
+#define FACADE_TEXT(array, source) facade_text((array), sizeof(array), (source))
+
+/* ---- provider.c ---- */
+
+/* False, with a message, before AccelInit(). */
+bool facade_enter(struct facade_call *call, const char *function);
+/* The same, after what was lost has been opened again. */
+bool facade_enter_discovery(struct facade_call *call, const char *function);
+
+const struct facade_provider *facade_providers(uint32_t *ret_count);
+
+/* The devices of all providers, to be freed with free(items). A provider that does not answer is logged and left out.
+ */
+enum facet_status facade_devices_list(struct facade_call *call, struct facade_devices *ret_devices,
+                                      struct facet_error *error);
+/* The device with that uuid, whatever the case of its letters: TensorFusion folds it. FACET_NOT_FOUND. */
+enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
+                                     struct facet_error *error);
+
+/* A device as the limiter needs to know it. */
+struct facade_known {
+    char id[64]; /* "opencl:0" */
+    char name[128];
+    char address[256];
+    uint64_t memory_bytes;
+};
+
+/* The same for a call that holds no lock yet; holds none afterwards. FACET_BAD_STATE before AccelInit(). */
+enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
+                                     struct facet_error *error);
+
+/* ---- query.c: lists of any kind ---- */
+
+struct facade_query {
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    uint32_t device;
+    const char *text; /* a partition's uuid */
+};
+
+/* One list operation of the ABI, with its keys in the query. */
+typedef enum facet_status (*facade_lister)(const struct facade_query *query, void *items, uint32_t item_size,
+                                           uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+
+enum facet_status facade_ask_devices(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                     struct facet_error *);
+enum facet_status facade_ask_nodes(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                   struct facet_error *);
+enum facet_status facade_ask_links(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                   struct facet_error *);
+enum facet_status facade_ask_partitions(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                        struct facet_error *);
+enum facet_status facade_ask_processes(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                       struct facet_error *);
+enum facet_status facade_ask_link_metrics(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                          struct facet_error *);
+enum facet_status facade_ask_container(const struct facade_query *, void *, uint32_t, uint32_t, uint32_t *,
+                                       struct facet_error *);
+
+struct facade_query facade_query_of(const struct facade_device *device);
+
+/* All items, to be freed; however often the list grows meanwhile. */
+enum facet_status facade_fetch(facade_lister lister, const struct facade_query *query, uint32_t item_size,
+                               void **ret_items, uint32_t *ret_count, struct facet_error *error);
+
+/* Frees what a pointer points to, when it leaves its scope. */
+static inline void facade_cleanup_free(void *pointer)
+{
+    void **place = pointer;
+
+    free(*place);
+}
+#define FACADE_CLEANUP_FREE __attribute__((cleanup(facade_cleanup_free)))
+
+#endif

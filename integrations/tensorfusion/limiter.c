@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the hypervisor's side of that limiter: workers, their processes and limits.
+ * Never: writes into a tenant's memory what only the owner may say: the segments behind it are Facet's, where limits
+ * are read-only for tenants.
+ *
+ * What TensorFusion's hypervisor computes for its own token bucket (the utilization in LimiterUpdateERL) is not used:
+ * it is the device's, not the worker's. The limit that comes with it is.
+ */
+#include "limiter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_PARTS 64u
+
+static struct {
+    pthread_rwlock_t lock;
+    uint32_t users;
+    struct facet_limiter *limiter;
+    char *base; /* NULL: the default */
+    struct tf_worker *workers;
+} state = {.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
+
+struct facet_limiter *tf_limiter(void)
+{
+    return state.limiter;
+}
+
+struct tf_worker *tf_workers(void)
+{
+    return state.workers;
+}
+
+struct tf_worker *tf_find(const char *space, const char *pod)
+{
+    struct tf_worker *worker = state.workers;
+
+    while (worker && (strcmp(worker->space, space) != 0 || strcmp(worker->pod, pod) != 0))
+        worker = worker->next;
+    return worker;
+}
+
+/* ---- beginning and end ---- */
+
+static bool check_started(struct facade_call *call)
+{
+    call->held = &state.lock;
+    if (state.users)
+        return true;
+    facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "LimiterInit has not been called");
+    return false;
+}
+
+bool tf_enter(struct facade_call *call, const char *function)
+{
+    facade_begin(call, function);
+    pthread_rwlock_rdlock(&state.lock);
+    return check_started(call);
+}
+
+bool tf_enter_writing(struct facade_call *call, const char *function)
+{
+    facade_begin(call, function);
+    pthread_rwlock_wrlock(&state.lock);
+    return check_started(call);
+}
+
+static AccelResult start(struct facade_call *call, const char *base)
+{
+    struct facet_error error = {0};
+    char *copy = base ? strdup(base) : NULL;
+
+    if (base && !copy)
+        return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a path");
+    if (facet_limiter_open(base, &state.limiter, &error) != FACET_OK) {
+        free(copy);
+        return facade_refuse(call, &error);
+    }
+    state.base = copy;
+    return ACCEL_SUCCESS;
+}
+
+static bool same_base(const char *base)
+{
+    return base && state.base ? strcmp(base, state.base) == 0 : !base && !state.base;
+}
+
+AccelResult LimiterInit(const char *shmBasePath)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_SUCCESS;
+
+    facade_begin(&call, __func__);
+    pthread_rwlock_wrlock(&state.lock);
+    call.held = &state.lock;
+    if (state.users == 0)
+        result = start(&call, shmBasePath);
+    else if (!same_base(shmBasePath))
+        result = facade_fail(&call, ACCEL_ERROR_INVALID_PARAM, "the limiter is at work in %s already",
+                             state.base ? state.base : "its default folder");
+    if (result == ACCEL_SUCCESS)
+        state.users++;
+    return facade_leave(&call, result);
+}
+
+/* Workers stay on disk: the next LimiterInit() and LimiterCreateWorker() take them up. */
+static void stop(void)
+{
+    facet_limiter_close(state.limiter);
+    state.limiter = NULL;
+    free(state.base);
+    state.base = NULL;
+    while (state.workers) {
+        struct tf_worker *worker = state.workers;
+
+        state.workers = worker->next;
+        free(worker);
+    }
+}
+
+AccelResult LimiterShutdown(void)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (tf_enter_writing(&call, __func__)) {
+        if (--state.users == 0)
+            stop();
+        result = ACCEL_SUCCESS;
+    }
+    return facade_leave(&call, result);
+}
+
+/* ---- names ---- */
+
+/* Names become names of folders, so what TensorFusion itself refuses is refused, and everything but letters, digits
+ * and "._-" with it. */
+static AccelResult check_name(struct facade_call *call, const char *what, const char *name, size_t size)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+    if (!name || !*name)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%s: expected a name, not NULL or empty", what);
+    if (strlen(name) >= size || name[strspn(name, letters)] || strchr("._-", name[0]) || strstr(name, ".."))
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
+                           "%s '%.64s': expected letters, digits and single '.', '_', '-', at most %zu bytes", what,
+                           name, size - 1);
+    return ACCEL_SUCCESS;
+}
+
+static AccelResult check_names(struct facade_call *call, const char *space, const char *pod)
+{
+    AccelResult result = check_name(call, "namespace", space, TF_SPACE_SIZE);
+
+    return result == ACCEL_SUCCESS ? check_name(call, "pod", pod, TF_POD_SIZE) : result;
+}
+
+/* Readable, and its own for each worker and device: 64 bits of FNV-1a over what had to be cut. */
+static void make_id(const char *space, const char *pod, uint32_t index, char id[FACET_NAME_SIZE])
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (const char *c = space; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    hash = (hash ^ '/') * UINT64_C(0x100000001b3);
+    for (const char *c = pod; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    snprintf(id, FACET_NAME_SIZE, "%.16s.%.16s.%016llx.%u", space, pod, (unsigned long long)hash, index);
+}
+
+static AccelResult no_worker(struct facade_call *call, const char *space, const char *pod)
+{
+    return facade_fail(call, ACCEL_ERROR_NOT_FOUND, "there is no worker %s/%s", space, pod);
+}
+
+/* The part on a device; NULL, with a message, when there is none. */
+static struct tf_part *find_part(struct facade_call *call, const char *space, const char *pod, uint32_t index)
+{
+    struct tf_worker *worker = tf_find(space, pod);
+
+    for (size_t i = 0; worker && i < worker->count; i++) {
+        if (worker->parts[i].index == index)
+            return &worker->parts[i];
+    }
+    facade_fail(call, ACCEL_ERROR_NOT_FOUND, "there is no worker %s/%s on device %u", space, pod, index);
+    return NULL;
+}
+
+/* ---- making workers ---- */
+
+static AccelResult check_config(struct facade_call *call, const LimiterDeviceConfig *config,
+                                const struct tf_part *parts, size_t before)
+{
+    if (config->upLimit > 100)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "device %u: %u percent, expected at most 100",
+                           config->deviceIdx, config->upLimit);
+    if (!memchr(config->deviceUUID, '\0', sizeof config->deviceUUID) || !*config->deviceUUID)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "device %u: expected a uuid of at most %d bytes",
+                           config->deviceIdx, UUID_STRING_LENGTH - 1);
+    for (size_t i = 0; i < before; i++) {
+        if (parts[i].index == config->deviceIdx)
+            return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "device %u is named twice", config->deviceIdx);
+    }
+    return ACCEL_SUCCESS;
+}
+
+/* Without AccelInit() the device is not known, and its memory is what the worker may have. */
+static AccelResult know_device(struct facade_call *call, const LimiterDeviceConfig *config, struct facade_known *known)
+{
+    struct facet_error error = {0};
+    enum facet_status status = facade_device_know(call, config->deviceUUID, known, &error);
+
+    if (status != FACET_OK && status != FACET_BAD_STATE)
+        return facade_refuse(call, &error);
+    if (status == FACET_OK && known->memory_bytes)
+        return ACCEL_SUCCESS;
+    if (status == FACET_BAD_STATE)
+        snprintf(known->id, sizeof known->id, "tensorfusion:%u", config->deviceIdx);
+    if (config->memLimit == 0)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "device %u: its memory is not known, expected a limit",
+                           config->deviceIdx);
+    known->memory_bytes = config->memLimit;
+    return ACCEL_SUCCESS;
+}
+
+static void fill_part(const LimiterDeviceConfig *config, const char *space, const char *pod, struct tf_part *part)
+{
+    part->index = config->deviceIdx;
+    FACADE_TEXT(part->uuid, config->deviceUUID);
+    make_id(space, pod, config->deviceIdx, part->id);
+    facet_limits_init(&part->limits);
+    part->limits.memory_bytes = config->memLimit;
+    part->limits.compute_limit_milli =
+        config->upLimit ? config->upLimit * (FACET_MILLI_WHOLE / 100) : FACET_MILLI_WHOLE;
+    part->limits.mode = FACET_MODE_SOFT;
+}
+
+/* One that an earlier hypervisor left is taken up, so that a restart loses nothing. */
+static AccelResult make_part(struct facade_call *call, const struct facade_known *known, struct tf_part *part)
+{
+    const struct facet_limiter_worker worker = {.size = sizeof worker,
+                                                .id = part->id,
+                                                .device_id = known->id,
+                                                .device_name = known->name,
+                                                .device_address = known->address,
+                                                .device_memory_bytes = known->memory_bytes,
+                                                .limits = part->limits};
+    struct facet_error error = {0};
+    enum facet_status status = facet_limiter_worker_create(state.limiter, &worker, &error);
+
+    part->created = status == FACET_OK;
+    if (status == FACET_ALREADY_EXISTS)
+        status = facet_limiter_worker_adopt(state.limiter, &worker, &error);
+    return status == FACET_OK ? ACCEL_SUCCESS : facade_refuse(call, &error);
+}
+
+static AccelResult remove_parts(struct facade_call *call, const struct tf_worker *worker, size_t count,
+                                bool only_created)
+{
+    AccelResult result = ACCEL_SUCCESS;
+
+    for (size_t i = 0; i < count; i++) {
+        struct facet_error error = {0};
+
+        if (only_created && !worker->parts[i].created)
+            continue;
+        enum facet_status status = facet_limiter_worker_remove(state.limiter, worker->parts[i].id, true, &error);
+        if (status != FACET_OK && status != FACET_NOT_FOUND)
+            result = facade_refuse(call, &error);
+    }
+    return result;
+}
+
+static AccelResult make_parts(struct facade_call *call, struct tf_worker *worker, const struct facade_known *known)
+{
+    if (tf_find(worker->space, worker->pod))
+        return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "worker %s/%s exists", worker->space, worker->pod);
+    for (size_t i = 0; i < worker->count; i++) {
+        AccelResult result = make_part(call, &known[i], &worker->parts[i]);
+
+        if (result == ACCEL_SUCCESS)
+            continue;
+        remove_parts(call, worker, i, true);
+        return result;
+    }
+    worker->next = state.workers;
+    state.workers = worker;
+    return ACCEL_SUCCESS;
+}
+
+/* All that can be wrong with what was asked, before anything is made. */
+static AccelResult prepare(struct facade_call *call, const LimiterDeviceConfig *configs, struct tf_worker *worker,
+                           struct facade_known *known)
+{
+    AccelResult result = ACCEL_SUCCESS;
+
+    for (size_t i = 0; i < worker->count && result == ACCEL_SUCCESS; i++) {
+        result = check_config(call, &configs[i], worker->parts, i);
+        if (result == ACCEL_SUCCESS)
+            result = know_device(call, &configs[i], &known[i]);
+        if (result == ACCEL_SUCCESS)
+            fill_part(&configs[i], worker->space, worker->pod, &worker->parts[i]);
+    }
+    return result;
+}
+
+static AccelResult create_worker(struct facade_call *call, const char *space, const char *pod,
+                                 const LimiterDeviceConfig *configs, size_t count)
+{
+    AccelResult result = check_names(call, space, pod);
+
+    if (result == ACCEL_SUCCESS && (!configs || count == 0 || count > MAX_PARTS))
+        result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%zu devices: expected 1 to %u", count, MAX_PARTS);
+    if (result != ACCEL_SUCCESS)
+        return result;
+    struct tf_worker *worker = calloc(1, sizeof *worker + count * sizeof *worker->parts);
+    FACADE_CLEANUP_FREE struct facade_known *known = calloc(count, sizeof *known);
+    if (worker && known) {
+        FACADE_TEXT(worker->space, space);
+        FACADE_TEXT(worker->pod, pod);
+        worker->count = count;
+        result = prepare(call, configs, worker, known);
+    } else {
+        result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a worker");
+    }
+    if (result == ACCEL_SUCCESS) {
+        pthread_rwlock_wrlock(&state.lock);
+        result = check_started(call) ? make_parts(call, worker, known) : ACCEL_ERROR_OPERATION_FAILED;
+    }
+    if (result != ACCEL_SUCCESS)
+        free(worker);
+    return result;
+}
+
+AccelResult LimiterCreateWorker(const char *space, const char *podName, const LimiterDeviceConfig *configs,
+                                size_t configCount)
+{
+    struct facade_call call;
+
+    facade_begin(&call, __func__); /* the device is looked up before the limiter's lock is taken */
+    return facade_leave(&call, create_worker(&call, space, podName, configs, configCount));
+}
+
+static AccelResult remove_worker(struct facade_call *call, const char *space, const char *pod)
+{
+    AccelResult result = check_names(call, space, pod);
+    struct tf_worker **place = &state.workers;
+
+    if (result != ACCEL_SUCCESS)
+        return result;
+    struct tf_worker *worker = tf_find(space, pod);
+    if (!worker)
+        return no_worker(call, space, pod);
+    result = remove_parts(call, worker, worker->count, false);
+    if (result != ACCEL_SUCCESS)
+        return result;
+    while (*place != worker)
+        place = &(*place)->next;
+    *place = worker->next;
+    free(worker);
+    return ACCEL_SUCCESS;
+}
+
+/* A pod that is removed is over: what still runs in it is refused from now on. */
+AccelResult LimiterRemoveWorker(const char *space, const char *podName)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (tf_enter_writing(&call, __func__))
+        result = remove_worker(&call, space, podName);
+    return facade_leave(&call, result);
+}
+
+/* ---- what happens to workers ---- */
+
+static AccelResult register_process(struct facade_call *call, const char *space, const char *pod, uint32_t pid)
+{
+    AccelResult result = check_names(call, space, pod);
+
+    if (result != ACCEL_SUCCESS)
+        return result;
+    const struct tf_worker *worker = tf_find(space, pod);
+    if (!worker)
+        return no_worker(call, space, pod);
+    if (pid == 0 || pid > INT32_MAX)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "process %u: expected 1 to %d", pid, INT32_MAX);
+    for (size_t i = 0; i < worker->count; i++) {
+        struct facet_error error = {0};
+        enum facet_status status =
+            facet_limiter_process_register(state.limiter, worker->parts[i].id, (int32_t)pid, &error);
+
+        if (status != FACET_OK && status != FACET_ALREADY_EXISTS)
+            return facade_refuse(call, &error);
+    }
+    return ACCEL_SUCCESS;
+}
+
+AccelResult LimiterRegisterPID(const char *space, const char *podName, uint32_t hostPID)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (tf_enter(&call, __func__))
+        result = register_process(&call, space, podName, hostPID);
+    return facade_leave(&call, result);
+}
+
+static AccelResult update_limit(struct facade_call *call, const char *space, const char *pod, uint32_t index,
+                                uint32_t percent, double utilization)
+{
+    AccelResult result = check_names(call, space, pod);
+    struct facet_error error = {0};
+
+    if (result != ACCEL_SUCCESS)
+        return result;
+    if (percent == 0 || percent > 100 || !isfinite(utilization) || utilization < 0)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
+                           "limit %u, utilization %g: expected 1 to 100 percent, and a utilization of at least 0",
+                           percent, utilization);
+    struct tf_part *part = find_part(call, space, pod, index);
+    if (!part)
+        return ACCEL_ERROR_NOT_FOUND;
+    struct facet_limits limits = part->limits;
+    limits.compute_limit_milli = percent * (FACET_MILLI_WHOLE / 100);
+    if (facet_limiter_worker_set_limits(state.limiter, part->id, &limits, &error) != FACET_OK)
+        return facade_refuse(call, &error);
+    part->limits = limits;
+    return ACCEL_SUCCESS;
+}
+
+AccelResult LimiterUpdateERL(const char *space, const char *podName, uint32_t deviceIdx, uint32_t upLimit,
+                             double utilizationPercent, uint64_t timestampMicros)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    (void)timestampMicros;
+    if (tf_enter_writing(&call, __func__))
+        result = update_limit(&call, space, podName, deviceIdx, upLimit, utilizationPercent);
+    return facade_leave(&call, result);
+}
+
+static AccelResult beat(struct facade_call *call, const char *space, const char *pod)
+{
+    AccelResult result = check_names(call, space, pod);
+    const struct tf_worker *worker = result == ACCEL_SUCCESS ? tf_find(space, pod) : NULL;
+
+    if (result == ACCEL_SUCCESS && !worker)
+        result = no_worker(call, space, pod);
+    for (size_t i = 0; worker && i < worker->count; i++) {
+        struct facet_error error = {0};
+
+        if (facet_limiter_worker_heartbeat(state.limiter, worker->parts[i].id, &error) != FACET_OK)
+            result = facade_refuse(call, &error);
+    }
+    return result;
+}
+
+/* The moment of the call is what counts; the caller's clock need not be ours. */
+AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint64_t timestampSecs)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    (void)timestampSecs;
+    if (tf_enter(&call, __func__))
+        result = beat(&call, space, podName);
+    return facade_leave(&call, result);
+}
+
+/* Charges `part` until `bytes` are used in all, as far as its quota goes; what this process charged before and is too
+ * much is given back. What the pod's processes recorded themselves stays. */
+static AccelResult charge(struct facade_call *call, struct tf_part *part, uint64_t bytes)
+{
+    struct facet_limiter_verdict verdict = {.size = sizeof verdict};
+    struct facet_limiter_state now = {.size = sizeof now};
+    struct facet_error error = {0};
+
+    if (facet_limiter_worker_state(state.limiter, part->id, &now, &error) != FACET_OK)
+        return facade_refuse(call, &error);
+    uint64_t own = now.memory_bytes - (part->charged_bytes < now.memory_bytes ? part->charged_bytes : now.memory_bytes);
+    uint64_t target = bytes > own ? bytes - own : 0;
+    uint64_t most = now.memory_limit_bytes > own ? now.memory_limit_bytes - own : 0;
+    if (target > most) {
+        facade_log(call, "WARN", "%s uses %llu bytes, and may use %llu", part->id, (unsigned long long)bytes,
+                   (unsigned long long)now.memory_limit_bytes);
+        target = most;
+    }
+    enum facet_status status = facet_limiter_memory_check(
+        state.limiter, part->id, getpid(), (int64_t)target - (int64_t)part->charged_bytes, &verdict, &error);
+    if (status != FACET_OK)
+        return facade_refuse(call, &error);
+    if (!verdict.admitted)
+        return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "%s: its quota is used up or frozen", part->id);
+    part->charged_bytes = target;
+    return ACCEL_SUCCESS;
+}
+
+static AccelResult set_used(struct facade_call *call, const char *space, const char *pod, uint32_t index,
+                            uint64_t bytes)
+{
+    AccelResult result = check_names(call, space, pod);
+    struct facet_error error = {0};
+
+    if (result != ACCEL_SUCCESS)
+        return result;
+    struct tf_part *part = find_part(call, space, pod, index);
+    if (!part)
+        return ACCEL_ERROR_NOT_FOUND;
+    enum facet_status status = facet_limiter_process_register(state.limiter, part->id, getpid(), &error);
+    if (status != FACET_OK && status != FACET_ALREADY_EXISTS)
+        return facade_refuse(call, &error);
+    return charge(call, part, bytes);
+}
+
+AccelResult LimiterSetPodMemoryUsed(const char *space, const char *podName, uint32_t deviceIdx, uint64_t memoryUsed)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (tf_enter_writing(&call, __func__))
+        result = set_used(&call, space, podName, deviceIdx, memoryUsed);
+    return facade_leave(&call, result);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the two files of the limiter share: TensorFusion's workers, and which of Facet's stand for them.
+ *
+ * Owns: the structs and the limiter's own lock (see facade.h).
+ * Never: keeps who is in a worker; the limiter knows.
+ */
+#ifndef FACET_TENSORFUSION_LIMITER_H
+#define FACET_TENSORFUSION_LIMITER_H
+
+#include <facet/limiter.h>
+
+#include "facade.h"
+#include "limiter_abi.h"
+
+#define TF_SPACE_SIZE 64  /* Kubernetes: a label */
+#define TF_POD_SIZE   254 /* Kubernetes: a name */
+
+/* A worker on one device is one of Facet's. */
+struct tf_part {
+    uint32_t index; /* as the hypervisor counts devices */
+    char uuid[UUID_STRING_LENGTH];
+    char id[FACET_NAME_SIZE];
+    struct facet_limits limits;
+    uint64_t charged_bytes; /* by LimiterSetPodMemoryUsed(), in the name of this process */
+    bool created;           /* by this process; else found and adopted */
+};
+
+struct tf_worker {
+    struct tf_worker *next;
+    char space[TF_SPACE_SIZE];
+    char pod[TF_POD_SIZE];
+    size_t count;
+    struct tf_part parts[];
+};
+
+/* False, with a message, before LimiterInit(). */
+bool tf_enter(struct facade_call *call, const char *function);
+/* For calls that change the table. */
+bool tf_enter_writing(struct facade_call *call, const char *function);
+
+struct facet_limiter *tf_limiter(void);
+struct tf_worker *tf_workers(void);
+struct tf_worker *tf_find(const char *space, const char *pod);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TensorFusion's limiter ABI: what its hooks and its hypervisor call to admit work.
+ *
+ * Owns: names and layouts of that ABI, in our own words; static asserts hold them.
+ * Never: adds to it.
+ *
+ * What it leaves open, and what this facade makes of it:
+ *  - a token of compute is one microsecond of device time;
+ *  - a process is a pid in decimal; it belongs to the worker that LimiterRegisterPID() or AddWorkerProcess() put it in;
+ *  - a worker's id is "namespace/pod", or the pod alone where only one namespace has it;
+ *  - "automatic" means when idle: after AutoFreeze() the resource freezes once it was not used for
+ *    FACET_TENSORFUSION_IDLE_MS milliseconds (one minute), and the next use resumes it.
+ */
+#ifndef FACET_TENSORFUSION_LIMITER_ABI_H
+#define FACET_TENSORFUSION_LIMITER_ABI_H
+
+#include "accelerator_abi.h"
+
+typedef struct {
+    char deviceUUID[UUID_STRING_LENGTH];
+    int64_t bytesDiff;
+    bool shouldBlock; /* nothing was recorded: the caller must not go on */
+    uint64_t availableBytes;
+} MemoryOpRecord;
+
+typedef struct {
+    char deviceUUID[UUID_STRING_LENGTH];
+    uint64_t computeTokens;
+    bool shouldBlock;
+    uint64_t availableTokens;
+} ComputeOpRecord;
+
+typedef struct {
+    char workerId[64];
+    bool isFrozen;
+    uint64_t freezeTimeMs; /* since 1970; 0 when not frozen */
+} WorkerFreezeState;
+
+typedef struct {
+    uint32_t deviceIdx;
+    char deviceUUID[UUID_STRING_LENGTH];
+    uint32_t upLimit;  /* percent of the device; 0: no limit */
+    uint64_t memLimit; /* bytes; 0: the device's memory */
+    uint32_t totalCudaCores;
+} LimiterDeviceConfig;
+
+/* For hooks. */
+ACCEL_API AccelResult CheckAndRecordMemoryOps(const char *processId, const char *deviceUUID, int64_t bytesDiff,
+                                              MemoryOpRecord *record);
+ACCEL_API AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUUID, uint64_t computeTokens,
+                                               ComputeOpRecord *record);
+ACCEL_API AccelResult FreezeWorker(const char *workerId, WorkerFreezeState *state);
+ACCEL_API AccelResult ResumeWorker(const char *workerId, WorkerFreezeState *state);
+ACCEL_API AccelResult AutoFreeze(const char *workerId, const char *deviceUUID, const char *resourceType);
+ACCEL_API AccelResult AutoResume(const char *workerId, const char *deviceUUID, const char *resourceType);
+ACCEL_API AccelResult AddWorkerProcess(const char *deviceUUID, const char *processId);
+
+/* For the hypervisor. */
+ACCEL_API AccelResult LimiterInit(const char *shmBasePath);
+ACCEL_API AccelResult LimiterShutdown(void);
+ACCEL_API AccelResult LimiterCreateWorker(const char *space, const char *podName, const LimiterDeviceConfig *configs,
+                                          size_t configCount);
+ACCEL_API AccelResult LimiterRemoveWorker(const char *space, const char *podName);
+ACCEL_API AccelResult LimiterRegisterPID(const char *space, const char *podName, uint32_t hostPID);
+ACCEL_API AccelResult LimiterUpdateERL(const char *space, const char *podName, uint32_t deviceIdx, uint32_t upLimit,
+                                       double utilizationPercent, uint64_t timestampMicros);
+ACCEL_API AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint64_t timestampSecs);
+ACCEL_API AccelResult LimiterSetPodMemoryUsed(const char *space, const char *podName, uint32_t deviceIdx,
+                                              uint64_t memoryUsed);
+
+TF_SIZE(MemoryOpRecord, 88);
+TF_PLACE(MemoryOpRecord, bytesDiff, 64);
+TF_PLACE(MemoryOpRecord, shouldBlock, 72);
+TF_PLACE(MemoryOpRecord, availableBytes, 80);
+TF_SIZE(ComputeOpRecord, 88);
+TF_PLACE(ComputeOpRecord, computeTokens, 64);
+TF_PLACE(ComputeOpRecord, shouldBlock, 72);
+TF_PLACE(ComputeOpRecord, availableTokens, 80);
+TF_SIZE(WorkerFreezeState, 80);
+TF_PLACE(WorkerFreezeState, isFrozen, 64);
+TF_PLACE(WorkerFreezeState, freezeTimeMs, 72);
+TF_SIZE(LimiterDeviceConfig, 88);
+TF_PLACE(LimiterDeviceConfig, deviceUUID, 4);
+TF_PLACE(LimiterDeviceConfig, upLimit, 68);
+TF_PLACE(LimiterDeviceConfig, memLimit, 72);
+TF_PLACE(LimiterDeviceConfig, totalCudaCores, 80);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which providers there are, opening and closing them with AccelInit() and AccelShutdown(), finding devices.
+ * Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its own.
+ *
+ *     FACET_PROVIDER_PATH           files and folders, separated by colons; else the folder that this library is in
+ *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process; anything else: in children
+ */
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "facade.h"
+
+static struct {
+    pthread_rwlock_t lock;
+    uint32_t users; /* AccelInit() less AccelShutdown() */
+    struct facade_provider *providers;
+    uint32_t count;
+} node = {.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
+
+const struct facade_provider *facade_providers(uint32_t *ret_count)
+{
+    *ret_count = node.count;
+    return node.providers;
+}
+
+/* ---- finding ---- */
+
+static void add_file(const char *path, glob_t *paths)
+{
+    /* A file that is not there is kept as it is written, so that opening it says what is wrong. */
+    glob(path, GLOB_NOCHECK | GLOB_NOMAGIC | (paths->gl_pathc ? GLOB_APPEND : 0), NULL, paths);
+}
+
+static void add_place(const char *place, glob_t *paths)
+{
+    char pattern[4096];
+    struct stat info;
+
+    if (stat(place, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        add_file(place, paths);
+        return;
+    }
+    if ((size_t)snprintf(pattern, sizeof pattern, "%s/facet-provider-*.so", place) < sizeof pattern)
+        glob(pattern, paths->gl_pathc ? GLOB_APPEND : 0, NULL, paths);
+}
+
+static void add_own_folder(glob_t *paths)
+{
+    char folder[4096];
+    Dl_info self;
+
+    if (dladdr(&node, &self) == 0 || !self.dli_fname)
+        return;
+    FACADE_TEXT(folder, self.dli_fname);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+    add_place(slash ? folder : ".", paths);
+}
+
+/* To be freed with globfree(). */
+static glob_t find_files(void)
+{
+    const char *setting = secure_getenv("FACET_PROVIDER_PATH");
+    glob_t paths = {0};
+    FACADE_CLEANUP_FREE char *copy = setting && *setting ? strdup(setting) : NULL;
+    char *rest = NULL;
+
+    if (!copy)
+        add_own_folder(&paths);
+    for (char *place = copy ? strtok_r(copy, ":", &rest) : NULL; place; place = strtok_r(NULL, ":", &rest))
+        add_place(place, &paths);
+    return paths;
+}
+
+/* ---- opening and closing; the lock is held for writing ---- */
+
+static void close_all(void)
+{
+    for (uint32_t i = 0; i < node.count; i++) {
+        facet_session_close(node.providers[i].session);
+        free(node.providers[i].path);
+    }
+    free(node.providers);
+    node.providers = NULL;
+    node.count = 0;
+}
+
+static void open_one(struct facade_call *call, const char *path)
+{
+    const char *place = secure_getenv("FACET_TENSORFUSION_PLACE");
+    struct facet_session_options options = {.size = sizeof options};
+    struct facade_provider *opened = &node.providers[node.count];
+    struct facet_error error = {0};
+
+    if (place && strcmp(place, "process") == 0)
+        options.place = FACET_SESSION_IN_PROCESS;
+    opened->path = strdup(path);
+    if (!opened->path) {
+        facade_log(call, "ERROR", "no memory for %s", path);
+        return;
+    }
+    if (facet_session_open(path, &options, &opened->session, &error) == FACET_OK) {
+        node.count++;
+        return;
+    }
+    facade_log(call, "WARN", "%s is left out: %s", path, error.message);
+    free(opened->path);
+}
+
+static AccelResult open_all(struct facade_call *call)
+{
+    glob_t paths = find_files();
+    AccelResult result = ACCEL_SUCCESS;
+
+    node.providers = calloc(paths.gl_pathc + 1, sizeof *node.providers);
+    if (!node.providers)
+        result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for %zu providers", paths.gl_pathc);
+    for (size_t i = 0; node.providers && i < paths.gl_pathc; i++)
+        open_one(call, paths.gl_pathv[i]);
+    if (result == ACCEL_SUCCESS && paths.gl_pathc && node.count == 0)
+        result =
+            facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "none of %zu providers could be opened", paths.gl_pathc);
+    globfree(&paths);
+    if (result != ACCEL_SUCCESS)
+        close_all();
+    return result;
+}
+
+AccelResult AccelInit(void)
+{
+    AccelResult result = ACCEL_SUCCESS;
+    struct facade_call call;
+
+    facade_begin(&call, __func__);
+    pthread_rwlock_wrlock(&node.lock);
+    call.held = &node.lock;
+    if (node.users == 0)
+        result = open_all(&call);
+    if (result == ACCEL_SUCCESS)
+        node.users++;
+    return facade_leave(&call, result);
+}
+
+AccelResult AccelShutdown(void)
+{
+    AccelResult result = ACCEL_SUCCESS;
+    struct facade_call call;
+
+    facade_begin(&call, __func__);
+    pthread_rwlock_wrlock(&node.lock);
+    call.held = &node.lock;
+    if (node.users == 0)
+        result = facade_fail(&call, ACCEL_ERROR_OPERATION_FAILED, "AccelInit has not been called");
+    else if (--node.users == 0)
+        close_all();
+    return facade_leave(&call, result);
+}
+
+bool facade_enter(struct facade_call *call, const char *function)
+{
+    facade_begin(call, function);
+    pthread_rwlock_rdlock(&node.lock);
+    call->held = &node.lock;
+    if (node.users)
+        return true;
+    facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "AccelInit has not been called");
+    return false;
+}
+
+static bool all_alive(void)
+{
+    for (uint32_t i = 0; i < node.count; i++) {
+        if (!facet_session_alive(node.providers[i].session, NULL))
+            return false;
+    }
+    return true;
+}
+
+/* The lock is held for writing. */
+static void revive(struct facade_call *call)
+{
+    for (uint32_t i = 0; i < node.count; i++) {
+        struct facet_error why = {0}, error = {0};
+
+        if (facet_session_alive(node.providers[i].session, &why))
+            continue;
+        if (facet_session_restart(node.providers[i].session, &error) == FACET_OK)
+            facade_log(call, "WARN", "%s is opened again, after: %s", node.providers[i].path, why.message);
+        else
+            facade_log(call, "ERROR", "%s stays lost (%s): %s", node.providers[i].path, why.message, error.message);
+    }
+}
+
+bool facade_enter_discovery(struct facade_call *call, const char *function)
+{
+    if (!facade_enter(call, function))
+        return false;
+    if (all_alive())
+        return true;
+    pthread_rwlock_unlock(&node.lock);
+    pthread_rwlock_wrlock(&node.lock);
+    revive(call);
+    pthread_rwlock_unlock(&node.lock);
+    pthread_rwlock_rdlock(&node.lock);
+    if (node.users)
+        return true;
+    facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "AccelShutdown was called meanwhile");
+    return false;
+}
+
+/* ---- devices ---- */
+
+static enum facet_status append(const struct facade_provider *provider, const struct facet_device_info *infos,
+                                uint32_t count, struct facade_devices *devices, struct facet_error *error)
+{
+    struct facade_device *items = realloc(devices->items, (devices->count + count + 1) * sizeof *items);
+
+    if (!items)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u devices", devices->count + count);
+    devices->items = items;
+    for (uint32_t i = 0; i < count; i++) {
+        items[devices->count] = (struct facade_device){.provider = provider, .info = infos[i]};
+        items[devices->count++].info.index = i;
+    }
+    return FACET_OK;
+}
+
+enum facet_status facade_devices_list(struct facade_call *call, struct facade_devices *ret_devices,
+                                      struct facet_error *error)
+{
+    struct facade_devices devices = {0};
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < node.count && status == FACET_OK; i++) {
+        const struct facade_device any = {.provider = &node.providers[i]};
+        const struct facade_query query = facade_query_of(&any);
+        FACADE_CLEANUP_FREE void *infos = NULL;
+        struct facet_error why = {0};
+        uint32_t count = 0;
+
+        if (facade_fetch(facade_ask_devices, &query, sizeof(struct facet_device_info), &infos, &count, &why) !=
+            FACET_OK)
+            facade_log(call, "WARN", "%s does not list its devices: %s", node.providers[i].path, why.message);
+        status = append(&node.providers[i], infos, count, &devices, error);
+    }
+    if (status == FACET_OK)
+        *ret_devices = devices;
+    else
+        free(devices.items);
+    return status;
+}
+
+enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
+                                     struct facet_error *error)
+{
+    struct facade_devices devices;
+    enum facet_status status = facade_devices_list(call, &devices, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = facet_error_set(error, FACET_NOT_FOUND, "no device has the uuid '%.64s'", uuid);
+    for (uint32_t i = 0; i < devices.count && status != FACET_OK; i++) {
+        if (strcasecmp(devices.items[i].info.uuid, uuid) != 0)
+            continue;
+        *ret_device = devices.items[i];
+        status = FACET_OK;
+    }
+    free(devices.items);
+    return status;
+}
+
+enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
+                                     struct facet_error *error)
+{
+    struct facade_device device;
+    struct facade_known known = {0};
+
+    pthread_rwlock_rdlock(&node.lock);
+    enum facet_status status = node.users ? facade_device_find(call, uuid, &device, error) : FACET_BAD_STATE;
+    if (status == FACET_OK) {
+        snprintf(known.id, sizeof known.id, "%.40s:%u", facet_session_provider(device.provider->session)->name,
+                 device.info.index);
+        FACADE_TEXT(known.name, device.info.name);
+        FACADE_TEXT(known.address, device.info.address);
+        known.memory_bytes = device.info.memory_bytes;
+        *ret_known = known;
+    }
+    pthread_rwlock_unlock(&node.lock);
+    return status;
+}

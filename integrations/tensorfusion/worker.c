@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: hard limits of the calling process, and taking processes or devices off the hardware and back.
+ * Never: leaves processes half saved: what one provider saved is brought back when another fails.
+ *
+ * That ABI's limits bind the process that calls. So the worker is named after it, "pid-1234", and its limits end with
+ * the last AccelShutdown().
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "facade.h"
+
+/* ---- limits ---- */
+
+static void own_name(char name[FACET_WORKER_SIZE])
+{
+    snprintf(name, FACET_WORKER_SIZE, "pid-%ld", (long)getpid());
+}
+
+static AccelResult set_memory(struct facade_call *call, const char *uuid, uint64_t bytes)
+{
+    char worker[FACET_WORKER_SIZE];
+    struct facade_device device;
+    struct facet_error error = {0};
+
+    if (!uuid || !*uuid || bytes == 0)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a device and at least one byte");
+    own_name(worker);
+    enum facet_status status = facade_device_find(call, uuid, &device, &error);
+    if (status == FACET_OK) {
+        const struct facade_query query = facade_query_of(&device);
+
+        status = query.provider->limit->set_memory(query.instance, query.device, worker, bytes, &error);
+    }
+    return status == FACET_OK ? ACCEL_SUCCESS : facade_refuse(call, &error);
+}
+
+AccelResult AccelSetMemHardLimit(const char *deviceUUID, uint64_t memoryLimitBytes)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (facade_enter(&call, __func__))
+        result = set_memory(&call, deviceUUID, memoryLimitBytes);
+    return facade_leave(&call, result);
+}
+
+static AccelResult set_compute(struct facade_call *call, const char *uuid, uint32_t percent)
+{
+    char worker[FACET_WORKER_SIZE];
+    struct facade_device device;
+    struct facet_error error = {0};
+
+    if (!uuid || !*uuid || percent == 0 || percent > 100)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%u percent: expected a device, and 1 to 100", percent);
+    own_name(worker);
+    enum facet_status status = facade_device_find(call, uuid, &device, &error);
+    if (status == FACET_OK) {
+        const struct facade_query query = facade_query_of(&device);
+
+        status = query.provider->limit->set_compute(query.instance, query.device, worker,
+                                                    percent * (FACET_MILLI_WHOLE / 100), &error);
+    }
+    return status == FACET_OK ? ACCEL_SUCCESS : facade_refuse(call, &error);
+}
+
+AccelResult AccelSetComputeUnitHardLimit(const char *deviceUUID, uint32_t computeUnitLimit)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (facade_enter(&call, __func__))
+        result = set_compute(&call, deviceUUID, computeUnitLimit);
+    return facade_leave(&call, result);
+}
+
+/* ---- snapshot and resume ---- */
+
+enum direction { SNAPSHOT, RESUME };
+
+static AccelResult move_device(struct facade_call *call, enum direction direction, const char *uuid)
+{
+    struct facade_device device;
+    struct facet_error error = {0};
+    enum facet_status status = facade_device_find(call, uuid, &device, &error);
+
+    if (status == FACET_OK) {
+        const struct facade_query query = facade_query_of(&device);
+        const struct facet_snapshot_ops *ops = query.provider->snapshot;
+
+        status = direction == SNAPSHOT ? ops->snapshot(query.instance, query.device, NULL, -1, &error)
+                                       : ops->resume(query.instance, query.device, NULL, -1, &error);
+    }
+    return status == FACET_OK ? ACCEL_SUCCESS : facade_refuse(call, &error);
+}
+
+static enum facet_status move_at(const struct facade_provider *provider, enum direction direction, const int32_t *pids,
+                                 uint32_t count, struct facet_error *error)
+{
+    const struct facet_snapshot_ops *ops = facet_session_provider(provider->session)->snapshot;
+    struct facet_provider_instance *instance = facet_session_instance(provider->session);
+
+    return direction == SNAPSHOT ? ops->snapshot_processes(instance, pids, count, error)
+                                 : ops->resume_processes(instance, pids, count, error);
+}
+
+/* How the providers answered. One that does not know the processes, or cannot do it, is no failure. */
+struct outcome {
+    uint32_t done;
+    bool unknown;
+    struct facet_error error;
+};
+
+static void move_back(struct facade_call *call, const bool *moved, enum direction direction, const int32_t *pids,
+                      uint32_t count)
+{
+    uint32_t provider_count;
+    const struct facade_provider *providers = facade_providers(&provider_count);
+    struct facet_error error = {0};
+
+    for (uint32_t i = 0; i < provider_count; i++) {
+        if (moved[i] &&
+            move_at(&providers[i], direction == SNAPSHOT ? RESUME : SNAPSHOT, pids, count, &error) != FACET_OK)
+            facade_log(call, "ERROR", "%s could not undo it: %s", providers[i].path, error.message);
+    }
+}
+
+static enum facet_status move_everywhere(enum direction direction, const int32_t *pids, uint32_t count, bool *moved,
+                                         struct outcome *outcome)
+{
+    uint32_t provider_count;
+    const struct facade_provider *providers = facade_providers(&provider_count);
+
+    for (uint32_t i = 0; i < provider_count; i++) {
+        struct facet_error error = {0};
+        enum facet_status status = move_at(&providers[i], direction, pids, count, &error);
+
+        moved[i] = status == FACET_OK;
+        outcome->done += moved[i];
+        outcome->unknown = outcome->unknown || status == FACET_NOT_FOUND;
+        if (status != FACET_OK && (status == FACET_NOT_FOUND || outcome->error.status == FACET_OK))
+            outcome->error = error;
+        if (status != FACET_OK && status != FACET_NOT_FOUND && status != FACET_UNSUPPORTED) {
+            outcome->error = error;
+            return status;
+        }
+    }
+    return FACET_OK;
+}
+
+static AccelResult move_processes(struct facade_call *call, enum direction direction, const int32_t *pids,
+                                  uint32_t count)
+{
+    struct outcome outcome = {0};
+    uint32_t provider_count;
+
+    facade_providers(&provider_count);
+    FACADE_CLEANUP_FREE bool *moved = calloc(provider_count + 1, sizeof *moved);
+    if (!moved)
+        return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a snapshot");
+    if (move_everywhere(direction, pids, count, moved, &outcome) != FACET_OK) {
+        move_back(call, moved, direction, pids, count);
+        return facade_refuse(call, &outcome.error);
+    }
+    if (outcome.done)
+        return ACCEL_SUCCESS;
+    if (outcome.unknown)
+        return facade_refuse(call, &outcome.error);
+    return facade_fail(call, ACCEL_ERROR_NOT_SUPPORTED, "no provider can do that for processes");
+}
+
+static AccelResult check_processes(struct facade_call *call, enum direction direction, const SnapshotContext *context)
+{
+    if (context->processCount > MAX_PROCESSES)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%zu processes: expected at most %d", context->processCount,
+                           MAX_PROCESSES);
+    for (size_t i = 0; i < context->processCount; i++) {
+        if (context->processIds[i] <= 0)
+            return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "process %ld: expected a positive number",
+                               (long)context->processIds[i]);
+        if (direction == SNAPSHOT && kill(context->processIds[i], 0) != 0 && errno == ESRCH)
+            return facade_fail(call, ACCEL_ERROR_NOT_FOUND, "process %ld does not exist", (long)context->processIds[i]);
+    }
+    return ACCEL_SUCCESS;
+}
+
+static AccelResult move(struct facade_call *call, enum direction direction, const SnapshotContext *context)
+{
+    _Static_assert(sizeof(pid_t) == sizeof(int32_t), "pids are handed on as they are");
+    bool processes = context && context->processIds && context->processCount;
+
+    if (!processes && context && context->deviceUUID && *context->deviceUUID)
+        return move_device(call, direction, context->deviceUUID);
+    if (!processes)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected processes or a device");
+    AccelResult result = check_processes(call, direction, context);
+    if (result != ACCEL_SUCCESS)
+        return result;
+    return move_processes(call, direction, context->processIds, (uint32_t)context->processCount);
+}
+
+AccelResult AccelSnapshot(SnapshotContext *context)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (facade_enter(&call, __func__))
+        result = move(&call, SNAPSHOT, context);
+    return facade_leave(&call, result);
+}
+
+AccelResult AccelResume(SnapshotContext *context)
+{
+    struct facade_call call;
+    AccelResult result = ACCEL_ERROR_OPERATION_FAILED;
+
+    if (facade_enter(&call, __func__))
+        result = move(&call, RESUME, context);
+    return facade_leave(&call, result);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: health, and the events made of differences between one look at a chip and the next.
+ * Never: subscribes to DCMI's own events: they come as calls from a thread of the driver's. So what changes and changes
+ * back between two looks is not seen.
+ */
+#include <time.h>
+
+#include "ascend.h"
+
+static const uint32_t health_of_dcmi[] = {
+    [DCMI_HEALTH_OK] = FACET_HEALTH_OK,
+    [DCMI_HEALTH_MINOR] = FACET_HEALTH_DEGRADED,
+    [DCMI_HEALTH_MAJOR] = FACET_HEALTH_DEGRADED,
+    [DCMI_HEALTH_CRITICAL] = FACET_HEALTH_FAILED,
+};
+
+#define DCMI_HEALTH_ABSENT 0xffffffffu /* no such chip, or it has not started */
+
+/* DCMI's code, 0 with the health. */
+static int read_health(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, bool *ret_present,
+                       uint32_t *ret_health)
+{
+    unsigned int health = 0;
+    int code = ASCEND_DCMI(dcmi, get_device_health, chip->card, chip->place, &health);
+    bool known = health < sizeof health_of_dcmi / sizeof *health_of_dcmi;
+
+    *ret_present = ascend_dcmi_status(code) != FACET_DEVICE_LOST && (code || health != DCMI_HEALTH_ABSENT);
+    *ret_health = code == 0 && known ? health_of_dcmi[health] : FACET_HEALTH_UNKNOWN;
+    return code;
+}
+
+enum facet_status ascend_device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                       struct facet_error *error)
+{
+    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+    uint32_t health;
+    bool present;
+
+    if (status != FACET_OK)
+        return status;
+    if (!ret_health)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+    int code = read_health(&instance->dcmi, &instance->chips[device], &present, &health);
+    if (!present)
+        return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": the driver no longer sees it", device);
+    if (code && code != DCMI_NOT_OFFERED)
+        return ascend_dcmi_fail(error, "dcmi_get_device_health", code);
+    *ret_health = health;
+    return FACET_OK;
+}
+
+bool ascend_chip_look(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct ascend_sight *ret_sight)
+{
+    struct ascend_sight sight = {0};
+    struct dcmi_ecc_info ecc = {0};
+
+    if (read_health(dcmi, chip, &sight.present, &sight.health) && sight.present)
+        return false;
+    if (sight.present &&
+        ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->place, DCMI_COMPONENT_HBM, &ecc) == 0 && ecc.enabled) {
+        sight.has_ecc = true;
+        sight.ecc_uncorrected = ecc.double_total;
+    }
+    *ret_sight = sight;
+    return true;
+}
+
+static void add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind, uint64_t value,
+                      const char *message)
+{
+    struct facet_event *event = &instance->events[++instance->last_event % ASCEND_MAX_EVENTS];
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    *event = (struct facet_event){.size = sizeof *event,
+                                  .kind = kind,
+                                  .sequence = instance->last_event,
+                                  .timestamp_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
+                                  .value = value,
+                                  .device = device};
+    FACET_KIT_TEXT(event->uuid, instance->infos[device].uuid);
+    FACET_KIT_TEXT(event->message, message);
+}
+
+static void compare(struct facet_provider_instance *instance, uint32_t device, const struct ascend_sight *now)
+{
+    const struct ascend_sight *before = &instance->chips[device].seen;
+
+    if (now->present != before->present)
+        add_event(instance, device, FACET_EVENT_HOTPLUG, now->present,
+                  now->present ? "the driver sees the device again" : "the driver no longer sees the device");
+    if (now->present && now->health != before->health)
+        add_event(instance, device, FACET_EVENT_HEALTH, now->health, "the driver reports another health");
+    if (now->has_ecc && before->has_ecc && now->ecc_uncorrected > before->ecc_uncorrected)
+        add_event(instance, device, FACET_EVENT_ECC, now->ecc_uncorrected, "uncorrected memory errors");
+}
+
+static void look_at_all(struct facet_provider_instance *instance)
+{
+    for (uint32_t device = 0; device < instance->count; device++) {
+        struct ascend_chip *chip = &instance->chips[device];
+        struct ascend_sight now;
+
+        if (!(instance->infos[device].capabilities & FACET_CAN_EVENTS) ||
+            !ascend_chip_look(&instance->dcmi, chip, &now))
+            continue;
+        compare(instance, device, &now);
+        if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
+            now.has_ecc = chip->seen.has_ecc;
+            now.ecc_uncorrected = chip->seen.ecc_uncorrected;
+        }
+        chip->seen = now;
+    }
+}
+
+static enum facet_status give_out(const struct facet_provider_instance *instance, uint64_t after, void *items,
+                                  uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_event found[ASCEND_MAX_EVENTS];
+    uint64_t kept = instance->last_event < ASCEND_MAX_EVENTS ? instance->last_event : ASCEND_MAX_EVENTS;
+    uint64_t first = instance->last_event - kept + 1;
+    uint32_t count = 0;
+
+    if (after >= first)
+        first = after < instance->last_event ? after + 1 : instance->last_event + 1;
+    for (uint64_t number = first; number <= instance->last_event; number++)
+        found[count++] = instance->events[number % ASCEND_MAX_EVENTS];
+    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
+}
+
+enum facet_status ascend_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
+                                       uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                       struct facet_error *error)
+{
+    enum facet_status status = ascend_devices_check(instance, FACET_CAN_EVENTS, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&instance->event_lock);
+    look_at_all(instance);
+    status = give_out(instance, after, items, item_size, capacity, ret_count, error);
+    pthread_mutex_unlock(&instance->event_lock);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the chips as nodes, and what DCMI says about the way between two of them.
+ * Never: says how fast a way is: DCMI does not tell.
+ */
+#include <stdlib.h>
+
+#include "ascend.h"
+
+static void describe_node(const struct facet_device_info *info, struct facet_topology_node *ret_node)
+{
+    *ret_node = (struct facet_topology_node){.size = sizeof *ret_node,
+                                             .index = info->index,
+                                             .kind = FACET_NODE_DEVICE,
+                                             .valid = FACET_NODE_HAS_DEVICE,
+                                             .device = info->index};
+    FACET_KIT_TEXT(ret_node->uuid, info->uuid);
+    FACET_KIT_TEXT(ret_node->name, info->name);
+    FACET_KIT_TEXT(ret_node->pci_address, info->pci_address);
+}
+
+enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                      uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_topology_node nodes[DCMI_MAX_CARDS * DCMI_MAX_CHIPS];
+    enum facet_status status = ascend_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < instance->count; i++)
+        describe_node(&instance->infos[i], &nodes[i]);
+    return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
+}
+
+/* What a way of DCMI's is in our words. False: it says nothing. */
+static bool translate(int way, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
+{
+    static const struct {
+        int way;
+        uint32_t type, level;
+    } ways[] = {
+        {DCMI_WAY_SYSTEM, FACET_LINK_SOCKET, FACET_LEVEL_SYSTEM},
+        {DCMI_WAY_HOST_BRIDGE, FACET_LINK_PCIE, FACET_LEVEL_HOST_BRIDGE},
+        {DCMI_WAY_HCCS, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
+        {DCMI_WAY_SWITCHES, FACET_LINK_PCIE, FACET_LEVEL_MULTI_SWITCH},
+        {DCMI_WAY_SWITCH, FACET_LINK_PCIE, FACET_LEVEL_SINGLE_SWITCH},
+        {DCMI_WAY_PACKAGE, FACET_LINK_INTERNAL, FACET_LEVEL_INTERNAL},
+        {DCMI_WAY_HCCS_SWITCH, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
+    };
+
+    /* An older driver means "unknown" by this number; only two chips of one card can be in one package. */
+    if (way == DCMI_WAY_PACKAGE && !same_card)
+        return false;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (ways[i].way != way)
+            continue;
+        *ret_type = ways[i].type;
+        *ret_level = ways[i].level;
+        return true;
+    }
+    return false;
+}
+
+/* The link between two chips; false when the driver does not know one. */
+static bool read_link(const struct facet_provider_instance *instance, uint32_t a, uint32_t b,
+                      struct facet_topology_link *ret_link)
+{
+    const struct ascend_chip *from = &instance->chips[a], *to = &instance->chips[b];
+    struct facet_topology_link link = {.size = sizeof link, .a = a, .b = b, .lanes = 1};
+    int way = -1;
+
+    if (ASCEND_DCMI(&instance->dcmi, get_topo_info_by_device_id, from->card, from->place, to->card, to->place, &way) ||
+        !translate(way, from->card == to->card, &link.type, &link.level))
+        return false;
+    *ret_link = link;
+    return true;
+}
+
+enum facet_status ascend_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                      uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    uint32_t count = 0, pairs = instance->count ? instance->count * (instance->count - 1) / 2 : 0;
+    enum facet_status status = ascend_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_topology_link *links = calloc(pairs + 1, sizeof *links);
+    if (!links)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " links", pairs);
+    for (uint32_t a = 0; a < instance->count; a++) {
+        for (uint32_t b = a + 1; b < instance->count; b++)
+            count += read_link(instance, a, b, &links[count]);
+    }
+    status = facet_kit_list_items(links, sizeof *links, count, items, item_size, capacity, ret_count, error);
+    free(links);
+    return status;
+}

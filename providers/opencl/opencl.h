@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of the OpenCL provider: its devices, and who has which of their compute units.
+ *
+ * Owns: the instance, and the one pool of units per device that partitions and workers are served from. So they never
+ * overlap, whatever is asked for.
+ * Never: is seen by the host.
+ *
+ * Thread rule: devices and infos do not change once the instance is open. Holders are under the instance's lock; the
+ * functions that take a holder or a device's list of them are called with it held.
+ */
+#ifndef FACET_OPENCL_H
+#define FACET_OPENCL_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include "provider_kit.h"
+
+/* A device of more units is not cut: one of them would be less than a thousandth of it. */
+#define FACET_OPENCL_UNITS_MAX 1000u
+
+enum facet_opencl_holder_kind {
+    FACET_OPENCL_PARTITION,
+    FACET_OPENCL_WORKER,
+};
+
+/* Who has units, memory, or both. */
+struct facet_opencl_holder {
+    struct facet_opencl_holder *next; /* in order of start */
+    enum facet_opencl_holder_kind kind;
+    uint32_t start, length;       /* units; 0+0 when it has none */
+    uint64_t memory_bytes;        /* 0 when it has no limit */
+    char name[FACET_WORKER_SIZE]; /* a partition's uuid, a worker's name */
+};
+
+struct facet_opencl_device {
+    cl_device_id id;
+    struct facet_opencl_holder *holders;
+};
+
+struct facet_provider_instance {
+    pthread_mutex_t lock;
+    struct facet_opencl_device *devices;
+    struct facet_device_info *infos; /* of the same indexes */
+    uint32_t count;
+};
+
+/* list.c */
+enum facet_status facet_opencl_find_devices(struct facet_provider_instance *instance, struct facet_error *error);
+
+/* A text that the caller frees; NULL when the device or platform does not tell it. */
+char *facet_opencl_platform_text(cl_platform_id platform, cl_platform_info what);
+char *facet_opencl_device_text(cl_device_id device, cl_device_info what);
+void facet_opencl_free_text(char **text);
+
+#define FACET_OPENCL_CLEANUP_TEXT __attribute__((cleanup(facet_opencl_free_text)))
+
+/* Says that OpenCL answered `code` to `what`. */
+enum facet_status facet_opencl_fail(struct facet_error *error, const char *what, cl_int code);
+
+/* What every operation does first: the device is there and has the capability (0: none is needed). */
+enum facet_status facet_opencl_check(const struct facet_provider_instance *instance, uint32_t device,
+                                     uint64_t capability, struct facet_error *error);
+
+/* Whether an operation was given a struct to write to, before it does anything. */
+static inline enum facet_status facet_opencl_check_struct(const void *target, struct facet_error *error)
+{
+    uint32_t size = 0;
+
+    if (target)
+        memcpy(&size, target, sizeof size);
+    return size >= sizeof size
+               ? FACET_OK
+               : facet_kit_fail(error, FACET_INVALID_ARGUMENT, "a struct to write to: expected one with its size set");
+}
+
+/* signals.c */
+struct facet_opencl_signals {
+    bool known[NSIG];
+    struct sigaction actions[NSIG];
+};
+void facet_opencl_signals_save(struct facet_opencl_signals *ret_signals);
+void facet_opencl_signals_restore(const struct facet_opencl_signals *signals);
+
+/* holder.c */
+struct facet_opencl_holder *facet_opencl_holder_find(const struct facet_opencl_device *device,
+                                                     enum facet_opencl_holder_kind kind, const char *name);
+struct facet_opencl_holder *facet_opencl_holder_add(struct facet_opencl_device *device,
+                                                    enum facet_opencl_holder_kind kind, const char *name);
+void facet_opencl_holder_remove(struct facet_opencl_device *device, struct facet_opencl_holder *holder);
+
+/* Who has a unit of this stretch; NULL when it is free. */
+const struct facet_opencl_holder *facet_opencl_holder_of_units(const struct facet_opencl_device *device, uint32_t start,
+                                                               uint32_t length);
+
+/*
+ * Gives `holder`, which has none, `length` neighbouring units that nobody has: from `start` on, or with
+ * FACET_PLACEMENT_ANY from the smallest stretch that has as many. The driver makes such a sub-device once to prove that
+ * it can. FACET_OUT_OF_RANGE, FACET_NO_SPACE, or what the driver says.
+ */
+enum facet_status facet_opencl_holder_place(struct facet_provider_instance *instance, uint32_t device,
+                                            struct facet_opencl_holder *holder, uint32_t start, uint32_t length,
+                                            struct facet_error *error);
+
+/* The address of what a holder has of a device. `ret_address`: FACET_OPENCL_ADDRESS_SIZE bytes. */
+void facet_opencl_holder_address(const struct facet_device_info *info, const struct facet_opencl_holder *holder,
+                                 char *ret_address);
+
+/* The two-call list of all holders of one kind, each described by `describe` in `size` bytes. Takes the lock. */
+typedef void (*facet_opencl_describe_func)(const struct facet_device_info *info,
+                                           const struct facet_opencl_holder *holder, void *ret_item);
+struct facet_opencl_listing {
+    enum facet_opencl_holder_kind kind;
+    uint32_t size;
+    facet_opencl_describe_func describe;
+};
+enum facet_status facet_opencl_holder_list(struct facet_provider_instance *instance, uint32_t device,
+                                           const struct facet_opencl_listing *listing, void *items, uint32_t item_size,
+                                           uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+
+/* A share of all units in milli, rounded down. */
+static inline uint32_t facet_opencl_milli(const struct facet_device_info *info, uint32_t units)
+{
+    return units * 1000 / info->compute_units;
+}
+
+/* properties.c, container.c, partition.c, limit.c */
+enum facet_status facet_opencl_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
+                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
+extern const struct facet_container_ops facet_opencl_container_ops;
+extern const struct facet_partition_ops facet_opencl_partition_ops;
+extern const struct facet_limit_ops facet_opencl_limit_ops;
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: keeping the host's signal handlers as they are while a runtime sets itself up. PoCL has LLVM take over fifteen
+ * signals then, the daemon's SIGBUS among them; kernels, for which it wants SIGFPE, never run in this process.
+ * Never: sets a handler of its own.
+ */
+#include "opencl.h"
+
+void facet_opencl_signals_save(struct facet_opencl_signals *ret_signals)
+{
+    /* The C library keeps a few numbers for itself and refuses to tell about them. */
+    for (int number = 1; number < NSIG; number++)
+        ret_signals->known[number] = sigaction(number, NULL, &ret_signals->actions[number]) == 0;
+}
+
+/* What did not change is left alone, so that a handler that another thread sets meanwhile stays. */
+void facet_opencl_signals_restore(const struct facet_opencl_signals *signals)
+{
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction now;
+
+        if (signals->known[number] && sigaction(number, NULL, &now) == 0 &&
+            now.sa_handler != signals->actions[number].sa_handler)
+            sigaction(number, &signals->actions[number], NULL);
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the core (not the engine) share besides sim.h.
+ *
+ * Owns: beginning an operation, the clock's life, events, and the faults that are in effect.
+ * Never: anything the engine needs; that is in sim.h.
+ *
+ * All functions here are called with the instance's lock held.
+ */
+#ifndef FACET_SIM_CORE_H
+#define FACET_SIM_CORE_H
+
+#include "machine.h"
+#include "sim.h"
+
+/* How an operation on a device begins: faults that hit `operation`, then sim_check_device(). */
+enum facet_status sim_begin(struct facet_provider_instance *instance, uint32_t device, const char *operation,
+                            struct facet_error *error);
+
+/* --- clock.c --- */
+
+enum facet_status sim_clock_open(struct sim_clock *clock, const char *setting, struct facet_error *error);
+void sim_clock_close(struct sim_clock *clock);
+
+/* --- events.c --- */
+
+#define SIM_EVENTS_KEPT 256
+
+struct sim_events {
+    uint64_t last; /* sequence of the newest; event n is at n % SIM_EVENTS_KEPT */
+    struct facet_event kept[SIM_EVENTS_KEPT];
+};
+
+/* --- faults.c --- */
+
+/* An empty script when `file` is NULL or "". */
+enum facet_status sim_faults_open(const char *file, const struct sim_machine *machine, struct sim_faults **ret_faults,
+                                  struct facet_error *error);
+enum facet_status sim_faults_parse(const char *file, const char *text, size_t length, const struct sim_machine *machine,
+                                   struct sim_faults **ret_faults, struct facet_error *error);
+void sim_faults_close(struct sim_faults *faults);
+
+/* Brings everything that is due at the model's time into effect, in order. True when something was. */
+bool sim_faults_apply(struct facet_provider_instance *instance);
+/* When the next one is due; UINT64_MAX: none is left. */
+uint64_t sim_faults_next(const struct facet_provider_instance *instance);
+
+bool sim_fault_lost(const struct facet_provider_instance *instance, uint32_t device);
+bool sim_fault_link_down(const struct facet_provider_instance *instance, uint32_t link);
+enum facet_health sim_fault_health(const struct facet_provider_instance *instance, uint32_t device);
+
+#endif

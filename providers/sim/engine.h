@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: contexts and what they have, and the load that their kernels put on devices.
+ *
+ * Owns: everything that has a number (contexts, page objects, modules, streams), accounts, and device loads. All of it
+ * is found through one table, so numbers are unique in the instance.
+ * Never: knows about profiles, partitions or limits beyond what sim_share_of() says.
+ *
+ * Files: engine.c (contexts, accounts, numbers), engine_space.c and engine_store.c (memory), engine_load.c (kernels
+ * over time), model.c (how long, how hot), engine_save.c and engine_restore.c (snapshots); memory.c, execution.c,
+ * metrics.c and snapshot.c are the ABI's operations over them.
+ *
+ * Functions declared here are called with the instance's lock held, but for those that say otherwise.
+ */
+#ifndef FACET_SIM_ENGINE_H
+#define FACET_SIM_ENGINE_H
+
+#include <errno.h>
+#include <sys/queue.h>
+
+#include "engine_space.h"
+#include "kernel.h"
+#include "model.h"
+#include "provider_kit.h"
+#include "sim.h"
+
+#define SIM_UUID_SIZE      64
+#define SIM_ARGUMENTS_MAX  4096u
+#define SIM_GROUP_MAX      1024u               /* work-items of one work-group */
+#define SIM_GRID_MAX       (UINT32_C(1) << 31) /* work-groups in one dimension */
+#define SIM_LOCAL_MAX      (UINT32_C(1) << 18)
+#define SIM_DRAIN_LIMIT_NS UINT64_C(4000000000) /* how long a copy waits for a stream that hangs */
+
+enum sim_kind {
+    SIM_KIND_CONTEXT = 1,
+    SIM_KIND_PAGES = 2,
+    SIM_KIND_MODULE = 3,
+    SIM_KIND_STREAM = 4,
+};
+
+/* What every numbered thing begins with. */
+struct sim_object {
+    enum sim_kind kind;
+    uint64_t number;
+    struct sim_context *context; /* of a context: itself */
+    TAILQ_ENTRY(sim_object) link;
+};
+TAILQ_HEAD(sim_objects, sim_object);
+
+struct sim_pages {
+    struct sim_object object;
+    uint64_t bytes;
+    struct sim_extent *extent;
+    uint64_t mappings;
+    bool destroyed; /* goes with the last unmap; behind plain memory from the start */
+};
+
+struct sim_module {
+    struct sim_object object;
+    struct sim_image image;
+    char *text; /* as it was loaded, for snapshots */
+    uint64_t bytes;
+    uint64_t pending; /* launches of it that are not complete */
+};
+
+struct sim_launch {
+    TAILQ_ENTRY(sim_launch) queued;  /* in its stream */
+    TAILQ_ENTRY(sim_launch) running; /* on its device, while it is begun */
+    struct sim_stream *stream;
+    struct sim_module *module;
+    const struct sim_kernel *kernel;
+    uint64_t groups;
+    bool begun;
+    struct sim_room room;   /* since it began */
+    struct sim_alone alone; /* at the present clock */
+    uint32_t pool;          /* index into sim_load.pools */
+    uint64_t total_ns;      /* at the present pace */
+    uint64_t remaining;     /* in SIM_WHOLE_WORK */
+    uint64_t elapsed_ns;    /* on the device so far */
+    struct facet_launch request;
+    unsigned char arguments[];
+};
+TAILQ_HEAD(sim_launches, sim_launch);
+
+struct sim_stream {
+    struct sim_object object;
+    struct sim_launches queue; /* the first one is on the device */
+    uint32_t failed;
+    uint64_t launched, completed, busy_ns;
+};
+
+/* What one worker has on a device or on one of its partitions. Lives as long as it has a context there. */
+struct sim_account {
+    LIST_ENTRY(sim_account) link;
+    uint32_t device;
+    char worker[FACET_WORKER_SIZE];
+    char partition_uuid[SIM_UUID_SIZE];
+    uint32_t contexts;
+    uint64_t used_bytes;
+    uint64_t reserved_bytes; /* addresses */
+    uint64_t busy_ns;        /* of its kernels, one beside the other counted twice */
+    uint64_t unit_ns;        /* units at work times time */
+    uint32_t units_active;
+    uint64_t read_at_ns, read_unit_ns; /* at the last reading */
+    bool was_read;
+    uint32_t compute_milli; /* between the last two readings */
+};
+
+struct sim_context {
+    struct sim_object object;
+    TAILQ_ENTRY(sim_context) link;
+    struct sim_account *account;
+    struct sim_share share;
+    struct sim_objects objects; /* all it has but itself, oldest first */
+    struct sim_space space;
+    uint32_t device;
+    bool lost;    /* with its device: only destroy is left */
+    bool leaving; /* a snapshot is being written: nobody may touch it */
+};
+TAILQ_HEAD(sim_contexts, sim_context);
+
+/* The kernels of one room: those of an exclusive range of units, or all others. */
+struct sim_pool {
+    struct sim_demand demand;
+    uint64_t units; /* wanted together */
+};
+
+__extension__ typedef unsigned __int128 sim_wide;
+
+/* Sums over time, from which readings take differences. */
+struct sim_integrals {
+    uint64_t at_ns;
+    uint64_t unit_ns;       /* units at work */
+    sim_wide tensor_ns;     /* units times milli of them that are tensor work */
+    sim_wide memory_ns;     /* milli of the peak bandwidth */
+    uint32_t compute_milli; /* of the interval that ended here */
+    uint32_t tensor_milli;
+    uint32_t memory_milli;
+};
+
+/* One device over time. */
+struct sim_load {
+    uint32_t device;
+    uint64_t at_ns; /* everything below is as of then */
+    struct sim_launches running;
+    struct sim_pool *pools; /* by first unit; the last one is of those that share */
+    uint32_t slowdown_milli;
+    uint32_t clock_mhz, throttle;
+    bool hot;
+    int64_t temperature_uc;
+    uint64_t power_mw;
+    sim_wide energy_pj;
+    uint64_t busy_ns;
+    uint32_t units_active;
+    uint64_t tensor_active, memory_active; /* rates of the integrals */
+    struct sim_integrals now, read;
+    bool was_read;
+    uint64_t rx_bytes, tx_bytes;
+};
+
+/* A worker that is off its device: kept here, or in a file of somebody else's (fd -1). */
+struct sim_parked {
+    LIST_ENTRY(sim_parked) link;
+    bool process; /* by snapshot_processes: everything of the process */
+    uint32_t device;
+    char worker[FACET_WORKER_SIZE]; /* empty: every worker of the device */
+    int fd;
+};
+
+struct sim_engine {
+    uint64_t next_number;
+    struct sim_table objects;
+    struct sim_contexts contexts;
+    LIST_HEAD(, sim_account) accounts;
+    LIST_HEAD(, sim_parked) parked;
+    struct sim_load *loads;
+    uint32_t device_count;
+};
+
+/* --- every operation --- */
+
+#define SIM_REQUIRE(value, error)                                                                                      \
+    do {                                                                                                               \
+        if (!(value))                                                                                                  \
+            return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "%s: expected a value, not NULL", #value);            \
+    } while (0)
+
+/* How an operation on a device begins, with SIM_LOCK() held: the faults that hit `operation` (NULL: none), then
+ * everything that is due happens. FACET_NOT_FOUND, FACET_DEVICE_LOST. */
+enum facet_status sim_engine_begin(struct facet_provider_instance *instance, const char *operation, uint32_t device,
+                                   struct facet_error *error);
+
+/* --- engine.c --- */
+
+/* Begins an operation on the device of a context. FACET_NOT_FOUND, FACET_BUSY while it is being saved, or
+ * FACET_DEVICE_LOST: then the context is given out as well, for it can be destroyed. */
+enum facet_status sim_context_find(struct facet_provider_instance *instance, const char *operation, uint64_t number,
+                                   struct sim_context **ret_context, struct facet_error *error);
+/* The thing of that kind and number, if it is the context's. NULL: none. */
+void *sim_object_find(const struct facet_provider_instance *instance, const struct sim_context *context,
+                      enum sim_kind kind, uint64_t number);
+
+/* Limits may have been set since: asks again what the context may have. */
+enum facet_status sim_context_refresh(struct facet_provider_instance *instance, struct sim_context *context,
+                                      struct facet_error *error);
+
+/* Gives `object` the next number and enters it. */
+enum facet_status sim_object_enter(struct facet_provider_instance *instance, struct sim_context *context,
+                                   struct sim_object *object, enum sim_kind kind, struct facet_error *error);
+/* Takes it out of the tables and frees it. */
+void sim_object_drop(struct facet_provider_instance *instance, struct sim_object *object);
+
+/* A context with an empty space, in no table; needs no lock. */
+enum facet_status sim_context_new(uint32_t page_bytes, struct sim_context **ret_context, struct facet_error *error);
+/* Frees a context that is in no table, with all it has; needs no lock. NULL is allowed. */
+void sim_context_free(struct sim_context *context);
+/* Ends its work and takes it out of all tables; it is freed by sim_context_free(). */
+void sim_context_unlink(struct facet_provider_instance *instance, struct sim_context *context);
+
+/* The account of a worker on a device or partition, made when there is none. NULL: no memory. */
+struct sim_account *sim_account_of(struct sim_engine *engine, uint32_t device, const char *partition_uuid,
+                                   const char *worker);
+/* Gone when it has no context. */
+void sim_account_release(struct sim_account *account);
+
+struct sim_use {
+    uint64_t worker, partition, device;
+};
+
+/* What is used on a device: by a worker, in a partition ("": outside of any), altogether. */
+struct sim_use sim_engine_use(const struct sim_engine *engine, uint32_t device, const char *worker,
+                              const char *partition_uuid);
+/* Whether `bytes` more fit: FACET_QUOTA, FACET_NO_SPACE. */
+enum facet_status sim_engine_admit(struct facet_provider_instance *instance, const struct sim_context *context,
+                                   uint64_t bytes, struct facet_error *error);
+
+/* A page object of `bytes` for a context, not yet numbered or counted; needs no lock. */
+enum facet_status sim_pages_new(struct sim_context *context, uint64_t bytes, struct sim_pages **ret_pages,
+                                struct facet_error *error);
+
+/* A worker that has a context again is no longer off its device; what is kept in memory of it stays. */
+void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker);
+
+/* Waits until everything that the context has queued is complete. Drops the lock meanwhile. FACET_TIMEOUT. */
+enum facet_status sim_context_drain(struct facet_provider_instance *instance, uint64_t number, uint64_t timeout_ns,
+                                    struct facet_error *error);
+
+/* --- execution.c: what launching and restoring share --- */
+
+enum facet_status sim_module_new(const void *image, uint64_t bytes, struct sim_module **ret_module,
+                                 struct facet_error *error);
+void sim_module_free(struct sim_module *module);
+/* A launch that is checked, but not queued. `request->argument_bytes` are at `arguments`. */
+enum facet_status sim_launch_new(struct sim_stream *stream, struct sim_module *module,
+                                 const struct facet_launch *request, const void *arguments,
+                                 struct sim_launch **ret_launch, struct facet_error *error);
+/* Queues it; sim_stream_kick() lets it begin. */
+void sim_launch_queue(struct sim_launch *launch);
+
+/* --- engine_load.c --- */
+
+enum facet_status sim_load_open(struct facet_provider_instance *instance, uint32_t device, struct sim_load *load,
+                                struct facet_error *error);
+void sim_load_close(struct sim_load *load);
+/* Brings one device to the model's time `now_ns`. */
+void sim_load_advance(struct facet_provider_instance *instance, struct sim_load *load, uint64_t now_ns);
+/* When something on it changes by itself; SIM_NEVER: nothing does. */
+uint64_t sim_load_next(const struct facet_provider_instance *instance, const struct sim_load *load);
+
+/* Puts what is first in the stream on the device, if it is not there. */
+void sim_stream_kick(struct facet_provider_instance *instance, struct sim_stream *stream);
+/* Takes everything off the stream; what is dropped has `status`: FACET_OK is cancelled, not failed. */
+void sim_stream_clear(struct facet_provider_instance *instance, struct sim_stream *stream, enum facet_status status);
+/* Takes the stream's kernel off the device, keeping how far it is; the stream stays as it is. */
+void sim_stream_stop(struct facet_provider_instance *instance, struct sim_stream *stream);
+
+/* --- engine_save.c, engine_restore.c: what a snapshot holds; both need no lock --- */
+
+/* Writes the contexts, none of which changes meanwhile. `scope`: the worker, or empty. */
+enum facet_status sim_save(const struct facet_provider_instance *instance, struct sim_context *const *contexts,
+                           uint32_t count, const char *scope, int fd, struct facet_error *error);
+
+/* Every context goes back to the device of its index. */
+#define SIM_SAME_DEVICE UINT32_MAX
+
+/*
+ * Reads contexts for device `target`, each with its own memory and an account of its own, in no table; their shares are
+ * still to be asked for. Appends them to `ret_contexts`. `ret_scope`: as it was saved. FACET_CORRUPT,
+ * FACET_UNSUPPORTED, FACET_NO_MEMORY, FACET_IO.
+ */
+enum facet_status sim_restore(const struct facet_provider_instance *instance, uint32_t target, int fd,
+                              char ret_scope[FACET_WORKER_SIZE], struct sim_contexts *ret_contexts,
+                              struct facet_error *error);
+void sim_contexts_free(struct sim_contexts *contexts);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the arithmetic of time, power and heat. Never: keeps state. */
+#include "model.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* a * b / c, rounded up, no more than a kernel may take. */
+static uint64_t scale_up(uint64_t a, uint64_t b, uint64_t c)
+{
+    wide product = (wide)a * b;
+    wide quotient = product / c + (product % c != 0);
+
+    return quotient < SIM_TIME_MAX ? (uint64_t)quotient : SIM_TIME_MAX;
+}
+
+/* A partition has its slice of the memory and so of its channels; units without memory of their own bring their part.
+ */
+struct sim_room sim_model_room(const struct sim_model *model, const struct sim_share *share)
+{
+    uint64_t part = share->compute_units, whole = model->compute_units;
+
+    if (share->partition_uuid[0]) {
+        part = share->memory_bytes;
+        whole = model->memory_bytes;
+    }
+    uint64_t bandwidth = whole ? (uint64_t)((wide)model->bandwidth_mbps * smaller(part, whole) / whole) : 0;
+    return (struct sim_room){
+        .units = (uint32_t)larger(share->compute_units, 1),
+        .bandwidth_mbps = larger(bandwidth, 1),
+    };
+}
+
+static uint64_t slots_of(const struct sim_model *model, const struct sim_room *room)
+{
+    return (uint64_t)room->units * larger(model->groups_per_unit, 1);
+}
+
+static uint64_t compute_ns(uint64_t waves, uint64_t cycles, uint32_t clock_mhz)
+{
+    wide total = (wide)waves * cycles;
+
+    return total < SIM_TIME_MAX ? scale_up((uint64_t)total, 1000, larger(clock_mhz, 1)) : SIM_TIME_MAX;
+}
+
+static uint64_t memory_ns(uint64_t groups, uint64_t bytes, uint64_t bandwidth_mbps)
+{
+    wide total = (wide)groups * bytes;
+
+    return total < SIM_TIME_MAX ? scale_up((uint64_t)total, 1000, bandwidth_mbps) : SIM_TIME_MAX;
+}
+
+struct sim_alone sim_model_alone(const struct sim_model *model, const struct sim_room *room, uint32_t clock_mhz,
+                                 const struct sim_kernel *kernel, uint64_t groups)
+{
+    uint64_t slots = slots_of(model, room);
+    uint64_t waves = (groups + slots - 1) / slots;
+    struct sim_alone alone = {
+        .total_ns = kernel->duration_ns,
+        .slots = smaller(groups, slots),
+        .units = (uint32_t)smaller(groups, room->units),
+    };
+
+    if (!kernel->duration_ns) {
+        alone.memory_ns = memory_ns(groups, kernel->bytes_per_group, room->bandwidth_mbps);
+        alone.total_ns = larger(compute_ns(waves, kernel->cycles_per_group, clock_mhz), alone.memory_ns);
+    }
+    alone.total_ns = larger(alone.total_ns, 1);
+    return alone;
+}
+
+struct sim_demand sim_model_demand(const struct sim_alone *alone)
+{
+    return (struct sim_demand){
+        .slots = alone->slots,
+        .bandwidth = (uint64_t)((wide)alone->memory_ns * SIM_FULL_SHARE / alone->total_ns),
+    };
+}
+
+uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_room *room,
+                             const struct sim_demand *demand, const struct sim_alone *alone, uint32_t slowdown_milli)
+{
+    uint64_t slots = slots_of(model, room);
+    uint64_t total = alone->total_ns;
+
+    if (slowdown_milli == UINT32_MAX)
+        return SIM_NEVER;
+    if (demand->slots > slots)
+        total = scale_up(alone->total_ns, demand->slots, slots);
+    if (demand->bandwidth > SIM_FULL_SHARE)
+        total = larger(total, scale_up(alone->total_ns, demand->bandwidth, SIM_FULL_SHARE));
+    return scale_up(total, larger(slowdown_milli, 1000), 1000);
+}
+
+uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t total_ns)
+{
+    if (total_ns == SIM_NEVER)
+        return remaining;
+    wide done = (wide)elapsed_ns * SIM_WHOLE_WORK / total_ns;
+    return done + SIM_ROUNDING < remaining ? remaining - (uint64_t)done : 0;
+}
+
+uint64_t sim_model_left_ns(uint64_t remaining, uint64_t total_ns)
+{
+    if (total_ns == SIM_NEVER)
+        return SIM_NEVER;
+    return remaining > SIM_ROUNDING ? scale_up(remaining - SIM_ROUNDING, total_ns, SIM_WHOLE_WORK) : 0;
+}
+
+/* The power that units at work add at full clock. */
+static uint64_t dynamic_mw(const struct sim_model *model, uint32_t active_units)
+{
+    uint64_t span = model->peak_mw > model->idle_mw ? model->peak_mw - model->idle_mw : 0;
+
+    return (uint64_t)((wide)span * active_units / larger(model->compute_units, 1));
+}
+
+uint64_t sim_model_power_mw(const struct sim_model *model, uint32_t active_units, uint32_t clock_mhz)
+{
+    return model->idle_mw + (uint64_t)((wide)dynamic_mw(model, active_units) * clock_mhz / larger(model->clock_mhz, 1));
+}
+
+uint32_t sim_model_clock_mhz(const struct sim_model *model, uint32_t active_units, bool hot, uint32_t *ret_throttle)
+{
+    uint32_t low = model->clock_low_mhz ? model->clock_low_mhz : model->clock_mhz;
+    uint64_t dynamic = dynamic_mw(model, active_units);
+    uint64_t room = model->limit_mw > model->idle_mw ? model->limit_mw - model->idle_mw : 0;
+    uint64_t clock = model->clock_mhz;
+
+    *ret_throttle = 0;
+    if (model->limit_mw && dynamic > room) {
+        clock = larger((uint64_t)((wide)clock * room / dynamic), low);
+        *ret_throttle |= FACET_THROTTLE_POWER;
+    }
+    if (hot) {
+        clock = smaller(clock, low);
+        *ret_throttle |= FACET_THROTTLE_THERMAL;
+    }
+    return (uint32_t)clock;
+}
+
+int64_t sim_model_steady_uc(const struct sim_model *model, uint64_t power_mw)
+{
+    uint64_t above = power_mw > model->idle_mw ? power_mw - model->idle_mw : 0;
+
+    return (int64_t)model->ambient_mc * 1000 + (int64_t)smaller(above * model->heat_mc_per_w, SIM_TIME_MAX);
+}
+
+/* e^-x in 32 fractional bits: five terms of the series on a small part of x, then squared back up. */
+static uint64_t decay(wide x)
+{
+    const uint64_t one = UINT64_C(1) << 32;
+    unsigned halvings = 0;
+
+    if (x >= (wide)40 << 32)
+        return 0;
+    for (; x > one / 16; x /= 2)
+        halvings++;
+    uint64_t y = (uint64_t)x, power2 = y * y >> 32, power3 = power2 * y >> 32, power4 = power3 * y >> 32;
+    uint64_t result = one - y + power2 / 2 - power3 / 6 + power4 / 24;
+    for (; halvings > 0; halvings--)
+        result = (uint64_t)((wide)result * result >> 32);
+    return result;
+}
+
+int64_t sim_model_warm_uc(const struct sim_model *model, int64_t from_uc, int64_t steady_uc, uint64_t elapsed_ns)
+{
+    if (!model->heat_time_ns)
+        return steady_uc;
+    uint64_t left = decay(((wide)elapsed_ns << 32) / model->heat_time_ns);
+    uint64_t apart = (uint64_t)(from_uc > steady_uc ? from_uc - steady_uc : steady_uc - from_uc);
+    int64_t rest = (int64_t)((wide)apart * left >> 32);
+    return from_uc > steady_uc ? steady_uc + rest : steady_uc - rest;
+}

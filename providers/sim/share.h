@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what is left of a device beside the limits of its workers.
+ * Never: changes a limit.
+ */
+#ifndef FACET_SIM_SHARE_H
+#define FACET_SIM_SHARE_H
+
+#include "state.h"
+
+/* Neighbouring compute units. */
+struct sim_run {
+    uint32_t first, count;
+};
+
+/* The first run of `wanted` units, or the longest there is, that no worker but `worker` has for itself. */
+struct sim_run sim_free_run(const struct sim_record *record, const struct facet_device_info *info, const char *worker,
+                            uint32_t wanted);
+/* Bytes that workers but `worker` have as their limits. */
+uint64_t sim_memory_promised(const struct sim_record *record, uint32_t device, const char *worker);
+
+#endif

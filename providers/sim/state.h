@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which partitions and limits exist: in memory, or in a folder that processes share.
+ *
+ * Owns: struct sim_record, its transactions, and its file.
+ * Never: judges whether a partition or limit may be; that is partition.c and limit.c.
+ *
+ * A transaction: sim_state_begin(), look at and change the record, sim_state_end(). Between the two nobody else changes
+ * it, in any process. A change is whole or not at all, also when the process is killed at any moment.
+ */
+#ifndef FACET_SIM_STATE_H
+#define FACET_SIM_STATE_H
+
+#include "machine.h"
+
+struct sim_partition {
+    uint32_t device;
+    uint32_t template; /* index among the device's */
+    uint32_t start;
+    char uuid[64];
+};
+
+struct sim_worker {
+    uint32_t device;
+    uint32_t valid; /* FACET_WORKER_HAS_* */
+    uint32_t first_unit, compute_units, compute_milli;
+    uint64_t memory_bytes;
+    char name[FACET_WORKER_SIZE];
+};
+
+/* What exists. Partitions are in order of device and start, workers in order of their first limit. */
+struct sim_record {
+    uint64_t serial; /* partitions ever created: makes uuids unique */
+    uint32_t partition_count, worker_count;
+    struct sim_partition *partitions;
+    struct sim_worker *workers;
+};
+
+/* In `folder` (made when missing), or in memory when it is NULL or "". */
+enum facet_status sim_state_open(const char *folder, const struct sim_machine *machine, struct sim_state **ret_state,
+                                 struct facet_error *error);
+void sim_state_close(struct sim_state *state);
+const char *sim_state_folder(const struct sim_state *state); /* "" in memory */
+
+/* FACET_BUSY when another process has held the folder for seconds, FACET_CORRUPT when the file is not what was written.
+ * Partitions that others made or destroyed since are told as events. */
+enum facet_status sim_state_begin(struct facet_provider_instance *instance, struct sim_record **ret_record,
+                                  struct facet_error *error);
+/* Ends it and returns `status`, or why a change could not be kept. With FACET_OK a changed record stays, and partitions
+ * that came or went are told as events; otherwise all is as before. */
+enum facet_status sim_state_end(struct facet_provider_instance *instance, enum facet_status status,
+                                struct facet_error *error);
+
+/* FACET_NO_MEMORY leaves the record as it was. */
+enum facet_status sim_record_add_partition(struct sim_record *record, const struct sim_partition *partition,
+                                           struct facet_error *error);
+void sim_record_remove_partition(struct sim_record *record, const struct sim_partition *partition);
+enum facet_status sim_record_add_worker(struct sim_record *record, const struct sim_worker *worker,
+                                        struct facet_error *error);
+void sim_record_remove_worker(struct sim_record *record, const struct sim_worker *worker);
+
+/* NULL when there is none. */
+struct sim_partition *sim_record_partition(const struct sim_record *record, uint32_t device, const char *uuid);
+struct sim_worker *sim_record_worker(const struct sim_record *record, uint32_t device, const char *name);
+/* The first on a device, NULL when there is none: who is in the way. */
+const struct sim_partition *sim_record_first_partition(const struct sim_record *record, uint32_t device);
+const struct sim_worker *sim_record_first_worker(const struct sim_record *record, uint32_t device);
+
+void sim_record_clear(struct sim_record *record);
+
+/* state_text.c: the record as text with version and checksum, and back. The caller frees the text. */
+enum facet_status sim_record_write(const struct sim_record *record, const struct sim_machine *machine, char **ret_text,
+                                   size_t *ret_length, struct facet_error *error);
+enum facet_status sim_record_read(const char *file, const char *text, size_t length, const struct sim_machine *machine,
+                                  struct sim_record *ret_record, struct facet_error *error);
+
+#endif

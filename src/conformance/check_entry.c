@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the entry point, what the file exports, open and close. Never: needs a device. */
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "conformance/check.h"
+
+static enum facet_status enter(struct facet_check *check, uint16_t major, uint16_t minor,
+                               const struct facet_provider **ret_provider)
+{
+    const struct facet_provider_host host = {
+        .size = sizeof host, .abi_major = major, .abi_minor = minor, .error = &check->error};
+
+    return check->entry(&host, ret_provider);
+}
+
+static void versions(struct facet_check *check)
+{
+    const struct facet_provider *provider = NULL, *again = NULL;
+
+    if (!facet_check_load(check))
+        return;
+    EXPECT_OK(check, "entry: the host's version is accepted",
+              enter(check, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &provider));
+    EXPECT_REFUSED(check, "entry: another major version is refused", FACET_ABI_MISMATCH, &again, sizeof again,
+                   enter(check, FACET_PROVIDER_ABI_MAJOR + 1, 0, &again));
+    EXPECT_OK(check, "entry: a newer minor version is accepted",
+              enter(check, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR + 50, &again));
+    EXPECT_OK(check, "entry: an older minor version is accepted", enter(check, FACET_PROVIDER_ABI_MAJOR, 0, &again));
+    EXPECT_TRUE(check, "entry: a second time gives the same provider", provider == again, "expected: %p\ngot: %p",
+                (const void *)provider, (const void *)again);
+    EXPECT_NUMBER(check, "entry: the provider states the major version", FACET_PROVIDER_ABI_MAJOR,
+                  check->provider->abi_major);
+}
+
+static bool is_provider_name(const char *name)
+{
+    size_t length = name ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") : 0;
+
+    return length > 0 && length <= 32 && name[length] == '\0' && name[0] >= 'a' && name[0] <= 'z';
+}
+
+static void texts(struct facet_check *check)
+{
+    const struct facet_provider *provider = check->provider;
+
+    if (!provider)
+        return;
+    EXPECT_TRUE(check, "entry: the name matches [a-z][a-z0-9_-]{0,31}", is_provider_name(provider->name),
+                "expected: such a name\ngot: '%.40s'", provider->name ? provider->name : "(NULL)");
+    EXPECT_TRUE(check, "entry: the version is printable",
+                provider->version && provider->version[0] && facet_check_is_text(provider->version, 128),
+                "expected: at most 127 printable characters");
+    EXPECT_TRUE(check, "entry: the description is one printable line",
+                provider->description && provider->description[0] && facet_check_is_text(provider->description, 256),
+                "expected: at most 255 printable characters");
+}
+
+static void table_size(struct facet_check *check, const char *name, const void *table)
+{
+    uint64_t size = 0;
+
+    if (!table)
+        return;
+    memcpy(&size, table, sizeof size);
+    facet_check_begin(check, "entry: the table '%s' states a sound size", name);
+    facet_check_judge(check, size >= 8 && size % 8 == 0 && size <= 4096,
+                      "expected: sizeof of a struct of pointers\ngot: %" PRIu64, size);
+}
+
+static void tables(struct facet_check *check)
+{
+    const struct facet_provider *provider = check->provider;
+
+    if (!provider)
+        return;
+    table_size(check, "device", provider->device);
+    if (provider->size < sizeof *provider) {
+        facet_check_skip(check, "entry: the tables of 1.1", "built for 1.0");
+        return;
+    }
+    table_size(check, "partition", provider->partition);
+    table_size(check, "limit", provider->limit);
+    table_size(check, "metrics", provider->metrics);
+    table_size(check, "container", provider->container);
+    table_size(check, "snapshot", provider->snapshot);
+    table_size(check, "memory", provider->memory);
+    table_size(check, "execution", provider->execution);
+}
+
+/* The part of a file at `offset` as an array of `count` structs; NULL when it is not all there. */
+static const void *part(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
+{
+    return offset <= file_size && bytes <= file_size - offset ? file + offset : NULL;
+}
+
+static bool is_exported(const Elf64_Sym *symbol)
+{
+    unsigned bind = ELF64_ST_BIND(symbol->st_info), visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+
+    return symbol->st_shndx != SHN_UNDEF && (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE) &&
+           (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
+}
+
+/* Looks through one table of dynamic symbols; sets *ret_other to the first that is not the entry point. */
+static uint32_t count_exports(const unsigned char *file, size_t size, const Elf64_Shdr *sections, uint32_t index,
+                              const char **ret_other)
+{
+    const Elf64_Shdr *table = &sections[index], *names = &sections[table->sh_link];
+    const Elf64_Sym *symbols = part(file, size, table->sh_offset, table->sh_size);
+    const char *texts = part(file, size, names->sh_offset, names->sh_size);
+    uint32_t count = 0;
+
+    for (size_t i = 0; symbols && texts && i < table->sh_size / sizeof *symbols; i++) {
+        if (!is_exported(&symbols[i]) || symbols[i].st_name >= names->sh_size)
+            continue;
+        count++;
+        if (strcmp(texts + symbols[i].st_name, FACET_PROVIDER_ENTRY_NAME) != 0)
+            *ret_other = texts + symbols[i].st_name;
+    }
+    return count;
+}
+
+static uint32_t exports(const unsigned char *file, size_t size, const char **ret_other)
+{
+    const Elf64_Ehdr *header = part(file, size, 0, sizeof *header);
+
+    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
+        return 0;
+    const Elf64_Shdr *sections = part(file, size, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
+    for (uint32_t i = 0; sections && i < header->e_shnum; i++)
+        if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < header->e_shnum)
+            return count_exports(file, size, sections, i, ret_other);
+    return 0;
+}
+
+static void symbols(struct facet_check *check)
+{
+    FACET_CLEANUP_FD int fd = open(check->path, O_RDONLY | O_CLOEXEC);
+    const char *other = NULL;
+    struct stat status;
+
+    facet_check_begin(check, "entry: exactly one symbol is exported, " FACET_PROVIDER_ENTRY_NAME);
+    if (fd < 0 || fstat(fd, &status) < 0 || status.st_size == 0) {
+        facet_check_judge(check, false, "expected: a file to read\ngot: %s", strerror(errno));
+        return;
+    }
+    void *file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (file == MAP_FAILED) {
+        facet_check_judge(check, false, "expected: a file to map\ngot: %s", strerror(errno));
+        return;
+    }
+    uint32_t count = exports(file, (size_t)status.st_size, &other);
+    facet_check_judge(check, count == 1 && !other,
+                      "expected: 1, " FACET_PROVIDER_ENTRY_NAME "\ngot: %" PRIu32 "%s%.80s", count,
+                      other ? ", one of them " : "", other ? other : "");
+    munmap(file, (size_t)status.st_size);
+}
+
+static enum facet_status count_devices(struct facet_check *check, struct facet_provider_instance *instance,
+                                       uint32_t *ret_count)
+{
+    enum facet_status status =
+        check->device_ops.list(instance, NULL, sizeof(struct facet_device_info), 0, ret_count, &check->error);
+
+    return status == FACET_TOO_SMALL ? FACET_OK : status;
+}
+
+static void instances(struct facet_check *check)
+{
+    const struct facet_device_ops *ops = &check->device_ops;
+    struct facet_provider_instance *first = NULL, *second = NULL;
+    uint32_t count = 0, again = 0;
+
+    if (!check->provider || !ops->open || !ops->list)
+        return;
+    if (!EXPECT_OK(check, "device.open: opens", ops->open(&first, &check->error)))
+        return;
+    if (EXPECT_OK(check, "device.open: opens a second instance beside it", ops->open(&second, &check->error))) {
+        EXPECT_OK(check, "device.list: the first instance lists", count_devices(check, first, &count));
+        if (ops->close)
+            ops->close(second);
+        EXPECT_OK(check, "device.list: the first instance lists after the second was closed",
+                  count_devices(check, first, &again));
+        EXPECT_NUMBER(check, "device.list: and finds what it found before", count, again);
+    }
+    if (ops->close)
+        ops->close(first);
+    EXPECT_TRUE(check, "device.close: is offered", ops->close != NULL, "expected: an operation\ngot: NULL");
+    facet_check_begin(check, "device.close: NULL is allowed");
+    if (ops->close)
+        ops->close(NULL);
+    facet_check_judge(check, true, "%s", "");
+}
+
+static uint32_t open_descriptors(void)
+{
+    FACET_CLEANUP_DIR DIR *folder = opendir("/proc/self/fd");
+    uint32_t count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    return count;
+}
+
+static bool open_and_close(struct facet_check *check)
+{
+    struct facet_provider_instance *instance = NULL;
+    uint32_t count;
+
+    if (check->device_ops.open(&instance, &check->error) != FACET_OK)
+        return false;
+    count_devices(check, instance, &count);
+    if (check->device_ops.close)
+        check->device_ops.close(instance);
+    return true;
+}
+
+/* What a runtime keeps after its first use is its own affair; what each round adds is a leak. */
+static void descriptors(struct facet_check *check)
+{
+    if (!check->provider || !check->device_ops.open || !check->device_ops.list || !open_and_close(check))
+        return;
+    facet_check_begin(check, "device.close: leaves no descriptor open");
+    uint32_t before = open_descriptors();
+    bool opened = true;
+    for (int i = 0; opened && i < 3; i++)
+        opened = open_and_close(check);
+    uint32_t after = open_descriptors();
+    facet_check_judge(check, opened && after <= before,
+                      "expected: %" PRIu32 " open descriptors after three more rounds\ngot: %" PRIu32, before, after);
+}
+
+static const struct facet_check_case cases[] = {{versions, 0},  {texts, 0},       {tables, 0}, {symbols, 0},
+                                                {instances, 0}, {descriptors, 0}, {NULL, 0}};
+
+const struct facet_check_group facet_check_entry = {
+    .name = "entry", .about = "the entry point, exports, open and close", .cases = cases, .bare = true};

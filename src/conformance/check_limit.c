@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the table `limit`: hard limits of workers, and that they bind. Never: lifts a limit that it did not set. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "conformance/check.h"
+
+static enum facet_status set_memory(struct facet_check *check, const char *worker, uint64_t bytes)
+{
+    return check->limit_ops.set_memory(check->instance, check->device, worker, bytes, &check->error);
+}
+
+static enum facet_status set_compute(struct facet_check *check, const char *worker, uint32_t milli)
+{
+    return check->limit_ops.set_compute(check->instance, check->device, worker, milli, &check->error);
+}
+
+static enum facet_status get(struct facet_check *check, const char *worker, struct facet_worker_limit *ret_limit)
+{
+    return check->limit_ops.get(check->instance, check->device, worker, ret_limit, &check->error);
+}
+
+static enum facet_status clear(struct facet_check *check, const char *worker)
+{
+    return check->limit_ops.clear(check->instance, check->device, worker, &check->error);
+}
+
+static enum facet_status call_list(struct facet_check *check, const void *subject, void *items, uint32_t item_size,
+                                   uint32_t capacity, uint32_t *ret_count)
+{
+    return check->limit_ops.list(check->instance, check->device, items, item_size, capacity, ret_count, &check->error);
+}
+
+static const struct facet_check_list limits_list = {"limit.list", sizeof(struct facet_worker_limit), false, call_list,
+                                                    NULL};
+
+static void unknown_device(struct facet_check *check)
+{
+    const uint64_t either =
+        facet_check_any_claims(check, FACET_CAN_LIMIT_MEMORY) ? FACET_CAN_LIMIT_MEMORY : FACET_CAN_LIMIT_COMPUTE;
+    const struct facet_limit_ops *ops = &check->limit_ops;
+    struct facet_provider_instance *instance = check->instance;
+    struct facet_worker_limit limit;
+    uint32_t count = check->device_count, got;
+
+    if (ops->set_memory)
+        EXPECT_ABSENT(check, "limit.set_memory", FACET_CAN_LIMIT_MEMORY, NULL, 0,
+                      ops->set_memory(instance, count, FACET_CHECK_WORKER, 1 << 20, NULL));
+    if (ops->set_compute)
+        EXPECT_ABSENT(check, "limit.set_compute", FACET_CAN_LIMIT_COMPUTE, NULL, 0,
+                      ops->set_compute(instance, UINT32_MAX, FACET_CHECK_WORKER, 100, &check->error));
+    if (ops->get)
+        EXPECT_ABSENT(check, "limit.get", either, &limit, sizeof limit,
+                      ops->get(instance, count, FACET_CHECK_WORKER, &limit, NULL));
+    if (ops->list)
+        EXPECT_ABSENT(check, "limit.list", either, &got, sizeof got,
+                      ops->list(instance, count, NULL, sizeof limit, 0, &got, &check->error));
+    if (ops->clear)
+        EXPECT_ABSENT(check, "limit.clear", either, NULL, 0,
+                      ops->clear(instance, UINT32_MAX, FACET_CHECK_WORKER, &check->error));
+}
+
+/* Names that no worker may have. */
+static void names(struct facet_check *check, const char *text,
+                  enum facet_status (*set)(struct facet_check *check, const char *worker))
+{
+    static const char longest[] = "a23456789012345678901234567890123456789012345678901234567890123";
+    static const char *const bad[] = {"", "-a", ".a", "_a", "a b", "a/b", "a\n", "../a", "a:b", "\xc3\xa4", NULL};
+    struct facet_check_tally tally = {.text = text};
+    char too_long[FACET_WORKER_SIZE + 1] = "x";
+
+    facet_check_begin(check, "%s", text);
+    for (int i = 0; bad[i]; i++)
+        if (set(check, bad[i]) != FACET_INVALID_ARGUMENT)
+            facet_check_miss(&tally, "expected: invalid_argument for name number %d of the suite's list\ngot: another",
+                             i);
+    strcat(too_long, longest);
+    if (set(check, too_long) != FACET_INVALID_ARGUMENT)
+        facet_check_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another");
+    if (set(check, NULL) != FACET_INVALID_ARGUMENT)
+        facet_check_miss(&tally, "expected: invalid_argument for NULL\ngot: another");
+    if (set(check, longest) != FACET_OK)
+        facet_check_miss(&tally, "expected: ok for a name of 63 bytes\ngot: %s", check->error.message);
+    clear(check, longest);
+    facet_check_tell(check, &tally, 1);
+}
+
+static enum facet_status set_some_memory(struct facet_check *check, const char *worker)
+{
+    return set_memory(check, worker, facet_check_info(check)->memory_bytes / 4);
+}
+
+static enum facet_status set_some_compute(struct facet_check *check, const char *worker)
+{
+    return set_compute(check, worker, 250);
+}
+
+static bool is_empty(struct facet_check *check, const char *what)
+{
+    uint32_t count = 0;
+    enum facet_status status = call_list(check, NULL, NULL, sizeof(struct facet_worker_limit), 0, &count);
+
+    if (count > 0)
+        facet_check_skip(check, what, "the device has %" PRIu32 " workers already", count);
+    return status == FACET_OK && count == 0;
+}
+
+static void memory_refusals(struct facet_check *check)
+{
+    uint64_t whole = facet_check_info(check)->memory_bytes;
+
+    EXPECT_STATUS(check, "limit.set_memory: 0 bytes are out of range", FACET_OUT_OF_RANGE,
+                  set_memory(check, FACET_CHECK_WORKER, 0));
+    EXPECT_STATUS(check, "limit.set_memory: more than the device has is out of range", FACET_OUT_OF_RANGE,
+                  set_memory(check, FACET_CHECK_WORKER, whole + 1));
+    EXPECT_STATUS(check, "limit.set_memory: UINT64_MAX is out of range", FACET_OUT_OF_RANGE,
+                  set_memory(check, FACET_CHECK_WORKER, UINT64_MAX));
+    names(check, "limit.set_memory: names of workers are checked", set_some_memory);
+    EXPECT_STATUS(check, "limit.clear: a worker without a limit is not found", FACET_NOT_FOUND,
+                  clear(check, FACET_CHECK_WORKER));
+}
+
+static void memory(struct facet_check *check)
+{
+    uint64_t whole = facet_check_info(check)->memory_bytes, asked = whole / 4;
+    struct facet_worker_limit limit = {.size = sizeof limit};
+
+    if (!is_empty(check, "limit.set_memory"))
+        return;
+    memory_refusals(check);
+    if (!EXPECT_OK(check, "limit.set_memory: a quarter of the device", set_memory(check, FACET_CHECK_WORKER, asked)))
+        return;
+    EXPECT_STATUS(check, "limit.set_memory: a second time is a bad state", FACET_BAD_STATE,
+                  set_memory(check, FACET_CHECK_WORKER, asked / 2));
+    if (EXPECT_OK(check, "limit.get: a worker with a memory limit", get(check, FACET_CHECK_WORKER, &limit)))
+        EXPECT_TRUE(check, "limit.get: says what was granted, at least what was asked for",
+                    (limit.valid & FACET_WORKER_HAS_MEMORY) && !(limit.valid & FACET_WORKER_HAS_COMPUTE) &&
+                        limit.memory_bytes >= asked && limit.memory_bytes <= whole,
+                    "expected: memory alone, of %" PRIu64 " bytes at least\ngot: valid 0x%" PRIx32 ", %" PRIu64
+                    " bytes",
+                    asked, limit.valid, limit.memory_bytes);
+    EXPECT_STATUS(check, "limit.set_memory: the sum stays within the device", FACET_NO_SPACE,
+                  set_memory(check, FACET_CHECK_OTHER, whole));
+    EXPECT_OK(check, "limit.set_memory: another worker", set_memory(check, FACET_CHECK_OTHER, asked));
+    EXPECT_OK(check, "limit.clear: lifts it", clear(check, FACET_CHECK_WORKER));
+    EXPECT_STATUS(check, "limit.clear: a second time is not found", FACET_NOT_FOUND, clear(check, FACET_CHECK_WORKER));
+    EXPECT_REFUSED(check, "limit.get: a worker whose limit was lifted is not found", FACET_NOT_FOUND, &limit,
+                   sizeof limit, get(check, FACET_CHECK_WORKER, &limit));
+    EXPECT_OK(check, "limit.set_memory: once cleared it can be set again",
+              set_memory(check, FACET_CHECK_WORKER, asked));
+    EXPECT_OK(check, "limit.clear: the one", clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: the other", clear(check, FACET_CHECK_OTHER));
+}
+
+static void compute(struct facet_check *check)
+{
+    struct facet_worker_limit limit = {.size = sizeof limit};
+
+    if (!is_empty(check, "limit.set_compute"))
+        return;
+    EXPECT_STATUS(check, "limit.set_compute: 0 is out of range", FACET_OUT_OF_RANGE,
+                  set_compute(check, FACET_CHECK_WORKER, 0));
+    EXPECT_STATUS(check, "limit.set_compute: more than the device is out of range", FACET_OUT_OF_RANGE,
+                  set_compute(check, FACET_CHECK_WORKER, 1001));
+    EXPECT_STATUS(check, "limit.set_compute: UINT32_MAX is out of range", FACET_OUT_OF_RANGE,
+                  set_compute(check, FACET_CHECK_WORKER, UINT32_MAX));
+    names(check, "limit.set_compute: names of workers are checked", set_some_compute);
+    if (!EXPECT_OK(check, "limit.set_compute: half of the device", set_compute(check, FACET_CHECK_WORKER, 500)))
+        return;
+    EXPECT_STATUS(check, "limit.set_compute: a second time is a bad state", FACET_BAD_STATE,
+                  set_compute(check, FACET_CHECK_WORKER, 300));
+    if (EXPECT_OK(check, "limit.get: a worker with a compute limit", get(check, FACET_CHECK_WORKER, &limit)))
+        EXPECT_TRUE(check, "limit.get: says what share was granted, at least what was asked for",
+                    (limit.valid & FACET_WORKER_HAS_COMPUTE) && !(limit.valid & FACET_WORKER_HAS_MEMORY) &&
+                        limit.compute_milli >= 500 && limit.compute_milli <= FACET_MILLI_WHOLE,
+                    "expected: compute alone, of 500 to 1000 milli\ngot: valid 0x%" PRIx32 ", %" PRIu32 " milli",
+                    limit.valid, limit.compute_milli);
+    EXPECT_STATUS(check, "limit.set_compute: the sum stays within the device", FACET_NO_SPACE,
+                  set_compute(check, FACET_CHECK_OTHER, FACET_MILLI_WHOLE - limit.compute_milli + 1));
+    EXPECT_OK(check, "limit.clear: lifts a compute limit", clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.set_compute: all of the device", set_compute(check, FACET_CHECK_OTHER, 1000));
+    EXPECT_OK(check, "limit.clear: lifts that too", clear(check, FACET_CHECK_OTHER));
+}
+
+static bool set_either(struct facet_check *check, const char *worker)
+{
+    if (facet_check_claims(check, FACET_CAN_LIMIT_MEMORY))
+        return EXPECT_OK(check, "limit.set_memory: one to list", set_some_memory(check, worker));
+    return EXPECT_OK(check, "limit.set_compute: one to list", set_some_compute(check, worker));
+}
+
+static enum facet_status fill_limit(struct facet_check *check, const void *subject, void *out)
+{
+    return get(check, subject, out);
+}
+
+static void look_at_entries(struct facet_check *check)
+{
+    struct facet_check_tally tally = {.text = "limit.list: agrees with limit.get"};
+    uint32_t count = 0;
+    FACET_CLEANUP_FREE struct facet_worker_limit *all = facet_check_fetch(check, &limits_list, &count);
+
+    EXPECT_NUMBER(check, "limit.list: has both workers", 2, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct facet_worker_limit limit;
+
+        memset(&limit, 0, sizeof limit);
+        limit.size = sizeof limit;
+        if (!facet_check_is_worker(all[i].worker, sizeof all[i].worker) || all[i].device != check->device ||
+            !facet_check_is_text(all[i].address, sizeof all[i].address))
+            facet_check_miss(&tally, "expected: a worker's name, this device, a printable address\ngot: another");
+        else if (get(check, all[i].worker, &limit) != FACET_OK || memcmp(&limit, &all[i], sizeof limit) != 0)
+            facet_check_miss(&tally, "expected: the same of '%.63s'\ngot: another", all[i].worker);
+    }
+    facet_check_tell(check, &tally, 1);
+}
+
+static void list_both(struct facet_check *check)
+{
+    struct facet_worker_limit none;
+
+    if (!is_empty(check, "limit.list"))
+        return;
+    facet_check_list_rules(check, &limits_list);
+    if (!set_either(check, FACET_CHECK_WORKER) || !set_either(check, FACET_CHECK_OTHER))
+        return;
+    facet_check_list_rules(check, &limits_list);
+    look_at_entries(check);
+    facet_check_struct_rules(check, "limit.get", sizeof(struct facet_worker_limit), fill_limit, FACET_CHECK_WORKER);
+    EXPECT_REFUSED(check, "limit.get: an unknown worker is not found", FACET_NOT_FOUND, &none, sizeof none,
+                   get(check, "conformance-unknown", &none));
+    EXPECT_REFUSED(check, "limit.get: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT, &none, sizeof none,
+                   get(check, NULL, &none));
+    EXPECT_STATUS(check, "limit.get: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
+                  get(check, FACET_CHECK_WORKER, NULL));
+    EXPECT_STATUS(check, "limit.clear: a NULL worker is an invalid argument", FACET_INVALID_ARGUMENT,
+                  clear(check, NULL));
+    EXPECT_OK(check, "limit.clear: the one of two", clear(check, FACET_CHECK_WORKER));
+    EXPECT_OK(check, "limit.clear: the other of two", clear(check, FACET_CHECK_OTHER));
+}
+
+static void list_memory(struct facet_check *check)
+{
+    list_both(check);
+}
+
+static void list_compute(struct facet_check *check)
+{
+    if (!facet_check_claims(check, FACET_CAN_LIMIT_MEMORY))
+        list_both(check);
+}
+
+static void bound(struct facet_check *check, uint64_t context, uint64_t limit)
+{
+    const struct facet_memory_ops *ops = &check->memory_ops;
+    struct facet_memory_info info = {.size = sizeof info};
+    uint64_t address = 0, none;
+
+    EXPECT_OK(check, "memory.info: of a limited worker", ops->info(check->instance, context, &info, &check->error));
+    EXPECT_NUMBER(check, "memory.info: a limited worker sees its limit", limit, info.total_bytes);
+    EXPECT_REFUSED(check, "memory.alloc: above the worker's limit is over quota", FACET_QUOTA, &none, sizeof none,
+                   ops->alloc(check->instance, context, limit + 1, &none, &check->error));
+    EXPECT_OK(check, "memory.alloc: within the worker's limit",
+              ops->alloc(check->instance, context, limit / 2, &address, &check->error));
+    EXPECT_REFUSED(check, "memory.alloc: the sum above the worker's limit is over quota", FACET_QUOTA, &none,
+                   sizeof none, ops->alloc(check->instance, context, limit / 2 + limit / 4, &none, &check->error));
+    EXPECT_STATUS(check, "limit.clear: a worker with a context is busy", FACET_BUSY, clear(check, FACET_CHECK_WORKER));
+}
+
+/* Two contexts of a worker share its limit. */
+static void binds(struct facet_check *check)
+{
+    struct facet_worker_limit limit = {.size = sizeof limit};
+    uint64_t context = 0;
+
+    if (!is_empty(check, "limit: binds contexts"))
+        return;
+    if (!EXPECT_OK(check, "limit.set_memory: an eighth of the device, to be bound by it",
+                   set_memory(check, FACET_CHECK_WORKER, facet_check_info(check)->memory_bytes / 8)))
+        return;
+    EXPECT_OK(check, "limit.get: what is to bind", get(check, FACET_CHECK_WORKER, &limit));
+    if (facet_check_context(check, FACET_CHECK_WORKER, &context)) {
+        bound(check, context, limit.memory_bytes);
+        facet_check_drop_context(check, context);
+    }
+    EXPECT_OK(check, "limit.clear: once the context is gone", clear(check, FACET_CHECK_WORKER));
+}
+
+static const struct facet_check_case cases[] = {
+    {unknown_device, 0},
+    {memory, FACET_CAN_LIMIT_MEMORY},
+    {compute, FACET_CAN_LIMIT_COMPUTE},
+    {list_memory, FACET_CAN_LIMIT_MEMORY},
+    {list_compute, FACET_CAN_LIMIT_COMPUTE},
+    {binds, FACET_CAN_LIMIT_MEMORY | FACET_CAN_MEMORY},
+    {NULL, 0},
+};
+
+const struct facet_check_group facet_check_limit = {.name = "limit", .about = "hard limits of workers", .cases = cases};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reserve, pages, map and unmap of the table `memory`. Never: assumes a page size. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/check.h"
+
+enum { WORD = 64 };
+
+/* Two reservations of four pages each, and pages for two. */
+struct map {
+    struct facet_check *check;
+    const struct facet_memory_ops *ops;
+    struct facet_provider_instance *instance;
+    struct facet_error *error;
+    uint64_t context, page, first, second, pages;
+};
+
+static void refusals(struct map *map)
+{
+    struct facet_check *check = map->check;
+    const struct facet_memory_ops *ops = map->ops;
+    uint64_t none;
+
+    EXPECT_FAULT(check, "memory.reserve: 0 bytes are refused",
+                 ops->reserve(map->instance, map->context, 0, 0, &none, map->error));
+    EXPECT_REFUSED(check, "memory.reserve: an unknown context is not found", FACET_NOT_FOUND, &none, sizeof none,
+                   ops->reserve(map->instance, INT32_MAX, map->page, 0, &none, map->error));
+    EXPECT_STATUS(check, "memory.reserve: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
+                  ops->reserve(map->instance, map->context, map->page, 0, NULL, map->error));
+    EXPECT_FAULT(check, "memory.release: an unknown address is refused",
+                 ops->release(map->instance, map->context, map->page, map->error));
+    EXPECT_REFUSED(check, "memory.create_pages: 0 bytes are out of range", FACET_OUT_OF_RANGE, &none, sizeof none,
+                   ops->create_pages(map->instance, map->context, 0, &none, map->error));
+    EXPECT_REFUSED(check, "memory.create_pages: more than the device has is no space", FACET_NO_SPACE, &none,
+                   sizeof none, ops->create_pages(map->instance, map->context, UINT64_C(1) << 60, &none, map->error));
+    EXPECT_FAULT(check, "memory.destroy_pages: unknown pages are refused",
+                 ops->destroy_pages(map->instance, map->context, INT32_MAX, map->error));
+}
+
+static bool prepare(struct map *map)
+{
+    struct facet_check *check = map->check;
+    const struct facet_memory_ops *ops = map->ops;
+    uint64_t page = map->page;
+
+    refusals(map);
+    if (!EXPECT_OK(check, "memory.reserve: four pages",
+                   ops->reserve(map->instance, map->context, 4 * page, 0, &map->first, map->error)) ||
+        !EXPECT_OK(check, "memory.reserve: four pages, aligned to four",
+                   ops->reserve(map->instance, map->context, 4 * page, 4 * page, &map->second, map->error)) ||
+        !EXPECT_OK(check, "memory.create_pages: two",
+                   ops->create_pages(map->instance, map->context, 2 * page, &map->pages, map->error)))
+        return false;
+    return EXPECT_TRUE(check, "memory.reserve: addresses are aligned, apart and not 0",
+                       map->first && map->first % page == 0 && map->second && map->second % (4 * page) == 0 &&
+                           (map->first >= map->second + 4 * page || map->second >= map->first + 4 * page),
+                       "expected: multiples of 0x%" PRIx64 " and of four times that\ngot: 0x%" PRIx64 " and 0x%" PRIx64,
+                       page, map->first, map->second);
+}
+
+static enum facet_status put(struct map *map, uint64_t address, uint64_t offset, uint64_t bytes)
+{
+    return map->ops->map(map->instance, map->context, address, map->pages, offset, bytes, map->error);
+}
+
+static void wrong_maps(struct map *map)
+{
+    struct facet_check *check = map->check;
+    unsigned char bytes[WORD];
+
+    EXPECT_REFUSED(check, "memory.read: reserved addresses without memory are out of range", FACET_OUT_OF_RANGE, bytes,
+                   sizeof bytes,
+                   map->ops->read(map->instance, map->context, map->first, sizeof bytes, bytes, map->error));
+    EXPECT_FAULT(check, "memory.map: beyond the pages is refused", put(map, map->first, map->page, 2 * map->page));
+    EXPECT_FAULT(check, "memory.map: half a page is refused", put(map, map->first, 0, map->page / 2));
+    EXPECT_FAULT(check, "memory.map: beyond the reservation is refused",
+                 put(map, map->first + 3 * map->page, 0, 2 * map->page));
+    EXPECT_FAULT(check, "memory.map: unknown pages are refused",
+                 map->ops->map(map->instance, map->context, map->first, INT32_MAX, 0, map->page, map->error));
+}
+
+static bool has(struct map *map, const char *text, uint64_t address, unsigned char value)
+{
+    struct facet_check *check = map->check;
+    unsigned char bytes[WORD], expected[WORD];
+
+    memset(expected, value, sizeof expected);
+    facet_check_begin(check, "%s", text);
+    enum facet_status status = map->ops->read(map->instance, map->context, address, sizeof bytes, bytes, map->error);
+    if (status != FACET_OK)
+        return facet_check_status(check, FACET_OK, status);
+    return facet_check_judge(check, memcmp(bytes, expected, sizeof bytes) == 0, "expected: 0x%02x\ngot: 0x%02x", value,
+                             bytes[0]);
+}
+
+/* The point of it all: data stay when their pages move under another address. */
+static void moving(struct map *map)
+{
+    struct facet_check *check = map->check;
+    uint64_t page = map->page;
+
+    if (!EXPECT_OK(check, "memory.map: two pages", put(map, map->first, 0, 2 * page)))
+        return;
+    EXPECT_STATUS(check, "memory.map: where something is mapped is busy", FACET_BUSY,
+                  put(map, map->first + page, 0, page));
+    EXPECT_OK(check, "memory.fill: across two mapped pages",
+              map->ops->fill(map->instance, map->context, map->first, 0x3d, 2 * page, map->error));
+    EXPECT_OK(check, "memory.map: a page at a second address too", put(map, map->second + page, page, page));
+    has(map, "memory.map: a second address sees the same memory", map->second + page, 0x3d);
+    EXPECT_OK(check, "memory.fill: through the second address",
+              map->ops->fill(map->instance, map->context, map->second + page, 0x7e, WORD, map->error));
+    has(map, "memory.map: and the first sees what the second wrote", map->first + page, 0x7e);
+    EXPECT_STATUS(check, "memory.release: with something mapped is busy", FACET_BUSY,
+                  map->ops->release(map->instance, map->context, map->second, map->error));
+    EXPECT_OK(check, "memory.unmap: both from the first",
+              map->ops->unmap(map->instance, map->context, map->first, 2 * page, map->error));
+    EXPECT_OK(check, "memory.map: the first page elsewhere", put(map, map->second, 0, page));
+    has(map, "memory.map: data survive the move of their pages", map->second, 0x3d);
+    has(map, "memory.unmap: leaves the other address its memory", map->second + page, 0x7e);
+}
+
+static void unmapping(struct map *map)
+{
+    struct facet_check *check = map->check;
+    unsigned char bytes[WORD];
+    uint64_t used = facet_check_used(check, map->context);
+
+    EXPECT_FAULT(check, "memory.unmap: where nothing is mapped is refused",
+                 map->ops->unmap(map->instance, map->context, map->first, map->page, map->error));
+    EXPECT_REFUSED(check, "memory.read: unmapped addresses are out of range", FACET_OUT_OF_RANGE, bytes, sizeof bytes,
+                   map->ops->read(map->instance, map->context, map->first, sizeof bytes, bytes, map->error));
+    EXPECT_OK(check, "memory.destroy_pages: while they are mapped",
+              map->ops->destroy_pages(map->instance, map->context, map->pages, map->error));
+    has(map, "memory.destroy_pages: takes effect with the last unmap", map->second, 0x3d);
+    EXPECT_OK(check, "memory.unmap: one of two pages",
+              map->ops->unmap(map->instance, map->context, map->second, map->page, map->error));
+    EXPECT_OK(check, "memory.unmap: the other",
+              map->ops->unmap(map->instance, map->context, map->second + map->page, map->page, map->error));
+    EXPECT_TRUE(check, "memory.info: pages that are gone are no longer used",
+                facet_check_used(check, map->context) < used, "expected: less than %" PRIu64 "\ngot: %" PRIu64, used,
+                facet_check_used(check, map->context));
+    EXPECT_OK(check, "memory.release: a reservation",
+              map->ops->release(map->instance, map->context, map->first, map->error));
+    EXPECT_FAULT(check, "memory.release: a second time is refused",
+                 map->ops->release(map->instance, map->context, map->first, map->error));
+    EXPECT_OK(check, "memory.release: the other",
+              map->ops->release(map->instance, map->context, map->second, map->error));
+}
+
+static void mapping(struct facet_check *check)
+{
+    struct map map = {check, &check->memory_ops, check->instance, &check->error, 0, 0, 0, 0, 0};
+    struct facet_memory_info info = {.size = sizeof info};
+
+    if (!facet_check_context(check, FACET_CHECK_WORKER, &map.context))
+        return;
+    EXPECT_OK(check, "memory.info: of a context that maps",
+              map.ops->info(check->instance, map.context, &info, &check->error));
+    map.page = info.page_bytes;
+    if (EXPECT_TRUE(check, "memory.info: a device that maps memory has pages", map.page >= WORD,
+                    "expected: page_bytes, a power of two\ngot: %" PRIu64, map.page) &&
+        prepare(&map)) {
+        wrong_maps(&map);
+        moving(&map);
+        unmapping(&map);
+    }
+    facet_check_drop_context(check, map.context);
+}
+
+/* What a context leaves mapped is gone with it. */
+static void leftovers(struct facet_check *check)
+{
+    struct map map = {check, &check->memory_ops, check->instance, &check->error, 0, 0, 0, 0, 0};
+    struct facet_memory_info info = {.size = sizeof info};
+    uint64_t watcher = 0;
+
+    if (!facet_check_context(check, FACET_CHECK_OTHER, &watcher) ||
+        !facet_check_context(check, FACET_CHECK_WORKER, &map.context))
+        return;
+    map.ops->info(check->instance, watcher, &info, NULL);
+    map.page = info.page_bytes;
+    uint64_t before = facet_check_used(check, watcher);
+    if (map.ops->reserve(check->instance, map.context, map.page, 0, &map.first, NULL) == FACET_OK &&
+        map.ops->create_pages(check->instance, map.context, map.page, &map.pages, NULL) == FACET_OK)
+        put(&map, map.first, 0, map.page);
+    facet_check_drop_context(check, map.context);
+    EXPECT_NUMBER(check, "memory.destroy_context: frees pages and mappings too", before,
+                  facet_check_used(check, watcher));
+    facet_check_drop_context(check, watcher);
+}
+
+static const struct facet_check_case cases[] = {{mapping, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
+                                                {leftovers, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
+                                                {NULL, 0}};
+
+const struct facet_check_group facet_check_mapping = {
+    .name = "mapping", .about = "reserved addresses, pages, maps", .cases = cases};

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: whether capabilities, modes and operations agree. Never: tries whether a capability is kept; its group does. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "conformance/slices.h"
+
+enum { ALL_MODES = 0xf };
+
+/* Asks again, because check->devices has lost what facet_check_drop_broken_promises() took. */
+static struct facet_device_info *as_claimed(struct facet_check *check, uint32_t *ret_count)
+{
+    FACET_CLEANUP_FREE struct facet_device_info *all = calloc((size_t)check->device_count + 1, sizeof *all);
+
+    if (!all)
+        _exit(EXIT_FAILURE);
+    for (uint32_t i = 0; i < check->device_count; i++)
+        all[i].size = sizeof *all;
+    *ret_count = 0;
+    check->device_ops.list(check->instance, all, sizeof *all, check->device_count, ret_count, NULL);
+    return FACET_TAKE_PTR(all);
+}
+
+static void look_at_claims(const struct facet_check *check, const struct facet_device_info *info,
+                           struct facet_check_tally *tally)
+{
+    for (uint64_t rest = info->capabilities; rest; rest &= rest - 1) {
+        const char *missing = facet_check_missing_operation(check, rest & -rest);
+
+        if (missing)
+            facet_check_miss(tally, "expected: all operations behind %s of device %" PRIu32 "\ngot: no %s",
+                             facet_check_capability_name(rest & -rest), info->index, missing);
+    }
+}
+
+static bool has_mode(const struct facet_device_info *info, enum facet_mode mode)
+{
+    return (info->modes & FACET_DEVICE_MODE(mode)) != 0;
+}
+
+static const char *fault_of_modes(const struct facet_device_info *info)
+{
+    if (info->modes == 0 || (info->modes & ~(uint32_t)ALL_MODES))
+        return "no mode, or an unknown one";
+    if (has_mode(info, FACET_MODE_PARTITIONED) && !(info->capabilities & FACET_CAN_PARTITION))
+        return "mode partitioned without FACET_CAN_PARTITION";
+    if (has_mode(info, FACET_MODE_HARD) && !(info->capabilities & (FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE)))
+        return "mode hard without a capability to limit";
+    for (int mode = 0; mode < 4; mode++)
+        if (info->mode_group[mode] && !(info->modes & FACET_DEVICE_MODE(mode)))
+            return "a group for a mode that it does not support";
+    return NULL;
+}
+
+static void claims(struct facet_check *check)
+{
+    struct facet_check_tally tallies[] = {
+        {.text = "modes: every operation behind a claimed capability is offered"},
+        {.text = "modes: modes and capabilities agree"},
+        {.text = "modes: no unknown capability is claimed"},
+    };
+    uint32_t count = 0;
+    FACET_CLEANUP_FREE struct facet_device_info *all = as_claimed(check, &count);
+
+    if (count == 0) {
+        facet_check_skip(check, "modes: capabilities and modes", "there is no device");
+        return;
+    }
+    facet_check_begin(check, "%s", tallies[0].text);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *fault = fault_of_modes(&all[i]);
+
+        look_at_claims(check, &all[i], &tallies[0]);
+        if (fault)
+            facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
+        if (all[i].capabilities >= FACET_CAN_REMOTE << 1)
+            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_REMOTE\ngot: 0x%" PRIx64,
+                             all[i].capabilities);
+    }
+    facet_check_tell(check, tallies, 3);
+}
+
+static void expect_unsupported(struct facet_check *check, const char *operation, enum facet_status got)
+{
+    facet_check_judge(check, got == FACET_UNSUPPORTED,
+                      "expected: unsupported from %s, as its capability is not claimed\ngot: %s", operation,
+                      facet_status_name(got));
+}
+
+#define EXPECT_UNSUPPORTED(check, capability, operation, call)                                                         \
+    do {                                                                                                               \
+        if (!facet_check_claims((check), (capability)) && (operation)) {                                               \
+            facet_check_begin((check), "modes: %s without its capability is unsupported", #operation);                 \
+            expect_unsupported((check), #operation, (call));                                                           \
+        }                                                                                                              \
+    } while (0)
+
+/* On a device of each kind: an operation that is there without its bit says so. */
+static void unclaimed_tables(struct facet_check *check)
+{
+    struct facet_provider_instance *instance = check->instance;
+    const struct facet_partition_ops partition = check->partition_ops;
+    const struct facet_metrics_ops metrics = check->metrics_ops;
+    const struct facet_limit_ops limit = check->limit_ops;
+    struct facet_partition_info made = {.size = sizeof made};
+    struct facet_device_metrics reading = {.size = sizeof reading};
+    uint32_t device = check->device, got;
+
+    EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.templates,
+                       partition.templates(instance, device, NULL, 72, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.create,
+                       partition.create(instance, device, "any", FACET_PLACEMENT_ANY, &made, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.list,
+                       partition.list(instance, device, NULL, sizeof made, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.destroy,
+                       partition.destroy(instance, device, "none", NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_LIMIT_MEMORY, limit.set_memory,
+                       limit.set_memory(instance, device, FACET_CHECK_WORKER, 1 << 20, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_LIMIT_COMPUTE, limit.set_compute,
+                       limit.set_compute(instance, device, FACET_CHECK_WORKER, 1000, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_DEVICE_METRICS, metrics.device,
+                       metrics.device(instance, device, &reading, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_PROCESS_METRICS, metrics.processes,
+                       metrics.processes(instance, device, NULL, 184, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_LINK_METRICS, metrics.links,
+                       metrics.links(instance, device, NULL, 48, 0, &got, NULL));
+}
+
+static void unclaimed_work(struct facet_check *check)
+{
+    struct facet_provider_instance *instance = check->instance;
+    const struct facet_container_ops container = check->container_ops;
+    const struct facet_snapshot_ops snapshot = check->snapshot_ops;
+    const struct facet_memory_ops memory = check->memory_ops;
+    const struct facet_execution_ops execution = check->execution_ops;
+    uint64_t number = 0, context = 0;
+    uint32_t device = check->device, got;
+
+    EXPECT_UNSUPPORTED(check, FACET_CAN_CONTAINER, container.items,
+                       container.items(instance, device, NULL, NULL, 1040, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_SNAPSHOT, snapshot.snapshot,
+                       snapshot.snapshot(instance, device, FACET_CHECK_WORKER, -1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_SNAPSHOT, snapshot.resume,
+                       snapshot.resume(instance, device, FACET_CHECK_WORKER, -1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_MEMORY, memory.create_context,
+                       memory.create_context(instance, device, NULL, FACET_CHECK_WORKER, &number, NULL));
+    if (!facet_check_claims(check, FACET_CAN_MEMORY) ||
+        facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE) ||
+        !facet_check_context(check, FACET_CHECK_WORKER, &context))
+        return;
+    EXPECT_UNSUPPORTED(check, FACET_CAN_MAP_MEMORY, memory.reserve,
+                       memory.reserve(instance, context, 1 << 21, 0, &number, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_MAP_MEMORY, memory.create_pages,
+                       memory.create_pages(instance, context, 1 << 21, &number, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_EXECUTE, execution.create_stream,
+                       execution.create_stream(instance, context, &number, NULL));
+    facet_check_drop_context(check, context);
+}
+
+static void unclaimed(struct facet_check *check)
+{
+    for (uint32_t i = 0; i < check->device_count && i < 1; i++) {
+        unclaimed_tables(check);
+        unclaimed_work(check);
+    }
+}
+
+static bool may_mix(const struct facet_device_info *info, enum facet_mode one, enum facet_mode two)
+{
+    return info->mode_group[one] != 0 && info->mode_group[one] == info->mode_group[two];
+}
+
+static bool is_refusal(enum facet_status status)
+{
+    return status == FACET_BUSY || status == FACET_BAD_STATE;
+}
+
+static enum facet_status set_limit(struct facet_check *check)
+{
+    const struct facet_limit_ops *ops = &check->limit_ops;
+
+    if (facet_check_claims(check, FACET_CAN_LIMIT_MEMORY))
+        return ops->set_memory(check->instance, check->device, FACET_CHECK_WORKER,
+                               facet_check_info(check)->memory_bytes / 8, &check->error);
+    return ops->set_compute(check->instance, check->device, FACET_CHECK_WORKER, 100, &check->error);
+}
+
+/* Modes of different groups are never on a device together, whichever came first. */
+static void keep_apart(struct facet_check *check, const char *template_id)
+{
+    struct facet_partition_info made;
+
+    if (!EXPECT_OK(check, "modes: a partition, to try a limit beside it",
+                   facet_check_create(check, template_id, FACET_PLACEMENT_ANY, &made)))
+        return;
+    facet_check_begin(check, "modes: a limit beside partitions is refused where the two do not mix");
+    enum facet_status status = set_limit(check);
+    facet_check_judge(check, is_refusal(status), "expected: busy or bad_state\ngot: %s", facet_status_name(status));
+    if (status == FACET_OK)
+        check->limit_ops.clear(check->instance, check->device, FACET_CHECK_WORKER, NULL);
+    facet_check_destroy(check, made.uuid);
+    if (!EXPECT_OK(check, "modes: a limit, to try a partition beside it", set_limit(check)))
+        return;
+    facet_check_begin(check, "modes: a partition beside limits is refused where the two do not mix");
+    status = facet_check_create(check, template_id, FACET_PLACEMENT_ANY, &made);
+    facet_check_judge(check, is_refusal(status), "expected: busy or bad_state\ngot: %s", facet_status_name(status));
+    if (status == FACET_OK)
+        facet_check_destroy(check, made.uuid);
+    EXPECT_OK(check, "modes: the limit is lifted",
+              check->limit_ops.clear(check->instance, check->device, FACET_CHECK_WORKER, &check->error));
+}
+
+static void mixing(struct facet_check *check)
+{
+    uint32_t count = 0;
+    FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
+    uint32_t there = facet_check_partition_count(check);
+
+    if (!facet_check_claims(check, FACET_CAN_LIMIT_MEMORY) && !facet_check_claims(check, FACET_CAN_LIMIT_COMPUTE))
+        return;
+    if (may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
+        facet_check_skip(check, "modes: hard and partitioned are kept apart", "the device says that they may mix");
+    else if (count > 0 && there == 0)
+        keep_apart(check, facet_check_smallest(all, count)->id);
+}
+
+static const struct facet_check_case cases[] = {{claims, 0}, {unclaimed, 0}, {mixing, FACET_CAN_PARTITION}, {NULL, 0}};
+
+const struct facet_check_group facet_check_modes = {
+    .name = "modes", .about = "capabilities, modes and what is offered", .cases = cases};

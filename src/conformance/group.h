@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One group in its child.
+ *
+ * Owns: the child's surroundings, the provider in it, which devices the cases run for.
+ * Never: returns to the caller's program.
+ */
+#ifndef FACET_CONFORMANCE_GROUP_H
+#define FACET_CONFORMANCE_GROUP_H
+
+#include "conformance/check.h"
+
+/* The child's whole life; reports to `report_fd`. */
+_Noreturn void facet_check_group_run(const struct facet_check_group *group,
+                                     const struct facet_conformance_options *options, int report_fd);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: looking at this process before and after. Never: repairs what a provider changed. */
+#include "conformance/manners.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The caller's handlers must not run here: they would act on the caller's files a second time. */
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and those of the C library, which is as it should be */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Everything that is printed lands in one file without a name; there is nothing to read. */
+static bool catch_output(int *ret_fd)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int caught = memfd_create("facet-conformance-output", MFD_CLOEXEC);
+
+    *ret_fd = caught;
+    return null >= 0 && caught >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(caught, STDOUT_FILENO) >= 0 &&
+           dup2(caught, STDERR_FILENO) >= 0 && close(null) == 0;
+}
+
+static mode_t current_mask(void)
+{
+    mode_t mask = umask(022);
+
+    umask(mask);
+    return mask;
+}
+
+bool facet_check_manners_begin(struct facet_check_manners *manners)
+{
+    memset(manners, 0, sizeof *manners);
+    reset_signals();
+    if (!catch_output(&manners->output_fd) || !getcwd(manners->folder, sizeof manners->folder))
+        return false;
+    manners->mask = current_mask();
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, NULL, &manners->handlers[number]);
+    return true;
+}
+
+static void check_output(const struct facet_check_manners *manners, struct facet_check *check)
+{
+    char text[200] = "";
+    struct stat file;
+
+    fflush(NULL);
+    ssize_t bytes = pread(manners->output_fd, text, sizeof text - 1, 0);
+    for (ssize_t i = 0; i < bytes; i++)
+        if (text[i] < 0x20 || text[i] > 0x7e)
+            text[i] = ' ';
+    EXPECT_TRUE(check, "manners: nothing is printed to standard output or standard error",
+                fstat(manners->output_fd, &file) == 0 && file.st_size == 0, "expected: no output\ngot: %s", text);
+}
+
+/* Runtimes of vendors install handlers that a provider cannot keep them from; the provider's own are its fault. */
+static bool is_own(const struct facet_check *check, const struct sigaction *action)
+{
+    struct link_map *own = NULL, *found = NULL;
+    Dl_info info;
+    void *handler;
+
+    if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN)
+        return true;
+    memcpy(&handler, &action->sa_handler, sizeof handler);
+    return !check->object || dlinfo(check->object, RTLD_DI_LINKMAP, &own) != 0 ||
+           dladdr1(handler, &info, (void **)&found, RTLD_DL_LINKMAP) == 0 || own == found;
+}
+
+/* The first signal that is handled otherwise than before; 0 when there is none. */
+static int changed_signal(const struct facet_check_manners *manners, struct facet_check *check)
+{
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction now;
+
+        if (sigaction(number, NULL, &now) != 0 || now.sa_handler == manners->handlers[number].sa_handler)
+            continue;
+        if (is_own(check, &now))
+            return number;
+        facet_check_note(check, "a library that the provider uses handles signal %d", number);
+    }
+    return 0;
+}
+
+void facet_check_manners_end(const struct facet_check_manners *manners, struct facet_check *check)
+{
+    char folder[sizeof manners->folder] = "";
+    sigset_t blocked;
+
+    check_output(manners, check);
+    int changed = changed_signal(manners, check);
+    EXPECT_TRUE(check, "manners: no signal handler is installed", changed == 0,
+                "expected: handlers as before\ngot: another handler of signal %d", changed);
+    sigprocmask(SIG_SETMASK, NULL, &blocked);
+    EXPECT_TRUE(check, "manners: no signal is blocked", sigisemptyset(&blocked) != 0,
+                "expected: an empty signal mask\ngot: signals blocked in the calling thread");
+    EXPECT_TRUE(check, "manners: the file mask is as before", current_mask() == manners->mask,
+                "expected: %03o\ngot: %03o", (unsigned)manners->mask, (unsigned)current_mask());
+    EXPECT_TRUE(check, "manners: the working folder is as before",
+                getcwd(folder, sizeof folder) && strcmp(folder, manners->folder) == 0, "expected: %.200s\ngot: %.200s",
+                manners->folder, folder);
+}

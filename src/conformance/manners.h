@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a provider must leave alone in the program that loads it.
+ *
+ * Owns: what standard output, signal handlers, mask and folder were like before, and whether they still are.
+ * Never: lets a provider's output through.
+ */
+#ifndef FACET_CONFORMANCE_MANNERS_H
+#define FACET_CONFORMANCE_MANNERS_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "conformance/check.h"
+
+struct facet_check_manners {
+    int output_fd; /* what was printed */
+    mode_t mask;
+    char folder[512];
+    struct sigaction handlers[NSIG];
+};
+
+/* Makes this process ready for a provider: its signals at their defaults, its output caught. */
+bool facet_check_manners_begin(struct facet_check_manners *manners);
+
+/* The assertions at the end of a group. */
+void facet_check_manners_end(const struct facet_check_manners *manners, struct facet_check *check);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which operations stand behind which capability. Never: calls one. */
+#include <string.h>
+
+#include "conformance/check.h"
+
+struct promise {
+    uint64_t capability;
+    size_t operation; /* place of a function pointer in struct facet_check */
+    const char *name;
+};
+
+#define PROMISE(capability, table, op)                                                                                 \
+    {                                                                                                                  \
+        FACET_CAN_##capability, offsetof(struct facet_check, table##_ops.op), #table "." #op                           \
+    }
+
+static const struct promise promises[] = {
+    PROMISE(PARTITION, partition, templates),
+    PROMISE(PARTITION, partition, placements),
+    PROMISE(PARTITION, partition, create),
+    PROMISE(PARTITION, partition, list),
+    PROMISE(PARTITION, partition, destroy),
+    PROMISE(LIMIT_MEMORY, limit, set_memory),
+    PROMISE(LIMIT_MEMORY, limit, get),
+    PROMISE(LIMIT_MEMORY, limit, list),
+    PROMISE(LIMIT_MEMORY, limit, clear),
+    PROMISE(LIMIT_COMPUTE, limit, set_compute),
+    PROMISE(LIMIT_COMPUTE, limit, get),
+    PROMISE(LIMIT_COMPUTE, limit, list),
+    PROMISE(LIMIT_COMPUTE, limit, clear),
+    PROMISE(SNAPSHOT, snapshot, snapshot),
+    PROMISE(SNAPSHOT, snapshot, resume),
+    PROMISE(SNAPSHOT, snapshot, snapshot_processes),
+    PROMISE(SNAPSHOT, snapshot, resume_processes),
+    PROMISE(DEVICE_METRICS, metrics, device),
+    PROMISE(PROCESS_METRICS, metrics, processes),
+    PROMISE(LINK_METRICS, metrics, links),
+    PROMISE(TOPOLOGY, device, nodes),
+    PROMISE(TOPOLOGY, device, links),
+    PROMISE(EVENTS, device, events),
+    PROMISE(CONTAINER, container, items),
+    PROMISE(MEMORY, memory, create_context),
+    PROMISE(MEMORY, memory, destroy_context),
+    PROMISE(MEMORY, memory, info),
+    PROMISE(MEMORY, memory, alloc),
+    PROMISE(MEMORY, memory, free),
+    PROMISE(MEMORY, memory, write),
+    PROMISE(MEMORY, memory, read),
+    PROMISE(MEMORY, memory, copy),
+    PROMISE(MEMORY, memory, fill),
+    PROMISE(MAP_MEMORY, memory, reserve),
+    PROMISE(MAP_MEMORY, memory, release),
+    PROMISE(MAP_MEMORY, memory, create_pages),
+    PROMISE(MAP_MEMORY, memory, destroy_pages),
+    PROMISE(MAP_MEMORY, memory, map),
+    PROMISE(MAP_MEMORY, memory, unmap),
+    PROMISE(EXECUTE, execution, load),
+    PROMISE(EXECUTE, execution, unload),
+    PROMISE(EXECUTE, execution, create_stream),
+    PROMISE(EXECUTE, execution, destroy_stream),
+    PROMISE(EXECUTE, execution, launch),
+    PROMISE(EXECUTE, execution, synchronize),
+    PROMISE(EXECUTE, execution, query),
+    PROMISE(EXECUTE, execution, cancel),
+};
+
+enum { PROMISES = sizeof promises / sizeof promises[0] };
+
+const char *facet_check_capability_name(uint64_t capability)
+{
+    static const char *const names[] = {
+        "FACET_CAN_PARTITION",      "FACET_CAN_LIMIT_MEMORY",    "FACET_CAN_LIMIT_COMPUTE", "FACET_CAN_SNAPSHOT",
+        "FACET_CAN_DEVICE_METRICS", "FACET_CAN_PROCESS_METRICS", "FACET_CAN_LINK_METRICS",  "FACET_CAN_TOPOLOGY",
+        "FACET_CAN_EVENTS",         "FACET_CAN_CONTAINER",       "FACET_CAN_MEMORY",        "FACET_CAN_MAP_MEMORY",
+        "FACET_CAN_EXECUTE",        "FACET_CAN_REMOTE",
+    };
+    unsigned bit = (unsigned)__builtin_ctzll(capability);
+
+    return bit < sizeof names / sizeof names[0] ? names[bit] : "an unknown capability";
+}
+
+/* All function pointers look alike; whether one is there can be told without calling it. */
+static bool is_offered(const struct facet_check *check, const struct promise *promise)
+{
+    static const unsigned char none[sizeof(void (*)(void))];
+
+    return memcmp((const char *)check + promise->operation, none, sizeof none) != 0;
+}
+
+const char *facet_check_missing_operation(const struct facet_check *check, uint64_t capability)
+{
+    for (int i = 0; i < PROMISES; i++)
+        if (promises[i].capability == capability && !is_offered(check, &promises[i]))
+            return promises[i].name;
+    return NULL;
+}
+
+void facet_check_drop_broken_promises(struct facet_check *check, uint32_t device)
+{
+    uint64_t *capabilities = &check->devices[device].capabilities;
+
+    for (uint64_t rest = *capabilities; rest; rest &= rest - 1)
+        if (facet_check_missing_operation(check, rest & -rest))
+            *capabilities &= ~(rest & -rest);
+}

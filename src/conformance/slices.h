@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Partitions as the checks need them: lists fetched, one created, all removed.
+ *
+ * Owns: the adapters of the partition table. Never: judges more than that a list can be had.
+ */
+#ifndef FACET_CONFORMANCE_SLICES_H
+#define FACET_CONFORMANCE_SLICES_H
+
+#include "conformance/check.h"
+
+/* Each gives memory to free(); NULL after a failed assertion. */
+struct facet_partition_template *facet_check_templates(struct facet_check *check, uint32_t *ret_count);
+struct facet_partition_placement *facet_check_placements(struct facet_check *check, const char *template_id,
+                                                         uint32_t *ret_count);
+struct facet_partition_info *facet_check_partitions(struct facet_check *check, uint32_t *ret_count);
+
+/* How many there are; UINT32_MAX after a failed assertion. */
+uint32_t facet_check_partition_count(struct facet_check *check);
+
+extern const struct facet_check_list facet_check_templates_list, facet_check_partitions_list;
+struct facet_check_list facet_check_placements_list(const char *template_id);
+
+enum facet_status facet_check_create(struct facet_check *check, const char *template_id, uint32_t start,
+                                     struct facet_partition_info *ret_info);
+enum facet_status facet_check_destroy(struct facet_check *check, const char *uuid);
+
+/* The template that takes the fewest slices. */
+const struct facet_partition_template *facet_check_smallest(const struct facet_partition_template *templates,
+                                                            uint32_t count);
+
+/* The entry with that uuid; NULL when it is not in the list. */
+const struct facet_partition_info *facet_check_find(const struct facet_partition_info *partitions, uint32_t count,
+                                                    const char *uuid);
+
+/* Removes all partitions of the device under test. */
+void facet_check_clear_partitions(struct facet_check *check);
+
+/* The cases of partition_life.c. */
+void facet_check_partition_everywhere(struct facet_check *check);
+void facet_check_partition_free_flags(struct facet_check *check);
+void facet_check_partition_fill(struct facet_check *check);
+void facet_check_partition_random(struct facet_check *check);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is behind a handle of facet/limiter.h: a folder of segments, and the processes registered in them.
+ *
+ * Owns: struct facet_limiter and its workers. Never: is used outside this room; never admits anything by itself
+ * (memory.h and pace.h do).
+ *
+ * A registered process owns a slot like an interposed one; only that the slot's lock is held by this handle, on a
+ * description that all registrations of a worker share, and that its death is seen through a pidfd. When the handle's
+ * process dies the kernel drops the locks: registrations end with the handle, and whoever looks next clears the slots.
+ *
+ * Thread rule: one lock a handle, held for microseconds; system calls under it only on slow paths.
+ */
+#ifndef FACET_LIMITER_HOST_H
+#define FACET_LIMITER_HOST_H
+
+#include <pthread.h>
+
+#include <facet/limiter.h>
+
+#include "base/paths.h"
+#include "limiter/owner_inside.h"
+
+/* Room for <dir>/<worker> and for <dir>/.bells/<device>.bell. */
+#define FACET_HOST_PATH_SIZE (FACET_PATH_SIZE + 80)
+
+/* A registered process; its place in the worker's table is its slot's. */
+struct facet_host_process {
+    int32_t pid; /* 0 = none */
+    int pidfd;
+};
+
+struct facet_host_worker {
+    struct facet_host_worker *next;
+    char id[FACET_NAME_SIZE];
+    uint64_t device_memory_bytes;
+    struct facet_owner *owner;
+    int slots_fd;   /* carries the locks of the registered processes' slots */
+    uint32_t count; /* one past the last process registered */
+    struct facet_host_process processes[FACET_SLOT_COUNT];
+};
+
+struct facet_limiter {
+    char dir[FACET_PATH_SIZE];
+    int lock_fd; /* says who manages the folder */
+    pthread_mutex_t lock;
+    struct facet_host_worker *workers;
+};
+
+/* Checks the arguments, locks the handle and finds the worker. On success facet_host_leave() follows. */
+enum facet_status facet_host_enter(struct facet_limiter *limiter, const char *id, struct facet_host_worker **ret_worker,
+                                   struct facet_error *error);
+void facet_host_leave(struct facet_limiter *limiter);
+
+/* The worker of this handle with that id; NULL when there is none. Called with the lock. */
+struct facet_host_worker *facet_host_find(struct facet_limiter *limiter, const char *id);
+
+/* Ends all registrations and forgets the worker, which stays in its folder. NULL is allowed. */
+void facet_host_worker_close(struct facet_host_worker *worker);
+
+/* Looks after a worker: takes back what the dead held, freezes what has been idle, moves the gate accordingly. */
+void facet_host_look(struct facet_host_worker *worker, uint64_t now_ns);
+void facet_host_set_gate(struct facet_host_worker *worker);
+
+/* The slot of a registered process; FACET_NOT_FOUND names both. */
+enum facet_status facet_host_find_process(const struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index,
+                                          struct facet_error *error);
+void facet_host_forget(struct facet_host_worker *worker, uint32_t index);
+
+/* Gives back what dead processes held, registered or interposed. */
+void facet_host_reap(struct facet_host_worker *worker);
+
+/* Whether a size-led struct of the caller has all fields that are known here. */
+enum facet_status facet_host_check_size(const char *argument, uint32_t size, size_t expected,
+                                        struct facet_error *error);
+
+#endif

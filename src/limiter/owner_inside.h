@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what an owner is made of. Never: is used outside this room. */
+#ifndef FACET_LIMITER_OWNER_INSIDE_H
+#define FACET_LIMITER_OWNER_INSIDE_H
+
+#include "limiter/owner.h"
+
+#define FACET_RESOURCE_COUNT 2u
+
+/* What tells whether something was used between two looks. */
+struct facet_owner_marks {
+    uint64_t launches, busy_ns, memory_bytes, denied;
+};
+
+struct facet_owner {
+    struct facet_policy *policy;
+    struct facet_usage *usage;
+    int usage_fd;
+    struct facet_owner_marks marks;         /* as of the last tick */
+    uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
+};
+
+#endif

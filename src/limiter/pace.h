@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A budget of device time in one shared word: fills at a share of real time, holds at most a burst, may be owed.
+ *
+ * Owns: the arithmetic on the word. Never: waits, reads a clock, or knows who asks.
+ *
+ * The word is the moment up to which device time has been paid for: behind now there is credit, ahead of now there is
+ * debt. Each use moves it on by the real time that the use is worth at the share. So one compare-and-swap both fills
+ * and takes, any number of processes share a budget, and nothing is lost when one of them is killed.
+ *
+ * For uses of known cost (facet_pace_take), device time taken never exceeds share x elapsed + burst + the largest cost.
+ */
+#ifndef FACET_LIMITER_PACE_H
+#define FACET_LIMITER_PACE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Device time that may be saved up, and used at once. */
+#define FACET_PACE_BURST_NS UINT64_C(10000000)
+
+/* Takes `busy_ns` and returns 0, or takes nothing and returns how long until it could. What is more than a burst is
+ * taken when the budget is full. */
+uint64_t facet_pace_take(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns);
+
+/* For work whose cost is known only afterwards: how long until nothing is owed, and the charge when it has run. */
+uint64_t facet_pace_owed_ns(const _Atomic uint64_t *word, uint64_t now_ns);
+void facet_pace_charge(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns);
+
+/* Device time that is left now. */
+uint64_t facet_pace_left_ns(const _Atomic uint64_t *word, uint32_t milli, uint64_t now_ns);
+
+/* Keeps credit and debt, in device time, as they are when the share changes. */
+void facet_pace_rescale(_Atomic uint64_t *word, uint32_t old_milli, uint32_t new_milli, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the table of operations, and the way of a request. Never: looks at an answer; answer.c does. */
+#include "session/call.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* Moving what a worker has takes as long as its memory is large. */
+enum { PATIENCE_SNAPSHOT = 60 };
+
+/* What an answer holds beside its items, at most. */
+enum { ANSWER_HEAD = 4096 };
+
+/* The slowest machine meant moves 250 MB/s. */
+enum { PATIENCE_NS_PER_BYTE = 4 };
+
+#define TYPE(type) type##_type
+#define PARAMETER(kind_, name_, ...)                                                                                   \
+    {.kind = FACET_KIND_##kind_, .name = #name_, __VA_OPT__(.type = &TYPE(__VA_ARGS__))},
+#define OPERATION(table, operation, ...)                                                                               \
+    [FACET_OPERATION_##table##_##operation] = {#table "." #operation, {FACET_EACH(PARAMETER, __VA_ARGS__)}},
+const struct facet_operation facet_operations[FACET_OPERATION_COUNT] = {FACET_OPERATIONS(OPERATION)};
+
+static const struct facet_parameter *parameters_of(const struct facet_call *call)
+{
+    return facet_operations[call->operation].parameters;
+}
+
+static enum facet_status is_null(const char *name, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a value, not NULL", name);
+}
+
+/* A buffer may be NULL when nothing is to go into it or to come out of it. */
+static bool is_missing(const void *buffer, uint64_t size)
+{
+    return !buffer && size > 0;
+}
+
+static enum facet_status check_fd(int fd, const char *name, struct facet_error *error)
+{
+    if (fd == -1 || (fd >= 0 && fcntl(fd, F_GETFD) >= 0))
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s %d: expected an open file, or -1", name, fd);
+}
+
+static enum facet_status check_struct_size(uint32_t size, const char *name, struct facet_error *error)
+{
+    if (size >= sizeof size)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: size %" PRIu32 ", expected at least %zu",
+                                name, size, sizeof size);
+}
+
+static enum facet_status check_launch(const struct facet_argument *launch, const char *name, struct facet_error *error)
+{
+    if (!launch->in)
+        return is_null(name, error);
+    if (launch->number > FACET_CALL_LAUNCH)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "argument_bytes",
+                                    "%" PRIu64 " bytes of arguments, expected at most %u", launch->number,
+                                    FACET_CALL_LAUNCH);
+    return is_missing(launch->more, launch->number) ? is_null("arguments", error) : FACET_OK;
+}
+
+static enum facet_status check_argument(const struct facet_parameter *parameter, const struct facet_argument *argument,
+                                        struct facet_error *error)
+{
+    const char *name = parameter->name;
+    bool missing = false;
+
+    switch (parameter->kind) {
+    case FACET_KIND_TEXT:
+        missing = !argument->in;
+        break;
+    case FACET_KIND_FD:
+        return check_fd(argument->fd, name, error);
+    case FACET_KIND_PIDS:
+    case FACET_KIND_DATA:
+        missing = is_missing(argument->in, argument->number);
+        break;
+    case FACET_KIND_LAUNCH:
+        return check_launch(argument, name, error);
+    case FACET_KIND_RET_U32:
+    case FACET_KIND_RET_U64:
+        missing = !argument->out;
+        break;
+    case FACET_KIND_RET_STRUCT:
+        return argument->out ? check_struct_size(argument->size, name, error) : is_null(name, error);
+    case FACET_KIND_RET_ITEMS:
+    case FACET_KIND_RET_TEXT:
+        if (!argument->ret_count)
+            return is_null(parameter->kind == FACET_KIND_RET_TEXT ? "ret_size" : "ret_count", error);
+        if (is_missing(argument->out, argument->number))
+            return is_null(name, error);
+        return parameter->kind == FACET_KIND_RET_TEXT ? FACET_OK
+                                                      : check_struct_size(argument->size, "item_size", error);
+    case FACET_KIND_RET_DATA:
+        missing = is_missing(argument->out, argument->number);
+        break;
+    default:
+        break;
+    }
+    return missing ? is_null(name, error) : FACET_OK;
+}
+
+enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST && status == FACET_OK; i++)
+        status = check_argument(&parameters_of(call)[i], &call->arguments[i], error);
+    return status;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a + b < a ? UINT64_MAX : a + b;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns)
+{
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+        uint64_t number = call->arguments[i].number;
+
+        switch (parameters_of(call)[i].kind) {
+        case FACET_KIND_TIMEOUT:
+            patience_ns = add(patience_ns, number);
+            break;
+        case FACET_KIND_BYTES:
+        case FACET_KIND_DATA:
+        case FACET_KIND_RET_DATA:
+            patience_ns = add(patience_ns, multiply(number, PATIENCE_NS_PER_BYTE));
+            break;
+        case FACET_KIND_FD:
+        case FACET_KIND_PIDS:
+            patience_ns = multiply(patience_ns, PATIENCE_SNAPSHOT);
+            break;
+        default:
+            break;
+        }
+    }
+    return patience_ns;
+}
+
+const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_argument_kind *ret_kind)
+{
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+        enum facet_argument_kind kind = (enum facet_argument_kind)parameters_of(call)[i].kind;
+
+        if ((kind != FACET_KIND_DATA && kind != FACET_KIND_RET_DATA) || call->arguments[i].number <= FACET_CALL_INLINE)
+            continue;
+        *ret_kind = kind;
+        return &call->arguments[i];
+    }
+    return NULL;
+}
+
+int facet_call_fd(const struct facet_call *call)
+{
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++)
+        if (parameters_of(call)[i].kind == FACET_KIND_FD)
+            return call->arguments[i].fd;
+    return -1;
+}
+
+uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const struct facet_argument *argument)
+{
+    return argument->size < parameter->type->size ? argument->size : parameter->type->size;
+}
+
+uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument)
+{
+    uint32_t most = FACET_CALL_TEXT;
+
+    if (parameter->kind == FACET_KIND_RET_ITEMS) {
+        most = (FACET_WIRE_MOST - ANSWER_HEAD) / facet_call_asked_size(parameter, argument);
+        most = most < FACET_CALL_ITEMS ? most : FACET_CALL_ITEMS;
+    }
+    return argument->number < most ? (uint32_t)argument->number : most;
+}
+
+/* A newer caller's struct is cut to what is known here, a shorter one is filled up with zeros. */
+static void put_launch(const struct facet_argument *argument, struct facet_wire_writer *writer)
+{
+    struct facet_launch launch = {0};
+    uint32_t size;
+
+    memcpy(&size, argument->in, sizeof size);
+    memcpy(&launch, argument->in, size < sizeof launch ? size : sizeof launch);
+    if (launch.size > sizeof launch)
+        launch.size = sizeof launch;
+    facet_wire_put(writer, &launch, sizeof launch);
+    facet_wire_put_number(writer, argument->number);
+    facet_wire_put(writer, argument->more, argument->number);
+}
+
+static void put_argument(const struct facet_parameter *parameter, const struct facet_argument *argument,
+                         struct facet_wire_writer *writer)
+{
+    switch (parameter->kind) {
+    case FACET_KIND_U8:
+    case FACET_KIND_U32:
+    case FACET_KIND_U64:
+    case FACET_KIND_BYTES:
+    case FACET_KIND_TIMEOUT:
+    case FACET_KIND_RET_DATA:
+        facet_wire_put_number(writer, argument->number);
+        break;
+    case FACET_KIND_TEXT:
+    case FACET_KIND_TEXT_OR_NULL:
+        facet_wire_put_text(writer, argument->in);
+        break;
+    case FACET_KIND_PIDS:
+        facet_wire_put_number(writer, argument->number);
+        facet_wire_put(writer, argument->in, argument->number * sizeof(int32_t));
+        break;
+    case FACET_KIND_DATA:
+        facet_wire_put_number(writer, argument->number);
+        if (argument->number <= FACET_CALL_INLINE)
+            facet_wire_put(writer, argument->in, argument->number);
+        break;
+    case FACET_KIND_LAUNCH:
+        put_launch(argument, writer);
+        break;
+    case FACET_KIND_RET_STRUCT:
+        facet_wire_put_number(writer, facet_call_asked_size(parameter, argument));
+        break;
+    case FACET_KIND_RET_ITEMS:
+        facet_wire_put_number(writer, facet_call_asked_size(parameter, argument));
+        facet_wire_put_number(writer, facet_call_asked_capacity(parameter, argument));
+        break;
+    case FACET_KIND_RET_TEXT:
+        facet_wire_put_number(writer, facet_call_asked_capacity(parameter, argument));
+        break;
+    default: /* a file travels beside the message, and a number that comes out needs nothing to go in */
+        break;
+    }
+}
+
+void facet_call_encode(const struct facet_call *call, struct facet_wire_writer *writer)
+{
+    facet_wire_put_number(writer, call->operation);
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++)
+        put_argument(&parameters_of(call)[i], &call->arguments[i], writer);
+}
+
+/* A number that must be within the type of its argument. */
+static uint64_t take_within(struct facet_wire_reader *reader, uint64_t most)
+{
+    uint64_t number = facet_wire_take_number(reader);
+
+    if (number > most)
+        reader->failed = true;
+    return number;
+}
+
+static void take_launch(struct facet_wire_reader *reader, struct facet_argument *argument)
+{
+    argument->in = facet_wire_take(reader, sizeof(struct facet_launch));
+    argument->number = take_within(reader, FACET_CALL_LAUNCH);
+    argument->more = facet_wire_take(reader, argument->number);
+}
+
+/* How a struct or a list is asked for: a size within the struct's, and room within the bounds. */
+static void take_room(const struct facet_parameter *parameter, struct facet_wire_reader *reader,
+                      struct facet_argument *argument)
+{
+    if (parameter->type) {
+        argument->size = (uint32_t)take_within(reader, parameter->type->size);
+        if (argument->size < sizeof argument->size)
+            reader->failed = true;
+    }
+    if (parameter->kind != FACET_KIND_RET_STRUCT && !reader->failed) {
+        argument->number = UINT32_MAX;
+        argument->number = take_within(reader, facet_call_asked_capacity(parameter, argument));
+    }
+}
+
+static void take_argument(const struct facet_parameter *parameter, struct facet_wire_reader *reader, int fd,
+                          struct facet_argument *argument)
+{
+    switch (parameter->kind) {
+    case FACET_KIND_U8:
+        argument->number = take_within(reader, UINT8_MAX);
+        break;
+    case FACET_KIND_U32:
+        argument->number = take_within(reader, UINT32_MAX);
+        break;
+    case FACET_KIND_U64:
+    case FACET_KIND_BYTES:
+    case FACET_KIND_TIMEOUT:
+    case FACET_KIND_RET_DATA:
+        argument->number = facet_wire_take_number(reader);
+        break;
+    case FACET_KIND_TEXT:
+    case FACET_KIND_TEXT_OR_NULL:
+        argument->in = facet_wire_take_text(reader);
+        break;
+    case FACET_KIND_FD:
+        argument->fd = fd;
+        break;
+    case FACET_KIND_PIDS:
+        argument->number = take_within(reader, FACET_WIRE_MOST / sizeof(int32_t));
+        argument->in = facet_wire_take(reader, argument->number * sizeof(int32_t));
+        break;
+    case FACET_KIND_DATA:
+        argument->number = facet_wire_take_number(reader);
+        if (argument->number <= FACET_CALL_INLINE)
+            argument->in = facet_wire_take(reader, argument->number);
+        break;
+    case FACET_KIND_LAUNCH:
+        take_launch(reader, argument);
+        break;
+    case FACET_KIND_RET_STRUCT:
+    case FACET_KIND_RET_ITEMS:
+    case FACET_KIND_RET_TEXT:
+        take_room(parameter, reader, argument);
+        break;
+    default:
+        break;
+    }
+}
+
+bool facet_call_decode(struct facet_wire_reader *reader, int fd, struct facet_call *ret_call)
+{
+    uint64_t operation = take_within(reader, FACET_OPERATION_COUNT - 1);
+
+    if (reader->failed)
+        return false;
+    *ret_call = (struct facet_call){.operation = (enum facet_operation_id)operation};
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++)
+        take_argument(&parameters_of(ret_call)[i], reader, fd, &ret_call->arguments[i]);
+    return facet_wire_done(reader);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call of an operation as data: what the parent's side makes of its arguments, and the child's side of the message.
+ *
+ * Owns: the kinds of arguments, the table of operations, encoding and decoding of requests and answers, and every check
+ * of what came.
+ * Never: touches an output before the whole answer was found good; sends or receives (transport.h does).
+ */
+#ifndef FACET_SESSION_CALL_H
+#define FACET_SESSION_CALL_H
+
+#include <facet/provider.h>
+
+#include "session/operations.h"
+#include "session/structs.h"
+#include "session/wire.h"
+
+/* The kinds of operations.h. Those from FACET_KIND_RET_U32 on are outputs, and an operation has at most one. */
+enum facet_argument_kind {
+    FACET_KIND_NONE,
+    FACET_KIND_U8,
+    FACET_KIND_U32,
+    FACET_KIND_U64,
+    FACET_KIND_BYTES,
+    FACET_KIND_TIMEOUT,
+    FACET_KIND_TEXT,
+    FACET_KIND_TEXT_OR_NULL,
+    FACET_KIND_FD,
+    FACET_KIND_PIDS,
+    FACET_KIND_DATA,
+    FACET_KIND_LAUNCH,
+    FACET_KIND_RET_U32,
+    FACET_KIND_RET_U64,
+    FACET_KIND_RET_STRUCT,
+    FACET_KIND_RET_ITEMS,
+    FACET_KIND_RET_TEXT,
+    FACET_KIND_RET_DATA,
+};
+
+struct facet_parameter {
+    uint8_t kind; /* enum facet_argument_kind */
+    const char *name;
+    const struct facet_struct_type *type; /* of RET_STRUCT and RET_ITEMS */
+};
+
+struct facet_operation {
+    const char *name; /* "partition.create" */
+    struct facet_parameter parameters[FACET_ARGUMENTS_MOST];
+};
+
+/* By enum facet_operation_id. */
+extern const struct facet_operation facet_operations[FACET_OPERATION_COUNT];
+
+/* The value of one argument; which members count depends on its kind. */
+struct facet_argument {
+    uint64_t number;  /* the number; DATA, RET_DATA, LAUNCH: bytes; PIDS: how many; RET_ITEMS, RET_TEXT: capacity */
+    const void *in;   /* TEXT, PIDS, DATA, LAUNCH: the struct */
+    const void *more; /* LAUNCH: the argument bytes */
+    void *out;        /* RET_*: where it goes */
+    uint32_t *ret_count;
+    uint32_t size; /* RET_STRUCT, RET_ITEMS: of one struct */
+    int fd;        /* FD */
+};
+
+struct facet_call {
+    enum facet_operation_id operation;
+    struct facet_argument arguments[FACET_ARGUMENTS_MOST];
+};
+
+/* Data up to this travels in the message; more is passed as an open file of memory. */
+#define FACET_CALL_INLINE (UINT64_C(64) << 10)
+
+/* Bounds beyond which an answer is garbage. */
+#define FACET_CALL_ITEMS UINT32_C(65536)
+#define FACET_CALL_TEXT  (UINT32_C(1) << 20)
+/* The most argument bytes of a launch, by the ABI. */
+#define FACET_CALL_LAUNCH UINT32_C(4096)
+
+/* What is wrong with the arguments without asking the provider: NULL where a value is required. */
+enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error);
+
+/* How long beyond the usual a call may take, by what it was told; `patience_ns` is the usual. Never wraps. */
+uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns);
+
+/* The bulk data of a call that does not fit into a message: the argument, or NULL when there is none. `ret_kind`: DATA
+ * to go, or RET_DATA to come. */
+const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_argument_kind *ret_kind);
+/* The file of a call's own (kind FD), or -1. */
+int facet_call_fd(const struct facet_call *call);
+
+/* What a provider is asked for: no more than this library knows of a struct, and no more items than can be believed. */
+uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const struct facet_argument *argument);
+uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument);
+
+/* The parent's side. */
+void facet_call_encode(const struct facet_call *call, struct facet_wire_writer *writer);
+/*
+ * Reads the answer, and on success writes the outputs of `call`. The status is the provider's own, with its error made
+ * printable; or FACET_CORRUPT when the answer breaks a rule of the ABI. `ret_broken` tells when it is no answer at all:
+ * then nothing that comes from there can be believed.
+ */
+enum facet_status facet_call_decode_answer(const struct facet_call *call, struct facet_wire_reader *reader,
+                                           bool *ret_broken, struct facet_error *error);
+
+/*
+ * The child's side. A decoded call borrows from the message; its outputs are still to be given room with
+ * facet_call_make_room(), whose memory the caller frees. `fd` is what came with the message, or -1.
+ */
+bool facet_call_decode(struct facet_wire_reader *reader, int fd, struct facet_call *ret_call);
+bool facet_call_make_room(struct facet_call *call, void **ret_room);
+/* Makes the call, of a provider whose tables are complete. */
+enum facet_status facet_call_make(const struct facet_call *call, const struct facet_provider *provider,
+                                  struct facet_provider_instance *instance, struct facet_error *error);
+void facet_call_encode_answer(const struct facet_call *call, enum facet_status status, const struct facet_error *error,
+                              struct facet_wire_writer *writer);
+
+#endif

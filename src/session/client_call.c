@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: channels, and one call through one of them. Never: decides what becomes of a child; client.c does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "session/client.h"
+#include "session/transport.h"
+
+/* A channel that no call uses: one that is there already, or else room for one. NULL: all are busy. */
+static struct facet_client_channel *idle_channel(struct facet_client *client)
+{
+    struct facet_client_channel *room = NULL;
+
+    for (size_t i = 0; i < FACET_CLIENT_CHANNELS; i++) {
+        struct facet_client_channel *channel = &client->channels[i];
+
+        if (channel->busy)
+            continue;
+        if (channel->fd >= 0)
+            return channel;
+        room = channel;
+    }
+    return room;
+}
+
+/* Makes a pair of sockets and hands the other end to the child. */
+static enum facet_status make_channel(struct facet_client *client, struct facet_client_channel *channel,
+                                      struct facet_error *error)
+{
+    const struct facet_order_packet order = {FACET_ORDER_CHANNEL};
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return facet_error_errno(error, errno, "no socket for a call");
+    FACET_CLEANUP_FD int ours = ends[0];
+    FACET_CLEANUP_FD int theirs = ends[1];
+    /* A child that is gone shows when the call is sent. */
+    if (facet_transport_send_packet(client->child.control, &order, sizeof order, theirs) == FACET_TRANSPORT_FAILED)
+        return facet_error_errno(error, errno, "no channel for a call");
+    channel->fd = FACET_TAKE_FD(ours);
+    channel->child = client->child_number;
+    return FACET_OK;
+}
+
+/* With the lock held. */
+static enum facet_status take_channel(struct facet_client *client, uint64_t deadline_ns,
+                                      struct facet_client_channel **ret_channel, struct facet_error *error)
+{
+    const struct timespec deadline = facet_ns_timespec(deadline_ns);
+
+    for (;;) {
+        if (!client->open) {
+            if (error)
+                *error = client->reason;
+            return FACET_DEVICE_LOST;
+        }
+        struct facet_client_channel *channel = idle_channel(client);
+        if (channel) {
+            *ret_channel = channel;
+            return channel->fd >= 0 ? FACET_OK : make_channel(client, channel, error);
+        }
+        if (pthread_cond_timedwait(&client->changed, &client->lock, &deadline) == ETIMEDOUT)
+            return facet_error_set(error, FACET_BUSY, "%d calls are under way", FACET_CLIENT_CHANNELS);
+    }
+}
+
+static enum facet_status acquire(struct facet_client *client, const char *operation, uint64_t deadline_ns,
+                                 struct facet_client_channel **ret_channel, struct facet_error *error)
+{
+    struct facet_client_channel *channel = NULL;
+
+    pthread_mutex_lock(&client->lock);
+    enum facet_status status = take_channel(client, deadline_ns, &channel, error);
+    if (status == FACET_OK) {
+        channel->busy = true;
+        channel->during = operation;
+        *ret_channel = channel;
+    }
+    pthread_mutex_unlock(&client->lock);
+    return status;
+}
+
+static void release(struct facet_client *client, struct facet_client_channel *channel)
+{
+    pthread_mutex_lock(&client->lock);
+    channel->busy = false;
+    if (!client->open || channel->child != client->child_number) {
+        close(channel->fd);
+        channel->fd = -1;
+    }
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* A file of memory that holds `size` bytes, no more and no less whoever has it. */
+static int make_bulk(uint64_t size)
+{
+    FACET_CLEANUP_FD int fd = memfd_create("facet-bulk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (size > INT64_MAX || fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -1;
+    return FACET_TAKE_FD(fd);
+}
+
+static bool fill_bulk(int fd, const char *bytes, uint64_t size)
+{
+    for (uint64_t at = 0; at < size;) {
+        ssize_t written = pwrite(fd, bytes + at, size - at, (off_t)at);
+        if (written <= 0)
+            return false;
+        at += (uint64_t)written;
+    }
+    return true;
+}
+
+static bool drain_bulk(int fd, char *bytes, uint64_t size)
+{
+    for (uint64_t at = 0; at < size;) {
+        ssize_t got = pread(fd, bytes + at, size - at, (off_t)at);
+        if (got <= 0)
+            return false;
+        at += (uint64_t)got;
+    }
+    return true;
+}
+
+/* A call on its way. */
+struct passage {
+    const struct facet_call *call;
+    const char *operation;
+    struct facet_wire_writer request;
+    const struct facet_argument *bulk; /* NULL: none */
+    enum facet_argument_kind bulk_kind;
+    int bulk_fd;
+    uint64_t patience_ns, deadline_ns;
+};
+
+static enum facet_status pack(struct passage *passage, struct facet_error *error)
+{
+    const struct facet_argument *bulk = facet_call_bulk(passage->call, &passage->bulk_kind);
+
+    facet_call_encode(passage->call, &passage->request);
+    if (passage->request.failed)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: more than %u bytes of arguments", passage->operation,
+                               FACET_WIRE_MOST);
+    passage->bulk = bulk;
+    if (!bulk)
+        return FACET_OK;
+    passage->bulk_fd = make_bulk(bulk->number);
+    if (passage->bulk_fd < 0 ||
+        (passage->bulk_kind == FACET_KIND_DATA && !fill_bulk(passage->bulk_fd, bulk->in, bulk->number)))
+        return facet_error_errno(error, errno, "%s: no memory to pass %" PRIu64 " bytes", passage->operation,
+                                 bulk->number);
+    return FACET_OK;
+}
+
+static void unpack(struct passage *passage)
+{
+    facet_wire_free(&passage->request);
+    if (passage->bulk_fd >= 0)
+        close(passage->bulk_fd);
+}
+
+static enum facet_status lost(struct facet_client *client, const struct facet_client_channel *channel,
+                              const struct passage *passage, enum facet_transport result, struct facet_error *error)
+{
+    char how[160], span[32];
+
+    if (result == FACET_TRANSPORT_CLOSED)
+        return facet_client_lose(client, channel->child, NULL, error);
+    if (result == FACET_TRANSPORT_LATE)
+        snprintf(how, sizeof how, "gave no answer to %s within %s", passage->operation,
+                 facet_client_span(passage->patience_ns, span, sizeof span));
+    else
+        snprintf(how, sizeof how, "broke the connection during %s", passage->operation);
+    return facet_client_lose(client, channel->child, how, error);
+}
+
+/* The answer's own outputs are in place before bulk data is copied; that cannot fail, as its file cannot shrink. */
+static enum facet_status understand(struct facet_client *client, const struct facet_client_channel *channel,
+                                    const struct passage *passage, const uint8_t *bytes, size_t size,
+                                    struct facet_error *error)
+{
+    struct facet_wire_reader reader = {.bytes = bytes, .left = size};
+    struct facet_error reason;
+    bool broken;
+    enum facet_status status = facet_call_decode_answer(passage->call, &reader, &broken, &reason);
+
+    if (broken)
+        return facet_client_lose(client, channel->child, reason.message, error);
+    if (status != FACET_OK && error)
+        *error = reason;
+    if (status == FACET_OK && passage->bulk && passage->bulk_kind == FACET_KIND_RET_DATA &&
+        !drain_bulk(passage->bulk_fd, passage->bulk->out, passage->bulk->number))
+        return facet_error_errno(error, errno, "%s: cannot take %" PRIu64 " bytes over", passage->operation,
+                                 passage->bulk->number);
+    return status;
+}
+
+static enum facet_status exchange(struct facet_client *client, const struct facet_client_channel *channel,
+                                  const struct passage *passage, struct facet_error *error)
+{
+    int fd = passage->bulk ? passage->bulk_fd : facet_call_fd(passage->call);
+    FACET_CLEANUP_FREE uint8_t *bytes = NULL;
+    FACET_CLEANUP_FD int came = -1;
+    size_t size;
+    enum facet_transport result =
+        facet_transport_send(channel->fd, passage->request.bytes, passage->request.size, fd, passage->deadline_ns);
+
+    if (result == FACET_TRANSPORT_OK)
+        result = facet_transport_receive(channel->fd, passage->deadline_ns, &bytes, &size, &came);
+    if (result != FACET_TRANSPORT_OK)
+        return lost(client, channel, passage, result, error);
+    return understand(client, channel, passage, bytes, size, error);
+}
+
+static enum facet_status pass(struct facet_client *client, struct passage *passage, struct facet_error *error)
+{
+    struct facet_client_channel *channel = NULL;
+    uint64_t now = facet_clock_now_ns();
+
+    passage->patience_ns = facet_call_patience(passage->call, client->call_deadline_ns);
+    passage->deadline_ns = passage->patience_ns < UINT64_MAX - now ? now + passage->patience_ns : UINT64_MAX;
+    enum facet_status status = acquire(client, passage->operation, passage->deadline_ns, &channel, error);
+    if (status != FACET_OK)
+        return status;
+    status = exchange(client, channel, passage, error);
+    release(client, channel);
+    return status;
+}
+
+enum facet_status facet_client_call(struct facet_client *client, const struct facet_call *call,
+                                    struct facet_error *error)
+{
+    struct passage passage = {.call = call, .operation = facet_operations[call->operation].name, .bulk_fd = -1};
+
+    if (!client)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "instance", "instance: expected a value, not NULL");
+    enum facet_status status = facet_call_check(call, error);
+    if (status == FACET_OK)
+        status = pack(&passage, error);
+    if (status == FACET_OK)
+        status = pass(client, &passage, error);
+    unpack(&passage);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session and its child say to each other beside the calls: how far the child got, and the end.
+ *
+ * Owns: the two packets, of fixed size, on the socket that the child is started with.
+ * Never: carries a call; those go through channels, which are handed over here.
+ */
+#ifndef FACET_SESSION_CONTROL_H
+#define FACET_SESSION_CONTROL_H
+
+#include <facet/provider.h>
+
+/* The child's end of the socket. */
+#define FACET_CONTROL_FD 3
+
+#define FACET_HOST_PROGRAM "facet-provider-host"
+
+/* From the session. */
+enum facet_order {
+    FACET_ORDER_CHANNEL = 1, /* a socket comes with it: serve its calls, in a thread of its own */
+    FACET_ORDER_CLOSE = 2,   /* close the provider and end */
+};
+
+struct facet_order_packet {
+    uint32_t order; /* enum facet_order */
+};
+
+/* From the child. */
+enum facet_report {
+    FACET_REPORT_LOADING,
+    FACET_REPORT_ENTERING,
+    FACET_REPORT_OPENING,
+    FACET_REPORT_OPENED,  /* the provider's description is below */
+    FACET_REPORT_REFUSED, /* `error` says why; the child ends */
+    FACET_REPORT_CLOSED,  /* the child ends */
+};
+
+struct facet_report_packet {
+    uint32_t size;   /* of this struct: both ends must be of one build */
+    uint32_t report; /* enum facet_report */
+    struct facet_error error;
+    uint16_t abi_major, abi_minor; /* negotiated */
+    uint64_t traits;
+    char name[64], version[64], description[160];
+};
+
+#endif

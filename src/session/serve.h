@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child's side: what the program facet-provider-host does.
+ *
+ * Owns: loading and opening one provider, serving calls through the channels it is handed, closing it.
+ * Never: outlives its parent: when the other end of the socket is gone, it ends, whatever the provider is doing.
+ */
+#ifndef FACET_SESSION_SERVE_H
+#define FACET_SESSION_SERVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <facet/provider.h>
+
+/* Serves the provider at `path` for the session at the other end of `control`. Returns when there is nothing to do any
+ * more: the process is to end at once then. False when it could not begin. */
+bool facet_serve(int control, const char *path, uint16_t abi_minor);
+
+/* An open provider with complete tables. A call holds `calls` for reading, so that whoever closes can wait for all. */
+struct facet_served {
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    pthread_rwlock_t calls;
+};
+
+/* Serves the calls that come through `channel`, in this thread, until it is closed. */
+void facet_serve_channel(int channel, struct facet_served *served);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions in parts, for who opens several at once or wants to know how one ended.
+ *
+ * Owns: opening in two steps, closing with a word about it.
+ * Never: is public; facet/session.h has what others need.
+ */
+#ifndef FACET_SESSION_SESSION_H
+#define FACET_SESSION_SESSION_H
+
+#include <facet/session.h>
+
+/* Begins to open: a child starts, and loads and opens the provider by itself. To be finished, or closed. */
+enum facet_status facet_session_start(const char *path, const struct facet_session_options *options,
+                                      struct facet_session **ret_session, struct facet_error *error);
+
+/* Waits until it is open. On failure there is no child any more, and the session is only good to be closed. */
+enum facet_status facet_session_finish(struct facet_session *session, struct facet_error *error);
+
+/* Closes as facet_session_close(), and tells how that went. */
+enum facet_status facet_session_end(struct facet_session *session, struct facet_error *error);
+
+#endif

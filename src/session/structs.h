@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the structs that a provider fills look like, as far as one must know to distrust them.
+ *
+ * Owns: their sizes, where their texts are, and the check of one that came from somewhere else.
+ * Never: judges a value; a number may be anything.
+ */
+#ifndef FACET_SESSION_STRUCTS_H
+#define FACET_SESSION_STRUCTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <facet/provider.h>
+
+/* A text in a struct. */
+struct facet_struct_text {
+    const char *name;
+    uint32_t offset, size;
+};
+
+struct facet_struct_type {
+    uint32_t size;                     /* as this library was built */
+    struct facet_struct_text texts[7]; /* ended by one without a name */
+};
+
+/* X(struct): every struct that an operation gives out. */
+#define FACET_STRUCT_TYPES(X)                                                                                          \
+    X(facet_device_info)                                                                                               \
+    X(facet_topology_node)                                                                                             \
+    X(facet_topology_link)                                                                                             \
+    X(facet_event)                                                                                                     \
+    X(facet_partition_template)                                                                                        \
+    X(facet_partition_placement)                                                                                       \
+    X(facet_partition_info)                                                                                            \
+    X(facet_worker_limit)                                                                                              \
+    X(facet_device_metrics)                                                                                            \
+    X(facet_process_metrics)                                                                                           \
+    X(facet_link_metrics)                                                                                              \
+    X(facet_container_item)                                                                                            \
+    X(facet_memory_info)                                                                                               \
+    X(facet_stream_state)
+
+#define FACET_STRUCT_TYPE(type) extern const struct facet_struct_type type##_type;
+FACET_STRUCT_TYPES(FACET_STRUCT_TYPE)
+#undef FACET_STRUCT_TYPE
+
+/*
+ * Whether the struct at `bytes`, written by a provider into room for `room` bytes, can be believed: its size fits, and
+ * its texts are printable ASCII with an end. The name of the field that breaks this; NULL when all is well.
+ */
+const char *facet_struct_bad_field(const struct facet_struct_type *type, const void *bytes, uint32_t room);
+
+/* Whether `text` is printable ASCII with an end within `size` bytes. `lines`: line ends and tabs may be in it. */
+bool facet_text_is_printable(const char *text, size_t size, bool lines);
+
+/* Copies a text that may be anything: cut to fit, ended, and printable. */
+void facet_text_copy(char *target, size_t size, const char *source, size_t source_size);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider with nothing missing: callers call, and never look for NULL.
+ *
+ * Owns: the tables, and the stubs that stand where a provider offers nothing.
+ * Never: reads past the size that a provider states for a struct or table, or uses what its version does not have.
+ */
+#ifndef FACET_SESSION_TABLES_H
+#define FACET_SESSION_TABLES_H
+
+#include <facet/provider.h>
+
+/* `provider` points to the tables beside it: not to be copied. */
+struct facet_tables {
+    struct facet_provider provider;
+    struct facet_device_ops device;
+    struct facet_partition_ops partition;
+    struct facet_limit_ops limit;
+    struct facet_metrics_ops metrics;
+    struct facet_container_ops container;
+    struct facet_snapshot_ops snapshot;
+    struct facet_memory_ops memory;
+    struct facet_execution_ops execution;
+};
+
+/* The operations of `operations` under the description of `provider`, which is of the negotiated version. */
+void facet_tables_complete(struct facet_tables *tables, const struct facet_tables *operations,
+                           const struct facet_provider *provider);
+
+/* Takes over what `provider` has in the smaller of its version and `abi_minor`; its texts and functions are borrowed.
+ * A stub answers FACET_UNSUPPORTED and names its operation. */
+void facet_tables_fill(struct facet_tables *tables, const struct facet_provider *provider, uint16_t abi_minor);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plain data as bytes, and back: what travels between a session and its child.
+ *
+ * Owns: a growing buffer of bytes to send, and a reader that never leaves the bytes it was given.
+ * Never: knows an operation (call.h does), or trusts a length. Numbers are in the machine's own order: both ends are
+ * the same program on the same machine. Every piece begins at a multiple of eight bytes, so that structs and arrays can
+ * be used where they lie.
+ *
+ * Both remember their first failure and do nothing from then on, so that callers write or read a whole message and ask
+ * once, at the end, whether it went well.
+ */
+#ifndef FACET_SESSION_WIRE_H
+#define FACET_SESSION_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* No message is longer, in either direction. */
+#define FACET_WIRE_MOST (UINT32_C(64) << 20)
+
+/* Bytes to send. Zeroed: none yet. */
+struct facet_wire_writer {
+    uint8_t *bytes;
+    size_t size, room;
+    bool failed; /* out of memory, or past FACET_WIRE_MOST */
+};
+
+void facet_wire_free(struct facet_wire_writer *writer);
+void facet_wire_put(struct facet_wire_writer *writer, const void *bytes, size_t size);
+void facet_wire_put_number(struct facet_wire_writer *writer, uint64_t number);
+/* A text, which may be NULL. */
+void facet_wire_put_text(struct facet_wire_writer *writer, const char *text);
+
+/* Bytes that came, aligned as malloc() does. */
+struct facet_wire_reader {
+    const uint8_t *bytes;
+    size_t left;
+    bool failed; /* something was asked for that is not there */
+};
+
+/* The next bytes, in place; NULL when there are not as many. */
+const void *facet_wire_take(struct facet_wire_reader *reader, size_t size);
+/* 0 when it failed. */
+uint64_t facet_wire_take_number(struct facet_wire_reader *reader);
+/* A text in place, ended; NULL when it was, or when it failed. */
+const char *facet_wire_take_text(struct facet_wire_reader *reader);
+/* Whether everything that was asked for was there, and nothing else is. */
+bool facet_wire_done(const struct facet_wire_reader *reader);
+
+#endif

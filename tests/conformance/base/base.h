@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider that keeps every rule: one made-up device in memory that can do everything the ABI has.
+ *
+ * Owns: the device, and the tables that a broken provider takes before it breaks one thing in them (broken/).
+ * Never: ships; it is linked into test objects only.
+ */
+#ifndef FACET_TEST_BASE_H
+#define FACET_TEST_BASE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "provider_kit.h"
+
+enum {
+    BASE_SLICES = 8,
+    BASE_WORKERS = 64,
+    BASE_CONTEXTS = 64,
+    BASE_PAGES = 128,
+    BASE_MAPS = 256,
+    BASE_RESERVATIONS = 64,
+    BASE_STREAMS = 64,
+    BASE_EVENTS = 4096,
+    BASE_PAGE = 4096,
+};
+
+#define BASE_MEMORY UINT64_C(67108864)
+#define BASE_KERNEL "store_words"
+#define BASE_IMAGE  "base image: store_words"
+
+struct base_worker {
+    char name[FACET_WORKER_SIZE]; /* empty: free */
+    uint64_t memory;
+    uint32_t milli;
+};
+
+struct base_context {
+    uint64_t number; /* 0: free */
+    char worker[FACET_WORKER_SIZE];
+    char partition[64];
+    bool away; /* saved by snapshot */
+};
+
+struct base_pages {
+    uint64_t number; /* 0: free */
+    uint64_t context, bytes;
+    uint32_t maps;
+    bool plain, doomed;
+    unsigned char *data; /* NULL while away */
+};
+
+struct base_map {
+    uint64_t context, address, bytes, offset; /* bytes 0: free */
+    struct base_pages *pages;
+};
+
+struct base_reservation {
+    uint64_t context, address, bytes; /* bytes 0: free */
+};
+
+struct base_stream {
+    uint64_t number, context;
+    struct facet_stream_state state;
+    bool module; /* it is a module, not a stream */
+};
+
+struct base_saved {
+    char worker[FACET_WORKER_SIZE];
+    unsigned char *bytes;
+    size_t size;
+};
+
+struct facet_provider_instance {
+    pthread_mutex_t lock;
+    struct facet_partition_info partitions[BASE_SLICES]; /* uuid empty: free */
+    struct base_worker workers[BASE_WORKERS];
+    struct base_context contexts[BASE_CONTEXTS];
+    struct base_pages pages[BASE_PAGES];
+    struct base_map maps[BASE_MAPS];
+    struct base_reservation reservations[BASE_RESERVATIONS];
+    struct base_stream streams[BASE_STREAMS];
+    struct facet_event *events;
+    uint32_t event_count;
+    uint64_t last_number, last_address, energy;
+    struct base_saved saved;
+};
+
+/* All tables, writable: what a defect changes. */
+struct base_tables {
+    struct facet_provider provider;
+    struct facet_device_ops device;
+    struct facet_partition_ops partition;
+    struct facet_limit_ops limit;
+    struct facet_metrics_ops metrics;
+    struct facet_container_ops container;
+    struct facet_snapshot_ops snapshot;
+    struct facet_memory_ops memory;
+    struct facet_execution_ops execution;
+};
+
+/* The good operations, one table per file. */
+extern const struct facet_device_ops base_device;
+extern const struct facet_partition_ops base_partition;
+extern const struct facet_limit_ops base_limit;
+extern const struct facet_metrics_ops base_metrics;
+extern const struct facet_container_ops base_container;
+extern const struct facet_snapshot_ops base_snapshot;
+extern const struct facet_memory_ops base_memory;
+extern const struct facet_execution_ops base_execution;
+
+/* Written by each broken provider: puts its defect into the tables. */
+void base_break(struct base_tables *tables);
+
+/* Shared inside the base. Each wants the lock to be held. */
+void base_describe(struct facet_device_info *ret_info);
+struct base_context *base_find_context(struct facet_provider_instance *instance, uint64_t number);
+struct base_worker *base_find_worker(struct facet_provider_instance *instance, const char *name);
+bool base_is_partitioned(const struct facet_provider_instance *instance);
+bool base_partition_in_use(const struct facet_provider_instance *instance, const char *uuid);
+void base_tell(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid);
+uint64_t base_used(const struct facet_provider_instance *instance, const struct base_context *context);
+enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
+                            const void *in, uint64_t bytes, struct facet_error *error);
+
+static inline void base_unlock(pthread_mutex_t **lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+
+/* Holds the instance until the end of the block. */
+#define BASE_LOCK(instance)                                                                                            \
+    __attribute__((cleanup(base_unlock))) pthread_mutex_t *base_held_ = &(instance)->lock;                             \
+    pthread_mutex_lock(base_held_)
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: an operation crashes. Never: breaks anything else. */
+#include <signal.h>
+
+#include "base.h"
+
+static enum facet_status health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                struct facet_error *error)
+{
+    raise(SIGSEGV);
+    return FACET_INTERNAL;
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->device.health = health;
+}

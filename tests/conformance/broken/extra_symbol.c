@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: the object exports a second symbol. Never: breaks anything else. */
+#include "base.h"
+
+FACET_API int acme_helper(void);
+
+FACET_API int acme_helper(void)
+{
+    return 1;
+}
+
+void base_break(struct base_tables *tables)
+{
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: a count that cannot be. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                               uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    if (ret_count)
+        *ret_count = 0xdeadbeef;
+    return FACET_TOO_SMALL;
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->device.links = links;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: an operation never comes back. Never: breaks anything else. */
+#include <unistd.h>
+
+#include "base.h"
+
+static enum facet_status health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                struct facet_error *error)
+{
+    while (pause() < 0) /* each signal wakes it, and it sleeps again */
+        continue;
+    return FACET_OK;
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->device.health = health;
+}

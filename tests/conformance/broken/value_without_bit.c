@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: a field has a value though its bit says that it was not measured. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                              uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_device_info info;
+
+    base_describe(&info);
+    info.clock_mhz = 1000;
+    return facet_kit_list(&info, 1, items, item_size, capacity, ret_count, error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->device.list = list;
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Providers with one defect each: the suite must find it, and say what it is.
+
+Owns: which assertion each defect must fail. Never: is content with any failure.
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration", "command"))
+from tap import contains, equal, main, test  # noqa: E402
+
+FACET = os.path.join(os.environ["FACET_BUILD_DIR"], "facet")
+FOLDER = os.environ["FACET_TEST_BROKEN"]
+
+DEFECTS = {
+    "changes_mask": "manners: the file mask is as before",
+    "claimed_but_missing": "modes: every operation behind a claimed capability is offered",
+    "claimed_but_unsupported": "metrics.device: answers again and again",
+    "clock_goes_back": "metrics.device: time never goes back",
+    "context_not_freed": "memory.destroy_context: frees all that the context had",
+    "counter_falls": "metrics.device: counters never fall",
+    "crashes": "device.health: a device that is not there is not found",
+    "destroys_in_use": "partition.destroy: one in use is busy",
+    "double_destroy": "partition.destroy: a second time is not found",
+    "events_forgotten": "device.events: reading forgets nothing, and `after` is honoured",
+    "exits": "device.health: a device that is not there is not found",
+    "extra_symbol": "entry: exactly one symbol is exported, facet_provider_entry",
+    "free_flag_lies": "partition.placements: what is free can be created",
+    "garbage_count": "device.links: gives all items",
+    "handles_signals": "manners: no signal handler is installed",
+    "hangs": "device.health: a device that is not there is not found",
+    "ignores_stride": "partition.templates: a newer host's larger struct keeps its stride",
+    "image_of_garbage": "execution.load: garbage is corrupt",
+    "launch_not_counted": "execution.query: counts the launch and its device time",
+    "leaks_descriptors": "device.close: leaves no descriptor open",
+    "limit_above_device": "limit.set_memory: more than the device has is out of range",
+    "limit_not_enforced": "memory.alloc: above the worker's limit is over quota",
+    "limit_of_zero": "limit.set_compute: 0 is out of range",
+    "limit_twice": "limit.set_memory: a second time is a bad state",
+    "limits_oversubscribed": "limit.set_memory: the sum stays within the device",
+    "link_backwards": "device.links: each link is sound, a below b",
+    "memory_not_isolated": "memory.read: another context's memory is out of range",
+    "mode_without_capability": "modes: modes and capabilities agree",
+    "modes_not_kept_apart": "modes: a limit beside partitions is refused where the two do not mix",
+    "not_thread_safe": "threads: 8 use memory of their own",
+    "overlap_smears": "memory.copy: moves what was there",
+    "overlapping_partitions": "partition.create: one in the place of another has no space",
+    "overruns_item_size": "device.list: an older host's smaller struct is not overrun",
+    "prints": "manners: nothing is printed to standard output or standard error",
+    "relative_path": "container.items: each is sound",
+    "remap_loses_data": "memory.map: data survive the move of their pages",
+    "resume_takes_garbage": "snapshot.resume: garbage is corrupt",
+    "share_above_whole": "metrics.device: shares are of 1000",
+    "snapshot_loses_data": "snapshot.resume: the same bytes at the same address",
+    "template_as_uuid": "partition.create: two alike have uuids of their own",
+    "truncates_list": "partition.templates: room for one too few is too small, and nothing is written",
+    "unknown_device": "device.health: a device that is not there is not found",
+    "unterminated_name": "device.list: texts are printable and terminated",
+    "value_without_bit": "device.list: a field whose bit is clear is 0",
+    "works_but_not_claimed": "modes: container.items without its capability is unsupported",
+    "writes_on_failure": "partition.create: an unknown template is not found",
+    "writes_out_of_range": "memory.read: what was refused changed nothing",
+    "writes_when_too_small": "partition.templates: room for one too few is too small, and nothing is written",
+    "wrong_needed_count": "partition.templates: exact room is enough, and the count is the same",
+    "wrong_start": "partition.create: a start that is no placement is out of range",
+}
+
+
+def provider(name):
+    return os.path.join(FOLDER, f"broken_{name}.so")
+
+
+def check(*arguments):
+    return subprocess.run([FACET, "provider", "check", *arguments], capture_output=True, text=True, timeout=300,
+                          check=False)
+
+
+def results(name, *arguments):
+    done = check("--json", *arguments, provider(name))
+    equal(done.stderr, "", name)
+    return done.returncode, json.loads(done.stdout)
+
+
+def failed(answer):
+    return {row["text"]: row["diagnostic"] for row in answer["results"] if row["outcome"] == "failed"}
+
+
+def finds(name):
+    def defect():
+        deadline = ["--deadline", "2"] if name == "hangs" else []
+        status, answer = results(name, *deadline)
+        equal(status, 1, "exit status")
+        contains("\n".join(failed(answer)), DEFECTS[name])
+    defect.__name__ = f"{name} is found out"
+    return test(defect)
+
+
+@test
+def the_good_provider_passes_whole():
+    status, answer = results("none")
+    equal((status, failed(answer), answer["skipped"]), (0, {}, 0))
+    equal(answer["passed"] >= 150, True, f"assertions, {answer['passed']},")
+
+
+@test
+def every_broken_provider_is_known_here():
+    files = {name[len("broken_"):-len(".so")] for name in os.listdir(FOLDER)
+             if name.startswith("broken_") and name.endswith(".so")}
+    equal(files, set(DEFECTS) | {"none"})
+
+
+for defect_name in DEFECTS:
+    finds(defect_name)
+
+
+@test
+def how_a_provider_ended_is_said():
+    for name, words in (("crashes", "crashed with signal 11"), ("exits", "called exit(3)"),
+                        ("hangs", "no answer within 1 s")):
+        _, answer = results(name, "--only", "device", "--deadline", "1")
+        contains(failed(answer)[DEFECTS[name]], f"{words}")
+        contains(failed(answer)[DEFECTS[name]], f"during '{DEFECTS[name]}'")
+
+
+@test
+def the_tap_is_sound():
+    lines = check(provider("limit_of_zero")).stdout.splitlines()
+    numbered = [line for line in lines if line.startswith(("ok ", "not ok "))]
+    equal(lines[0], "TAP version 13")
+    equal([int(line.removeprefix("not ").split()[1]) for line in numbered], list(range(1, len(numbered) + 1)))
+    equal(lines[-2], f"1..{len(numbered)}")
+    equal(lines[-1], f"# {len(numbered) - 1} passed, 1 failed, 0 skipped")
+    at = next(index for index, line in enumerate(lines) if line.startswith("not ok"))
+    equal(lines[at + 1:at + 5], ["  ---", "  expected: out_of_range (-5)", "  got: ok (0)", "  message: (no message)"])
+
+
+@test
+def isolated_gives_the_same_verdict():
+    status, answer = results("none", "--isolated")
+    equal((status, failed(answer)), (0, {}))
+    for name in ("limit_of_zero", "double_destroy", "snapshot_loses_data"):
+        status, answer = results(name, "--isolated")
+        equal(status, 1, "exit status")
+        contains("\n".join(failed(answer)), DEFECTS[name])
+
+
+@test
+def one_group_alone():
+    _, answer = results("none", "--only", "limit")
+    equal({row["group"] for row in answer["results"]}, {"limit"})
+
+
+@test
+def wrong_requests_are_refused():
+    for arguments, words in ((["--only", "nonsense", provider("none")], "expected one of entry, device"),
+                             (["--deadline", "0", provider("none")], "expected 1 to 3600 seconds"),
+                             (["/no/such/file.so"], "there is no such file"), ([], "FILE")):
+        done = check(*arguments)
+        equal(done.returncode, 2, f"exit status of {arguments}")
+        contains(done.stderr, words)
+
+
+@test
+def a_file_that_is_no_provider_fails():
+    done = check(os.path.abspath(__file__))
+    equal(done.returncode, 1)
+    contains(done.stdout, "not ok 1 - load: the file can be loaded")
+
+
+main()

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing sim_image_parse(): what it accepts keeps the model's bounds, what it refuses is named. */
+#include "kernel.h"
+
+#include "fuzz.h"
+
+static void check_accepted(const struct sim_image *image)
+{
+    PROMISE(image->count > 0);
+    for (size_t i = 0; i < image->count; i++) {
+        const struct sim_kernel *kernel = &image->kernels[i];
+
+        PROMISE(kernel->name[0] && memchr(kernel->name, '\0', sizeof kernel->name));
+        PROMISE(kernel->cycles_per_group <= SIM_COST_MAX && kernel->bytes_per_group <= SIM_COST_MAX);
+        PROMISE(kernel->duration_ns <= SIM_COST_MAX && kernel->tensor_milli <= 1000);
+        PROMISE(!kernel->duration_ns || (!kernel->cycles_per_group && !kernel->bytes_per_group));
+        PROMISE(kernel->effect <= SIM_EFFECT_COPY);
+        PROMISE(sim_image_find(image, kernel->name) == kernel);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_error error = {0};
+    struct sim_image image = {0};
+    char *text = fuzz_text(data, size);
+    enum facet_status status = sim_image_parse(text, size, &image, &error);
+
+    if (status == FACET_OK) {
+        check_accepted(&image);
+        sim_image_clear(&image);
+    } else {
+        PROMISE(status == FACET_CORRUPT && error.status == status && !image.kernels);
+        PROMISE(strncmp(error.message, "image", 5) == 0 && !strchr(error.message, '\n'));
+    }
+    free(text);
+    return 0;
+}

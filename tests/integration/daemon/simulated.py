@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A facetd on a simulated machine, whose partitions and limits outlive it as they would in a driver.
+
+Owns: the machine's folder and its script of faults. Never: a test.
+"""
+import json
+import os
+
+from facetd import BUILD, SOURCE, Facetd
+from tap import Skip
+
+PROVIDER = os.path.join(BUILD, "facet-provider-sim.so")
+DEVICE = "sim:0"
+
+
+class Simulated(Facetd):
+    """`faults` is the script ({"at_ns", "device", "kind", "operation"}); it is read anew by each provider process."""
+
+    def __init__(self, profile="h100", faults=None, **environment):
+        if not os.path.exists(PROVIDER):
+            raise Skip("the simulated provider is not built")
+        super().__init__(start=False, **environment)
+        self.machine = os.path.join(self.base, "machine")
+        self.script = os.path.join(self.base, "faults.json")
+        os.mkdir(self.machine)
+        self.environment.update(FACET_PROVIDER_PATH=PROVIDER, FACET_SIM_STATE=self.machine,
+                                FACET_SIM_PROFILE=os.path.join(SOURCE, "providers", "sim", "profiles", profile + ".json"))
+        if faults:
+            self.environment["FACET_SIM_FAULTS"] = self.script
+            self.set_faults(faults)
+
+    def __enter__(self):
+        return self.start()
+
+    def set_faults(self, faults):
+        with open(self.script, "w", encoding="ascii") as file:
+            json.dump({"faults": faults}, file)
+
+    def device(self):
+        return self.get(f"/v1/devices/{DEVICE}").json
+
+    def partitions(self):
+        """{(template, start): vGPU or None}, as the provider lists them."""
+        return {(part["template"], part["start"]): part.get("vgpu") for part in self.device()["partitions"]}
+
+    def workers(self):
+        return {worker["worker"]: worker.get("vgpu") for worker in self.device()["workers"]}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: tests of what units do on a real driver: how fast a tenant is, where it runs, that neighbours leave it alone.
+ * Never: asserts a time.
+ *
+ * Ratios within one run only, of the best of a few rounds: other programs disturb a round, and none gives a tenant more
+ * than its units. What no noise disturbs, the threads that work and their processors, is asserted exactly.
+ */
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tenant.h"
+
+#define ROUNDS 8
+#define GROUPS 128
+#define ITEMS  (GROUPS * 16)
+#define RUN_NS UINT64_C(600000000)
+#define TURNS  5000 /* of the kernel's loop: some milliseconds a launch */
+
+static const char source[] = "__kernel void turn(__global uint *out, uint turns) {\n"
+                             "    uint x = get_global_id(0);\n"
+                             "    for (uint i = 0; i < turns; i++) x = x * 1664525u + (1013904223u ^ (x >> 7));\n"
+                             "    out[get_global_id(0)] = x;\n"
+                             "}\n";
+
+static uint32_t all_units;
+static cpu_set_t allowed; /* processors of this program */
+
+/* --- the role: says it is ready, waits to be let go, runs for a while, says its rate and where it ran --- */
+
+struct work {
+    cl_kernel kernel;
+    cl_mem out;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static bool launch(const struct work *work)
+{
+    const size_t items = ITEMS, group = ITEMS / GROUPS;
+
+    return clEnqueueNDRangeKernel(fixture.queue, work->kernel, 1, NULL, &items, &group, 0, NULL, NULL) == CL_SUCCESS &&
+           clFinish(fixture.queue) == CL_SUCCESS;
+}
+
+static bool prepare(struct work *work)
+{
+    const cl_uint turns = TURNS;
+    const char *text = source;
+    cl_program program = clCreateProgramWithSource(fixture.context, 1, &text, NULL, NULL);
+
+    if (clBuildProgram(program, 0, NULL, NULL, NULL, NULL) != CL_SUCCESS)
+        return false;
+    work->kernel = clCreateKernel(program, "turn", NULL);
+    work->out = fixture_buffer(ITEMS * sizeof(cl_uint), NULL);
+    return clSetKernelArg(work->kernel, 0, sizeof(cl_mem), &work->out) == CL_SUCCESS &&
+           clSetKernelArg(work->kernel, 1, sizeof turns, &turns) == CL_SUCCESS && launch(work);
+}
+
+/* Every unit computes the same: the last item's number, worked out here. */
+static bool result_is_right(const struct work *work)
+{
+    cl_uint shown = 0, x = ITEMS - 1;
+
+    for (cl_uint i = 0; i < TURNS; i++)
+        x = x * 1664525u + (1013904223u ^ (x >> 7));
+    return clEnqueueReadBuffer(fixture.queue, work->out, CL_TRUE, (ITEMS - 1) * sizeof shown, sizeof shown, &shown, 0,
+                               NULL, NULL) == CL_SUCCESS &&
+           shown == x;
+}
+
+/* Time in user mode of a thread of ours, in clock ticks. */
+static unsigned long ticks_of(int tid)
+{
+    char path[64], text[1024] = "";
+    unsigned long ticks = 0;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    const char *rest = strrchr(text, ')');
+    return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &ticks) == 1 ? ticks : 0;
+}
+
+/* The threads beside the main one that have computed: which most, and how many at least a quarter of that. */
+struct crew {
+    int busiest;
+    uint64_t working;
+};
+
+static struct crew find_crew(void)
+{
+    unsigned long ticks[256] = {0}, most = 0;
+    struct crew crew = {0};
+    DIR *tasks = opendir("/proc/self/task");
+
+    for (int i = 0; tasks && i < 256; i++) {
+        struct dirent *task = readdir(tasks);
+        int tid = task ? atoi(task->d_name) : 0;
+
+        if (!task)
+            break;
+        ticks[i] = tid > 0 && tid != getpid() ? ticks_of(tid) : 0;
+        if (ticks[i] > most) {
+            most = ticks[i];
+            crew.busiest = tid;
+        }
+    }
+    if (tasks)
+        closedir(tasks);
+    for (int i = 0; i < 256; i++)
+        crew.working += most > 0 && ticks[i] * 4 >= most;
+    return crew;
+}
+
+/* The one processor that the thread is bound to; -1 when there are several. */
+static int processor_of(int tid)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(tid, sizeof set, &set) != 0 || CPU_COUNT(&set) != 1)
+        return -1;
+    for (unsigned i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set))
+            return (int)i;
+    return -1;
+}
+
+static bool tell(uint64_t word)
+{
+    return write(TENANT_OUT, &word, sizeof word) == sizeof word;
+}
+
+static int role_work(void)
+{
+    struct work work;
+    uint64_t launches = 0, spent;
+    char byte;
+
+    ROLE_CHECK(fixture_open() && prepare(&work));
+    ROLE_CHECK(tell(0) && read(TENANT_IN, &byte, 1) == 1);
+    const uint64_t begin = now_ns();
+    do {
+        ROLE_CHECK(launch(&work));
+        launches++;
+        spent = now_ns() - begin;
+    } while (spent < RUN_NS);
+    ROLE_CHECK(result_is_right(&work));
+    const struct crew crew = find_crew();
+    ROLE_CHECK(tell(launches * UINT64_C(1000000000000) / spent));
+    ROLE_CHECK(tell(crew.working) && tell((uint64_t)(processor_of(crew.busiest) + 1)));
+    return 0;
+}
+
+/* --- tests --- */
+
+struct outcome {
+    uint64_t rate; /* launches in a thousand seconds */
+    uint64_t working;
+    int processor;
+};
+
+/* Runs tenants at these addresses at the same time. */
+static void work_together(const char *const *addresses, int count, struct outcome *ret_outcomes)
+{
+    struct tenant tenants[2];
+
+    for (int i = 0; i < count; i++)
+        tenant_start(&tenants[i], addresses[i], "work");
+    for (int i = 0; i < count; i++)
+        tenant_read(&tenants[i]);
+    for (int i = 0; i < count; i++)
+        tenant_go(&tenants[i]);
+    for (int i = 0; i < count; i++) {
+        ret_outcomes[i].rate = tenant_read(&tenants[i]);
+        ret_outcomes[i].working = tenant_read(&tenants[i]);
+        ret_outcomes[i].processor = (int)tenant_read(&tenants[i]) - 1;
+    }
+    for (int i = 0; i < count; i++)
+        assert_int_equal(tenant_end(&tenants[i]), 0);
+}
+
+static struct outcome work_alone(const char *address)
+{
+    struct outcome outcome;
+
+    work_together(&address, 1, &outcome);
+    assert_true(outcome.rate > 0);
+    return outcome;
+}
+
+static void half_the_units_are_half_as_fast(void **state)
+{
+    const uint32_t half = all_units / 2;
+    double best = 0;
+
+    for (int i = 0; i < ROUNDS && best <= 1.4; i++) {
+        double part = (double)work_alone(tenant_address(0, half)).rate;
+        double whole = (double)work_alone(tenant_address(0, 0)).rate;
+
+        best = whole / part > best ? whole / part : best;
+        print_message("# round %d: all units are %.2f times as fast as half of them\n", i, whole / part);
+    }
+    assert_true(best > 1.4);
+}
+
+/* A sub-device cannot be faster than its units by much, however free the rest is. */
+static void one_unit_is_not_faster_than_its_share(void **state)
+{
+    double least = 100;
+
+    for (int i = 0; i < ROUNDS && least >= 0.8; i++) {
+        double part = (double)work_alone(tenant_address(0, 1)).rate;
+        double whole = (double)work_alone(tenant_address(0, 0)).rate;
+
+        least = part / whole < least ? part / whole : least;
+    }
+    assert_true(least < 0.8);
+}
+
+/* PoCL, bound: the one thread of a unit is on the processor of that number, so no two tenants meet on one. */
+static void a_unit_is_a_processor(void **state)
+{
+    for (uint32_t unit = 0; unit < all_units && unit < 8 && CPU_ISSET(unit, &allowed); unit++) {
+        struct outcome outcome = work_alone(tenant_address(unit, 1));
+
+        assert_int_equal(outcome.working, 1);
+        assert_int_equal(outcome.processor, unit);
+    }
+    assert_int_equal(work_alone(tenant_address(0, 2)).working, 2);
+}
+
+static void neighbours_keep_their_speed(void **state)
+{
+    char first[256];
+    double best = 0;
+
+    snprintf(first, sizeof first, "%s", tenant_address(0, 1));
+    const char *const both[] = {first, tenant_address(1, 1)};
+    for (int i = 0; i < ROUNDS && best <= 0.65; i++) {
+        struct outcome together[2];
+        double alone[] = {(double)work_alone(both[0]).rate, (double)work_alone(both[1]).rate};
+
+        work_together(both, 2, together);
+        double ratios[] = {(double)together[0].rate / alone[0], (double)together[1].rate / alone[1]};
+        double worse = ratios[0] < ratios[1] ? ratios[0] : ratios[1];
+        print_message("# round %d: %.2f and %.2f of their speed alone\n", i, ratios[0], ratios[1]);
+        best = worse > best ? worse : best;
+    }
+    assert_true(best > 0.65);
+}
+
+/* The same with both on one unit, to show that the test above can fail. */
+static void tenants_of_one_unit_halve_each_other(void **state)
+{
+    char first[256];
+    double least = 100;
+
+    snprintf(first, sizeof first, "%s", tenant_address(0, 1));
+    const char *const both[] = {first, first};
+    for (int i = 0; i < ROUNDS && least >= 1.3; i++) {
+        struct outcome together[2];
+        double alone = (double)work_alone(first).rate;
+
+        work_together(both, 2, together);
+        double sum = ((double)together[0].rate + (double)together[1].rate) / alone;
+        print_message("# round %d: together %.2f of one alone\n", i, sum);
+        least = sum < least ? sum : least;
+    }
+    assert_true(least < 1.3);
+}
+
+int main(int argc, char **argv)
+{
+    const char *driver = argc > 1 ? argv[1] : "pocl";
+
+    if (argc > 2) {
+        alarm(120);
+        return role_work();
+    }
+    if (!tenant_begin(argv[0], driver, 2, &all_units))
+        return 0;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || !CPU_ISSET(0, &allowed) || !CPU_ISSET(1, &allowed)) {
+        printf("1..0 # SKIP needs processors 0 and 1\n");
+        return 0;
+    }
+    setenv("POCL_AFFINITY", "1", 1);
+
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_the_units_are_half_as_fast),
+        cmocka_unit_test(one_unit_is_not_faster_than_its_share),
+        cmocka_unit_test(a_unit_is_a_processor),
+        cmocka_unit_test(neighbours_keep_their_speed),
+        cmocka_unit_test(tenants_of_one_unit_halve_each_other),
+    };
+    return cmocka_run_group_tests_name("effect", tests, NULL, NULL);
+}

@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the fifteen Accel functions over simulated, played and no devices. Never: tests the limiter (test_limiter). */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <jansson.h>
+
+#include <facet/session.h>
+
+#include "library.h"
+
+#define THREADS 8
+#define ROUNDS  12
+
+static void played(const char *words, const char *second)
+{
+    char path[8192];
+
+    setenv("FACET_PLAYED", words, 1);
+    snprintf(path, sizeof path, "%s%s%s", getenv("FACET_TEST_PLAYED"), second ? ":" : "", second ? second : "");
+    setenv("FACET_PROVIDER_PATH", path, 1);
+    tf_listen();
+    if (tf.AccelInit() != ACCEL_SUCCESS)
+        fail_msg("AccelInit: %s", tf_log.last);
+}
+
+/* ---- beginning and end ---- */
+
+static void nothing_works_before_init_and_nothing_aborts(void **state)
+{
+    size_t count = 77;
+    ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
+    const char *uuid = "x";
+    DeviceMetrics metrics;
+    SnapshotContext context = {.deviceUUID = "x"};
+    PartitionResult *partition = calloc(1, sizeof *partition);
+
+    tf_listen();
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelAssignPartition("t", "x", partition), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelRemovePartition("t", "x"), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelSetMemHardLimit("x", 1), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit("x", 1), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelSnapshot(&context), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelResume(&context), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_ERROR_OPERATION_FAILED);
+    assert_int_equal(count, 77);
+    assert_int_equal(tf_log.errors, 10);
+    assert_non_null(strstr(tf_log.last, "AccelInit has not been called"));
+    free(topology);
+    free(partition);
+}
+
+static void init_is_counted_and_can_be_repeated(void **state)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < 3; i++) {
+        tf_init_sim("h100");
+        assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+        assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+        assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+        assert_int_equal(count, 1);
+        tf_end();
+        assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_ERROR_OPERATION_FAILED);
+    }
+}
+
+static void a_provider_that_is_not_there_is_told(void **state)
+{
+    setenv("FACET_PROVIDER_PATH", "/nonexistent/facet-provider-x.so", 1);
+    tf_listen();
+    assert_int_equal(tf.AccelInit(), ACCEL_ERROR_OPERATION_FAILED);
+    assert_true(tf_log.warnings == 1 && tf_log.errors == 1);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_ERROR_OPERATION_FAILED);
+    tf_init_sim("h100"); /* and is no obstacle to the next */
+    tf_end();
+}
+
+static void the_null_provider_has_no_devices(void **state)
+{
+    ExtendedDeviceInfo device = {0};
+    ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
+    size_t count = 9;
+
+    tf_provider("null");
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+    assert_int_equal(count, 0);
+    count = 9;
+    assert_int_equal(tf.AccelGetAllDevices(&device, 1, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 0);
+    topology->deviceCount = 9;
+    assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_SUCCESS);
+    assert_int_equal(topology->deviceCount, 0);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    free(topology);
+}
+
+/* ---- devices ---- */
+
+static const char *property(const ExtendedDeviceInfo *device, const char *key)
+{
+    for (size_t i = 0; i < device->props.count; i++) {
+        if (strcmp(device->props.properties[i].key, key) == 0)
+            return device->props.properties[i].value;
+    }
+    return NULL;
+}
+
+static void a_device_is_described(void **state)
+{
+    ExtendedDeviceInfo *device = malloc(sizeof *device);
+    size_t count = 0;
+
+    tf_init_sim("h100");
+    memset(device, 0xee, sizeof *device);
+    assert_int_equal(tf.AccelGetAllDevices(device, 1, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 1);
+    assert_true(strlen(device->basic.uuid) > 8);
+    assert_non_null(strstr(device->basic.model, "H100"));
+    assert_true(device->basic.totalMemoryBytes == UINT64_C(85519761408));
+    assert_true(device->basic.totalComputeUnits == 132);
+    assert_true(fabs(device->basic.maxTflops - 989.4) < 0.001);
+    assert_true(device->basic.pcieGen == 5 && device->basic.pcieWidth == 16);
+    assert_true(device->basic.index == 0 && device->basic.numaNode == 0);
+    assert_string_equal(device->basic.deviceNode, "/dev/facet-sim/0");
+    assert_string_equal(property(device, "simulated"), "true");
+    assert_string_equal(property(device, "compute_capability"), "9.0");
+    assert_true(device->virtualizationCapabilities.supportsPartitioning);
+    assert_true(device->virtualizationCapabilities.supportsMetrics);
+    assert_true(device->virtualizationCapabilities.supportsSnapshot);
+    assert_false(device->virtualizationCapabilities.supportsRemoting);
+    assert_int_equal(device->virtualizationCapabilities.maxPartitions, 7);
+    assert_int_equal(device->virtualizationCapabilities.maxWorkersPerDevice, 48);
+    tf_end();
+    free(device);
+}
+
+static void what_does_not_fit_is_left_out_with_a_warning(void **state)
+{
+    ExtendedDeviceInfo *devices = calloc(9, sizeof *devices);
+    size_t count = 0;
+
+    tf_init_sim("h200x8");
+    assert_int_equal(tf.AccelGetAllDevices(devices, 3, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 3);
+    assert_string_equal(devices[3].basic.uuid, "");
+    assert_int_equal(tf_log.warnings, 1);
+    assert_non_null(strstr(tf_log.last, "8 devices"));
+    assert_int_equal(tf.AccelGetAllDevices(devices, 9, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 8);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(devices[i].basic.index, i);
+    assert_int_equal(tf.AccelGetAllDevices(NULL, 3, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetAllDevices(devices, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetAllDevices(devices, 3, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceCount(NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(count, 8);
+    tf_end();
+    free(devices);
+}
+
+static void providers_are_merged(void **state)
+{
+    ExtendedDeviceInfo *devices = calloc(8, sizeof *devices);
+    char sim[4096];
+    size_t count = 0;
+
+    snprintf(sim, sizeof sim, "%s/facet-provider-sim.so", getenv("FACET_LIB_DIR"));
+    tf_profile("h100");
+    played("", sim);
+    assert_int_equal(tf.AccelGetAllDevices(devices, 8, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 3);
+    assert_string_equal(devices[1].basic.uuid, "PLAYED-1");
+    assert_non_null(strstr(devices[2].basic.model, "H100"));
+    assert_int_equal(devices[2].basic.index, 2);
+    /* A uuid leads to its own provider, in whatever case. */
+    const char *uuids[] = {devices[2].basic.uuid, "played-0"};
+    DeviceMetrics metrics[2] = {0};
+    assert_int_equal(tf.AccelGetDeviceMetrics(uuids, 2, metrics), ACCEL_SUCCESS);
+    assert_true(metrics[0].powerUsageWatts > 0);
+    assert_string_equal(metrics[1].deviceUUID, "PLAYED-0");
+    tf_end();
+    free(devices);
+}
+
+/* ---- topology ---- */
+
+static void a_node_is_a_symmetric_matrix(void **state)
+{
+    ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
+
+    tf_init_sim("h200x8");
+    assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_SUCCESS);
+    assert_int_equal(topology->deviceCount, 8);
+    for (size_t i = 0; i < 8; i++) {
+        const DeviceTopologyInfo *device = &topology->devices[i];
+
+        assert_int_equal(device->deviceIndex, i);
+        assert_int_equal(device->numaNode, i / 4);
+        assert_int_equal(device->peerCount, 7);
+        for (size_t j = 0; j < device->peerCount; j++) {
+            size_t peer = (size_t)device->peers[j].peerIndex;
+
+            assert_true(peer != i && peer < 8);
+            assert_string_equal(device->peers[j].peerUUID, topology->devices[peer].deviceUUID);
+            assert_int_equal(device->peers[j].topoLevel, TOPO_LEVEL_SINGLE_SWITCH); /* NVSwitch */
+        }
+    }
+    assert_int_equal(tf.AccelGetAllDevicesTopology(NULL), ACCEL_ERROR_INVALID_PARAM);
+    tf_end();
+    free(topology);
+}
+
+static void without_links_numa_nodes_tell_and_64_devices_fit(void **state)
+{
+    ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
+
+    played("many", NULL);
+    assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_SUCCESS);
+    assert_int_equal(topology->deviceCount, 64);
+    assert_int_equal(topology->devices[63].peerCount, 63);
+    assert_int_equal(topology->devices[0].peers[0].topoLevel, TOPO_LEVEL_SYSTEM);    /* 0 and 1 */
+    assert_int_equal(topology->devices[0].peers[1].topoLevel, TOPO_LEVEL_NUMA_NODE); /* 0 and 2 */
+    assert_int_equal(tf_log.warnings, 1);
+    tf_end();
+    free(topology);
+}
+
+/* ---- partitions ---- */
+
+static bool has_variable(const PartitionResult *partition, const char *text)
+{
+    for (size_t i = 0; i < MAX_PARTITION_ENVS; i++) {
+        if (strcmp(partition->envVars[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void partitions_come_and_go_by_uuid_or_template(void **state)
+{
+    PartitionResult *first = calloc(1, sizeof *first), *second = calloc(1, sizeof *second);
+    char device[UUID_STRING_LENGTH], variable[128];
+
+    tf_init_sim("h100");
+    tf_uuid(0, device);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", device, first), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", device, second), ACCEL_SUCCESS);
+    assert_string_not_equal(first->deviceUUID, second->deviceUUID);
+    snprintf(variable, sizeof variable, "FACET_SIM_VISIBLE_DEVICES=%s", first->deviceUUID);
+    assert_true(has_variable(first, variable));
+    assert_true(strncmp(first->deviceNodes[0], "/dev/facet-sim/0-slice", 22) == 0);
+    assert_int_equal(first->type, PARTITION_TYPE_ENVIRONMENT_VARIABLE);
+    /* Which of two alike is meant by their template? */
+    assert_int_equal(tf.AccelRemovePartition("1g.10gb", device), ACCEL_ERROR_INVALID_PARAM);
+    assert_non_null(strstr(tf_log.last, "2 partitions"));
+    assert_int_equal(tf.AccelRemovePartition(first->deviceUUID, device), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRemovePartition(first->deviceUUID, device), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelRemovePartition("1g.10gb", device), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRemovePartition("1g.10gb", device), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelAssignPartition("7g.80gb", device, first), ACCEL_SUCCESS); /* all of it is free again */
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", device, second), ACCEL_ERROR_RESOURCE_EXHAUSTED);
+    assert_int_equal(tf.AccelRemovePartition(first->deviceUUID, device), ACCEL_SUCCESS);
+    tf_end();
+    free(first);
+    free(second);
+}
+
+static void partitions_refuse_what_is_wrong_and_touch_nothing(void **state)
+{
+    PartitionResult *result = malloc(sizeof *result), *before = malloc(sizeof *before);
+    char device[UUID_STRING_LENGTH];
+
+    memset(result, 0x5a, sizeof *result);
+    memcpy(before, result, sizeof *before);
+    tf_init_sim("h100");
+    tf_uuid(0, device);
+    assert_int_equal(tf.AccelAssignPartition(NULL, device, result), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("", device, result), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", NULL, result), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", "", result), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", device, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelAssignPartition("9g.1tb", device, result), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelAssignPartition("1g.10gb", "GPU-nobody", result), ACCEL_ERROR_NOT_FOUND);
+    assert_memory_equal(result, before, sizeof *result);
+    assert_int_equal(tf.AccelRemovePartition(NULL, device), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelRemovePartition("x", NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelRemovePartition("x", device), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelRemovePartition("x", "GPU-nobody"), ACCEL_ERROR_NOT_FOUND);
+    tf_end();
+    free(result);
+    free(before);
+}
+
+static void a_partition_that_cannot_be_told_is_taken_back(void **state)
+{
+    PartitionResult *result = calloc(1, sizeof *result);
+
+    played("long", NULL);
+    assert_int_equal(tf.AccelAssignPartition("half", "PLAYED-0", result), ACCEL_ERROR_RESOURCE_EXHAUSTED);
+    assert_string_equal(result->deviceUUID, "");
+    assert_int_equal(tf.AccelRemovePartition("half", "PLAYED-0"), ACCEL_ERROR_NOT_FOUND);
+    tf_end();
+    played("nodes", NULL);
+    assert_int_equal(tf.AccelAssignPartition("half", "PLAYED-0", result), ACCEL_SUCCESS);
+    assert_int_equal(result->type, PARTITION_TYPE_DEVICE_NODE);
+    assert_string_equal(result->deviceNodes[0], "/dev/played0=/dev/played");
+    assert_string_equal(result->deviceNodes[1], "");
+    assert_string_equal(result->envVars[0], "");
+    tf_end();
+    free(result);
+}
+
+/* ---- limits ---- */
+
+static void limits_are_set_once(void **state)
+{
+    char device[UUID_STRING_LENGTH];
+
+    tf_init_sim("h100");
+    tf_uuid(0, device);
+    assert_int_equal(tf.AccelSetMemHardLimit(device, 0), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetMemHardLimit(NULL, 1), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetMemHardLimit("GPU-nobody", 1), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelSetMemHardLimit(device, UINT64_C(1) << 50), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetMemHardLimit(device, UINT64_C(8) << 30), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSetMemHardLimit(device, UINT64_C(8) << 30), ACCEL_ERROR_OPERATION_FAILED);
+    assert_non_null(strstr(tf_log.last, "pid-"));
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 0), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 101), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, UINT32_MAX), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(NULL, 50), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit("GPU-nobody", 50), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 50), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 50), ACCEL_ERROR_OPERATION_FAILED);
+    tf_end();
+    played("", NULL);
+    assert_int_equal(tf.AccelSetMemHardLimit("PLAYED-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit("PLAYED-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
+    tf_end();
+}
+
+/* ---- snapshots ---- */
+
+/* A pid that was just somebody's and is nobody's now. */
+static pid_t dead_pid(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    assert_true(pid > 0 && waitpid(pid, NULL, 0) == pid);
+    return pid;
+}
+
+static void processes_and_devices_go_and_come_back(void **state)
+{
+    pid_t own = getpid();
+    SnapshotContext processes = {&own, 1, NULL}, device = {NULL, 0, "PLAYED-1"};
+
+    played("", NULL);
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED); /* they are off it */
+    assert_int_equal(tf.AccelResume(&processes), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelSnapshot(&device), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelResume(&device), ACCEL_SUCCESS);
+    tf_end();
+}
+
+static void snapshots_refuse_what_is_wrong(void **state)
+{
+    pid_t dead = dead_pid(), zero = 0, many[MAX_PROCESSES + 1];
+    SnapshotContext none = {0}, gone = {&dead, 1, NULL}, empty = {NULL, 0, ""}, nobody = {NULL, 0, "GPU-nobody"};
+    SnapshotContext bad = {&zero, 1, NULL}, crowd = {many, MAX_PROCESSES + 1, NULL};
+
+    for (size_t i = 0; i < MAX_PROCESSES + 1; i++)
+        many[i] = getpid();
+    tf_init_sim("h100");
+    assert_int_equal(tf.AccelSnapshot(NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&none), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&empty), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&bad), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&crowd), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&gone), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelSnapshot(&nobody), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelResume(NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelResume(&none), ACCEL_ERROR_INVALID_PARAM);
+    tf_end();
+    tf_provider("null");
+    pid_t own = getpid();
+    SnapshotContext mine = {&own, 1, NULL};
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelSnapshot(&mine), ACCEL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+}
+
+static void what_one_provider_saved_comes_back_when_another_fails(void **state)
+{
+    pid_t own = getpid();
+    SnapshotContext processes = {&own, 1, NULL};
+
+    played("", getenv("FACET_TEST_PLAYED_ALONE"));
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED);
+    assert_non_null(strstr(tf_log.last, "the driver refused"));
+    assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND); /* the first has nothing saved any more */
+    tf_end();
+}
+
+/* ---- metrics ---- */
+
+static void processes_are_told(void **state)
+{
+    ProcessInformation processes[8];
+    size_t count = 0;
+
+    played("", NULL);
+    assert_int_equal(tf.AccelGetProcessInformation(processes, 8, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 4); /* two on each of two devices */
+    assert_string_equal(processes[0].processId, "11");
+    assert_string_equal(processes[0].deviceUUID, "PLAYED-0");
+    assert_true(processes[0].memoryUsedBytes == 250 && processes[0].totalSMs == 10);
+    assert_true(fabs(processes[0].memoryUtilizationPercent - 25.0) < 1e-9);
+    assert_true(fabs(processes[1].computeUtilizationPercent - 42.5) < 1e-9);
+    assert_true(processes[1].activeSMs == 4);
+    assert_int_equal(tf.AccelGetProcessInformation(processes, 3, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 3);
+    assert_int_equal(tf_log.warnings, 1);
+    assert_int_equal(tf.AccelGetProcessInformation(NULL, 3, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetProcessInformation(processes, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetProcessInformation(processes, 3, NULL), ACCEL_ERROR_INVALID_PARAM);
+    tf_end();
+}
+
+static void metrics_are_all_or_nothing(void **state)
+{
+    char device[UUID_STRING_LENGTH];
+    DeviceMetrics metrics[2], before[2];
+    const char *known[1], *mixed[2], *hole[2];
+
+    tf_init_sim("h100");
+    tf_uuid(0, device);
+    known[0] = mixed[0] = hole[0] = device;
+    mixed[1] = "GPU-nobody";
+    hole[1] = NULL;
+    memset(metrics, 0x5a, sizeof metrics);
+    memcpy(before, metrics, sizeof before);
+    assert_int_equal(tf.AccelGetDeviceMetrics(mixed, 2, metrics), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelGetDeviceMetrics(hole, 2, metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(NULL, 1, metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(known, 0, metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(known, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    assert_memory_equal(metrics, before, sizeof metrics);
+    assert_int_equal(tf.AccelGetDeviceMetrics(known, 1, metrics), ACCEL_SUCCESS);
+    assert_string_equal(metrics[0].deviceUUID, device);
+    assert_true(metrics[0].powerUsageWatts >= 50 && metrics[0].powerUsageWatts < 1000);
+    assert_true(metrics[0].temperatureCelsius > 0 && metrics[0].temperatureCelsius < 120);
+    assert_true(metrics[0].extraMetricsCount > 0 && metrics[0].extraMetricsCount <= MAX_EXTRA_METRICS);
+    assert_memory_equal(&metrics[1], &before[1], sizeof *metrics);
+    tf_end();
+}
+
+static void what_was_not_measured_is_not_among_the_extras(void **state)
+{
+    const char *uuid = "PLAYED-1";
+    DeviceMetrics metrics;
+
+    played("", NULL);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
+    assert_int_equal(metrics.utilizationPercent, 51);
+    assert_int_equal(metrics.extraMetricsCount, 0);
+    assert_true(metrics.powerUsageWatts == 0);
+    tf_end();
+}
+
+/* ---- mounts ---- */
+
+static void files_are_told_once(void **state)
+{
+    MountPath mounts[8];
+    size_t count = 0;
+
+    played("", NULL);
+    assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 8, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 3); /* the shared one once, and one for each device */
+    assert_string_equal(mounts[0].hostPath, "/opt/played");
+    assert_string_equal(mounts[2].hostPath, "/opt/played1");
+    assert_string_equal(mounts[2].guestPath, "/opt/own");
+    assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 1, &count), ACCEL_SUCCESS);
+    assert_int_equal(count, 1);
+    assert_int_equal(tf_log.warnings, 1);
+    assert_int_equal(tf.AccelGetVendorMountLibs(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
+    tf_end();
+}
+
+/* ---- vendor code that dies ---- */
+
+static void a_provider_that_crashes_is_opened_again(void **state)
+{
+    char fuse[] = "/tmp/facet-played-XXXXXX";
+    const char *uuid = "PLAYED-0";
+    DeviceMetrics metrics;
+    size_t count = 0;
+    int fd = mkstemp(fuse);
+
+    assert_true(fd >= 0);
+    close(fd);
+    setenv("FACET_PLAYED_FUSE", fuse, 1);
+    played("crash", NULL);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
+    assert_non_null(strstr(tf_log.last, "signal"));
+    /* Lost, and we are not. What was there is not found again before somebody discovers anew. */
+    assert_int_not_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
+    unlink(fuse);
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+    assert_int_equal(count, 2);
+    assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
+    tf_end();
+}
+
+/* ---- messages ---- */
+
+static unsigned again;
+
+static void hear_and_call(const char *level, const char *message)
+{
+    size_t count;
+
+    /* As deep as it likes: no lock is held here. */
+    if (again++ < 3)
+        tf.AccelGetAllDevices(NULL, 0, &count);
+    tf.AccelInit();
+    tf.AccelShutdown();
+}
+
+static void the_callback_may_call_back(void **state)
+{
+    size_t count;
+
+    tf_init_sim("h100");
+    again = 0;
+    assert_int_equal(tf.AccelRegisterLogCallback(hear_and_call), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetAllDevices(NULL, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(again, 4);
+    assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetAllDevices(NULL, 0, &count), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(again, 4);
+    tf_end();
+}
+
+/* ---- threads ---- */
+
+struct job {
+    unsigned number;
+    const char *uuid;
+    bool passed;
+};
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            return false;                                                                                              \
+    } while (0)
+
+static bool use(unsigned number, const char *uuid)
+{
+    static _Thread_local ExtendedDeviceInfo devices[8];
+    static _Thread_local ExtendedDeviceTopology topology;
+    static _Thread_local PartitionResult partition;
+    static _Thread_local DeviceMetrics metrics;
+    ProcessInformation processes[4];
+    MountPath mounts[8];
+    size_t count = 0;
+
+    CHECK(tf.AccelInit() == ACCEL_SUCCESS);
+    CHECK(tf.AccelGetDeviceCount(&count) == ACCEL_SUCCESS && count == 1);
+    CHECK(tf.AccelGetAllDevices(devices, 8, &count) == ACCEL_SUCCESS && count == 1);
+    CHECK(strcmp(devices[0].basic.uuid, uuid) == 0);
+    CHECK(tf.AccelGetAllDevicesTopology(&topology) == ACCEL_SUCCESS && topology.deviceCount == 1);
+    CHECK(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics) == ACCEL_SUCCESS);
+    CHECK(tf.AccelGetProcessInformation(processes, 4, &count) == ACCEL_SUCCESS);
+    CHECK(tf.AccelGetVendorMountLibs(mounts, 8, &count) == ACCEL_SUCCESS);
+    CHECK(tf.AccelRegisterLogCallback(number % 2 ? tf_hear : NULL) == ACCEL_SUCCESS);
+    if (number < 7) { /* as many as the device holds of the smallest */
+        CHECK(tf.AccelAssignPartition("1g.10gb", uuid, &partition) == ACCEL_SUCCESS);
+        CHECK(tf.AccelRemovePartition(partition.deviceUUID, uuid) == ACCEL_SUCCESS);
+    }
+    return tf.AccelShutdown() == ACCEL_SUCCESS;
+}
+
+static void *work(void *argument)
+{
+    struct job *job = argument;
+
+    job->passed = true;
+    for (int round = 0; round < ROUNDS && job->passed; round++)
+        job->passed = use(job->number, job->uuid);
+    return NULL;
+}
+
+static void eight_threads_use_everything(void **state)
+{
+    char uuid[UUID_STRING_LENGTH];
+    struct job jobs[THREADS];
+    pthread_t threads[THREADS];
+
+    tf_init_sim("h100");
+    tf_uuid(0, uuid);
+    for (unsigned i = 0; i < THREADS; i++) {
+        jobs[i] = (struct job){i, uuid, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        if (!jobs[i].passed)
+            fail_msg("thread %u: %s", i, tf_log.last);
+    }
+    tf_end();
+}
+
+/* ---- how lean Facet's own ABI is ---- */
+
+/* A machine of 64 devices, made from a shipped profile. */
+static void write_big_profile(const char *path)
+{
+    char source[4096];
+    json_error_t error;
+
+    snprintf(source, sizeof source, "%s/providers/sim/profiles/h100.json", getenv("FACET_TEST_SOURCE"));
+    json_t *profile = json_load_file(source, 0, &error);
+    if (!profile)
+        fail_msg("%s: %s", source, error.text);
+    json_t *devices = json_array();
+    for (int i = 0; i < 64; i++) {
+        char address[16];
+
+        snprintf(address, sizeof address, "0000:%02x:00.0", i + 1);
+        json_array_append_new(
+            devices, json_pack("{s:s,s:i,s:s}", "product", "h100-sxm", "numa_node", i % 2, "pci_address", address));
+    }
+    json_object_set_new(profile, "devices", devices);
+    json_object_set_new(profile, "nodes", json_array());
+    json_object_set_new(profile, "links", json_array());
+    assert_int_equal(json_dump_file(profile, path, 0), 0);
+    json_decref(profile);
+}
+
+static size_t facet_bytes(uint32_t *ret_devices)
+{
+    struct facet_device_info infos[64];
+    struct facet_session *session;
+    struct facet_error error = {0};
+    char text[4096];
+    uint32_t count = 0;
+    size_t bytes = 0;
+
+    if (facet_session_open(getenv("FACET_PROVIDER_PATH"), NULL, &session, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    const struct facet_device_ops *device = facet_session_provider(session)->device;
+    struct facet_provider_instance *instance = facet_session_instance(session);
+    assert_int_equal(device->list(instance, infos, sizeof *infos, 64, &count, NULL), FACET_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t size = 0;
+
+        assert_int_equal(device->properties(instance, i, text, sizeof text, &size, NULL), FACET_OK);
+        bytes += infos[i].size + size;
+    }
+    facet_session_close(session);
+    *ret_devices = count;
+    return bytes;
+}
+
+static void discovery_of_64_devices_is_20_times_leaner(void **state)
+{
+    char path[] = "/tmp/facet-profile-XXXXXX";
+    size_t there = 64 * sizeof(ExtendedDeviceInfo), count = 0;
+    uint32_t devices;
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    close(fd);
+    write_big_profile(path);
+    tf_provider("sim");
+    setenv("FACET_SIM_PROFILE", path, 1);
+    size_t here = facet_bytes(&devices);
+    assert_int_equal(devices, 64);
+    print_message("# 64 devices: %zu bytes here, %zu there: 1 to %.1f\n", here, there, (double)there / (double)here);
+    assert_true(here * 20 <= there);
+    /* And the facade tells the same of them, in the other ABI's size. */
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
+    assert_int_equal(count, 64);
+    assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_works_before_init_and_nothing_aborts),
+        cmocka_unit_test(init_is_counted_and_can_be_repeated),
+        cmocka_unit_test(a_provider_that_is_not_there_is_told),
+        cmocka_unit_test(the_null_provider_has_no_devices),
+        cmocka_unit_test(a_device_is_described),
+        cmocka_unit_test(what_does_not_fit_is_left_out_with_a_warning),
+        cmocka_unit_test(providers_are_merged),
+        cmocka_unit_test(a_node_is_a_symmetric_matrix),
+        cmocka_unit_test(without_links_numa_nodes_tell_and_64_devices_fit),
+        cmocka_unit_test(partitions_come_and_go_by_uuid_or_template),
+        cmocka_unit_test(partitions_refuse_what_is_wrong_and_touch_nothing),
+        cmocka_unit_test(a_partition_that_cannot_be_told_is_taken_back),
+        cmocka_unit_test(limits_are_set_once),
+        cmocka_unit_test(processes_and_devices_go_and_come_back),
+        cmocka_unit_test(snapshots_refuse_what_is_wrong),
+        cmocka_unit_test(what_one_provider_saved_comes_back_when_another_fails),
+        cmocka_unit_test(processes_are_told),
+        cmocka_unit_test(metrics_are_all_or_nothing),
+        cmocka_unit_test(what_was_not_measured_is_not_among_the_extras),
+        cmocka_unit_test(files_are_told_once),
+        cmocka_unit_test(a_provider_that_crashes_is_opened_again),
+        cmocka_unit_test(the_callback_may_call_back),
+        cmocka_unit_test(eight_threads_use_everything),
+        cmocka_unit_test(discovery_of_64_devices_is_20_times_leaner),
+    };
+
+    tf_open();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A provider behind the registry, played: partitions and limits that outlive a process, as in a driver.
+ *
+ * Owns: a device of four slices with the templates "half" and "quarter"; limits of workers in steps of an eighth; a
+ * switch that makes it lost; counting each call as a step.
+ * Never: starts a process; is used by more than one test program.
+ */
+#ifndef FACETD_TEST_PLAYED_PROVIDER_H
+#define FACETD_TEST_PLAYED_PROVIDER_H
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "played.h"
+#include "sessions.h"
+
+enum { SLICES = 4, WORKERS = 4 };
+
+static const struct {
+    const char *id;
+    uint32_t length;
+} played_templates[] = {{"half", 2}, {"quarter", 1}};
+
+/* Shared with forked children: it is the driver's memory. */
+struct played_state {
+    uint32_t made; /* partitions ever: part of their uuids */
+    bool lost;
+    struct facet_partition_info parts[SLICES];  /* by first slice; length 0: none */
+    struct facet_worker_limit workers[WORKERS]; /* empty name: none */
+};
+
+static struct played_state *played;
+
+static void provider_reset(void)
+{
+    if (!played)
+        played = mmap(NULL, sizeof *played, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(played, 0, sizeof *played);
+}
+
+/* What is held, without uuids: one that is made again has another. */
+static void provider_describe(char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < SLICES; i++)
+        if (played->parts[i].length)
+            used += (size_t)snprintf(text + used, size - used, " %s@%u", played->parts[i].template_id, i);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        if (played->workers[i].worker[0])
+            used +=
+                (size_t)snprintf(text + used, size - used, " limit %s %llu %u", played->workers[i].worker,
+                                 (unsigned long long)played->workers[i].memory_bytes, played->workers[i].compute_milli);
+}
+
+static enum facet_status played_step(struct facet_error *error)
+{
+    if (played->lost)
+        return facet_error_set(error, FACET_DEVICE_LOST, "the provider is lost");
+    return step_fails(error) ? FACET_IO : FACET_OK;
+}
+
+/* The two-call rule. */
+static enum facet_status give(const void *source, uint32_t source_size, uint32_t count, void *items, uint32_t capacity,
+                              uint32_t *ret_count)
+{
+    *ret_count = count;
+    if (capacity < count)
+        return FACET_TOO_SMALL;
+    if (count)
+        memcpy(items, source, (size_t)source_size * count);
+    return FACET_OK;
+}
+
+static bool is_free(uint32_t start, uint32_t length)
+{
+    for (uint32_t i = 0; i < SLICES; i++)
+        if (played->parts[i].length && i < start + length && start < i + played->parts[i].length)
+            return false;
+    return start + length <= SLICES;
+}
+
+static enum facet_status list_templates(struct facet_provider_instance *instance, uint32_t device, void *items,
+                                        uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                        struct facet_error *error)
+{
+    struct facet_partition_template list[2] = {0};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        list[i] = (struct facet_partition_template){.size = sizeof list[i],
+                                                    .valid = FACET_PARTITION_HAS_MEMORY,
+                                                    .memory_bytes = (UINT64_C(1) << 28) * played_templates[i].length,
+                                                    .compute_milli = 250 * played_templates[i].length,
+                                                    .length = played_templates[i].length};
+        snprintf(list[i].id, sizeof list[i].id, "%s", played_templates[i].id);
+    }
+    return give(list, sizeof list[0], 2, items, capacity, ret_count);
+}
+
+static enum facet_status list_placements(struct facet_provider_instance *instance, uint32_t device, const char *id,
+                                         void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                         struct facet_error *error)
+{
+    struct facet_partition_placement list[SLICES];
+    uint32_t length = strcmp(id, "half") == 0 ? 2 : 1, count = 0;
+
+    for (uint32_t start = 0; start < SLICES; start += length)
+        list[count++] = (struct facet_partition_placement){sizeof list[0], start, length, is_free(start, length)};
+    return give(list, sizeof list[0], count, items, capacity, ret_count);
+}
+
+static enum facet_status make_part(struct facet_provider_instance *instance, uint32_t device, const char *id,
+                                   uint32_t start, struct facet_partition_info *ret_info, struct facet_error *error)
+{
+    uint32_t length = strcmp(id, "half") == 0 ? 2 : 1;
+    struct facet_partition_info *part = &played->parts[start];
+    enum facet_status status = played_step(error);
+
+    if (status != FACET_OK)
+        return status;
+    if (!is_free(start, length))
+        return facet_error_set(error, FACET_NO_SPACE, "slice %u is taken", start);
+    *part = (struct facet_partition_info){.size = sizeof *part,
+                                          .valid = FACET_PARTITION_HAS_MEMORY,
+                                          .start = start,
+                                          .length = length,
+                                          .memory_bytes = (UINT64_C(1) << 28) * length,
+                                          .compute_milli = 250 * length,
+                                          .compute_units = 2 * length};
+    snprintf(part->template_id, sizeof part->template_id, "%s", id);
+    snprintf(part->uuid, sizeof part->uuid, "part-%u", ++played->made);
+    snprintf(part->address, sizeof part->address, "slice=%u", start);
+    *ret_info = *part;
+    return FACET_OK;
+}
+
+static enum facet_status list_parts(struct facet_provider_instance *instance, uint32_t device, void *items,
+                                    uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                    struct facet_error *error)
+{
+    struct facet_partition_info list[SLICES];
+    uint32_t count = 0;
+
+    if (played->lost)
+        return facet_error_set(error, FACET_DEVICE_LOST, "the provider is lost");
+    for (uint32_t i = 0; i < SLICES; i++)
+        if (played->parts[i].length)
+            list[count++] = played->parts[i];
+    return give(list, sizeof list[0], count, items, capacity, ret_count);
+}
+
+static enum facet_status remove_part(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
+                                     struct facet_error *error)
+{
+    enum facet_status status = played_step(error);
+
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < SLICES; i++)
+        if (played->parts[i].length && strcmp(played->parts[i].uuid, uuid) == 0) {
+            if (played->parts[i].in_use)
+                return facet_error_set(error, FACET_BUSY, "partition %s is in use", uuid);
+            played->parts[i] = (struct facet_partition_info){0};
+            return FACET_OK;
+        }
+    return facet_error_set(error, FACET_NOT_FOUND, "no partition %s", uuid);
+}
+
+static struct facet_worker_limit *worker_of(const char *name)
+{
+    for (uint32_t i = 0; i < WORKERS; i++)
+        if (strcmp(played->workers[i].worker, name) == 0)
+            return &played->workers[i];
+    return NULL;
+}
+
+/* The worker's own entry, or the first free one. */
+static struct facet_worker_limit *worker_entry(const char *name)
+{
+    struct facet_worker_limit *limit = worker_of(name);
+
+    if (!limit && (limit = worker_of("")) != NULL) {
+        *limit = (struct facet_worker_limit){.size = sizeof *limit};
+        snprintf(limit->worker, sizeof limit->worker, "%s", name);
+        snprintf(limit->address, sizeof limit->address, "worker=%.60s", name);
+    }
+    return limit;
+}
+
+static enum facet_status set_memory(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                                    uint64_t bytes, struct facet_error *error)
+{
+    enum facet_status status = played_step(error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_worker_limit *limit = worker_entry(worker);
+    if (!limit || (limit->valid & FACET_WORKER_HAS_MEMORY))
+        return facet_error_set(error, FACET_BAD_STATE, "worker %s: set already", worker);
+    limit->memory_bytes = bytes;
+    limit->valid |= FACET_WORKER_HAS_MEMORY;
+    return FACET_OK;
+}
+
+static enum facet_status set_compute(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                                     uint32_t milli, struct facet_error *error)
+{
+    enum facet_status status = played_step(error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_worker_limit *limit = worker_entry(worker);
+    if (!limit || (limit->valid & FACET_WORKER_HAS_COMPUTE))
+        return facet_error_set(error, FACET_BAD_STATE, "worker %s: set already", worker);
+    limit->compute_units = (milli + 124) / 125;
+    limit->compute_milli = limit->compute_units * 125;
+    limit->valid |= FACET_WORKER_HAS_COMPUTE;
+    return FACET_OK;
+}
+
+static enum facet_status get_limit(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                                   struct facet_worker_limit *ret_limit, struct facet_error *error)
+{
+    enum facet_status status = played_step(error);
+
+    if (status != FACET_OK)
+        return status;
+    if (!worker_of(worker))
+        return facet_error_set(error, FACET_NOT_FOUND, "no worker %s", worker);
+    *ret_limit = *worker_of(worker);
+    return FACET_OK;
+}
+
+static enum facet_status clear_limit(struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                                     struct facet_error *error)
+{
+    enum facet_status status = played_step(error);
+
+    if (status != FACET_OK)
+        return status;
+    if (!worker_of(worker))
+        return facet_error_set(error, FACET_NOT_FOUND, "no worker %s", worker);
+    *worker_of(worker) = (struct facet_worker_limit){0};
+    return FACET_OK;
+}
+
+static enum facet_status list_items(struct facet_provider_instance *instance, uint32_t device, const char *partition,
+                                    void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                    struct facet_error *error)
+{
+    static struct facet_container_item list[2]; /* large, and no two threads here */
+
+    list[0] = (struct facet_container_item){.size = sizeof list[0], .kind = FACET_CONTAINER_DEVICE_NODE};
+    snprintf(list[0].host, sizeof list[0].host, "/dev/test");
+    list[1] = (struct facet_container_item){.size = sizeof list[1], .kind = FACET_CONTAINER_ENVIRONMENT};
+    snprintf(list[1].guest, sizeof list[1].guest, "TEST_VISIBLE");
+    snprintf(list[1].host, sizeof list[1].host, "%s", partition && partition[0] ? partition : "all");
+    return capacity < 2 && step_fails(error) ? FACET_IO : give(list, sizeof list[0], 2, items, capacity, ret_count);
+}
+
+static const struct facet_partition_ops played_partition = {.size = sizeof played_partition,
+                                                            .templates = list_templates,
+                                                            .placements = list_placements,
+                                                            .create = make_part,
+                                                            .list = list_parts,
+                                                            .destroy = remove_part};
+static const struct facet_limit_ops played_limit = {.size = sizeof played_limit,
+                                                    .set_memory = set_memory,
+                                                    .set_compute = set_compute,
+                                                    .get = get_limit,
+                                                    .clear = clear_limit};
+static const struct facet_container_ops played_container = {.size = sizeof played_container, .items = list_items};
+static const struct facet_provider played_tables = {.size = sizeof played_tables,
+                                                    .name = "test",
+                                                    .partition = &played_partition,
+                                                    .limit = &played_limit,
+                                                    .container = &played_container};
+
+enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
+                               struct provider_use *ret_use, struct facet_error *error)
+{
+    if (played->lost)
+        return facet_error_set(error, FACET_DEVICE_LOST, "the provider is lost");
+    *ret_use = (struct provider_use){.provider = &played_tables};
+    return FACET_OK;
+}
+
+void sessions_release(struct provider_use *use)
+{
+}
+
+uint32_t sessions_health(struct sessions *sessions, const struct facet_device_record *device, char *ret_reason,
+                         size_t size)
+{
+    snprintf(ret_reason, size, "%s", played->lost ? "the provider is lost" : "");
+    return played->lost ? FACET_HEALTH_FAILED : FACET_HEALTH_OK;
+}
+
+#endif

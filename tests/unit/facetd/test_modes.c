@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: that the modes hard and partitioned are transactions over provider, segment and database, whichever step fails
+ * and wherever the daemon is killed; and the rules of the modes.
+ * Never: starts threads. The provider is played; database and segments are the real ones.
+ */
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "registry_setup.h"
+
+#define LATER (facet_clock_now_ns() + 3600 * FACET_NS_PER_S)
+
+#define PARTITIONED "{\"name\":\"second\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}"
+#define HARD        "{\"name\":\"second\",\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":300}"
+
+/* --- every step that fails -------------------------------------------------------------------------------------- */
+
+static enum facet_status create_partitioned(struct facet_error *error)
+{
+    return try_create(PARTITIONED, error);
+}
+
+static enum facet_status create_hard(struct facet_error *error)
+{
+    return try_create(HARD, error);
+}
+
+static enum facet_status destroy_second(struct facet_error *error)
+{
+    return registry_destroy(registry, "second", false, error);
+}
+
+static void creating_a_partition_is_all_or_nothing(void **state)
+{
+    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
+    fail_every_step(create_partitioned, 11);
+    assert_int_equal(registry_count(registry), 2);
+}
+
+static void creating_hard_limits_is_all_or_nothing(void **state)
+{
+    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096}");
+    fail_every_step(create_hard, 12);
+    assert_int_equal(registry_count(registry), 2);
+}
+
+static void destroying_a_partition_is_all_or_nothing(void **state)
+{
+    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
+    create(PARTITIONED);
+    fail_every_step(destroy_second, 4);
+    assert_int_equal(registry_count(registry), 1);
+}
+
+static void destroying_hard_limits_is_all_or_nothing(void **state)
+{
+    create(HARD);
+    fail_every_step(destroy_second, 4);
+    assert_int_equal(registry_count(registry), 0);
+}
+
+/* From one step on everything fails, rolling back included: what is left is seen, and goes when it can. */
+static void what_cannot_be_rolled_back_is_seen_and_goes_later(void **state)
+{
+    char before[2048], after[2048];
+    enum facet_status status = FACET_IO;
+
+    snapshot(before, sizeof before);
+    for (unsigned step = 1; step < 100 && status != FACET_OK; step++) {
+        struct facet_error error = {0};
+        steps = 0;
+        fail_at = step;
+        fails_on = true;
+        status = try_create(PARTITIONED, &error);
+        fail_at = 0;
+        fails_on = false;
+        if (status == FACET_OK)
+            break;
+        assert_int_equal(registry_idle(registry), true);
+        registry_tidy(registry, LATER);
+        snapshot(after, sizeof after);
+        assert_string_equal(after, before);
+    }
+    assert_int_equal(status, FACET_OK);
+}
+
+/* --- kill -9 ---------------------------------------------------------------------------------------------------- */
+
+/* A child does `act` and dies at the step; true when it was done before. */
+static bool die_in(act_func act, unsigned step)
+{
+    int status = 0;
+
+    stop();
+    pid_t child = fork();
+    if (child == 0) {
+        start();
+        steps = 0;
+        die_at = step;
+        act(NULL);
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    start();
+    return WEXITSTATUS(status) == 0;
+}
+
+/* The commit is the last step: whoever is killed at it or before has acknowledged nothing, and nothing has happened. */
+static void kill_at_every_step(act_func act, unsigned least_steps)
+{
+    char before[2048], after[2048];
+    unsigned step = 0;
+
+    snapshot(before, sizeof before);
+    while (!die_in(act, ++step)) {
+        assert_true(step < 100);
+        snapshot(after, sizeof after);
+        assert_string_equal(after, before);
+    }
+    assert_true(step > least_steps);
+}
+
+static void a_kill_while_a_partition_is_made_leaves_all_or_nothing(void **state)
+{
+    kill_at_every_step(create_partitioned, 9);
+    assert_int_equal(registry_count(registry), 1);
+}
+
+static void a_kill_while_limits_are_set_leaves_all_or_nothing(void **state)
+{
+    kill_at_every_step(create_hard, 9);
+    assert_int_equal(registry_count(registry), 1);
+}
+
+static void a_kill_while_a_partition_is_removed_leaves_all_or_nothing(void **state)
+{
+    create(PARTITIONED);
+    kill_at_every_step(destroy_second, 3);
+    assert_int_equal(registry_count(registry), 0);
+    assert_int_equal(played->parts[0].length + played->parts[2].length, 0);
+}
+
+/* --- what is granted -------------------------------------------------------------------------------------------- */
+
+static void a_partition_is_what_the_vgpu_stands_for(void **state)
+{
+    struct vgpu_info info = create(PARTITIONED);
+    const struct vgpu_slice *slice = &info.row.slice;
+
+    assert_string_equal(slice->template_id, "half");
+    assert_string_equal(slice->partition_uuid, "part-1");
+    assert_string_equal(slice->address, "slice=0");
+    assert_int_equal(slice->memory_bytes, 1 << 29);
+    assert_int_equal(info.row.limits.memory_bytes, 1 << 29);
+    assert_int_equal(info.row.limits.compute_request_milli, 500);
+    assert_int_equal(info.row.limits.compute_limit_milli, 1000);
+    assert_string_equal(info.environment.lines, "TEST_VISIBLE=part-1\n");
+    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\",\"memory_limit_bytes\":4096}");
+    assert_int_equal(info.row.limits.memory_bytes, 4096); /* less than the partition has */
+    assert_int_equal(info.row.slice.memory_bytes, 1 << 29);
+}
+
+static void the_smallest_template_that_holds_is_chosen(void **state)
+{
+    struct vgpu_info info;
+
+    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":4096}");
+    assert_string_equal(info.row.slice.template_id, "quarter");
+    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":300}");
+    assert_string_equal(info.row.slice.template_id, "half");
+    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":100}");
+    assert_string_equal(info.row.slice.template_id, "quarter");
+}
+
+static void a_hard_vgpu_gets_the_same_share_of_both(void **state)
+{
+    struct vgpu_info info = create(HARD);
+
+    assert_int_equal(info.row.limits.memory_bytes, (1 << 30) / 1000 * 300);
+    assert_int_equal(info.row.limits.compute_request_milli, 375);
+    assert_int_equal(info.row.slice.compute_units, 3);
+    assert_non_null(strstr(info.warning, "37.5 %"));
+    info = create("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":268435456}");
+    assert_int_equal(info.row.limits.compute_request_milli, 250);
+    assert_string_equal(info.warning, "");
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_string_equal(info.warning, ""); /* said once */
+}
+
+/* --- rules ------------------------------------------------------------------------------------------------------ */
+
+static void assert_refusal(const char *body, enum facet_status status, const char *argument, const char *part)
+{
+    struct facet_error error = {0};
+
+    assert_int_equal(try_create(body, &error), status);
+    assert_string_equal(error.argument, argument);
+    if (!strstr(error.message, part))
+        fail_msg("'%s' does not say '%s'", error.message, part);
+}
+
+static void a_mode_refuses_what_it_does_not_take(void **state)
+{
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"hard\"}", FACET_INVALID_ARGUMENT, "memory_limit_bytes",
+                   "memory, compute, or both");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\"}", FACET_INVALID_ARGUMENT, "template",
+                   "name a template");
+    assert_refusal("{\"mode\":\"shared\",\"memory_limit_bytes\":4096}", FACET_INVALID_ARGUMENT, "memory_limit_bytes",
+                   "only accounts");
+    assert_refusal("{\"mode\":\"shared\",\"compute_request_milli\":100}", FACET_INVALID_ARGUMENT,
+                   "compute_request_milli", "only accounts");
+    assert_refusal("{\"mode\":\"shared\",\"priority\":\"high\"}", FACET_INVALID_ARGUMENT, "priority", "no turns");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"hard\",\"template\":\"half\",\"memory_limit_bytes\":4096}",
+                   FACET_INVALID_ARGUMENT, "template", "only mode 'partitioned'");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":300,"
+                   "\"compute_limit_milli\":500}",
+                   FACET_INVALID_ARGUMENT, "compute_limit_milli", "its own cap");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"third\"}", FACET_NOT_FOUND,
+                   "template", "half, quarter");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\","
+                   "\"memory_limit_bytes\":536870913}",
+                   FACET_OUT_OF_RANGE, "template", "more than template half");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":501}", FACET_OUT_OF_RANGE,
+                   "memory", "more than any of");
+    assert_int_equal(registry_count(registry), 0);
+}
+
+static void a_full_device_refuses(void **state)
+{
+    create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":1}", FACET_NO_SPACE,
+                   "template", "no place is free");
+}
+
+static void modes_that_do_not_mix_are_refused_by_name(void **state)
+{
+    create("{\"name\":\"turns\",\"device\":\"test:2\"}");
+    assert_refusal(HARD, FACET_BAD_STATE, "mode", "vGPU turns in mode 'soft'");
+    assert_refusal(PARTITIONED, FACET_BAD_STATE, "mode", "vGPU turns in mode 'soft'");
+    devices[SPATIAL].info.mode_group[FACET_MODE_SOFT] = 1;
+    devices[SPATIAL].info.mode_group[FACET_MODE_HARD] = 1;
+    create(HARD);
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"shared\"}", FACET_BAD_STATE, "mode", "'shared'");
+    assert_int_equal(registry_destroy(registry, "turns", false, NULL), FACET_OK);
+    memset(devices[SPATIAL].info.mode_group, 0, sizeof devices[SPATIAL].info.mode_group);
+}
+
+static void what_is_set_once_is_not_changed(void **state)
+{
+    struct request memory = request_of("{\"memory_limit_bytes\":4096}");
+    struct request idle = request_of("{\"idle_freeze_s\":60}");
+    struct facet_error error = {0};
+    struct vgpu_info info;
+
+    create(HARD);
+    assert_int_equal(registry_change(registry, "second", &memory, &info, &error), FACET_BAD_STATE);
+    assert_non_null(strstr(error.message, "destroy the vGPU and create it anew"));
+    assert_int_equal(registry_change(registry, "second", &idle, &info, &error), FACET_OK);
+    assert_int_equal(info.row.idle_freeze_s, 60);
+    stop();
+    start();
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_int_equal(info.row.idle_freeze_s, 60);
+}
+
+/* --- a provider that loses its state, or is lost ----------------------------------------------------------------- */
+
+static void a_partition_that_vanished_is_made_again(void **state)
+{
+    struct vgpu_info before = create(PARTITIONED), after;
+
+    stop();
+    played->parts[0] = (struct facet_partition_info){0};
+    start();
+    assert_int_equal(registry_find(registry, "second", &after, NULL), FACET_OK);
+    assert_string_equal(after.row.slice.partition_uuid, "part-2");
+    assert_int_equal(after.row.slice.start, before.row.slice.start);
+    assert_string_equal(after.environment.lines, "TEST_VISIBLE=part-2\n");
+    assert_true(after.measured);
+    assert_string_equal(after.warning, "");
+}
+
+static void a_provider_that_comes_back_is_reconciled(void **state)
+{
+    struct vgpu_info info;
+
+    create(HARD);
+    memset(played->workers, 0, sizeof played->workers);
+    registry_reconcile(registry, &played_record);
+    assert_non_null(worker_of(client_of(scheduler.clients[0].id)->id));
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_string_equal(info.warning, "");
+}
+
+static void a_place_that_somebody_took_is_said(void **state)
+{
+    struct vgpu_info info;
+
+    create(PARTITIONED);
+    stop();
+    snprintf(played->parts[0].uuid, sizeof played->parts[0].uuid, "of somebody else");
+    start();
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_false(info.measured);
+    assert_non_null(strstr(info.warning, "slice 0 is taken"));
+    assert_string_equal(played->parts[0].uuid, "of somebody else");
+    played->parts[0] = (struct facet_partition_info){0};
+    registry_tidy(registry, LATER);
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_true(info.measured);
+    assert_string_equal(info.warning, "");
+}
+
+static void a_lost_provider_is_said_and_blocks_only_what_needs_it(void **state)
+{
+    struct facet_error error = {0};
+    struct vgpu_info info;
+
+    create(PARTITIONED);
+    played->lost = true;
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_non_null(strstr(info.warning, "the provider is lost"));
+    assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}", &error),
+                     FACET_DEVICE_LOST);
+    assert_int_equal(registry_destroy(registry, "second", false, &error), FACET_DEVICE_LOST);
+    assert_int_equal(registry_destroy(registry, "second", true, &error), FACET_OK);
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_int_equal(info.state, VGPU_REMOVING);
+    stop();
+    start();
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_int_equal(info.state, VGPU_REMOVING);
+    played->lost = false;
+    registry_reconcile(registry, &played_record);
+    assert_int_equal(registry_count(registry), 0);
+    assert_int_equal(played->parts[0].length, 0);
+}
+
+static void a_partition_in_use_stays_with_its_vgpu(void **state)
+{
+    struct facet_error error = {0};
+    char before[2048], after[2048];
+
+    create(PARTITIONED);
+    snapshot(before, sizeof before);
+    played->parts[0].in_use = 1;
+    assert_int_equal(registry_destroy(registry, "second", true, &error), FACET_BUSY);
+    assert_non_null(strstr(error.message, "part-1 is in use"));
+    snapshot(after, sizeof after);
+    assert_string_equal(after, before);
+}
+
+static void partitions_of_nobody_are_left_alone(void **state)
+{
+    struct facet_partition_info info = {0};
+    char owner[FACET_NAME_SIZE];
+
+    assert_int_equal(make_part(NULL, 0, "quarter", 3, &info, NULL), FACET_OK);
+    create(PARTITIONED);
+    stop();
+    start();
+    assert_int_equal(registry_destroy(registry, "second", false, NULL), FACET_OK);
+    assert_int_equal(played->parts[3].length, 1);
+    assert_false(registry_partition_owner(registry, "part-1", owner));
+}
+
+int main(void)
+{
+#define MODES_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        MODES_TEST(creating_a_partition_is_all_or_nothing),
+        MODES_TEST(creating_hard_limits_is_all_or_nothing),
+        MODES_TEST(destroying_a_partition_is_all_or_nothing),
+        MODES_TEST(destroying_hard_limits_is_all_or_nothing),
+        MODES_TEST(what_cannot_be_rolled_back_is_seen_and_goes_later),
+        MODES_TEST(a_kill_while_a_partition_is_made_leaves_all_or_nothing),
+        MODES_TEST(a_kill_while_limits_are_set_leaves_all_or_nothing),
+        MODES_TEST(a_kill_while_a_partition_is_removed_leaves_all_or_nothing),
+        MODES_TEST(a_partition_is_what_the_vgpu_stands_for),
+        MODES_TEST(the_smallest_template_that_holds_is_chosen),
+        MODES_TEST(a_hard_vgpu_gets_the_same_share_of_both),
+        MODES_TEST(a_mode_refuses_what_it_does_not_take),
+        MODES_TEST(a_full_device_refuses),
+        MODES_TEST(modes_that_do_not_mix_are_refused_by_name),
+        MODES_TEST(what_is_set_once_is_not_changed),
+        MODES_TEST(a_partition_that_vanished_is_made_again),
+        MODES_TEST(a_provider_that_comes_back_is_reconciled),
+        MODES_TEST(a_place_that_somebody_took_is_said),
+        MODES_TEST(a_lost_provider_is_said_and_blocks_only_what_needs_it),
+        MODES_TEST(a_partition_in_use_stays_with_its_vgpu),
+        MODES_TEST(partitions_of_nobody_are_left_alone),
+    };
+
+    return cmocka_run_group_tests_name("modes", tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of freezing between owner and tenant: by hand, because idle, and with the owner gone. Never: the API. */
+#include "segment_fixture.h"
+
+#include <pthread.h>
+
+#define MS FACET_NS_PER_MS
+
+/* An owner's look at `now_ns`, and the gate that a scheduler would set. */
+static uint32_t tick(const struct fixture *fixture, uint64_t now_ns)
+{
+    struct facet_usage_totals totals = fixture_totals(fixture);
+    uint32_t frozen = facet_owner_tick(fixture->owner, &totals, now_ns);
+
+    facet_owner_set_gate(fixture->owner, frozen & FACET_RESOURCE_COMPUTE ? FACET_GATE_CLOSED : FACET_GATE_OPEN);
+    return frozen;
+}
+
+static void freeze_when_idle(const struct fixture *fixture)
+{
+    facet_owner_set_idle_freeze(fixture->owner, FACET_FROZEN_RESOURCES, 100 * MS);
+    assert_int_equal(tick(fixture, 1000 * MS), 0);
+    assert_int_equal(tick(fixture, 1100 * MS), FACET_FROZEN_RESOURCES);
+    facet_owner_beat(fixture->owner, facet_clock_now_ns());
+}
+
+/* A thread that allocates or launches once. */
+struct user {
+    struct facet_tenant *tenant;
+    uint64_t bytes;
+    bool granted;
+    _Atomic bool through;
+    pthread_t thread;
+};
+
+static void *allocate_main(void *argument)
+{
+    struct user *user = argument;
+
+    user->granted = facet_tenant_reserve(user->tenant, user->bytes);
+    atomic_store(&user->through, true);
+    return NULL;
+}
+
+static void *launch_main(void *argument)
+{
+    struct user *user = argument;
+    uint64_t charged_ns = facet_tenant_launch(user->tenant, 0);
+
+    user->granted = charged_ns != FACET_TENANT_LOST;
+    if (user->granted)
+        facet_tenant_complete(user->tenant, 1, charged_ns, 5, facet_clock_now_ns());
+    atomic_store(&user->through, true);
+    return NULL;
+}
+
+static void start(struct user *user, struct facet_tenant *tenant, void *(*use)(void *))
+{
+    *user = (struct user){.tenant = tenant, .bytes = 1 * MIB};
+    assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
+}
+
+/* Whether it got through within `ms`, while the owner lives and does nothing else. */
+static bool through_within(const struct fixture *fixture, const struct user *user, unsigned ms)
+{
+    for (unsigned i = 0; i < ms && !atomic_load(&user->through); i++) {
+        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+        usleep(1000);
+    }
+    return atomic_load(&user->through);
+}
+
+static void wait_until_waiting(const struct fixture *fixture)
+{
+    for (int i = 0; i < 5000; i++) {
+        struct facet_usage_totals totals = fixture_totals(fixture);
+
+        if (totals.waiting || totals.allocating)
+            return;
+        usleep(1000);
+    }
+    fail_msg("nobody waits");
+}
+
+static void test_idle_freezes_and_not_before(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    assert_int_equal(tick(fixture, 1000 * MS), 0);
+    assert_int_equal(tick(fixture, 900000 * MS), 0); /* never, unless asked */
+    facet_owner_set_idle_freeze(fixture->owner, FACET_RESOURCE_COMPUTE, 100 * MS);
+    facet_tenant_complete(&tenant, 1, facet_tenant_launch(&tenant, 0), 5, 1);
+    assert_int_equal(tick(fixture, 1000000 * MS), 0);
+    assert_int_equal(tick(fixture, 1000100 * MS - 1), 0);
+    assert_int_equal(facet_owner_idle_ns(fixture->owner, 1000100 * MS - 1), 100 * MS - 1);
+    assert_int_equal(facet_owner_frozen_since_ns(fixture->owner), 0);
+    assert_int_equal(tick(fixture, 1000100 * MS), FACET_RESOURCE_COMPUTE);
+    assert_true(facet_owner_frozen_since_ns(fixture->owner) > 0);
+    assert_int_equal(facet_owner_frozen(fixture->owner), 0);
+    facet_owner_set_idle_freeze(fixture->owner, FACET_RESOURCE_COMPUTE, 0);
+    assert_int_equal(tick(fixture, 1000101 * MS), 0);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_what_counts_as_use(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    freeze_when_idle(fixture);
+    facet_tenant_release(&tenant, 0);
+    assert_int_equal(tick(fixture, 1101 * MS), FACET_FROZEN_RESOURCES);
+    /* An allocation is a use of memory only; a launch is one of both. */
+    facet_owner_use(fixture->owner, FACET_RESOURCE_MEMORY, 1101 * MS);
+    assert_true(facet_tenant_reserve(&tenant, 1));
+    assert_int_equal(tick(fixture, 1150 * MS), FACET_RESOURCE_COMPUTE);
+    assert_int_equal(tick(fixture, 1249 * MS), FACET_RESOURCE_COMPUTE);
+    facet_owner_use(fixture->owner, FACET_RESOURCE_COMPUTE, 1249 * MS);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    facet_tenant_launch(&tenant, 0);
+    assert_int_equal(tick(fixture, 5000 * MS), 0); /* still in flight: in use, however long it takes */
+    assert_int_equal(tick(fixture, 9000 * MS), 0);
+    facet_tenant_complete(&tenant, 1, 0, 5, 1);
+    assert_int_equal(tick(fixture, 9001 * MS), 0);
+    assert_int_equal(tick(fixture, 9101 * MS), FACET_FROZEN_RESOURCES);
+    facet_tenant_detach(&tenant);
+}
+
+/* Waits for the owner's next look, and not longer; it is the wait itself that the owner sees. */
+static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uint32_t still_frozen)
+{
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct user user;
+
+    freeze_when_idle(fixture);
+    uint32_t rings = atomic_load(&fixture->bell_map->rings);
+    start(&user, &tenant, use);
+    wait_until_waiting(fixture);
+    assert_false(through_within(fixture, &user, 60));
+    assert_true(atomic_load(&fixture->bell_map->rings) > rings);
+    assert_int_equal(tick(fixture, 1150 * MS), still_frozen);
+    assert_true(through_within(fixture, &user, 5000));
+    pthread_join(user.thread, NULL);
+    assert_true(user.granted);
+    assert_int_equal(fixture_totals(fixture).allocating, 0);
+    assert_int_equal(fixture_totals(fixture).waiting, 0);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_launch_resumes(void **state)
+{
+    use_resumes(*state, launch_main, 0);
+}
+
+static void test_allocation_resumes(void **state)
+{
+    use_resumes(*state, allocate_main, FACET_RESOURCE_COMPUTE);
+}
+
+static void test_goes_on_without_an_owner(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    void *(*const uses[])(void *) = {launch_main, allocate_main};
+    struct user user;
+
+    freeze_when_idle(fixture);
+    for (int i = 0; i < 2; i++) {
+        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+        facet_tenant_supervise(&tenant, facet_clock_now_ns());
+        start(&user, &tenant, uses[i]);
+        pthread_join(user.thread, NULL); /* nobody beats any more; a wait for ever ends the test by its time limit */
+        assert_true(user.granted);
+        assert_int_equal(atomic_load(&tenant.orphan), 1);
+    }
+    facet_tenant_detach(&tenant);
+}
+
+static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct user user;
+
+    assert_true(facet_tenant_reserve(&tenant, 2 * MIB));
+    facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_MEMORY);
+    facet_owner_beat(fixture->owner, 1);
+    facet_tenant_release(&tenant, 1 * MIB); /* giving back is always allowed */
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 1 * MIB);
+    assert_false(facet_tenant_reserve(&tenant, 65 * MIB)); /* could never be had, frozen or not */
+    start(&user, &tenant, allocate_main);
+    wait_until_waiting(fixture);
+    usleep(600000);
+    assert_false(atomic_load(&user.through));
+    facet_owner_set_frozen(fixture->owner, 0);
+    assert_true(through_within(fixture, &user, 5000));
+    pthread_join(user.thread, NULL);
+    assert_true(user.granted);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 2 * MIB);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_frozen_memory_of_a_destroyed_vgpu_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct user user;
+
+    facet_owner_set_frozen(fixture->owner, FACET_FROZEN_RESOURCES);
+    start(&user, &tenant, allocate_main);
+    wait_until_waiting(fixture);
+    facet_owner_retire(fixture->owner);
+    assert_true(through_within(fixture, &user, 5000));
+    pthread_join(user.thread, NULL);
+    assert_false(user.granted);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_by_hand_is_not_resumed_by_use(void **state)
+{
+    struct fixture *fixture = *state;
+
+    freeze_when_idle(fixture);
+    uint64_t since_ns = facet_owner_frozen_since_ns(fixture->owner);
+    facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_COMPUTE);
+    facet_owner_use(fixture->owner, FACET_FROZEN_RESOURCES, 1200 * MS);
+    assert_int_equal(tick(fixture, 1201 * MS), 0);
+    assert_int_equal(facet_owner_frozen(fixture->owner), FACET_RESOURCE_COMPUTE);
+    assert_int_equal(facet_owner_frozen_since_ns(fixture->owner), since_ns);
+    /* Thawed by hand counts as used: it is not frozen again at once. */
+    tick(fixture, 1400 * MS);
+    facet_owner_set_frozen(fixture->owner, 0);
+    assert_int_equal(facet_owner_auto_frozen(fixture->owner), FACET_RESOURCE_MEMORY);
+}
+
+/* Frozen because idle and its threshold are kept over a change of owners; only a use resumes it. */
+static void test_another_owner_keeps_it(void **state)
+{
+    struct fixture *fixture = *state;
+
+    freeze_when_idle(fixture);
+    facet_owner_close(fixture->owner);
+    fixture->owner = NULL;
+    assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
+    assert_int_equal(tick(fixture, 5000 * MS), FACET_FROZEN_RESOURCES);
+    facet_owner_use(fixture->owner, FACET_FROZEN_RESOURCES, 5001 * MS);
+    assert_int_equal(tick(fixture, 5002 * MS), 0);
+    assert_int_equal(tick(fixture, 5101 * MS), FACET_FROZEN_RESOURCES);
+}
+
+/* A tenant under a gate without a scheduler keeps to its limit: here 20 kernels of 5 ms at 250 milli, 400 ms less the
+ * 40 ms saved up and the last kernel's own pause. */
+static void test_paced_gate_keeps_to_the_limit(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct facet_limits limits = fixture->spec.limits;
+    const uint64_t kernel_ns = 5 * MS, started_ns = facet_clock_now_ns();
+
+    limits.compute_limit_milli = 250;
+    facet_owner_set_limits(fixture->owner, &limits);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_PACED);
+    for (int i = 0; i < 20; i++) {
+        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+        uint64_t charged_ns = facet_tenant_launch(&tenant, kernel_ns);
+        facet_tenant_complete(&tenant, 1, charged_ns, kernel_ns, facet_clock_now_ns());
+    }
+    assert_true(facet_clock_now_ns() - started_ns >= 340 * MS);
+    assert_true(fixture_totals(fixture).throttled_ns > 0);
+    facet_tenant_detach(&tenant);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_idle_freezes_and_not_before),
+        TEST(test_what_counts_as_use),
+        TEST(test_launch_resumes),
+        TEST(test_allocation_resumes),
+        TEST(test_goes_on_without_an_owner),
+        TEST(test_memory_frozen_by_hand_waits_even_without_an_owner),
+        TEST(test_frozen_memory_of_a_destroyed_vgpu_is_refused),
+        TEST(test_by_hand_is_not_resumed_by_use),
+        TEST(test_another_owner_keeps_it),
+        TEST(test_paced_gate_keeps_to_the_limit),
+    };
+    return cmocka_run_group_tests_name("freeze", tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that quotas hold and come back when managers and processes are killed at any moment. */
+#include "host_fixture.h"
+
+#include <sys/mman.h>
+
+#include "limiter/tenant.h"
+
+/* What the processes of a race share: the bytes that they hold in all, never more than they really do, and the most
+ * seen. */
+struct race {
+    _Atomic uint64_t held, most;
+};
+
+static struct race *race_new(void)
+{
+    return mmap(NULL, sizeof(struct race), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void note_held(struct race *race, uint64_t bytes)
+{
+    uint64_t all = atomic_fetch_add(&race->held, bytes) + bytes, most = atomic_load(&race->most);
+
+    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+        ;
+}
+
+static int64_t next_bytes(unsigned *seed)
+{
+    return rand_r(seed) % (16 * (int64_t)MIB) + 1;
+}
+
+/* An interposed process that reserves and releases until it is killed. */
+static pid_t start_tenant(const struct host *host, unsigned seed, struct race *race)
+{
+    struct facet_tenant tenant;
+    uint64_t mine = 0;
+    char path[128];
+
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    close_range(3, ~0u, 0);
+    alarm(120);
+    snprintf(path, sizeof path, "%s/w", host->dir);
+    if (facet_tenant_attach(path, &tenant, NULL) != FACET_OK)
+        _exit(3);
+    for (;;) {
+        uint64_t bytes = (uint64_t)next_bytes(&seed);
+
+        if (facet_tenant_reserve(&tenant, bytes)) {
+            mine += bytes;
+            note_held(race, bytes);
+        }
+        if (mine > 20 * MIB) {
+            atomic_fetch_sub(&race->held, mine);
+            facet_tenant_release(&tenant, mine);
+            mine = 0;
+        }
+    }
+}
+
+static void check_once(const struct host *host, pid_t pid, int64_t *mine, unsigned *seed, struct race *race)
+{
+    int64_t bytes = next_bytes(seed);
+
+    if (host_memory(host, pid, bytes).admitted) {
+        *mine += bytes;
+        note_held(race, (uint64_t)bytes);
+    }
+    if (*mine > 20 * (int64_t)MIB) {
+        atomic_fetch_sub(&race->held, (uint64_t)*mine);
+        host_memory(host, pid, -*mine);
+        *mine = 0;
+    }
+}
+
+static void test_registered_and_interposed_share_one_quota(void **state)
+{
+    struct host *host = *state;
+    struct race *race = race_new();
+    pid_t registered = host_start_process(), tenants[2];
+    unsigned seed = 9;
+    int64_t mine = 0;
+
+    host_register(host, registered);
+    for (unsigned i = 0; i < 2; i++)
+        tenants[i] = start_tenant(host, i + 1, race);
+    for (int i = 0; i < 200000; i++)
+        check_once(host, registered, &mine, &seed, race);
+    /* Read before the first is killed: what the dead held is given to others while `held` still counts it. */
+    uint64_t most = atomic_load(&race->most);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(waitpid(tenants[i], NULL, WNOHANG), 0); /* still at it */
+        host_end_process(tenants[i]);
+    }
+    assert_true(most <= 64 * MIB);
+    assert_true(most > 20 * MIB); /* what one process alone holds */
+    assert_int_equal(host_state(host).memory_bytes, mine);
+    host_end_process(registered);
+    assert_int_equal(host_state(host).memory_bytes, 0);
+    munmap(race, sizeof *race);
+}
+
+static void test_killed_processes_give_everything_back(void **state)
+{
+    struct host *host = *state;
+
+    for (int round = 0; round < 50; round++) {
+        pid_t pids[4];
+
+        for (int i = 0; i < 4; i++) {
+            pids[i] = host_start_process();
+            host_register(host, pids[i]);
+            assert_int_equal(host_memory(host, pids[i], 16 * (int64_t)MIB).admitted, 1);
+        }
+        for (int i = 0; i < 4; i++)
+            host_end_process(pids[i]);
+        struct facet_limiter_state after = host_state(host);
+        assert_int_equal(after.memory_bytes, 0);
+        assert_int_equal(after.processes, 0);
+    }
+}
+
+/* A manager that does a bit of everything until it is killed. `ready` says that it has begun. */
+static pid_t start_manager(struct host *host, pid_t registered, unsigned seed, int ready)
+{
+    struct facet_limiter_verdict verdict = {.size = sizeof verdict};
+
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    alarm(120);
+    host->worker.limits.compute_limit_milli = 300;
+    if (facet_limiter_open(host->dir, &host->limiter, NULL) != FACET_OK ||
+        facet_limiter_worker_adopt(host->limiter, &host->worker, NULL) != FACET_OK ||
+        facet_limiter_process_register(host->limiter, "w", registered, NULL) != FACET_OK || write(ready, "x", 1) != 1)
+        _exit(3);
+    host->worker.id = "second";
+    for (;;) {
+        facet_limiter_memory_check(host->limiter, "w", registered, next_bytes(&seed), &verdict, NULL);
+        facet_limiter_compute_check(host->limiter, "w", registered, 1000, &verdict, NULL);
+        facet_limiter_freeze(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL);
+        facet_limiter_resume(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL);
+        facet_limiter_worker_heartbeat(host->limiter, "w", NULL);
+        facet_limiter_worker_create(host->limiter, &host->worker, NULL);
+        facet_limiter_process_register(host->limiter, "second", registered, NULL);
+        facet_limiter_worker_remove(host->limiter, "second", true, NULL);
+    }
+}
+
+/* Whatever the second worker was in the middle of: it is there whole, or it is not there. */
+static void assert_second_is_whole(struct host *host)
+{
+    struct facet_limiter_worker second = host->worker;
+    struct facet_error error;
+
+    second.id = "second";
+    enum facet_status status = facet_limiter_worker_adopt(host->limiter, &second, &error);
+    if (status == FACET_NOT_FOUND)
+        status = facet_limiter_worker_create(host->limiter, &second, &error);
+    /* Its removal may have begun: then a file of it is missing, and it goes by force. */
+    if (status == FACET_CORRUPT) {
+        assert_ok(facet_limiter_worker_remove(host->limiter, "second", true, &error), &error);
+        status = facet_limiter_worker_create(host->limiter, &second, &error);
+    }
+    assert_ok(status, &error);
+    assert_ok(facet_limiter_worker_remove(host->limiter, "second", false, &error), &error);
+}
+
+static void test_killed_managers_leave_what_can_be_adopted(void **state)
+{
+    struct host *host = *state;
+    pid_t registered = host_start_process();
+    struct facet_tenant tenant;
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/w", host->dir);
+    assert_int_equal(facet_tenant_attach(path, &tenant, NULL), FACET_OK);
+    assert_true(facet_tenant_reserve(&tenant, 3 * MIB));
+    for (unsigned round = 0; round < 60; round++) {
+        int ready[2];
+        char byte;
+
+        facet_limiter_close(host->limiter);
+        host->limiter = NULL;
+        assert_int_equal(pipe(ready), 0);
+        pid_t manager = start_manager(host, registered, round + 1, ready[1]);
+        close(ready[1]);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        close(ready[0]);
+        usleep(round * 97 % 4000);
+        host_end_process(manager);
+
+        host_open(host);
+        host_adopt(host);
+        assert_int_equal(host_state(host).memory_bytes, 3 * MIB);
+        assert_int_equal(host_state(host).processes, 1);
+        assert_second_is_whole(host);
+        host_register(host, registered);
+        assert_int_equal(host_memory(host, registered, 61 * (int64_t)MIB).admitted, 1);
+        assert_int_equal(host_memory(host, registered, 1).admitted, 0);
+    }
+    facet_tenant_detach(&tenant);
+    host_end_process(registered);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, host_setup, host_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_registered_and_interposed_share_one_quota),
+        TEST(test_killed_processes_give_everything_back),
+        TEST(test_killed_managers_leave_what_can_be_adopted),
+    };
+    return cmocka_run_group_tests_name("host_crash", tests, NULL, NULL);
+}

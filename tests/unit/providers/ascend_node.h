@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the built ascend provider over the fake node of tests/fake/ascend, for its tests.
+ * Never: opens a real library: both paths are always set.
+ */
+#ifndef ASCEND_NODE_H
+#define ASCEND_NODE_H
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <facet/provider.h>
+
+#define MAX_DEVICES 128
+
+/* NULL stays for one that is not there. */
+static inline void node_libraries(const char *dcmi, const char *acl)
+{
+    const char *folder = getenv("FACET_TEST_FAKES");
+    char path[4096];
+
+    assert_non_null(folder);
+    snprintf(path, sizeof path, "%s/fake_ascend_%s.so", dcmi ? folder : "/nonexistent", dcmi ? dcmi : "x");
+    setenv("FACET_ASCEND_DCMI", path, 1);
+    snprintf(path, sizeof path, "%s/fake_ascend_%s.so", acl ? folder : "/nonexistent", acl ? acl : "x");
+    setenv("FACET_ASCEND_ACL", path, 1);
+}
+
+static inline void node_scenario(const char *scenario)
+{
+    setenv("FACET_FAKE_ASCEND", scenario, 1);
+}
+
+static inline const struct facet_provider *node_provider(void)
+{
+    static const struct facet_provider *provider;
+    struct facet_error error = {0};
+    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
+    char path[4096];
+
+    if (provider)
+        return provider;
+    snprintf(path, sizeof path, "%s/facet-provider-ascend.so", getenv("FACET_LIB_DIR"));
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        fail_msg("%s", dlerror());
+    facet_provider_entry_func entry;
+    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
+    assert_non_null(entry);
+    assert_int_equal(entry(&host, &provider), FACET_OK);
+    return provider;
+}
+
+static inline struct facet_provider_instance *node_open(void)
+{
+    struct facet_provider_instance *instance = NULL;
+    struct facet_error error = {0};
+
+    if (node_provider()->device->open(&instance, &error) != FACET_OK)
+        fail_msg("open: %s", error.message);
+    return instance;
+}
+
+static inline void node_close(struct facet_provider_instance *instance)
+{
+    node_provider()->device->close(instance);
+}
+
+static inline uint32_t node_list(struct facet_provider_instance *instance, struct facet_device_info infos[MAX_DEVICES])
+{
+    uint32_t count = 0;
+
+    assert_int_equal(node_provider()->device->list(instance, infos, sizeof *infos, MAX_DEVICES, &count, NULL),
+                     FACET_OK);
+    return count;
+}
+
+/* A new node under `scenario`, and its devices. */
+static inline struct facet_provider_instance *
+node_start(const char *scenario, struct facet_device_info infos[MAX_DEVICES], uint32_t *ret_count)
+{
+    node_scenario(scenario);
+    struct facet_provider_instance *instance = node_open();
+    *ret_count = node_list(instance, infos);
+    return instance;
+}
+
+#endif

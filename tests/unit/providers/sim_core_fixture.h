@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what the tests of the sim provider's core share: an instance of a profile, short calls, and a made-up engine
+ * that uses what a test says it uses.
+ * Never: stands for the real engine; test_sim_engine and the conformance suite have that.
+ */
+#ifndef SIM_CORE_FIXTURE_H
+#define SIM_CORE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim.h"
+
+/* What the made-up engine answers. */
+struct engine_double {
+    bool uses_device;
+    const char *partition; /* uuid in use, or NULL */
+    const char *worker;    /* name in use, or NULL */
+    uint64_t next_ns;      /* when something completes */
+    uint64_t advanced_ns;  /* the latest time it was told of */
+    unsigned lost;         /* devices it was told are lost */
+};
+extern struct engine_double engine_double;
+
+/* Opens the profile with these settings (NULL: unset), and everything of the double at rest. Fails the test if not. */
+struct facet_provider_instance *open_machine(const char *profile, const char *state, const char *faults);
+enum facet_status try_open(const char *profile, const char *state, const char *faults,
+                           struct facet_provider_instance **ret_instance, struct facet_error *error);
+
+/* A file with this text in a folder of its own; remove_file() removes both. */
+const char *make_file(const char *text);
+void remove_file(const char *path);
+/* An empty folder; remove_folder() removes it with the files in it. */
+const char *make_folder(void);
+void remove_folder(const char *path);
+
+enum facet_status create_partition(struct facet_provider_instance *instance, uint32_t device, const char *template_id,
+                                   uint32_t start, struct facet_partition_info *ret_info, struct facet_error *error);
+/* At most 64; returns how many. */
+uint32_t list_partitions(struct facet_provider_instance *instance, uint32_t device,
+                         struct facet_partition_info infos[64]);
+/* At most 256; returns how many. */
+uint32_t list_events(struct facet_provider_instance *instance, uint64_t after, struct facet_event events[256]);
+
+/* Status and a message that holds `words`. */
+#define assert_refused(call, expected_status, words)                                                                   \
+    do {                                                                                                               \
+        struct facet_error error = {0};                                                                                \
+        assert_int_equal((call), (expected_status));                                                                   \
+        assert_int_equal(error.status, (expected_status));                                                             \
+        if (!strstr(error.message, (words)))                                                                           \
+            fail_msg("\"%s\" does not say \"%s\"", error.message, (words));                                            \
+    } while (0)
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the tests of the opencl provider's partitions, limits and containers, over the made-up runtime of
+ * opencl_runtime.c: device 0 is a GPU that cannot be partitioned, device 3 PoCL's processor of 64 units.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include <facet/limits.h>
+#include <facet/opencl_address.h>
+#include <facet/provider.h>
+
+#include "../../fixtures/providers/opencl_runtime.h"
+
+#define GPU    0u
+#define MANY   3u
+#define UNITS  64u
+#define MEMORY (UINT64_C(2) << 30)
+
+static const struct facet_provider *provider;
+static struct facet_provider_instance *instance;
+static struct facet_error failure;
+
+static int set_up(void **state)
+{
+    const struct facet_provider_host host = {.size = sizeof host,
+                                             .abi_major = FACET_PROVIDER_ABI_MAJOR,
+                                             .abi_minor = FACET_PROVIDER_ABI_MINOR,
+                                             .error = &failure};
+
+    signal(SIGHUP, SIG_IGN);
+    return facet_provider_entry(&host, &provider) != FACET_OK ||
+           provider->device->open(&instance, &failure) != FACET_OK;
+}
+
+static int tear_down(void **state)
+{
+    provider->device->close(instance);
+    return fixture_parts != 0;
+}
+
+static struct facet_device_info device_info(uint32_t device)
+{
+    struct facet_device_info infos[8];
+    uint32_t count = 0;
+
+    assert_int_equal(provider->device->list(instance, infos, sizeof infos[0], 8, &count, &failure), FACET_OK);
+    assert_true(device < count);
+    return infos[device];
+}
+
+static enum facet_status create(const char *template_id, uint32_t start, struct facet_partition_info *ret_info)
+{
+    *ret_info = (struct facet_partition_info){.size = sizeof *ret_info};
+    return provider->partition->create(instance, MANY, template_id, start, ret_info, &failure);
+}
+
+static struct facet_partition_info create_one(const char *template_id, uint32_t start)
+{
+    struct facet_partition_info info;
+
+    assert_int_equal(create(template_id, start, &info), FACET_OK);
+    return info;
+}
+
+static enum facet_status destroy(const char *uuid)
+{
+    return provider->partition->destroy(instance, MANY, uuid, &failure);
+}
+
+static uint32_t partitions(struct facet_partition_info *infos, uint32_t capacity)
+{
+    uint32_t count = 0;
+
+    assert_int_equal(provider->partition->list(instance, MANY, infos, sizeof *infos, capacity, &count, &failure),
+                     FACET_OK);
+    return count;
+}
+
+static struct facet_worker_limit limit_of(const char *worker)
+{
+    struct facet_worker_limit limit = {.size = sizeof limit};
+
+    assert_int_equal(provider->limit->get(instance, MANY, worker, &limit, &failure), FACET_OK);
+    return limit;
+}
+
+static enum facet_status set_compute(const char *worker, uint32_t milli)
+{
+    return provider->limit->set_compute(instance, MANY, worker, milli, &failure);
+}
+
+static enum facet_status set_memory(const char *worker, uint64_t bytes)
+{
+    return provider->limit->set_memory(instance, MANY, worker, bytes, &failure);
+}
+
+static enum facet_status clear(const char *worker)
+{
+    return provider->limit->clear(instance, MANY, worker, &failure);
+}
+
+/* --- what is promised --- */
+
+static void modes_follow_what_the_driver_can(void **state)
+{
+    struct facet_device_info gpu = device_info(GPU), many = device_info(MANY);
+    const uint64_t spatial = FACET_CAN_PARTITION | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_LIMIT_MEMORY;
+
+    assert_int_equal(gpu.modes, FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT));
+    assert_int_equal(gpu.capabilities, 0);
+    assert_false(gpu.valid & FACET_DEVICE_HAS_MAX_PARTITIONS);
+    assert_int_equal(many.modes, 0xf);
+    assert_int_equal(many.capabilities, spatial | FACET_CAN_CONTAINER);
+    assert_int_equal(many.max_partitions, UNITS);
+    assert_int_equal(many.mode_group[FACET_MODE_SHARED], many.mode_group[FACET_MODE_SOFT]);
+    assert_int_equal(many.mode_group[FACET_MODE_HARD], many.mode_group[FACET_MODE_PARTITIONED]);
+    assert_int_not_equal(many.mode_group[FACET_MODE_SOFT], many.mode_group[FACET_MODE_HARD]);
+}
+
+/* The runtime took over SIGHUP while the provider was opened. */
+static void signal_handlers_stay_the_hosts(void **state)
+{
+    struct sigaction now;
+
+    assert_int_equal(sigaction(SIGHUP, NULL, &now), 0);
+    assert_ptr_equal(now.sa_handler, SIG_IGN);
+}
+
+static void a_device_that_cannot_says_so(void **state)
+{
+    struct facet_partition_info info = {.size = sizeof info};
+    struct facet_worker_limit limit = {.size = sizeof limit};
+    uint32_t count = 7;
+
+    assert_int_equal(provider->partition->templates(instance, GPU, NULL, sizeof info, 0, &count, &failure),
+                     FACET_UNSUPPORTED);
+    assert_int_equal(provider->partition->create(instance, GPU, "1cu", 0, &info, &failure), FACET_UNSUPPORTED);
+    assert_int_equal(provider->partition->destroy(instance, GPU, "x", &failure), FACET_UNSUPPORTED);
+    assert_int_equal(provider->limit->set_compute(instance, GPU, "w", 500, &failure), FACET_UNSUPPORTED);
+    assert_int_equal(provider->limit->set_memory(instance, GPU, "w", 500, &failure), FACET_UNSUPPORTED);
+    assert_int_equal(provider->limit->get(instance, GPU, "w", &limit, &failure), FACET_UNSUPPORTED);
+    assert_int_equal(provider->container->items(instance, GPU, NULL, NULL, 1040, 0, &count, &failure),
+                     FACET_UNSUPPORTED);
+    assert_int_equal(count, 7);
+    assert_int_equal(provider->partition->create(instance, 9, "1cu", 0, &info, &failure), FACET_NOT_FOUND);
+}
+
+static void properties_are_what_the_driver_tells(void **state)
+{
+    char text[1024];
+    uint32_t size = 0, again = 0;
+
+    assert_int_equal(provider->device->properties(instance, MANY, text, sizeof text, &size, &failure), FACET_OK);
+    assert_int_equal(size, strlen(text) + 1);
+    assert_string_equal(text, "platform=Portable Computing Language\nopencl_version=OpenCL 3.0 acme\nextensions=2\n"
+                              "max_sub_devices=64\n");
+    assert_int_equal(provider->device->properties(instance, MANY, text, size - 1, &again, &failure), FACET_TOO_SMALL);
+    assert_int_equal(again, size);
+}
+
+/* --- partitions --- */
+
+static void templates_are_powers_and_equal_parts(void **state)
+{
+    struct facet_partition_template templates[16];
+    uint32_t count = 0;
+
+    assert_int_equal(provider->partition->templates(instance, MANY, templates, sizeof templates[0], 16, &count, NULL),
+                     FACET_OK);
+    assert_int_equal(count, 6);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(templates[i].length, 1u << i);
+        assert_int_equal(templates[i].compute_units, 1u << i);
+        assert_int_equal(templates[i].max_count, UNITS >> i);
+        assert_int_equal(templates[i].valid, 0); /* memory is not sliced */
+    }
+    assert_string_equal(templates[5].id, "32cu");
+    assert_int_equal(templates[5].compute_milli, 500);
+}
+
+static void placements_are_every_start_that_fits(void **state)
+{
+    static struct facet_partition_placement places[UNITS];
+    uint32_t count = 0;
+    struct facet_partition_info info = create_one("4cu", 10);
+
+    assert_int_equal(
+        provider->partition->placements(instance, MANY, "2cu", places, sizeof places[0], UNITS, &count, &failure),
+        FACET_OK);
+    assert_int_equal(count, UNITS - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(places[i].start, i);
+        assert_int_equal(places[i].free, i + 2 <= 10 || i >= 14);
+    }
+    assert_int_equal(
+        provider->partition->placements(instance, MANY, "2cu", places, sizeof places[0], 3, &count, &failure),
+        FACET_TOO_SMALL);
+    assert_int_equal(provider->partition->placements(instance, MANY, "3cu", NULL, 16, 0, &count, &failure),
+                     FACET_NOT_FOUND);
+    assert_int_equal(destroy(info.uuid), FACET_OK);
+}
+
+static void a_partition_says_where_it_is(void **state)
+{
+    struct facet_partition_info info = create_one("16cu", 8), listed;
+
+    assert_int_equal(info.device, MANY);
+    assert_int_equal(info.start, 8);
+    assert_int_equal(info.length, 16);
+    assert_int_equal(info.compute_units, 16);
+    assert_int_equal(info.compute_milli, 250);
+    assert_int_equal(info.in_use, 0);
+    assert_string_equal(info.template_id, "16cu");
+    assert_string_equal(info.address, "platform=Portable Computing Language;name=pthread-acme;ordinal=0;units=8+16");
+    assert_int_equal(partitions(&listed, 1), 1);
+    assert_memory_equal(&listed, &info, sizeof info);
+    assert_int_equal(fixture_parts, 0);
+    assert_int_equal(destroy(info.uuid), FACET_OK);
+    assert_int_equal(destroy(info.uuid), FACET_NOT_FOUND);
+    assert_int_equal(partitions(NULL, 0), 0);
+}
+
+static void identity_is_never_used_twice(void **state)
+{
+    char seen[32][64];
+
+    for (int i = 0; i < 32; i++) {
+        struct facet_partition_info info = create_one("1cu", 5);
+
+        memcpy(seen[i], info.uuid, sizeof seen[i]);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(seen[i], seen[j]);
+        assert_int_equal(destroy(info.uuid), FACET_OK);
+    }
+}
+
+static void refusals_name_what_is_in_the_way(void **state)
+{
+    struct facet_partition_info info = create_one("4cu", 10), other;
+
+    assert_int_equal(create("2cu", 13, &other), FACET_NO_SPACE);
+    assert_non_null(strstr(failure.message, info.uuid));
+    assert_int_equal(create("2cu", UNITS - 1, &other), FACET_OUT_OF_RANGE);
+    assert_int_equal(create("64cu", 0, &other), FACET_NOT_FOUND);
+    assert_int_equal(create("02cu", 0, &other), FACET_NOT_FOUND);
+    assert_int_equal(create("2", 0, &other), FACET_NOT_FOUND);
+    assert_int_equal(create(NULL, 0, &other), FACET_INVALID_ARGUMENT);
+    assert_int_equal(provider->partition->create(instance, MANY, "1cu", 0, NULL, &failure), FACET_INVALID_ARGUMENT);
+    assert_int_equal(destroy(NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(destroy(info.uuid), FACET_OK);
+}
+
+/* Ten free units before, 42 behind: the smaller stretch is used up first. */
+static void anywhere_is_the_smallest_stretch(void **state)
+{
+    struct facet_partition_info wall = create_one("4cu", 10), first = create_one("8cu", FACET_PLACEMENT_ANY),
+                                second = create_one("8cu", FACET_PLACEMENT_ANY),
+                                third = create_one("2cu", FACET_PLACEMENT_ANY), none;
+
+    assert_int_equal(first.start, 0);
+    assert_int_equal(third.start, 8);
+    assert_int_equal(second.start, 14);
+    struct facet_partition_info all[4];
+    assert_int_equal(partitions(all, 4), 4);
+    for (int i = 1; i < 4; i++)
+        assert_true(all[i - 1].start + all[i - 1].length <= all[i].start);
+    assert_int_equal(create("32cu", 32, &none), FACET_OK);
+    assert_int_equal(destroy(none.uuid), FACET_OK);
+    struct facet_partition_info rest = create_one("16cu", 40);
+    assert_int_equal(create("32cu", FACET_PLACEMENT_ANY, &none), FACET_NO_SPACE);
+    const char *uuids[] = {wall.uuid, first.uuid, second.uuid, third.uuid, rest.uuid};
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(destroy(uuids[i]), FACET_OK);
+}
+
+/* Each call below that may fail is made to, in turn: nothing stays behind. */
+static void a_driver_that_fails_leaves_nothing(void **state)
+{
+    struct facet_partition_info info;
+    int nth = 0;
+
+    do {
+        fixture_fail_after = ++nth;
+        enum facet_status status = create("2cu", 3, &info);
+        if (fixture_fail_after > 0)
+            break; /* one more than there are calls */
+        assert_int_not_equal(status, FACET_OK);
+        assert_int_equal(partitions(NULL, 0), 0);
+        assert_int_equal(fixture_parts, 0);
+        fixture_fail_after = nth;
+        assert_int_not_equal(set_compute("w", 1), FACET_OK);
+        assert_int_equal(provider->limit->get(instance, MANY, "w", &(struct facet_worker_limit){.size = 352}, NULL),
+                         FACET_NOT_FOUND);
+    } while (nth < 10);
+    fixture_fail_after = 0;
+    assert_int_equal(nth, 3); /* two calls */
+    assert_int_equal(destroy(info.uuid), FACET_OK);
+}
+
+/* --- limits --- */
+
+static void compute_is_granted_in_whole_units(void **state)
+{
+    assert_int_equal(set_compute("one", 1), FACET_OK);
+    assert_int_equal(set_compute("two", 16), FACET_OK);
+    assert_int_equal(set_compute("half", 500), FACET_OK);
+    struct facet_worker_limit one = limit_of("one"), two = limit_of("two"), half = limit_of("half");
+    assert_int_equal(one.valid, FACET_WORKER_HAS_COMPUTE);
+    assert_int_equal(one.compute_units, 1);
+    assert_int_equal(one.compute_milli, 15);
+    assert_int_equal(two.compute_units, 2);
+    assert_int_equal(half.compute_units, 32);
+    assert_int_equal(half.compute_milli, 500);
+    assert_string_equal(half.address, "platform=Portable Computing Language;name=pthread-acme;ordinal=0;units=3+32");
+    assert_int_equal(set_compute("rest", 500), FACET_NO_SPACE);
+    assert_int_equal(set_compute("one", 1), FACET_BAD_STATE);
+    assert_int_equal(clear("one"), FACET_OK);
+    assert_int_equal(clear("one"), FACET_NOT_FOUND);
+    assert_int_equal(clear("two"), FACET_OK);
+    assert_int_equal(clear("half"), FACET_OK);
+    assert_int_equal(set_compute("all", 1000), FACET_OK);
+    assert_int_equal(limit_of("all").compute_units, UNITS);
+    assert_int_equal(clear("all"), FACET_OK);
+}
+
+static void memory_adds_up_to_the_device(void **state)
+{
+    assert_int_equal(set_memory("a", MEMORY - 10), FACET_OK);
+    assert_int_equal(set_memory("b", 11), FACET_NO_SPACE);
+    assert_int_equal(set_memory("b", 10), FACET_OK);
+    assert_int_equal(set_memory("c", 1), FACET_NO_SPACE);
+    assert_int_equal(set_memory("a", 1), FACET_BAD_STATE);
+    struct facet_worker_limit a = limit_of("a");
+    assert_int_equal(a.valid, FACET_WORKER_HAS_MEMORY);
+    assert_int_equal(a.memory_bytes, MEMORY - 10);
+    assert_string_equal(a.address, device_info(MANY).address);
+    assert_int_equal(set_compute("a", 100), FACET_OK);
+    assert_int_equal(limit_of("a").valid, FACET_WORKER_HAS_MEMORY | FACET_WORKER_HAS_COMPUTE);
+    assert_int_equal(clear("a"), FACET_OK);
+    assert_int_equal(set_memory("c", MEMORY - 10), FACET_OK);
+    assert_int_equal(clear("b"), FACET_OK);
+    assert_int_equal(clear("c"), FACET_OK);
+}
+
+static void limits_out_of_range_are_refused(void **state)
+{
+    assert_int_equal(set_compute("w", 0), FACET_OUT_OF_RANGE);
+    assert_int_equal(set_compute("w", 1001), FACET_OUT_OF_RANGE);
+    assert_int_equal(set_memory("w", 0), FACET_OUT_OF_RANGE);
+    assert_int_equal(set_memory("w", MEMORY + 1), FACET_OUT_OF_RANGE);
+    assert_int_equal(set_memory("", 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(set_compute("../w", 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(set_compute(NULL, 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(provider->limit->get(instance, MANY, "w", NULL, &failure), FACET_INVALID_ARGUMENT);
+    uint32_t count = 9;
+    assert_int_equal(provider->limit->list(instance, MANY, NULL, 352, 0, &count, &failure), FACET_OK);
+    assert_int_equal(count, 0);
+}
+
+static void workers_and_partitions_share_the_units(void **state)
+{
+    struct facet_partition_info left = create_one("32cu", 0), other;
+
+    assert_int_equal(set_compute("w", 500), FACET_OK);
+    assert_int_equal(create("1cu", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
+    assert_int_equal(create("1cu", 40, &other), FACET_NO_SPACE);
+    assert_non_null(strstr(failure.message, "worker w"));
+    assert_int_equal(set_compute("v", 1), FACET_NO_SPACE);
+    assert_int_equal(destroy(left.uuid), FACET_OK);
+    assert_int_equal(set_compute("v", 1), FACET_OK);
+    assert_int_equal(clear("v"), FACET_OK);
+    assert_int_equal(clear("w"), FACET_OK);
+}
+
+/* --- random steps, threads --- */
+
+/* No unit has two holders, whatever is done in which order. */
+static void check_disjoint(void)
+{
+    static struct facet_partition_info infos[UNITS];
+    static struct facet_worker_limit limits[UNITS];
+    uint32_t count = partitions(infos, UNITS), workers = 0;
+    struct facet_opencl_place place;
+    uint8_t taken[UNITS] = {0};
+
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t unit = 0; unit < infos[i].length; unit++)
+            assert_int_equal(taken[infos[i].start + unit]++, 0);
+    assert_int_equal(provider->limit->list(instance, MANY, limits, sizeof limits[0], UNITS, &workers, NULL), FACET_OK);
+    for (uint32_t i = 0; i < workers; i++) {
+        assert_true(facet_opencl_address_parse(limits[i].address, &place));
+        assert_int_equal(place.count, limits[i].compute_units);
+        for (uint32_t unit = 0; unit < place.count; unit++)
+            assert_int_equal(taken[place.start + unit]++, 0);
+    }
+}
+
+static void random_steps_never_overlap(void **state)
+{
+    static const char *const templates[] = {"1cu", "2cu", "4cu", "8cu", "16cu"};
+    static struct facet_partition_info infos[UNITS];
+    unsigned seed = 20;
+    char worker[16];
+
+    for (int step = 0; step < 20000; step++) {
+        unsigned choice = (unsigned)rand_r(&seed);
+        uint32_t count;
+
+        snprintf(worker, sizeof worker, "w%u", choice / 4 % 8);
+        switch (choice % 4) {
+        case 0:
+            create(templates[choice / 4 % 5], choice / 32 % 3 ? choice / 128 % UNITS : FACET_PLACEMENT_ANY, &infos[0]);
+            break;
+        case 1:
+            count = partitions(infos, UNITS);
+            if (count > 0)
+                assert_int_equal(destroy(infos[choice / 4 % count].uuid), FACET_OK);
+            break;
+        case 2:
+            set_compute(worker, choice / 32 % 300 + 1);
+            break;
+        default:
+            clear(worker);
+        }
+        check_disjoint();
+    }
+    for (uint32_t count = partitions(infos, UNITS); count > 0; count--)
+        assert_int_equal(destroy(infos[count - 1].uuid), FACET_OK);
+    for (int i = 0; i < 8; i++) {
+        snprintf(worker, sizeof worker, "w%d", i);
+        clear(worker);
+    }
+    assert_int_equal(partitions(NULL, 0), 0);
+}
+
+static void *churn(void *argument)
+{
+    const char *worker = argument;
+    uintptr_t granted = 0;
+
+    for (int i = 0; i < 500; i++) {
+        struct facet_partition_info info = {.size = sizeof info};
+        struct facet_worker_limit limit = {.size = sizeof limit};
+
+        if (provider->partition->create(instance, MANY, "8cu", FACET_PLACEMENT_ANY, &info, NULL) == FACET_OK) {
+            granted++;
+            provider->partition->destroy(instance, MANY, info.uuid, NULL);
+        }
+        if (provider->limit->set_compute(instance, MANY, worker, 100, NULL) == FACET_OK) {
+            provider->limit->get(instance, MANY, worker, &limit, NULL);
+            provider->limit->clear(instance, MANY, worker, NULL);
+        }
+    }
+    return (void *)granted;
+}
+
+static void eight_threads_leave_it_empty(void **state)
+{
+    static char workers[8][16];
+    pthread_t threads[8];
+    uintptr_t granted = 0;
+    void *result;
+
+    for (int i = 0; i < 8; i++) {
+        snprintf(workers[i], sizeof workers[i], "t%d", i);
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, workers[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], &result);
+        granted += (uintptr_t)result;
+    }
+    assert_true(granted > 0);
+    assert_int_equal(partitions(NULL, 0), 0);
+    assert_int_equal(fixture_parts, 0);
+    assert_int_equal(set_compute("all", 1000), FACET_OK);
+    assert_int_equal(clear("all"), FACET_OK);
+}
+
+/* --- containers --- */
+
+static void a_tenant_of_pocl_is_bound_to_its_processors(void **state)
+{
+    struct facet_partition_info info = create_one("1cu", 0);
+    struct facet_container_item item;
+    uint32_t count = 0;
+
+    assert_int_equal(provider->container->items(instance, MANY, info.uuid, &item, sizeof item, 1, &count, &failure),
+                     FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(item.kind, FACET_CONTAINER_ENVIRONMENT);
+    assert_string_equal(item.guest, "POCL_AFFINITY");
+    assert_string_equal(item.host, "1");
+    assert_int_equal(provider->container->items(instance, MANY, "", &item, sizeof item, 1, &count, &failure), FACET_OK);
+    assert_int_equal(destroy(info.uuid), FACET_OK);
+    assert_int_equal(provider->container->items(instance, MANY, info.uuid, &item, sizeof item, 1, &count, &failure),
+                     FACET_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(modes_follow_what_the_driver_can),
+        cmocka_unit_test(signal_handlers_stay_the_hosts),
+        cmocka_unit_test(a_device_that_cannot_says_so),
+        cmocka_unit_test(properties_are_what_the_driver_tells),
+        cmocka_unit_test(templates_are_powers_and_equal_parts),
+        cmocka_unit_test(placements_are_every_start_that_fits),
+        cmocka_unit_test(a_partition_says_where_it_is),
+        cmocka_unit_test(identity_is_never_used_twice),
+        cmocka_unit_test(refusals_name_what_is_in_the_way),
+        cmocka_unit_test(anywhere_is_the_smallest_stretch),
+        cmocka_unit_test(a_driver_that_fails_leaves_nothing),
+        cmocka_unit_test(compute_is_granted_in_whole_units),
+        cmocka_unit_test(memory_adds_up_to_the_device),
+        cmocka_unit_test(limits_out_of_range_are_refused),
+        cmocka_unit_test(workers_and_partitions_share_the_units),
+        cmocka_unit_test(random_steps_never_overlap),
+        cmocka_unit_test(eight_threads_leave_it_empty),
+        cmocka_unit_test(a_tenant_of_pocl_is_bound_to_its_processors),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: opening sessions with the fixtures of this room, and looking at what is left of them. */
+#ifndef TEST_SESSION_FIXTURE_H
+#define TEST_SESSION_FIXTURE_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include <facet/session.h>
+
+/* The path of a fixture; valid until the next is asked for. */
+static inline const char *fixture(const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/session_%s.so", getenv("FACET_TEST_FIXTURES"), name);
+    return path;
+}
+
+static inline struct facet_session *open_session_with(const char *name, const struct facet_session_options *options)
+{
+    struct facet_session *session = NULL;
+    struct facet_error error = {0};
+
+    if (facet_session_open(fixture(name), options, &session, &error) != FACET_OK)
+        fail_msg("%s: %s", name, error.message);
+    return session;
+}
+
+static inline struct facet_session *open_session(const char *name, enum facet_session_place place)
+{
+    const struct facet_session_options options = {.size = sizeof options, .place = place};
+
+    return open_session_with(name, &options);
+}
+
+/* Entries of a folder of /proc/self, "fd" or "task". */
+static inline int count_entries(const char *folder)
+{
+    char path[64];
+    int count = 0;
+
+    snprintf(path, sizeof path, "/proc/self/%s", folder);
+    DIR *entries = opendir(path);
+    assert_non_null(entries);
+    while (readdir(entries))
+        count++;
+    closedir(entries);
+    return count;
+}
+
+static inline void assert_no_child_is_left(void)
+{
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+#endif

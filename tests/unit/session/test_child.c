@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the tests of the wall: a provider in a child crashes, exits, hangs or lies, in an operation, and the session
+ * says so, answers from then on, and can be opened again.
+ */
+#include "session_fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "full.h"
+#include "session/session.h"
+
+/* What a test calls through. */
+struct callee {
+    struct facet_session *session;
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+};
+
+static struct callee open_callee(uint64_t call_deadline_ns)
+{
+    const struct facet_session_options options = {.size = sizeof options, .call_deadline_ns = call_deadline_ns};
+    struct callee callee = {.session = open_session_with("full", &options)};
+
+    callee.provider = facet_session_provider(callee.session);
+    callee.instance = facet_session_instance(callee.session);
+    return callee;
+}
+
+static enum facet_status ask_health(const struct callee *callee, uint32_t device, struct facet_error *error)
+{
+    uint32_t health = 0;
+
+    return callee->provider->device->health(callee->instance, device, &health, error);
+}
+
+/* The session is lost for `reason`, and stays it. */
+static void assert_lost(struct callee *callee, const char *reason)
+{
+    struct facet_error error = {0};
+    uint64_t context;
+
+    assert_false(facet_session_alive(callee->session, &error));
+    assert_string_equal(error.message, reason);
+    assert_int_equal(error.status, FACET_DEVICE_LOST);
+    assert_int_equal(ask_health(callee, 0, &error), FACET_DEVICE_LOST);
+    assert_string_equal(error.message, reason);
+    assert_int_equal(callee->provider->memory->create_context(callee->instance, 0, NULL, "w", &context, &error),
+                     FACET_DEVICE_LOST);
+    assert_string_equal(error.message, reason);
+}
+
+static void assert_opens_again(struct callee *callee)
+{
+    struct facet_error error = {0};
+
+    if (facet_session_restart(callee->session, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_true(facet_session_alive(callee->session, NULL));
+    assert_int_equal(ask_health(callee, 0, &error), FACET_OK);
+}
+
+static enum facet_status create(struct callee *callee, struct facet_error *error)
+{
+    struct facet_partition_info info = {.size = sizeof info};
+
+    return callee->provider->partition->create(callee->instance, FULL_CRASH, "1g", 0, &info, error);
+}
+
+static enum facet_status properties(struct callee *callee, struct facet_error *error)
+{
+    char text[10];
+    uint32_t size;
+
+    return callee->provider->device->properties(callee->instance, FULL_ABORT, text, sizeof text, &size, error);
+}
+
+static enum facet_status info(struct callee *callee, struct facet_error *error)
+{
+    struct facet_memory_info info = {.size = sizeof info};
+
+    return callee->provider->memory->info(callee->instance, FULL_EXIT, &info, error);
+}
+
+static enum facet_status write_bulk(struct callee *callee, struct facet_error *error)
+{
+    static const char zeros[1 << 20];
+
+    return callee->provider->memory->write(callee->instance, FULL_CRASH, 0, zeros, sizeof zeros, error);
+}
+
+static enum facet_status events(struct callee *callee, struct facet_error *error)
+{
+    uint32_t count;
+
+    return callee->provider->device->events(callee->instance, FULL_CRASH, NULL, sizeof(struct facet_event), 0, &count,
+                                            error);
+}
+
+static enum facet_status snapshot(struct callee *callee, struct facet_error *error)
+{
+    return callee->provider->snapshot->snapshot(callee->instance, FULL_CRASH, NULL, STDERR_FILENO, error);
+}
+
+static void a_crash_in_any_operation_is_told_and_survived(void **state)
+{
+    static const struct {
+        enum facet_status (*call)(struct callee *callee, struct facet_error *error);
+        const char *reason;
+    } crashes[] = {
+        {create, "crashed with signal 11 (Segmentation fault) during partition.create"},
+        {properties, "crashed with signal 6 (Aborted) during device.properties"},
+        {info, "called exit(3) during memory.info"},
+        {write_bulk, "crashed with signal 11 (Segmentation fault) during memory.write"},
+        {events, "crashed with signal 11 (Segmentation fault) during device.events"},
+        {snapshot, "crashed with signal 11 (Segmentation fault) during snapshot.snapshot"},
+    };
+    struct callee callee = open_callee(0);
+
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++) {
+        struct facet_error error;
+
+        assert_int_equal(crashes[i].call(&callee, &error), FACET_DEVICE_LOST);
+        assert_string_equal(error.message, crashes[i].reason);
+        assert_lost(&callee, crashes[i].reason);
+        assert_no_child_is_left();
+        assert_opens_again(&callee);
+    }
+    facet_session_close(callee.session);
+    assert_no_child_is_left();
+}
+
+static void a_hang_ends_with_the_deadline(void **state)
+{
+    struct callee callee = open_callee(1200 * FACET_NS_PER_MS);
+    struct facet_error error;
+
+    assert_int_equal(ask_health(&callee, FULL_HANG, &error), FACET_DEVICE_LOST);
+    assert_string_equal(error.message, "gave no answer to device.health within 1200 ms");
+    assert_lost(&callee, "gave no answer to device.health within 1200 ms");
+    assert_no_child_is_left();
+    assert_opens_again(&callee);
+    facet_session_close(callee.session);
+}
+
+/* A call may wait as long as it was told to, beyond the usual deadline. */
+static void a_timeout_of_its_own_adds_to_the_deadline(void **state)
+{
+    struct callee callee = open_callee(FACET_NS_PER_S);
+    struct facet_error error;
+
+    assert_int_equal(callee.provider->execution->synchronize(callee.instance, 1, 2, 1200 * FACET_NS_PER_MS, &error),
+                     FACET_TIMEOUT);
+    assert_string_equal(error.message, "still at work after 1200000000 ns");
+    assert_true(facet_session_alive(callee.session, NULL));
+    facet_session_close(callee.session);
+}
+
+static enum facet_status list_partitions(const struct callee *callee, uint32_t device, uint32_t capacity,
+                                         uint32_t *ret_count, struct facet_partition_info *infos,
+                                         struct facet_error *error)
+{
+    return callee->provider->partition->list(callee->instance, device, infos, sizeof infos[0], capacity, ret_count,
+                                             error);
+}
+
+/* An answer against the rules is refused, names what is wrong, and touches no output; the provider stays. */
+static void garbage_is_refused(void **state)
+{
+    static const struct {
+        uint32_t device, capacity;
+        const char *reason;
+    } lists[] = {
+        {FULL_MANY, 0, "partition.list lists 4294967295 items, expected at most 65536"},
+        {FULL_OVERFULL, 4, "partition.list lists 5 items in room for 4 and calls that a success"},
+        {FULL_NEVER_ENOUGH, 4, "partition.list asks for room for 4 items when it has room for 4"},
+        {FULL_BAD_SIZE, 4, "partition.list gives item 1 with a bad size"},
+        {FULL_ENDLESS_TEXT, 4, "partition.list gives item 1 with a bad uuid"},
+        {FULL_CONTROL_TEXT, 4, "partition.list gives item 1 with a bad template_id"},
+    };
+    struct facet_partition_info infos[4], untouched[4];
+    struct callee callee = open_callee(0);
+    struct facet_error error;
+
+    memset(untouched, 0x5a, sizeof untouched);
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        uint32_t count = 4711;
+
+        memset(infos, 0x5a, sizeof infos);
+        assert_int_equal(list_partitions(&callee, lists[i].device, lists[i].capacity, &count, infos, &error),
+                         FACET_CORRUPT);
+        assert_string_equal(error.message, lists[i].reason);
+        assert_int_equal(count, 4711);
+        assert_memory_equal(infos, untouched, sizeof infos);
+    }
+    assert_true(facet_session_alive(callee.session, NULL));
+    facet_session_close(callee.session);
+}
+
+static void assert_create_is_refused(const struct callee *callee, uint32_t device, enum facet_status status,
+                                     const char *reason)
+{
+    struct facet_partition_info info = {.size = sizeof info, .start = 4711};
+    struct facet_error error;
+
+    assert_int_equal(callee->provider->partition->create(callee->instance, device, "1g", 0, &info, &error), status);
+    assert_string_equal(error.message, reason);
+    assert_int_equal(error.status, status);
+    assert_int_equal(info.start, 4711);
+}
+
+static void garbage_of_other_kinds_is_refused_too(void **state)
+{
+    struct callee callee = open_callee(0);
+    const struct facet_device_ops *device = callee.provider->device;
+    struct facet_error error;
+    char bad_error[360], text[100] = "untouched";
+    uint32_t size = 4711;
+
+    memset(bad_error, 'e', sizeof bad_error);
+    bad_error[0] = '?';
+    bad_error[sizeof bad_error - 1] = '\0';
+    assert_create_is_refused(&callee, FULL_BAD_SIZE, FACET_CORRUPT, "partition.create gives a struct with a bad size");
+    assert_create_is_refused(&callee, FULL_ENDLESS_TEXT, FACET_CORRUPT,
+                             "partition.create gives a struct with a bad uuid");
+    assert_create_is_refused(&callee, FULL_BAD_STATUS, FACET_CORRUPT,
+                             "partition.create answers with the unknown status 77");
+    assert_create_is_refused(&callee, FULL_BAD_ERROR, FACET_BUSY, bad_error);
+
+    assert_int_equal(device->properties(callee.instance, FULL_ENDLESS_TEXT, text, sizeof text, &size, &error),
+                     FACET_CORRUPT);
+    assert_int_equal(device->properties(callee.instance, FULL_CONTROL_TEXT, text, sizeof text, &size, &error),
+                     FACET_CORRUPT);
+    assert_int_equal(device->properties(callee.instance, FULL_MANY, text, sizeof text, &size, &error), FACET_CORRUPT);
+    assert_string_equal(error.message, "device.properties lists 4294967295 bytes, expected at most 1048576");
+    assert_string_equal(text, "untouched");
+    assert_int_equal(size, 4711);
+    assert_true(facet_session_alive(callee.session, NULL));
+    facet_session_close(callee.session);
+}
+
+enum { THREADS = 24, CALLS = 60 };
+
+/* Each thread keeps to a range of its own and finds there what it wrote. */
+static void *work(void *data)
+{
+    struct callee *callee = data;
+    static _Atomic uint64_t next;
+    uint64_t number = next++, at = number * 4096;
+    unsigned char out[4096], in[4096];
+    unsigned failures = 0;
+
+    for (int i = 0; i < CALLS; i++) {
+        uint64_t context = 0;
+
+        memset(out, (int)(number * 7 + (uint64_t)i), sizeof out);
+        memset(in, 0, sizeof in);
+        failures += callee->provider->memory->write(callee->instance, 1, at, out, sizeof out, NULL) != FACET_OK;
+        failures += callee->provider->memory->read(callee->instance, 1, at, sizeof in, in, NULL) != FACET_OK;
+        failures += memcmp(in, out, sizeof in) != 0;
+        failures +=
+            callee->provider->memory->create_context(callee->instance, 0, NULL, "worker", &context, NULL) != FACET_OK;
+        failures += context != 1006;
+    }
+    return (void *)(uintptr_t)failures;
+}
+
+/* More threads than channels: some wait. */
+static void many_threads_call_at_once(void **state)
+{
+    struct callee callee = open_callee(60 * FACET_NS_PER_S);
+    pthread_t threads[THREADS];
+    void *failures;
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &callee), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &failures);
+        assert_null(failures);
+    }
+    facet_session_close(callee.session);
+}
+
+static void *hang_there(void *data)
+{
+    struct callee *callee = data;
+    struct facet_error error = {0};
+    enum facet_status status = callee->provider->partition->destroy(callee->instance, FULL_HANG, "x", &error);
+
+    assert_non_null(strstr(error.message, "crashed with signal 11 (Segmentation fault) during "));
+    return (void *)(uintptr_t)(status == FACET_DEVICE_LOST);
+}
+
+/* Calls do not wait for each other; and all that are under way when a provider dies learn why, at once. */
+static void a_crash_ends_all_calls_under_way(void **state)
+{
+    struct callee callee = open_callee(100 * FACET_NS_PER_S);
+    pthread_t threads[8];
+    void *lost;
+
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hang_there, &callee), 0);
+    usleep(50000);
+    assert_int_equal(ask_health(&callee, 0, NULL), FACET_OK);
+    assert_int_equal(ask_health(&callee, FULL_CRASH, NULL), FACET_DEVICE_LOST);
+    for (size_t i = 0; i < 8; i++) {
+        pthread_join(threads[i], &lost);
+        assert_non_null(lost);
+    }
+    assert_opens_again(&callee);
+    facet_session_close(callee.session);
+}
+
+static void a_death_between_two_calls_is_noticed(void **state)
+{
+    struct callee callee = open_callee(0);
+    struct facet_error error;
+    siginfo_t info = {0};
+    char children[64] = "";
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(children, sizeof children, file))
+        skip();
+    fclose(file);
+    kill(atoi(children), SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)atoi(children), &info, WEXITED | WNOWAIT), 0);
+    assert_false(facet_session_alive(callee.session, &error));
+    assert_string_equal(error.message, "crashed with signal 9 (Killed) between two calls");
+    assert_opens_again(&callee);
+    facet_session_close(callee.session);
+}
+
+static void nothing_is_left_behind(void **state)
+{
+    int files = count_entries("fd"), tasks = count_entries("task");
+
+    for (int i = 0; i < 20; i++) {
+        struct callee callee = open_callee(0);
+        struct facet_error error;
+
+        assert_int_equal(ask_health(&callee, 0, NULL), FACET_OK);
+        if (i % 2)
+            assert_int_equal(ask_health(&callee, FULL_CRASH, NULL), FACET_DEVICE_LOST);
+        if (i % 4 == 3)
+            assert_opens_again(&callee);
+        assert_int_equal(facet_session_restart(callee.session, &error), FACET_OK);
+        facet_session_close(callee.session);
+        assert_no_child_is_left();
+    }
+    facet_session_close(NULL);
+    assert_int_equal(count_entries("fd"), files);
+    assert_int_equal(count_entries("task"), tasks);
+}
+
+/* Whoever opened the session is killed: its child ends too, even in the middle of a call. */
+static void the_child_ends_with_its_parent(void **state)
+{
+    siginfo_t info = {0};
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* the orphan becomes ours, and can be waited for */
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct callee callee = open_callee(0);
+        kill(getpid(), ask_health(&callee, 0, NULL) == FACET_OK ? SIGKILL : SIGTERM);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)parent, &info, WEXITED), 0);
+    assert_int_equal(info.si_status, SIGKILL);
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks for ever when the child stays */
+    assert_int_equal(info.si_status, SIGKILL);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    assert_no_child_is_left();
+}
+
+static void a_provider_in_this_process_has_no_wall(void **state)
+{
+    struct facet_session *session = open_session("full", FACET_SESSION_IN_PROCESS);
+    struct facet_error error;
+
+    assert_true(facet_session_alive(session, NULL));
+    assert_int_equal(facet_session_restart(session, &error), FACET_BAD_STATE);
+    facet_session_close(session);
+}
+
+static void what_cannot_be_opened_says_why(void **state)
+{
+    const struct facet_session_options nowhere = {.size = sizeof nowhere, .place = 7};
+    struct facet_session *session = NULL;
+    struct facet_error error;
+    char *folder = strdup(getenv("FACET_LIB_DIR"));
+
+    assert_int_equal(facet_session_open("/no/such/file.so", NULL, &session, &error), FACET_IO);
+    assert_non_null(strstr(error.message, "/no/such/file.so"));
+    assert_int_equal(facet_session_open(fixture("full"), &nowhere, &session, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_session_open(NULL, NULL, &session, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_session_open(fixture("full"), NULL, NULL, &error), FACET_INVALID_ARGUMENT);
+    setenv("FACET_LIB_DIR", "/tmp", 1);
+    assert_int_equal(facet_session_open(fixture("full"), NULL, &session, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "facet-provider-host is not in /tmp"));
+    setenv("FACET_LIB_DIR", folder, 1);
+    free(folder);
+    assert_null(session);
+    assert_no_child_is_left();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_crash_in_any_operation_is_told_and_survived),
+        cmocka_unit_test(a_hang_ends_with_the_deadline),
+        cmocka_unit_test(a_timeout_of_its_own_adds_to_the_deadline),
+        cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(garbage_of_other_kinds_is_refused_too),
+        cmocka_unit_test(many_threads_call_at_once),
+        cmocka_unit_test(a_crash_ends_all_calls_under_way),
+        cmocka_unit_test(a_death_between_two_calls_is_noticed),
+        cmocka_unit_test(nothing_is_left_behind),
+        cmocka_unit_test(the_child_ends_with_its_parent),
+        cmocka_unit_test(a_provider_in_this_process_has_no_wall),
+        cmocka_unit_test(what_cannot_be_opened_says_why),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

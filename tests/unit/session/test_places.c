@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that it does not matter where a provider runs: every operation, with many arguments each, answers the
+ * same in this process and in a child.
+ */
+#include "session_fixture.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "full.h"
+#include "session/call.h"
+#include "session/session.h"
+
+enum { OUT_BYTES = 16384, POISON = 0x5a };
+
+static struct facet_session *here, *there;
+
+static int set_up(void **state)
+{
+    here = open_session("full", FACET_SESSION_IN_PROCESS);
+    there = open_session("full", FACET_SESSION_CHILD);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    facet_session_close(here);
+    facet_session_close(there);
+    assert_no_child_is_left();
+    return 0;
+}
+
+/* What came of a call: all that a caller can see. */
+struct outcome {
+    enum facet_status status;
+    struct facet_error error;
+    uint32_t count;
+    _Alignas(16) unsigned char out[OUT_BYTES];
+};
+
+/* One way to fill in the arguments of any operation. */
+struct filling {
+    const char *about;
+    uint64_t number;
+    const char *text;
+    uint32_t capacity, size;
+    bool null_out, null_count, null_in;
+};
+
+static const struct filling fillings[] = {
+    {.about = "room", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX},
+    {.about = "exact room", .number = 0, .text = "alpha", .capacity = 3, .size = UINT32_MAX},
+    {.about = "no room", .number = 1, .text = "beta", .capacity = 0, .size = UINT32_MAX, .null_out = true},
+    {.about = "too little room", .number = 1, .text = "beta", .capacity = 1, .size = UINT32_MAX},
+    {.about = "short structs", .number = 1, .text = "alpha", .capacity = 4, .size = 12},
+    {.about = "long structs", .number = 1, .text = "alpha", .capacity = 4, .size = 2000},
+    {.about = "structs without a size", .number = 1, .text = "alpha", .capacity = 4, .size = 3},
+    {.about = "unknown device", .number = 99, .text = "alpha", .capacity = 8, .size = UINT32_MAX},
+    {.about = "unknown text", .number = 1, .text = "unknown", .capacity = 8, .size = UINT32_MAX},
+    {.about = "no text", .number = 1, .text = NULL, .capacity = 8, .size = UINT32_MAX},
+    {.about = "no data", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_in = true},
+    {.about = "no output", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_out = true},
+    {.about = "no count", .number = 1, .text = "alpha", .capacity = 8, .size = UINT32_MAX, .null_count = true},
+};
+
+static const int32_t pids[] = {4711, 4712, 0};
+static const char data[] = "some bytes";
+static const struct facet_launch launch = {
+    .size = sizeof launch, .argument_bytes = sizeof data, .grid = {0, 2, 3}, .kernel = "axpy"};
+
+static void fill_input(const struct filling *filling, uint8_t kind, struct facet_argument *argument)
+{
+    argument->number = filling->number;
+    argument->fd = -1;
+    switch (kind) {
+    case FACET_KIND_TEXT:
+    case FACET_KIND_TEXT_OR_NULL:
+        argument->in = filling->text;
+        break;
+    case FACET_KIND_PIDS:
+        argument->in = filling->null_in ? NULL : pids;
+        argument->number = filling->capacity > 3 ? 3 : filling->capacity;
+        break;
+    case FACET_KIND_DATA:
+        argument->in = filling->null_in ? NULL : data;
+        argument->number = sizeof data;
+        break;
+    case FACET_KIND_LAUNCH:
+        argument->in = filling->null_in ? NULL : &launch;
+        argument->more = data;
+        argument->number = sizeof data;
+        break;
+    case FACET_KIND_TIMEOUT:
+        argument->number = filling->capacity == 1 ? 1000000 : 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void fill_output(const struct filling *filling, const struct facet_parameter *parameter,
+                        struct facet_argument *argument, struct outcome *outcome)
+{
+    argument->out = filling->null_out ? NULL : outcome->out;
+    argument->ret_count = filling->null_count ? NULL : &outcome->count;
+    argument->number = filling->capacity;
+    argument->size = filling->size;
+    if (parameter->type && filling->size == UINT32_MAX)
+        argument->size = parameter->type->size;
+    if (parameter->kind == FACET_KIND_RET_TEXT)
+        argument->number = filling->capacity * 12;
+    if (parameter->kind == FACET_KIND_RET_STRUCT && argument->out)
+        memcpy(argument->out, &argument->size, sizeof argument->size);
+    if (parameter->kind == FACET_KIND_RET_STRUCT && !argument->out)
+        argument->size = 0;
+}
+
+/* Calls `operation` in one place. */
+static void call(struct facet_session *session, enum facet_operation_id operation, const struct filling *filling,
+                 struct outcome *ret_outcome)
+{
+    struct facet_call made = {.operation = operation};
+
+    memset(ret_outcome, POISON, sizeof *ret_outcome);
+    ret_outcome->error = (struct facet_error){0};
+    for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
+        const struct facet_parameter *parameter = &facet_operations[operation].parameters[i];
+
+        if (parameter->kind >= FACET_KIND_RET_U32)
+            fill_output(filling, parameter, &made.arguments[i], ret_outcome);
+        else
+            fill_input(filling, parameter->kind, &made.arguments[i]);
+    }
+    ret_outcome->status =
+        facet_call_make(&made, facet_session_provider(session), facet_session_instance(session), &ret_outcome->error);
+}
+
+static void assert_same(enum facet_operation_id operation, const struct filling *filling, const struct outcome *a,
+                        const struct outcome *b)
+{
+    const char *name = facet_operations[operation].name;
+
+    if (a->status != b->status)
+        fail_msg("%s, %s: %s here (%s), %s there (%s)", name, filling->about, facet_status_name(a->status),
+                 a->error.message, facet_status_name(b->status), b->error.message);
+    if (a->count != b->count)
+        fail_msg("%s, %s: %" PRIu32 " here, %" PRIu32 " there", name, filling->about, a->count, b->count);
+    if (memcmp(a->out, b->out, sizeof a->out) != 0)
+        fail_msg("%s, %s: the outputs differ", name, filling->about);
+    /* A NULL is refused before it crosses, in other words than the provider's; all else is the provider's own. */
+    if (a->status != FACET_INVALID_ARGUMENT)
+        assert_string_equal(a->error.message, b->error.message);
+}
+
+static void every_operation_answers_the_same_in_both_places(void **state)
+{
+    static struct outcome a, b;
+    unsigned succeeded = 0, refused = 0;
+
+    for (enum facet_operation_id operation = 0; operation < FACET_OPERATION_COUNT; operation++) {
+        unsigned before = succeeded;
+
+        for (size_t i = 0; i < sizeof fillings / sizeof fillings[0]; i++) {
+            call(here, operation, &fillings[i], &a);
+            call(there, operation, &fillings[i], &b);
+            assert_same(operation, &fillings[i], &a, &b);
+            succeeded += a.status == FACET_OK;
+            refused += a.status != FACET_OK;
+        }
+        if (succeeded == before && operation != FACET_OPERATION_execution_launch)
+            fail_msg("%s never succeeded", facet_operations[operation].name);
+    }
+    assert_int_equal(succeeded + refused, FACET_OPERATION_COUNT * (sizeof fillings / sizeof fillings[0]));
+    assert_true(refused > FACET_OPERATION_COUNT);
+}
+
+/* The generic call above goes through the same tables as this; here the compiler checks the types. */
+static void a_provider_is_called_as_the_manual_says(void **state)
+{
+    const struct facet_provider *provider = facet_session_provider(there);
+    struct facet_provider_instance *instance = facet_session_instance(there);
+    struct facet_partition_info info = {.size = sizeof info};
+    struct facet_error error;
+    char text[64];
+    uint32_t size = 0, health = 0;
+
+    assert_int_equal(provider->partition->create(instance, 1, "1g.10gb", 4, &info, &error), FACET_OK);
+    assert_string_equal(info.template_id, "1g.10gb");
+    assert_string_equal(info.uuid, "partition-4");
+    assert_int_equal(info.size, sizeof info);
+    assert_int_equal(provider->device->properties(instance, 0, text, sizeof text, &size, &error), FACET_OK);
+    assert_string_equal(text, "chip=none\nfirmware_version=7\n");
+    assert_int_equal(size, strlen(text) + 1);
+    assert_int_equal(provider->device->health(instance, 1, &health, NULL), FACET_OK);
+    assert_int_equal(health, FACET_HEALTH_FAILED);
+}
+
+static void both_places_describe_the_provider_alike(void **state)
+{
+    const struct facet_provider *a = facet_session_provider(here), *b = facet_session_provider(there);
+
+    assert_string_equal(a->name, "full");
+    assert_string_equal(b->name, "full");
+    assert_string_equal(a->version, b->version);
+    assert_string_equal(a->description, b->description);
+    assert_int_equal(a->traits, b->traits);
+    assert_int_equal(b->traits, FACET_PROVIDER_SIMULATED);
+    assert_int_equal(a->abi_minor, b->abi_minor);
+    assert_int_equal(b->abi_major, FACET_PROVIDER_ABI_MAJOR);
+    assert_int_equal(b->size, sizeof *b);
+}
+
+static void bulk_data_crosses_whole(struct facet_session *session, uint64_t bytes)
+{
+    const struct facet_provider *provider = facet_session_provider(session);
+    struct facet_provider_instance *instance = facet_session_instance(session);
+    unsigned char *out = malloc(bytes), *in = malloc(bytes);
+    uint64_t module = 0, sum = bytes;
+
+    for (uint64_t i = 0; i < bytes; i++)
+        out[i] = (unsigned char)(i * 7 + i / 251);
+    for (uint64_t i = 0; i < bytes; i++)
+        sum = sum * 31 + out[i];
+    memset(in, POISON, bytes);
+    assert_int_equal(provider->memory->write(instance, 1, 5, out, bytes, NULL), FACET_OK);
+    assert_int_equal(provider->memory->read(instance, 1, 5, bytes, in, NULL), FACET_OK);
+    assert_memory_equal(in, out, bytes);
+    assert_int_equal(provider->execution->load(instance, 1, out, bytes, &module, NULL), FACET_OK);
+    assert_int_equal(module, sum);
+
+    /* Out of range by one byte: nothing is touched, on either side. */
+    memset(in, POISON, bytes);
+    memset(out, POISON, bytes);
+    assert_int_equal(provider->memory->write(instance, 1, FULL_MEMORY_BYTES - bytes + 1, in, bytes, NULL),
+                     FACET_OUT_OF_RANGE);
+    assert_int_equal(provider->memory->read(instance, 1, FULL_MEMORY_BYTES - bytes + 1, bytes, in, NULL),
+                     FACET_OUT_OF_RANGE);
+    assert_memory_equal(in, out, bytes);
+    free(out);
+    free(in);
+}
+
+static void data_of_any_size_crosses_whole(void **state)
+{
+    static const uint64_t sizes[] = {1, 7, 4096, FACET_CALL_INLINE, FACET_CALL_INLINE + 1, 1 << 20, 3000001};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        bulk_data_crosses_whole(here, sizes[i]);
+        bulk_data_crosses_whole(there, sizes[i]);
+    }
+}
+
+static void a_snapshot_crosses_with_its_file(void **state)
+{
+    struct facet_session *sessions[] = {here, there};
+    struct facet_error error;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct facet_provider *provider = facet_session_provider(sessions[i]);
+        struct facet_provider_instance *instance = facet_session_instance(sessions[i]);
+        char name[] = "/tmp/facet-test-places-XXXXXX";
+        int fd = mkstemp(name);
+
+        unlink(name);
+        assert_int_equal(provider->snapshot->snapshot(instance, 0, "worker-1", fd, &error), FACET_OK);
+        assert_int_equal(lseek(fd, 0, SEEK_CUR), 10000); /* one offset, shared with the child */
+        lseek(fd, 0, SEEK_SET);
+        assert_int_equal(provider->snapshot->resume(instance, 0, "worker-1", fd, &error), FACET_OK);
+        lseek(fd, 0, SEEK_SET);
+        assert_int_equal(provider->snapshot->resume(instance, 0, NULL, fd, &error), FACET_CORRUPT);
+        assert_string_equal(error.message, "a snapshot of 'worker-1'");
+        close(fd);
+    }
+}
+
+static void a_closed_file_is_refused_without_crossing(void **state)
+{
+    const struct facet_provider *provider = facet_session_provider(there);
+    struct facet_error error;
+
+    assert_int_equal(provider->snapshot->snapshot(facet_session_instance(there), 0, "w", 987, &error),
+                     FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "fd");
+    assert_true(facet_session_alive(there, NULL));
+}
+
+static void an_instance_that_is_none_is_refused(void **state)
+{
+    const struct facet_provider *provider = facet_session_provider(there);
+    struct facet_provider_instance *instance = NULL;
+    uint32_t health;
+
+    assert_int_equal(provider->device->health(NULL, 0, &health, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(provider->device->open(&instance, NULL), FACET_UNSUPPORTED);
+    provider->device->close(NULL);
+    provider->device->close(facet_session_instance(there));
+    assert_true(facet_session_alive(there, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_answers_the_same_in_both_places),
+        cmocka_unit_test(a_provider_is_called_as_the_manual_says),
+        cmocka_unit_test(both_places_describe_the_provider_alike),
+        cmocka_unit_test(data_of_any_size_crosses_whole),
+        cmocka_unit_test(a_snapshot_crosses_with_its_file),
+        cmocka_unit_test(a_closed_file_is_refused_without_crossing),
+        cmocka_unit_test(an_instance_that_is_none_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

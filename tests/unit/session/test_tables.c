@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of complete tables: what is missing, too short, too new or of an older version is a stub. */
+#include "session_fixture.h"
+
+#include "session/call.h"
+#include "session/tables.h"
+
+static enum facet_status list_nothing(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                      uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status no_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
+                                       uint32_t capacity, uint32_t *ret_size, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status destroy_nothing(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
+                                         struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static struct facet_device_ops device_ops = {
+    .size = sizeof device_ops, .list = list_nothing, .properties = no_properties};
+static struct facet_partition_ops partition_ops = {.size = sizeof partition_ops, .destroy = destroy_nothing};
+
+static struct facet_provider provider_of(uint32_t size, uint16_t minor)
+{
+    return (struct facet_provider){.size = size,
+                                   .abi_major = 1,
+                                   .abi_minor = minor,
+                                   .name = "made-up",
+                                   .device = &device_ops,
+                                   .partition = &partition_ops};
+}
+
+static enum facet_status destroy(const struct facet_tables *tables)
+{
+    return tables->provider.partition->destroy(NULL, 0, "x", NULL);
+}
+
+static enum facet_status properties(const struct facet_tables *tables)
+{
+    return tables->provider.device->properties(NULL, 0, NULL, 0, NULL, NULL);
+}
+
+static enum facet_status list(const struct facet_tables *tables)
+{
+    return tables->provider.device->list(NULL, NULL, 4, 0, NULL, NULL);
+}
+
+static void what_is_there_is_taken(void **state)
+{
+    struct facet_provider provider = provider_of(sizeof provider, 1);
+    struct facet_tables tables;
+
+    facet_tables_fill(&tables, &provider, 1);
+    assert_int_equal(list(&tables), FACET_BUSY);
+    assert_int_equal(properties(&tables), FACET_BUSY);
+    assert_int_equal(destroy(&tables), FACET_BUSY);
+    assert_string_equal(tables.provider.version, "");
+    assert_string_equal(tables.provider.description, "");
+    assert_int_equal(tables.provider.size, sizeof provider);
+}
+
+/* Every operation of a provider that offers none is there, is unsupported, and says which it is. */
+static void every_stub_names_its_operation(void **state)
+{
+    const struct facet_device_ops none = {.size = sizeof none.size};
+    struct facet_provider provider = {.size = sizeof provider, .abi_major = 1, .abi_minor = 1, .device = &none};
+    struct facet_tables tables;
+
+    facet_tables_fill(&tables, &provider, 1);
+    for (enum facet_operation_id operation = 0; operation < FACET_OPERATION_COUNT; operation++) {
+        const struct facet_call call = {.operation = operation};
+        struct facet_error error = {0};
+        char expected[128];
+
+        snprintf(expected, sizeof expected, "the provider offers no %s", facet_operations[operation].name);
+        assert_int_equal(facet_call_make(&call, &tables.provider, NULL, &error), FACET_UNSUPPORTED);
+        assert_int_equal(error.status, FACET_UNSUPPORTED);
+        assert_string_equal(error.message, expected);
+    }
+    assert_int_equal(tables.device.open(NULL, NULL), FACET_UNSUPPORTED);
+    tables.device.close(NULL);
+}
+
+/* Version 1.0 ends with the table of devices, and that table with health: what lies behind is not looked at. */
+static void an_older_version_ends_where_it_ended(void **state)
+{
+    struct facet_provider old = provider_of(sizeof old, 0), shorter = provider_of(FACET_PROVIDER_SIZE_1_0, 1);
+    struct facet_provider same = provider_of(sizeof same, 1);
+    struct facet_tables tables;
+
+    facet_tables_fill(&tables, &old, 1);
+    assert_int_equal(tables.provider.abi_minor, 0);
+    assert_int_equal(list(&tables), FACET_BUSY);
+    assert_int_equal(properties(&tables), FACET_UNSUPPORTED);
+    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+
+    facet_tables_fill(&tables, &same, 0);
+    assert_int_equal(tables.provider.abi_minor, 0);
+    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+
+    facet_tables_fill(&tables, &shorter, 1);
+    assert_int_equal(properties(&tables), FACET_BUSY);
+    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+}
+
+static void a_table_ends_where_it_says(void **state)
+{
+    struct facet_provider provider = provider_of(sizeof provider, 1);
+    struct facet_tables tables;
+
+    partition_ops.size = offsetof(struct facet_partition_ops, destroy) + 7; /* not quite the whole pointer */
+    facet_tables_fill(&tables, &provider, 1);
+    partition_ops.size = sizeof partition_ops + 800; /* of a later version */
+    assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
+    facet_tables_fill(&tables, &provider, 9);
+    partition_ops.size = sizeof partition_ops;
+    assert_int_equal(destroy(&tables), FACET_BUSY);
+    assert_int_equal(tables.provider.partition->size, sizeof partition_ops);
+}
+
+/* The list of texts in structs.c is held against the headers themselves: each "char name[size];" must be in it. */
+static const struct facet_struct_type *type_named(const char *name)
+{
+#define TYPE(type)                                                                                                     \
+    if (strcmp(name, #type) == 0)                                                                                      \
+        return &type##_type;
+    FACET_STRUCT_TYPES(TYPE)
+#undef TYPE
+    return NULL;
+}
+
+static unsigned check_texts(const char *header)
+{
+    const struct facet_struct_type *type = NULL;
+    char path[512], line[256], name[64];
+    unsigned found = 0;
+
+    snprintf(path, sizeof path, "%s/include/facet/provider/%s.h", getenv("FACET_TEST_SOURCE"), header);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "struct %63[a-z_] {", name) == 1 && strchr(line, '{'))
+            type = type_named(name);
+        if (!type || sscanf(line, " char %63[a-z_][", name) != 1)
+            continue;
+        const struct facet_struct_text *text = type->texts;
+        while (text->name && strcmp(text->name, name) != 0)
+            text++;
+        if (!text->name)
+            fail_msg("%s: the text %s is not checked", header, name);
+        found++;
+    }
+    fclose(file);
+    return found;
+}
+
+static void every_text_of_the_abi_is_checked(void **state)
+{
+    static const char *const headers[] = {"container", "device",    "execution", "limit",   "memory",
+                                          "metrics",   "partition", "snapshot",  "topology"};
+    unsigned found = 0, known = 0;
+
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        found += check_texts(headers[i]);
+#define COUNT(type)                                                                                                    \
+    for (const struct facet_struct_text *text = type##_type.texts; text->name; text++)                                 \
+        known++;
+    FACET_STRUCT_TYPES(COUNT)
+#undef COUNT
+    assert_int_equal(found, known);
+}
+
+static void a_struct_is_believed_or_not(void **state)
+{
+    struct facet_event event = {.size = sizeof event, .uuid = "u", .message = "m"};
+    uint32_t short_struct[2] = {8, 0x01010101};
+
+    assert_null(facet_struct_bad_field(&facet_event_type, &event, sizeof event));
+    assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event - 1), "size");
+    memset(event.message, 'm', sizeof event.message);
+    assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "message");
+    event.size = offsetof(struct facet_event, message); /* then it is not there */
+    assert_null(facet_struct_bad_field(&facet_event_type, &event, sizeof event));
+    event.uuid[1] = '\x7f';
+    assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "uuid");
+    assert_null(facet_struct_bad_field(&facet_event_type, short_struct, sizeof short_struct));
+    short_struct[0] = 3;
+    assert_string_equal(facet_struct_bad_field(&facet_event_type, short_struct, sizeof short_struct), "size");
+}
+
+static void texts_are_copied_clean(void **state)
+{
+    char target[6];
+
+    facet_text_copy(target, sizeof target, "a\x1b[\xff", 5);
+    assert_string_equal(target, "a?[?");
+    facet_text_copy(target, sizeof target, "abcdefgh", 9);
+    assert_string_equal(target, "abcde");
+    facet_text_copy(target, sizeof target, "abcdefgh", 2);
+    assert_string_equal(target, "ab");
+    assert_true(facet_text_is_printable("a\n", 3, true));
+    assert_false(facet_text_is_printable("a\n", 3, false));
+    assert_false(facet_text_is_printable("abc", 3, false));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_is_taken),
+        cmocka_unit_test(every_stub_names_its_operation),
+        cmocka_unit_test(an_older_version_ends_where_it_ended),
+        cmocka_unit_test(a_table_ends_where_it_says),
+        cmocka_unit_test(every_text_of_the_abi_is_checked),
+        cmocka_unit_test(a_struct_is_believed_or_not),
+        cmocka_unit_test(texts_are_copied_clean),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
