@@ -5,7 +5,7 @@
  * Owns: setting the process up for code that is not trusted to be well.
  * Never: is started by hand; a session (facet/session.h) starts it and talks to it.
  */
-#include <limits.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +43,8 @@ int main(int count, char **arguments)
     }
     reset_signals();
     setrlimit(RLIMIT_CORE, &no_core);
+    /* A program that the provider starts must not keep the session open. */
+    fcntl(FACET_CONTROL_FD, F_SETFD, FD_CLOEXEC);
     bool served = facet_serve(FACET_CONTROL_FD, arguments[1], (uint16_t)strtoul(arguments[2], NULL, 10));
 
     /* Not exit(): a vendor's exit handlers are known to wait for threads that are gone. */

@@ -23,20 +23,24 @@
  *
  * Rules for every operation, unless its comment says otherwise:
  *  - callable from any thread, several at a time, on the same instance; open and close alone are called by one thread;
- *  - never prints, never exits, never installs signal handlers, never blocks for ever;
+ *  - never prints, never exits, never blocks for ever; never leaves a signal handled otherwise than before, not
+ *    even by a vendor's runtime that it opens: what that changes, the provider puts back before it returns;
  *  - plain data in, plain data out: no callbacks, no pointers inside structs. So every operation can as well run in
  *    another process, and the host does run providers it does not trust in one;
  *  - strings are printable ASCII, NUL-terminated inside their arrays; the caller owns all buffers it passes, and they
  *    are borrowed for the call only;
  *  - outputs come last and are untouched on failure; a failing call may describe itself in `error` (may be NULL);
- *  - a NULL where a value is required is FACET_INVALID_ARGUMENT; an unknown device, partition, worker, context or
- *    stream is FACET_NOT_FOUND; a device that is gone is FACET_DEVICE_LOST.
+ *  - a NULL where a value is required is FACET_INVALID_ARGUMENT; an unknown device, partition, worker, context, stream,
+ *    module or pages is FACET_NOT_FOUND, and so is a number that belongs to another context; an address range that is
+ *    not what the operation needs is FACET_OUT_OF_RANGE; a device that is gone is FACET_DEVICE_LOST.
  *
  * Structs. The caller sets `size` of every struct it passes for writing; the provider writes at most that much, and
- * leaves in `size` how much it wrote. Fields whose bit in `valid` is clear were not measured: absent is not zero.
+ * leaves in `size` how much it wrote. A size in which not even `size` itself fits is FACET_INVALID_ARGUMENT. Fields
+ * whose bit in `valid` is clear were not measured: absent is not zero.
  *
- * Lists. `items` is an array of `capacity` structs of `item_size` bytes each. The number of items is written to
- * *ret_count; too small a capacity (0 included, `items` may be NULL then) writes nothing else and returns
+ * Lists. `items` is an array of `capacity` structs of `item_size` bytes each. The caller sets nothing in them:
+ * item_size stands for the size of each, and the provider writes `size` as in any struct. The number of items is
+ * written to *ret_count; too small a capacity (0 included, `items` may be NULL then) writes nothing else and returns
  * FACET_TOO_SMALL; never a truncated list. An empty list is FACET_OK and 0.
  */
 #ifndef FACET_PROVIDER_H

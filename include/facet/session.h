@@ -47,7 +47,8 @@ struct facet_session_options {
     uint32_t size;             /* of this struct */
     uint32_t place;            /* enum facet_session_place */
     uint64_t open_deadline_ns; /* from the start to the opened provider; default 10 s */
-    uint64_t call_deadline_ns; /* of each call, beyond the timeout it names itself; default 5 s */
+    uint64_t call_deadline_ns; /* of each call, beyond the timeout it names itself; default 5 s. Snapshots have 60 times
+                                  that, and data takes 4 ns a byte on top */
     uint16_t abi_minor;        /* the minor version to claim; default FACET_PROVIDER_ABI_MINOR */
     uint16_t reserved[3];
 };

@@ -3,6 +3,7 @@
  */
 #include "base/paths.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -122,34 +123,55 @@ static enum facet_status path_program(char *ret_path, size_t size, struct facet_
     return path_print(ret_path, size, error, "%s", program);
 }
 
-static bool exists(const char *path)
+/* The folder of the object that this code is in: the library, for a program that links to it from somewhere else. */
+static enum facet_status path_library(char *ret_path, size_t size, struct facet_error *error)
 {
-    return access(path, F_OK) == 0;
+    static const char here;
+    Dl_info object;
+    const char *slash = dladdr(&here, &object) != 0 ? strrchr(object.dli_fname, '/') : NULL;
+
+    if (!slash)
+        return path_program(ret_path, size, error);
+    return path_print(ret_path, size, error, "%.*s", (int)(slash - object.dli_fname), object.dli_fname);
+}
+
+/* The path of a file in a folder; FACET_NOT_FOUND, without an error's text, when it is not there. */
+static enum facet_status path_in(const char *folder, const char *file, char *ret_path, size_t size,
+                                 struct facet_error *error)
+{
+    char path[FACET_PATH_SIZE];
+    enum facet_status status = path_print(path, sizeof path, error, "%s/%s", folder, file);
+
+    if (status == FACET_OK && access(path, F_OK) != 0)
+        return FACET_NOT_FOUND;
+    return status == FACET_OK ? path_print(ret_path, size, error, "%s", path) : status;
 }
 
 enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t size, struct facet_error *error)
 {
-    char folder[FACET_PATH_SIZE], path[FACET_PATH_SIZE];
-    enum facet_status status = path_setting(FACET_SETTING_LIB_DIR, folder, sizeof folder, error);
-    bool chosen = status == FACET_OK;
+    char chosen[FACET_PATH_SIZE], program[FACET_PATH_SIZE], library[FACET_PATH_SIZE];
+    enum facet_status status = path_setting(FACET_SETTING_LIB_DIR, chosen, sizeof chosen, error);
 
+    if (status == FACET_OK) {
+        status = path_in(chosen, file, ret_path, size, error);
+        return status != FACET_NOT_FOUND ? status
+                                         : facet_error_set(error, status, "%s is not in %s (%s)", file, chosen,
+                                                           facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
+    }
     if (status == FACET_NOT_FOUND)
-        status = path_program(folder, sizeof folder, error);
+        status = path_program(program, sizeof program, error);
     if (status == FACET_OK)
-        status = path_print(path, sizeof path, error, "%s/%s", folder, file);
+        status = path_library(library, sizeof library, error);
     if (status != FACET_OK)
         return status;
-    if (exists(path))
-        return path_print(ret_path, size, error, "%s", path);
-    if (chosen)
-        return facet_error_set(error, FACET_NOT_FOUND, "%s is not in %s (%s)", file, folder,
-                               facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
-    status = path_print(path, sizeof path, error, "%s/%s", FACET_PLUGIN_DIR, file);
-    if (status != FACET_OK)
+
+    const char *folders[] = {program, library, FACET_PLUGIN_DIR};
+    status = FACET_NOT_FOUND;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && status == FACET_NOT_FOUND; i++)
+        status = path_in(folders[i], file, ret_path, size, error);
+    if (status != FACET_NOT_FOUND)
         return status;
-    if (exists(path))
-        return path_print(ret_path, size, error, "%s", path);
-    return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s", file, folder, FACET_PLUGIN_DIR);
+    return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s", file, program, FACET_PLUGIN_DIR);
 }
 
 static bool owned_by_us_or_root(const struct stat *info)

@@ -8,7 +8,8 @@
  *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root,
  *                                               else $XDG_STATE_HOME/facet, else ~/.local/state/facet
  *   library folder (layers, providers, facetd)  $FACET_LIB_DIR, else the folder of the running program when it holds
- *                                               the file, else the folder chosen at build time
+ *                                               the file, else that of libfacet.so when it does, else the folder
+ *                                               chosen at build time
  */
 #ifndef FACET_BASE_PATHS_H
 #define FACET_BASE_PATHS_H

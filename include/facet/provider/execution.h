@@ -48,7 +48,7 @@ struct facet_execution_ops {
     /* Loads a binary. FACET_CORRUPT when it is none for this device; the error says what was expected. */
     enum facet_status (*load)(struct facet_provider_instance *instance, uint64_t context, const void *image,
                               uint64_t bytes, uint64_t *ret_module, struct facet_error *error);
-    /* FACET_BUSY while a launch of it is not complete. */
+    /* FACET_BUSY while a launch of it is not complete; FACET_NOT_FOUND, a second time too. */
     enum facet_status (*unload)(struct facet_provider_instance *instance, uint64_t context, uint64_t module,
                                 struct facet_error *error);
 

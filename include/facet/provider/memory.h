@@ -8,6 +8,9 @@
  * Two ways to memory: with FACET_CAN_MAP_MEMORY virtual addresses are reserved, pages created, and pages mapped at
  * addresses, so that pages can move under an address that stays (CUDA VMM is the model). Without it there is only
  * plain alloc and free.
+ *
+ * A context whose worker is off the device (snapshot.h) is FACET_BAD_STATE to every operation here and in execution.h,
+ * destroy_context included, until the worker is resumed.
  */
 #ifndef FACET_PROVIDER_MEMORY_H
 #define FACET_PROVIDER_MEMORY_H
@@ -52,27 +55,31 @@ struct facet_memory_ops {
                               struct facet_memory_info *ret_info, struct facet_error *error);
 
     /* Plain memory, aligned to 256 bytes at least. FACET_QUOTA above the worker's limit, FACET_NO_SPACE above the
-     * device's or partition's memory, FACET_OUT_OF_RANGE for 0 bytes. */
+     * device's or partition's memory, FACET_OUT_OF_RANGE for 0 bytes. Free takes an address that alloc gave this
+     * context: any other is FACET_NOT_FOUND. */
     enum facet_status (*alloc)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
                                uint64_t *ret_address, struct facet_error *error);
     enum facet_status (*free)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                               struct facet_error *error);
 
-    /* Virtual addresses without memory. Sizes and alignments are multiples of the page; `align` 0: the page. Release
-     * takes a whole reservation; FACET_BUSY while something is mapped in it. */
+    /* Virtual addresses without memory. Sizes and alignments are multiples of the page; `align` 0: the page; other
+     * sizes and alignments, and 0 bytes, are FACET_OUT_OF_RANGE. Release takes a whole reservation by its address: any
+     * other is FACET_NOT_FOUND; FACET_BUSY while something is mapped in it. */
     enum facet_status (*reserve)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
                                  uint64_t align, uint64_t *ret_address, struct facet_error *error);
     enum facet_status (*release)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                  struct facet_error *error);
 
-    /* Physical pages. Destroy while mapped takes effect with the last unmap. Errors as alloc. */
+    /* Physical pages. Destroy while mapped takes effect with the last unmap. Errors as alloc; unknown pages
+     * are FACET_NOT_FOUND. */
     enum facet_status (*create_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
                                       uint64_t *ret_pages, struct facet_error *error);
     enum facet_status (*destroy_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
                                        struct facet_error *error);
 
     /* Maps `bytes` of `pages` from `offset` at `address`, inside one reservation where nothing is mapped (FACET_BUSY).
-     * Unmap takes any page-aligned part of what is mapped. */
+     * Unmap takes any page-aligned part of what is mapped. A range that is not of whole pages, not inside the pages or
+     * the reservation, or not mapped is FACET_OUT_OF_RANGE and changes nothing. */
     enum facet_status (*map)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                              uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
     enum facet_status (*unmap)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,

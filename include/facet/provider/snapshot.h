@@ -27,14 +27,16 @@ struct facet_snapshot_ops {
      * Stops the worker's streams between two kernels, writes its device memory, its address map and its queued work to
      * `fd`, and takes it off the device. `worker` NULL: every worker of the device. With fd -1 the state is kept in
      * host memory of this instance, for `resume` with -1. Seed 000's snapshot.
-     * FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when it is already off it.
+     * Writing begins where `fd` stands. FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when
+     * it is already off it, and so to whoever uses its contexts meanwhile (memory.h).
      */
     enum facet_status (*snapshot)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
                                   struct facet_error *error);
 
     /*
      * Brings it back: same addresses, same contents, same contexts, streams and modules by their numbers; queued work
-     * goes on. The instance may be another one, in another process; then the numbers must be free there.
+     * goes on. The instance may be another one, in another process; then the numbers must be free there. Reading begins
+     * where `fd` stands. FACET_NOT_FOUND with -1 when nothing of the worker is kept here.
      * FACET_CORRUPT when the bytes are not a snapshot, FACET_UNSUPPORTED when they are of a device of another make or
      * size, FACET_NO_SPACE when it does not fit, FACET_BUSY when numbers or addresses are taken.
      */

@@ -377,6 +377,24 @@ static void the_child_ends_with_its_parent(void **state)
     assert_no_child_is_left();
 }
 
+/* A program that the provider started neither hides its crash nor outlives it. */
+static void what_a_provider_started_ends_with_it(void **state)
+{
+    const struct facet_session_options options = {.size = sizeof options, .open_deadline_ns = 600 * FACET_NS_PER_S};
+    struct facet_session *session = NULL;
+    struct facet_error error;
+    siginfo_t info = {0};
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* the orphan becomes ours, and can be waited for */
+    assert_int_equal(facet_session_open(fixture("helper"), &options, &session, &error), FACET_INTERNAL);
+    assert_string_equal(error.message, "crashed with signal 6 (Aborted) while opening");
+    assert_null(session);
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks when it was left alone */
+    assert_int_equal(info.si_status, SIGKILL);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    assert_no_child_is_left();
+}
+
 static void a_provider_in_this_process_has_no_wall(void **state)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_IN_PROCESS);
@@ -421,6 +439,7 @@ int main(void)
         cmocka_unit_test(a_death_between_two_calls_is_noticed),
         cmocka_unit_test(nothing_is_left_behind),
         cmocka_unit_test(the_child_ends_with_its_parent),
+        cmocka_unit_test(what_a_provider_started_ends_with_it),
         cmocka_unit_test(a_provider_in_this_process_has_no_wall),
         cmocka_unit_test(what_cannot_be_opened_says_why),
     };
