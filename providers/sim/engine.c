@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, accounts, numbers, and the questions that the core asks. Never: moves bytes or time. */
+/* Owns: contexts, numbers, and the questions that the core asks. Never: moves bytes or time. */
 #include "engine.h"
 #include "machine.h"
 
@@ -126,83 +126,6 @@ uint64_t sim_engine_next(const struct facet_provider_instance *instance)
     return next;
 }
 
-/* --- accounts --- */
-
-struct sim_account *sim_account_of(struct sim_engine *engine, uint32_t device, const char *partition_uuid,
-                                   const char *worker)
-{
-    struct sim_account *account;
-
-    LIST_FOREACH(account, &engine->accounts, link)
-    if (account->device == device && strcmp(account->worker, worker) == 0 &&
-        strcmp(account->partition_uuid, partition_uuid) == 0)
-        return account;
-    account = calloc(1, sizeof *account);
-    if (!account)
-        return NULL;
-    account->device = device;
-    FACET_KIT_TEXT(account->worker, worker);
-    FACET_KIT_TEXT(account->partition_uuid, partition_uuid);
-    account->read_at_ns = engine->loads[device].at_ns;
-    LIST_INSERT_HEAD(&engine->accounts, account, link);
-    return account;
-}
-
-void sim_account_release(struct sim_account *account)
-{
-    if (account->contexts > 0)
-        return;
-    LIST_REMOVE(account, link);
-    free(account);
-}
-
-struct sim_use sim_engine_use(const struct sim_engine *engine, uint32_t device, const char *worker,
-                              const char *partition_uuid)
-{
-    const struct sim_account *account;
-    struct sim_use use = {0};
-
-    LIST_FOREACH(account, &engine->accounts, link)
-    {
-        if (account->device != device)
-            continue;
-        use.device += account->used_bytes;
-        if (strcmp(account->partition_uuid, partition_uuid) == 0)
-            use.partition += account->used_bytes;
-        if (strcmp(account->worker, worker) == 0)
-            use.worker += account->used_bytes;
-    }
-    return use;
-}
-
-static enum facet_status check_room(uint64_t bytes, uint64_t used, uint64_t total, enum facet_status status,
-                                    const char *whose, struct facet_error *error)
-{
-    if (used <= total && bytes <= total - used)
-        return FACET_OK;
-    return facet_kit_fail(error, status,
-                          "bytes %" PRIu64 ": expected at most %" PRIu64 ", what is left of the %s's %" PRIu64, bytes,
-                          used < total ? total - used : 0, whose, total);
-}
-
-enum facet_status sim_engine_admit(struct facet_provider_instance *instance, const struct sim_context *context,
-                                   uint64_t bytes, struct facet_error *error)
-{
-    const struct sim_share *share = &context->share;
-    const struct sim_account *account = context->account;
-    struct sim_use use = sim_engine_use(instance->engine, account->device, account->worker, account->partition_uuid);
-    enum facet_status status = FACET_OK;
-
-    if (share->memory_limited)
-        status = check_room(bytes, use.worker, share->memory_bytes, FACET_QUOTA, "worker", error);
-    else if (account->partition_uuid[0])
-        status = check_room(bytes, use.partition, share->memory_bytes, FACET_NO_SPACE, "partition", error);
-    if (status != FACET_OK)
-        return status;
-    return check_room(bytes, use.device, sim_device_model(instance, account->device)->memory_bytes, FACET_NO_SPACE,
-                      "device", error);
-}
-
 /* --- numbers --- */
 
 enum facet_status sim_context_find(struct facet_provider_instance *instance, const char *operation, uint64_t number,
@@ -210,6 +133,8 @@ enum facet_status sim_context_find(struct facet_provider_instance *instance, con
 {
     struct sim_object *object = sim_table_find(&instance->engine->objects, number);
 
+    if (!object && sim_parked_has(instance->engine, number))
+        return facet_kit_fail(error, FACET_BAD_STATE, "context %" PRIu64 ": expected its worker on the device", number);
     if (!object || object->kind != SIM_KIND_CONTEXT)
         return facet_kit_fail(error, FACET_NOT_FOUND, "context %" PRIu64 ": expected one that exists", number);
     struct sim_context *context = object->context;
@@ -276,7 +201,7 @@ void sim_object_drop(struct facet_provider_instance *instance, struct sim_object
 {
     sim_table_remove(&instance->engine->objects, object->number);
     if (object->kind == SIM_KIND_PAGES)
-        object->context->account->used_bytes -= ((struct sim_pages *)object)->bytes;
+        object->context->account->usage->used_bytes -= ((struct sim_pages *)object)->bytes;
     free_object(object);
 }
 
@@ -330,16 +255,14 @@ void sim_context_unlink(struct facet_provider_instance *instance, struct sim_con
         if (object->kind == SIM_KIND_STREAM)
             sim_stream_stop(instance, (struct sim_stream *)object);
         if (object->kind == SIM_KIND_PAGES)
-            account->used_bytes -= ((struct sim_pages *)object)->bytes;
+            account->usage->used_bytes -= ((struct sim_pages *)object)->bytes;
         sim_table_remove(&instance->engine->objects, object->number);
     }
     for (size_t i = 0; i < context->space.reservations.count; i++)
-        account->reserved_bytes -= ((struct sim_range *)context->space.reservations.entries[i].value)->bytes;
+        account->usage->reserved_bytes -= ((struct sim_range *)context->space.reservations.entries[i].value)->bytes;
     sim_table_remove(&instance->engine->objects, context->object.number);
     TAILQ_REMOVE(&instance->engine->contexts, context, link);
-    account->contexts--;
-    sim_account_release(account);
-    context->account = NULL;
+    sim_account_leave(context);
     sim_clock_changed(instance);
 }
 
@@ -349,6 +272,7 @@ static void lose_context(struct facet_provider_instance *instance, struct sim_co
     struct sim_object *object, *after;
 
     context->lost = true;
+    context->account->usage->contexts--;
     for (object = TAILQ_FIRST(&context->objects); object; object = after) {
         after = TAILQ_NEXT(object, link);
         if (object->kind == SIM_KIND_STREAM)

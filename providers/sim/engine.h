@@ -6,9 +6,9 @@
  * is found through one table, so numbers are unique in the instance.
  * Never: knows about profiles, partitions or limits beyond what sim_share_of() says.
  *
- * Files: engine.c (contexts, accounts, numbers), engine_space.c and engine_store.c (memory), engine_load.c (kernels
- * over time), model.c (how long, how hot), engine_save.c and engine_restore.c (snapshots); memory.c, execution.c,
- * metrics.c and snapshot.c are the ABI's operations over them.
+ * Files: engine.c (contexts, numbers), engine_account.c (who has how much), engine_space.c and engine_store.c (memory),
+ * engine_load.c (kernels over time), model.c (how long, how hot), engine_save.c and engine_restore.c (snapshots);
+ * memory.c, execution.c, metrics.c and snapshot.c are the ABI's operations over them.
  *
  * Functions declared here are called with the instance's lock held, but for those that say otherwise.
  */
@@ -23,6 +23,7 @@
 #include "model.h"
 #include "provider_kit.h"
 #include "sim.h"
+#include "usage.h"
 
 #define SIM_UUID_SIZE      64
 #define SIM_ARGUMENTS_MAX  4096u
@@ -95,11 +96,11 @@ struct sim_account {
     uint32_t device;
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[SIM_UUID_SIZE];
-    uint32_t contexts;
-    uint64_t used_bytes;
-    uint64_t reserved_bytes; /* addresses */
-    uint64_t busy_ns;        /* of its kernels, one beside the other counted twice */
-    uint64_t unit_ns;        /* units at work times time */
+    uint32_t contexts;       /* lost ones too */
+    struct sim_usage *usage; /* what it has: where other processes see it, or `own` */
+    struct sim_usage own;
+    uint64_t busy_ns; /* of its kernels, one beside the other counted twice */
+    uint64_t unit_ns; /* units at work times time */
     uint32_t units_active;
     uint64_t read_at_ns, read_unit_ns; /* at the last reading */
     bool was_read;
@@ -165,6 +166,8 @@ struct sim_parked {
     uint32_t device;
     char worker[FACET_WORKER_SIZE]; /* empty: every worker of the device */
     int fd;
+    uint32_t count;
+    uint64_t contexts[]; /* their numbers, which nothing else gets */
 };
 
 struct sim_engine {
@@ -217,26 +220,12 @@ void sim_context_free(struct sim_context *context);
 /* Ends its work and takes it out of all tables; it is freed by sim_context_free(). */
 void sim_context_unlink(struct facet_provider_instance *instance, struct sim_context *context);
 
-/* The account of a worker on a device or partition, made when there is none. NULL: no memory. */
-struct sim_account *sim_account_of(struct sim_engine *engine, uint32_t device, const char *partition_uuid,
-                                   const char *worker);
-/* Gone when it has no context. */
-void sim_account_release(struct sim_account *account);
-
-struct sim_use {
-    uint64_t worker, partition, device;
-};
-
-/* What is used on a device: by a worker, in a partition ("": outside of any), altogether. */
-struct sim_use sim_engine_use(const struct sim_engine *engine, uint32_t device, const char *worker,
-                              const char *partition_uuid);
-/* Whether `bytes` more fit: FACET_QUOTA, FACET_NO_SPACE. */
-enum facet_status sim_engine_admit(struct facet_provider_instance *instance, const struct sim_context *context,
-                                   uint64_t bytes, struct facet_error *error);
-
 /* A page object of `bytes` for a context, not yet numbered or counted; needs no lock. */
 enum facet_status sim_pages_new(struct sim_context *context, uint64_t bytes, struct sim_pages **ret_pages,
                                 struct facet_error *error);
+
+/* Whether a snapshot took the context of that number off its device. */
+bool sim_parked_has(const struct sim_engine *engine, uint64_t context);
 
 /* A worker that has a context again is no longer off its device; what is kept in memory of it stays. */
 void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker);
@@ -244,6 +233,29 @@ void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *w
 /* Waits until everything that the context has queued is complete. Drops the lock meanwhile. FACET_TIMEOUT. */
 enum facet_status sim_context_drain(struct facet_provider_instance *instance, uint64_t number, uint64_t timeout_ns,
                                     struct facet_error *error);
+
+/* --- engine_account.c --- */
+
+/* Gives a context on its device a share and an account, and takes `bytes` for what it has already. In one step for all
+ * processes: what it was let in beside cannot change between. Errors of sim_share_of(), FACET_QUOTA, FACET_NO_SPACE. */
+enum facet_status sim_account_enter(struct facet_provider_instance *instance, struct sim_context *context,
+                                    const char *partition_uuid, const char *worker, uint64_t bytes,
+                                    struct facet_error *error);
+/* The account of the context, whose bytes were given back, goes with its last context. */
+void sim_account_leave(struct sim_context *context);
+/* Takes `bytes` more for a context, whose share is asked for again: FACET_QUOTA, FACET_NO_SPACE. Who gives back lowers
+ * `usage->used_bytes`. */
+enum facet_status sim_account_take(struct facet_provider_instance *instance, struct sim_context *context,
+                                   uint64_t bytes, struct facet_error *error);
+
+struct sim_use {
+    uint64_t worker, partition, device;
+};
+
+/* What is used on a device: by a worker, in a partition ("": outside of any), altogether; by other processes, as of the
+ * last transaction. */
+struct sim_use sim_engine_use(const struct facet_provider_instance *instance, uint32_t device, const char *worker,
+                              const char *partition_uuid);
 
 /* --- execution.c: what launching and restoring share --- */
 

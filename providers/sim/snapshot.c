@@ -52,6 +52,17 @@ static void free_parked(struct sim_parked *parked)
     free(parked);
 }
 
+bool sim_parked_has(const struct sim_engine *engine, uint64_t context)
+{
+    const struct sim_parked *parked;
+
+    LIST_FOREACH(parked, &engine->parked, link)
+    for (uint32_t i = 0; i < parked->count; i++)
+        if (parked->contexts[i] == context)
+            return true;
+    return false;
+}
+
 void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker)
 {
     struct sim_parked *parked, *after;
@@ -104,13 +115,15 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
 }
 
 /* What is remembered of a worker off its device: with `fd` -1 a memory file of our own holds it. */
-static enum facet_status new_parked(const struct selection *selection, int fd, struct sim_parked **ret_parked,
-                                    struct facet_error *error)
+static enum facet_status new_parked(const struct selection *selection, const struct set *set, int fd,
+                                    struct sim_parked **ret_parked, struct facet_error *error)
 {
-    struct sim_parked *parked = calloc(1, sizeof *parked);
+    struct sim_parked *parked = calloc(1, sizeof *parked + set->count * sizeof parked->contexts[0]);
 
     if (!parked)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a snapshot");
+    for (; parked->count < set->count; parked->count++)
+        parked->contexts[parked->count] = set->contexts[parked->count]->object.number;
     parked->process = selection->process;
     parked->device = selection->device;
     FACET_KIT_TEXT(parked->worker, selection->worker);
@@ -180,7 +193,7 @@ static enum facet_status take_off(struct facet_provider_instance *instance, cons
     enum facet_status status = select_contexts(engine, selection, fd == -1, &set, error);
     if (status != FACET_OK)
         return status;
-    status = new_parked(selection, fd, &parked, error);
+    status = new_parked(selection, &set, fd, &parked, error);
     if (status == FACET_OK)
         status = save_set(instance, selection, &set, fd == -1 ? parked->fd : fd, error);
     free(set.contexts);
@@ -221,11 +234,10 @@ static enum facet_status check_number(const struct sim_engine *engine, uint64_t 
     return facet_kit_fail(error, FACET_BUSY, "number %" PRIu64 " is taken: expected it to be free", number);
 }
 
-/* Whether a context may come back now; makes room in the table, so that nothing fails after it. */
-static enum facet_status check_context(struct facet_provider_instance *instance, struct sim_context *context,
+/* Whether a context may come back now; makes room in the table, so that nothing fails after it has its account. */
+static enum facet_status check_context(struct facet_provider_instance *instance, const struct sim_context *context,
                                        struct facet_error *error)
 {
-    const struct sim_account *account = context->account;
     const struct sim_object *object;
     size_t numbers = 1;
 
@@ -238,39 +250,28 @@ static enum facet_status check_context(struct facet_provider_instance *instance,
     }
     if (status == FACET_OK)
         status = sim_check_device(instance, context->device, error);
-    if (status == FACET_OK)
-        status =
-            sim_share_of(instance, context->device, account->partition_uuid, account->worker, &context->share, error);
-    if (status == FACET_OK)
-        status = sim_engine_admit(instance, context, bytes_of(context), error);
-    if (status == FACET_QUOTA) /* what was there does not fit into what there is now */
-        status = error ? (error->status = FACET_NO_SPACE) : FACET_NO_SPACE;
     if (status == FACET_OK && !sim_table_reserve(&instance->engine->objects, numbers))
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the table of numbers");
     return status;
 }
 
-/* Takes over the account that was read, or the one that the worker has. */
-static void join_account(struct sim_engine *engine, struct sim_context *context)
+/* The account that was read has the names only; what counts is the one that the worker has here. */
+static enum facet_status join_account(struct facet_provider_instance *instance, struct sim_context *context,
+                                      struct facet_error *error)
 {
-    struct sim_account *read = context->account, *account;
+    struct sim_account *read = context->account;
 
-    LIST_FOREACH(account, &engine->accounts, link)
-    if (account->device == read->device && strcmp(account->worker, read->worker) == 0 &&
-        strcmp(account->partition_uuid, read->partition_uuid) == 0)
-        break;
-    if (account) {
-        free(read);
-    } else {
-        account = read;
-        account->read_at_ns = engine->loads[account->device].at_ns;
-        LIST_INSERT_HEAD(&engine->accounts, account, link);
-    }
-    account->contexts++;
-    account->used_bytes += bytes_of(context);
+    enum facet_status status =
+        sim_account_enter(instance, context, read->partition_uuid, read->worker, bytes_of(context), error);
+    if (status == FACET_QUOTA) /* what was there does not fit into what there is now */
+        status = error ? (error->status = FACET_NO_SPACE) : FACET_NO_SPACE;
+    if (status != FACET_OK)
+        return status;
+    free(read);
     for (size_t i = 0; i < context->space.reservations.count; i++)
-        account->reserved_bytes += ((const struct sim_range *)context->space.reservations.entries[i].value)->bytes;
-    context->account = account;
+        context->account->usage->reserved_bytes +=
+            ((const struct sim_range *)context->space.reservations.entries[i].value)->bytes;
+    return FACET_OK;
 }
 
 static void enter_number(struct sim_engine *engine, struct sim_object *object)
@@ -285,7 +286,6 @@ static void link_context(struct facet_provider_instance *instance, struct sim_co
     struct sim_engine *engine = instance->engine;
     struct sim_object *object;
 
-    join_account(engine, context);
     enter_number(engine, &context->object);
     TAILQ_FOREACH(object, &context->objects, link)
     enter_number(engine, object);
@@ -308,6 +308,8 @@ static enum facet_status link_contexts(struct facet_provider_instance *instance,
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     for (set.count = 0; status == FACET_OK && (context = TAILQ_FIRST(contexts));) {
         status = check_context(instance, context, error);
+        if (status == FACET_OK)
+            status = join_account(instance, context, error);
         if (status != FACET_OK)
             break;
         TAILQ_REMOVE(contexts, context, link);

@@ -85,13 +85,6 @@ bool facet_check_status(struct facet_check *check, enum facet_status expected, e
                              facet_status_name(expected), expected, facet_status_name(got), got, said(check));
 }
 
-bool facet_check_fault(struct facet_check *check, enum facet_status got)
-{
-    return facet_check_judge(check, got <= -1 && got >= -99,
-                             "expected: a status of -1 to -99\ngot: %s (%d)\nmessage: %s", facet_status_name(got), got,
-                             said(check));
-}
-
 bool facet_check_number(struct facet_check *check, uint64_t expected, uint64_t got)
 {
     return facet_check_judge(check, got == expected, "expected: %" PRIu64 "\ngot: %" PRIu64, expected, got);
@@ -129,14 +122,6 @@ bool facet_check_refused(struct facet_check *check, enum facet_status expected, 
         return facet_check_status(check, expected, got);
     return facet_check_judge(check, false, "expected: %s and an output that is left alone\ngot: an output written to",
                              facet_status_name(expected));
-}
-
-bool facet_check_absent(struct facet_check *check, uint64_t capability, enum facet_status got, const void *out,
-                        size_t bytes)
-{
-    bool unsupported = got == FACET_UNSUPPORTED && capability && !facet_check_any_claims(check, capability);
-
-    return facet_check_refused(check, unsupported ? FACET_UNSUPPORTED : FACET_NOT_FOUND, got, out, bytes);
 }
 
 void facet_check_miss(struct facet_check_tally *tally, const char *format, ...)
@@ -192,10 +177,12 @@ void facet_check_struct_rules(struct facet_check *check, const char *operation, 
     facet_check_judge(check, status == FACET_OK && kept && size == struct_size,
                       "expected: ok, size %" PRIu32 ", nothing beyond\ngot: %s, size %" PRIu32 ", %s", struct_size,
                       facet_status_name(status), size, kept ? "nothing beyond" : "bytes beyond written to");
-    facet_check_begin(check, "%s: a struct of size 0 is not written to", operation);
+    facet_check_begin(check, "%s: a struct of size 0 is an invalid argument", operation);
     kept = fill_stated(check, 0, sizeof bytes, call, subject, bytes, &status);
     memcpy(&size, bytes, sizeof size);
-    facet_check_judge(check, kept && size == 0, "expected: nothing written\ngot: bytes written");
+    facet_check_judge(check, status == FACET_INVALID_ARGUMENT && kept && size == 0,
+                      "expected: invalid_argument, nothing written\ngot: %s, %s", facet_status_name(status),
+                      kept && size == 0 ? "nothing written" : "bytes written to");
 }
 
 void facet_check_skip(struct facet_check *check, const char *text, const char *format, ...)

@@ -76,7 +76,6 @@ extern const struct facet_check_group facet_check_entry, facet_check_device, fac
 void facet_check_begin(struct facet_check *check, const char *format, ...) FACET_PRINTF(2, 3);
 bool facet_check_judge(struct facet_check *check, bool passed, const char *format, ...) FACET_PRINTF(3, 4);
 bool facet_check_status(struct facet_check *check, enum facet_status expected, enum facet_status got);
-bool facet_check_fault(struct facet_check *check, enum facet_status got);
 bool facet_check_number(struct facet_check *check, uint64_t expected, uint64_t got);
 bool facet_check_refused(struct facet_check *check, enum facet_status expected, enum facet_status got, const void *out,
                          size_t bytes);
@@ -98,9 +97,6 @@ bool facet_check_untouched(const void *out, size_t bytes);
 #define EXPECT_TRUE(check, text, condition, ...)                                                                       \
     (facet_check_begin((check), "%s", (text)), facet_check_judge((check), (condition), __VA_ARGS__))
 
-/* The contract names no status, only that it is the caller's fault: one of -1 to -99. */
-#define EXPECT_FAULT(check, text, call) (facet_check_begin((check), "%s", (text)), facet_check_fault((check), (call)))
-
 /* The call is refused with that status and leaves its output alone. */
 #define EXPECT_REFUSED(check, text, expected, out, bytes, call)                                                        \
     (facet_check_begin((check), "%s", (text)), facet_check_poison((out), (bytes)),                                     \
@@ -110,6 +106,9 @@ bool facet_check_untouched(const void *out, size_t bytes);
 bool facet_check_load(struct facet_check *check);
 bool facet_check_open(struct facet_check *check);
 void facet_check_close(struct facet_check *check);
+/* The same provider opened once more, with the same devices; false after a failed assertion. */
+bool facet_check_open_second(struct facet_check *check, struct facet_check *ret_second);
+void facet_check_close_second(struct facet_check *second);
 bool facet_check_claims(const struct facet_check *check, uint64_t capabilities);
 bool facet_check_any_claims(const struct facet_check *check, uint64_t capabilities);
 static inline const struct facet_device_info *facet_check_info(const struct facet_check *check)
@@ -143,12 +142,9 @@ void facet_check_list_rules(struct facet_check *check, const struct facet_check_
 bool facet_check_is_text(const char *text, size_t size);
 bool facet_check_is_worker(const char *text, size_t size);
 
-/* A device that is not there is FACET_NOT_FOUND; where no device claims `capability`, FACET_UNSUPPORTED will do too. */
-bool facet_check_absent(struct facet_check *check, uint64_t capability, enum facet_status got, const void *out,
-                        size_t bytes);
-#define EXPECT_ABSENT(check, operation, capability, out, bytes, call)                                                  \
-    (facet_check_begin((check), "%s: a device that is not there is not found", (operation)),                           \
-     facet_check_poison((out), (bytes)), facet_check_absent((check), (capability), (call), (out), (bytes)))
+/* absent.c: a device that is not there is FACET_NOT_FOUND to every operation of a table that takes one; where no device
+ * claims the operation, FACET_UNSUPPORTED will do too. */
+void facet_check_absent_device(struct facet_check *check, const char *table);
 
 /* Many looks at one idea, told as one assertion: the first that went wrong counts. */
 struct facet_check_tally {

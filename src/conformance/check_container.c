@@ -14,18 +14,9 @@ static enum facet_status call_items(struct facet_check *check, const void *subje
                                       &check->error);
 }
 
-static void unknown_device(struct facet_check *check)
+static void absent_device(struct facet_check *check)
 {
-    const struct facet_container_ops *ops = &check->container_ops;
-    const uint32_t size = sizeof(struct facet_container_item);
-    uint32_t got;
-
-    if (!ops->items)
-        return;
-    EXPECT_ABSENT(check, "container.items", FACET_CAN_CONTAINER, &got, sizeof got,
-                  ops->items(check->instance, check->device_count, NULL, NULL, size, 0, &got, &check->error));
-    EXPECT_ABSENT(check, "container.items without an error struct", FACET_CAN_CONTAINER, &got, sizeof got,
-                  ops->items(check->instance, UINT32_MAX, NULL, NULL, size, 0, &got, NULL));
+    facet_check_absent_device(check, "container");
 }
 
 static bool is_variable(const char *name)
@@ -100,7 +91,7 @@ static void of_partition(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {unknown_device, 0},
+    {absent_device, 0},
     {items, FACET_CAN_CONTAINER},
     {of_partition, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
     {NULL, 0},

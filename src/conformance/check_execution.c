@@ -68,8 +68,22 @@ static void images(struct facet_check *check, uint64_t context)
                    sizeof module, ops->load(instance, context, NULL, 16, &module, &check->error));
     EXPECT_STATUS(check, "execution.load: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->load(instance, context, garbage, sizeof garbage, NULL, &check->error));
-    EXPECT_FAULT(check, "execution.unload: an unknown module is refused",
-                 ops->unload(instance, context, UNKNOWN, &check->error));
+    EXPECT_STATUS(check, "execution.unload: an unknown module is not found", FACET_NOT_FOUND,
+                  ops->unload(instance, context, UNKNOWN, &check->error));
+}
+
+static void others_stream(struct facet_check *check, uint64_t stream)
+{
+    struct facet_stream_state state;
+    uint64_t other = 0;
+
+    if (!facet_check_context(check, FACET_CHECK_OTHER, &other))
+        return;
+    EXPECT_REFUSED(check, "execution.query: another context's stream is not found", FACET_NOT_FOUND, &state,
+                   sizeof state, check->execution_ops.query(check->instance, other, stream, &state, &check->error));
+    EXPECT_STATUS(check, "execution.destroy_stream: another context's stream is not found", FACET_NOT_FOUND,
+                  check->execution_ops.destroy_stream(check->instance, other, stream, &check->error));
+    facet_check_drop_context(check, other);
 }
 
 static enum facet_status fill_state(struct facet_check *check, const void *subject, void *out)
@@ -84,6 +98,7 @@ static void streams(struct facet_check *check)
     const struct facet_execution_ops *ops = &check->execution_ops;
     struct facet_provider_instance *instance = check->instance;
     struct facet_stream_state state = {.size = sizeof state};
+    struct facet_launch launch = {.grid = {1, 1, 1}, .group = {1, 1, 1}, .kernel = "none"};
     struct facet_check_kernel at = {0};
 
     unknown_context(check);
@@ -107,6 +122,10 @@ static void streams(struct facet_check *check)
     EXPECT_OK(check, "execution.cancel: an idle stream", ops->cancel(instance, at.context, at.stream, &check->error));
     EXPECT_STATUS(check, "execution.launch: NULL for the launch is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->launch(instance, at.context, at.stream, NULL, NULL, &check->error));
+    launch.size = 0;
+    EXPECT_STATUS(check, "execution.launch: a struct of size 0 is an invalid argument", FACET_INVALID_ARGUMENT,
+                  ops->launch(instance, at.context, at.stream, &launch, NULL, &check->error));
+    others_stream(check, at.stream);
     EXPECT_OK(check, "execution.destroy_stream: a stream",
               ops->destroy_stream(instance, at.context, at.stream, &check->error));
     EXPECT_STATUS(check, "execution.destroy_stream: a second time is not found", FACET_NOT_FOUND,
@@ -184,8 +203,8 @@ static void kernels(struct facet_check *check)
         run_kernel(check, &kernel, address);
         EXPECT_OK(check, "execution.unload: when nothing of it runs",
                   ops->unload(check->instance, context, kernel.module, &check->error));
-        EXPECT_FAULT(check, "execution.unload: a second time is refused",
-                     ops->unload(check->instance, context, kernel.module, &check->error));
+        EXPECT_STATUS(check, "execution.unload: a second time is not found", FACET_NOT_FOUND,
+                      ops->unload(check->instance, context, kernel.module, &check->error));
     }
     facet_check_drop_context(check, context);
 }

@@ -36,30 +36,9 @@ static enum facet_status call_list(struct facet_check *check, const void *subjec
 static const struct facet_check_list limits_list = {"limit.list", sizeof(struct facet_worker_limit), false, call_list,
                                                     NULL};
 
-static void unknown_device(struct facet_check *check)
+static void absent_device(struct facet_check *check)
 {
-    const uint64_t either =
-        facet_check_any_claims(check, FACET_CAN_LIMIT_MEMORY) ? FACET_CAN_LIMIT_MEMORY : FACET_CAN_LIMIT_COMPUTE;
-    const struct facet_limit_ops *ops = &check->limit_ops;
-    struct facet_provider_instance *instance = check->instance;
-    struct facet_worker_limit limit;
-    uint32_t count = check->device_count, got;
-
-    if (ops->set_memory)
-        EXPECT_ABSENT(check, "limit.set_memory", FACET_CAN_LIMIT_MEMORY, NULL, 0,
-                      ops->set_memory(instance, count, FACET_CHECK_WORKER, 1 << 20, NULL));
-    if (ops->set_compute)
-        EXPECT_ABSENT(check, "limit.set_compute", FACET_CAN_LIMIT_COMPUTE, NULL, 0,
-                      ops->set_compute(instance, UINT32_MAX, FACET_CHECK_WORKER, 100, &check->error));
-    if (ops->get)
-        EXPECT_ABSENT(check, "limit.get", either, &limit, sizeof limit,
-                      ops->get(instance, count, FACET_CHECK_WORKER, &limit, NULL));
-    if (ops->list)
-        EXPECT_ABSENT(check, "limit.list", either, &got, sizeof got,
-                      ops->list(instance, count, NULL, sizeof limit, 0, &got, &check->error));
-    if (ops->clear)
-        EXPECT_ABSENT(check, "limit.clear", either, NULL, 0,
-                      ops->clear(instance, UINT32_MAX, FACET_CHECK_WORKER, &check->error));
+    facet_check_absent_device(check, "limit");
 }
 
 /* Names that no worker may have. */
@@ -289,7 +268,7 @@ static void binds(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {unknown_device, 0},
+    {absent_device, 0},
     {memory, FACET_CAN_LIMIT_MEMORY},
     {compute, FACET_CAN_LIMIT_COMPUTE},
     {list_memory, FACET_CAN_LIMIT_MEMORY},

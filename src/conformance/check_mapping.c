@@ -23,20 +23,36 @@ static void refusals(struct map *map)
     const struct facet_memory_ops *ops = map->ops;
     uint64_t none;
 
-    EXPECT_FAULT(check, "memory.reserve: 0 bytes are refused",
-                 ops->reserve(map->instance, map->context, 0, 0, &none, map->error));
+    EXPECT_STATUS(check, "memory.reserve: 0 bytes are out of range", FACET_OUT_OF_RANGE,
+                  ops->reserve(map->instance, map->context, 0, 0, &none, map->error));
     EXPECT_REFUSED(check, "memory.reserve: an unknown context is not found", FACET_NOT_FOUND, &none, sizeof none,
                    ops->reserve(map->instance, INT32_MAX, map->page, 0, &none, map->error));
+    EXPECT_STATUS(check, "memory.release: an unknown context is not found", FACET_NOT_FOUND,
+                  ops->release(map->instance, INT32_MAX, map->page, map->error));
+    EXPECT_REFUSED(check, "memory.create_pages: an unknown context is not found", FACET_NOT_FOUND, &none, sizeof none,
+                   ops->create_pages(map->instance, INT32_MAX, map->page, &none, map->error));
+    EXPECT_STATUS(check, "memory.destroy_pages: an unknown context is not found", FACET_NOT_FOUND,
+                  ops->destroy_pages(map->instance, INT32_MAX, 1, map->error));
+    EXPECT_STATUS(check, "memory.map: an unknown context is not found", FACET_NOT_FOUND,
+                  ops->map(map->instance, INT32_MAX, map->page, 1, 0, map->page, map->error));
+    EXPECT_STATUS(check, "memory.unmap: an unknown context is not found", FACET_NOT_FOUND,
+                  ops->unmap(map->instance, INT32_MAX, map->page, map->page, map->error));
     EXPECT_STATUS(check, "memory.reserve: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->reserve(map->instance, map->context, map->page, 0, NULL, map->error));
-    EXPECT_FAULT(check, "memory.release: an unknown address is refused",
-                 ops->release(map->instance, map->context, map->page, map->error));
+    EXPECT_REFUSED(check, "memory.reserve: half a page is out of range", FACET_OUT_OF_RANGE, &none, sizeof none,
+                   ops->reserve(map->instance, map->context, map->page / 2, 0, &none, map->error));
+    EXPECT_REFUSED(check, "memory.reserve: aligned to half a page is out of range", FACET_OUT_OF_RANGE, &none,
+                   sizeof none, ops->reserve(map->instance, map->context, map->page, map->page / 2, &none, map->error));
+    EXPECT_REFUSED(check, "memory.create_pages: half a page is out of range", FACET_OUT_OF_RANGE, &none, sizeof none,
+                   ops->create_pages(map->instance, map->context, map->page / 2, &none, map->error));
+    EXPECT_STATUS(check, "memory.release: an unknown address is not found", FACET_NOT_FOUND,
+                  ops->release(map->instance, map->context, map->page, map->error));
     EXPECT_REFUSED(check, "memory.create_pages: 0 bytes are out of range", FACET_OUT_OF_RANGE, &none, sizeof none,
                    ops->create_pages(map->instance, map->context, 0, &none, map->error));
     EXPECT_REFUSED(check, "memory.create_pages: more than the device has is no space", FACET_NO_SPACE, &none,
                    sizeof none, ops->create_pages(map->instance, map->context, UINT64_C(1) << 60, &none, map->error));
-    EXPECT_FAULT(check, "memory.destroy_pages: unknown pages are refused",
-                 ops->destroy_pages(map->instance, map->context, INT32_MAX, map->error));
+    EXPECT_STATUS(check, "memory.destroy_pages: unknown pages are not found", FACET_NOT_FOUND,
+                  ops->destroy_pages(map->instance, map->context, INT32_MAX, map->error));
 }
 
 static bool prepare(struct map *map)
@@ -73,12 +89,14 @@ static void wrong_maps(struct map *map)
     EXPECT_REFUSED(check, "memory.read: reserved addresses without memory are out of range", FACET_OUT_OF_RANGE, bytes,
                    sizeof bytes,
                    map->ops->read(map->instance, map->context, map->first, sizeof bytes, bytes, map->error));
-    EXPECT_FAULT(check, "memory.map: beyond the pages is refused", put(map, map->first, map->page, 2 * map->page));
-    EXPECT_FAULT(check, "memory.map: half a page is refused", put(map, map->first, 0, map->page / 2));
-    EXPECT_FAULT(check, "memory.map: beyond the reservation is refused",
-                 put(map, map->first + 3 * map->page, 0, 2 * map->page));
-    EXPECT_FAULT(check, "memory.map: unknown pages are refused",
-                 map->ops->map(map->instance, map->context, map->first, INT32_MAX, 0, map->page, map->error));
+    EXPECT_STATUS(check, "memory.map: beyond the pages is out of range", FACET_OUT_OF_RANGE,
+                  put(map, map->first, map->page, 2 * map->page));
+    EXPECT_STATUS(check, "memory.map: half a page is out of range", FACET_OUT_OF_RANGE,
+                  put(map, map->first, 0, map->page / 2));
+    EXPECT_STATUS(check, "memory.map: beyond the reservation is out of range", FACET_OUT_OF_RANGE,
+                  put(map, map->first + 3 * map->page, 0, 2 * map->page));
+    EXPECT_STATUS(check, "memory.map: unknown pages are not found", FACET_NOT_FOUND,
+                  map->ops->map(map->instance, map->context, map->first, INT32_MAX, 0, map->page, map->error));
 }
 
 static bool has(struct map *map, const char *text, uint64_t address, unsigned char value)
@@ -127,8 +145,8 @@ static void unmapping(struct map *map)
     unsigned char bytes[WORD];
     uint64_t used = facet_check_used(check, map->context);
 
-    EXPECT_FAULT(check, "memory.unmap: where nothing is mapped is refused",
-                 map->ops->unmap(map->instance, map->context, map->first, map->page, map->error));
+    EXPECT_STATUS(check, "memory.unmap: where nothing is mapped is out of range", FACET_OUT_OF_RANGE,
+                  map->ops->unmap(map->instance, map->context, map->first, map->page, map->error));
     EXPECT_REFUSED(check, "memory.read: unmapped addresses are out of range", FACET_OUT_OF_RANGE, bytes, sizeof bytes,
                    map->ops->read(map->instance, map->context, map->first, sizeof bytes, bytes, map->error));
     EXPECT_OK(check, "memory.destroy_pages: while they are mapped",
@@ -143,8 +161,8 @@ static void unmapping(struct map *map)
                 facet_check_used(check, map->context));
     EXPECT_OK(check, "memory.release: a reservation",
               map->ops->release(map->instance, map->context, map->first, map->error));
-    EXPECT_FAULT(check, "memory.release: a second time is refused",
-                 map->ops->release(map->instance, map->context, map->first, map->error));
+    EXPECT_STATUS(check, "memory.release: a second time is not found", FACET_NOT_FOUND,
+                  map->ops->release(map->instance, map->context, map->first, map->error));
     EXPECT_OK(check, "memory.release: the other",
               map->ops->release(map->instance, map->context, map->second, map->error));
 }

@@ -11,23 +11,9 @@
 
 enum { READINGS = 20, PAUSE_MS = 10, PATIENCE = 300 };
 
-static void unknown_device(struct facet_check *check)
+static void absent_device(struct facet_check *check)
 {
-    const struct facet_metrics_ops *ops = &check->metrics_ops;
-    struct facet_provider_instance *instance = check->instance;
-    struct facet_device_metrics metrics;
-    uint32_t count = check->device_count, got;
-
-    if (ops->device)
-        EXPECT_ABSENT(check, "metrics.device", FACET_CAN_DEVICE_METRICS, &metrics, sizeof metrics,
-                      ops->device(instance, count, &metrics, NULL));
-    if (ops->processes)
-        EXPECT_ABSENT(
-            check, "metrics.processes", FACET_CAN_PROCESS_METRICS, &got, sizeof got,
-            ops->processes(instance, UINT32_MAX, NULL, sizeof(struct facet_process_metrics), 0, &got, &check->error));
-    if (ops->links)
-        EXPECT_ABSENT(check, "metrics.links", FACET_CAN_LINK_METRICS, &got, sizeof got,
-                      ops->links(instance, count, NULL, sizeof(struct facet_link_metrics), 0, &got, &check->error));
+    facet_check_absent_device(check, "metrics");
 }
 
 struct field {
@@ -276,7 +262,7 @@ static void links(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {unknown_device, 0},
+    {absent_device, 0},
     {device, FACET_CAN_DEVICE_METRICS},
     {processes, FACET_CAN_PROCESS_METRICS},
     {links, FACET_CAN_LINK_METRICS},

@@ -18,29 +18,9 @@ static bool is_empty(struct facet_check *check, const char *what)
     return there && count == 0;
 }
 
-static void unknown_device(struct facet_check *check)
+static void absent_device(struct facet_check *check)
 {
-    const struct facet_partition_ops *ops = &check->partition_ops;
-    struct facet_provider_instance *instance = check->instance;
-    struct facet_partition_info info;
-    uint32_t count = check->device_count, got;
-
-    if (ops->templates)
-        EXPECT_ABSENT(check, "partition.templates", FACET_CAN_PARTITION, &got, sizeof got,
-                      ops->templates(instance, count, NULL, sizeof(struct facet_partition_template), 0, &got, NULL));
-    if (ops->placements)
-        EXPECT_ABSENT(check, "partition.placements", FACET_CAN_PARTITION, &got, sizeof got,
-                      ops->placements(instance, count, "any", NULL, sizeof(struct facet_partition_placement), 0, &got,
-                                      &check->error));
-    if (ops->create)
-        EXPECT_ABSENT(check, "partition.create", FACET_CAN_PARTITION, &info, sizeof info,
-                      ops->create(instance, UINT32_MAX, "any", FACET_PLACEMENT_ANY, &info, NULL));
-    if (ops->list)
-        EXPECT_ABSENT(check, "partition.list", FACET_CAN_PARTITION, &got, sizeof got,
-                      ops->list(instance, count, NULL, sizeof info, 0, &got, &check->error));
-    if (ops->destroy)
-        EXPECT_ABSENT(check, "partition.destroy", FACET_CAN_PARTITION, NULL, 0,
-                      ops->destroy(instance, UINT32_MAX, "none", NULL));
+    facet_check_absent_device(check, "partition");
 }
 
 static const char *fault_of_template(const struct facet_check *check, const struct facet_partition_template *one)
@@ -283,7 +263,7 @@ static void life(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {unknown_device, 0},
+    {absent_device, 0},
     {templates, FACET_CAN_PARTITION},
     {refusals, FACET_CAN_PARTITION},
     {alike, FACET_CAN_PARTITION},

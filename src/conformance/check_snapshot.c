@@ -7,20 +7,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "conformance/check.h"
+#include "conformance/kernel.h"
 
-enum { PIECE = 16 << 10, FREE_PID = 0x3ffffff };
+/* A snapshot is written and read where the file stands, here behind something else. */
+enum { PIECE = 16 << 10, FREE_PID = 0x3ffffff, BEHIND = 100, QUEUE = 48 };
 
-static void unknown_device(struct facet_check *check)
+static void absent_device(struct facet_check *check)
 {
-    const struct facet_snapshot_ops *ops = &check->snapshot_ops;
-
-    if (ops->snapshot)
-        EXPECT_ABSENT(check, "snapshot.snapshot", FACET_CAN_SNAPSHOT, NULL, 0,
-                      ops->snapshot(check->instance, check->device_count, FACET_CHECK_WORKER, -1, NULL));
-    if (ops->resume)
-        EXPECT_ABSENT(check, "snapshot.resume", FACET_CAN_SNAPSHOT, NULL, 0,
-                      ops->resume(check->instance, UINT32_MAX, FACET_CHECK_WORKER, -1, &check->error));
+    facet_check_absent_device(check, "snapshot");
 }
 
 static enum facet_status save(struct facet_check *check, const char *worker, int fd)
@@ -28,11 +22,28 @@ static enum facet_status save(struct facet_check *check, const char *worker, int
     return check->snapshot_ops.snapshot(check->instance, check->device, worker, fd, &check->error);
 }
 
+static enum facet_status resume_at(struct facet_check *check, const char *worker, int fd, off_t at)
+{
+    if (fd >= 0 && lseek(fd, at, SEEK_SET) < 0)
+        return FACET_IO;
+    return check->snapshot_ops.resume(check->instance, check->device, worker, fd, &check->error);
+}
+
 static enum facet_status bring_back(struct facet_check *check, int fd)
 {
-    if (fd >= 0 && lseek(fd, 0, SEEK_SET) < 0)
-        return FACET_IO;
-    return check->snapshot_ops.resume(check->instance, check->device, FACET_CHECK_WORKER, fd, &check->error);
+    return resume_at(check, FACET_CHECK_WORKER, fd, BEHIND);
+}
+
+/* An empty file that stands where a snapshot is to begin; -1 and a failed assertion without one. */
+static int new_file(struct facet_check *check)
+{
+    FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
+
+    if (fd < 0 || lseek(fd, BEHIND, SEEK_SET) != BEHIND) {
+        EXPECT_TRUE(check, "snapshot.snapshot: a file to save to", false, "expected: a file\ngot: none");
+        return -1;
+    }
+    return FACET_TAKE_FD(fd);
 }
 
 static void refusals(struct facet_check *check)
@@ -40,7 +51,10 @@ static void refusals(struct facet_check *check)
     static const int32_t dead[] = {FREE_PID};
     static const char garbage[] =
         "this is not a snapshot; it is a line of text that goes on for a while, and ends here";
-    FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-garbage", MFD_CLOEXEC);
+    FACET_CLEANUP_FD int fd = new_file(check);
+
+    if (fd < 0)
+        return;
 
     EXPECT_STATUS(check, "snapshot.snapshot: a worker with nothing on the device is not found", FACET_NOT_FOUND,
                   save(check, "conformance-unknown", fd));
@@ -50,6 +64,8 @@ static void refusals(struct facet_check *check)
     EXPECT_TRUE(check, "snapshot.resume: an empty file to resume from", ftruncate(fd, 0) == 0,
                 "expected: a file\ngot: none");
     EXPECT_STATUS(check, "snapshot.resume: an empty file is corrupt", FACET_CORRUPT, bring_back(check, fd));
+    EXPECT_STATUS(check, "snapshot.resume: nothing is kept in host memory, and that is not found", FACET_NOT_FOUND,
+                  bring_back(check, -1));
     EXPECT_STATUS(check, "snapshot.snapshot_processes: a dead process is not found", FACET_NOT_FOUND,
                   check->snapshot_ops.snapshot_processes(check->instance, dead, 1, &check->error));
     EXPECT_STATUS(check, "snapshot.resume_processes: a dead process is not found", FACET_NOT_FOUND,
@@ -98,15 +114,50 @@ static void look_back(struct worker *worker, const char *text)
                       "expected: the bytes that were saved\ngot: others");
 }
 
+static void expect_away(struct facet_check_tally *tally, const char *operation, enum facet_status got)
+{
+    if (got != FACET_BAD_STATE)
+        facet_check_miss(tally, "expected: bad_state of %s\ngot: %s", operation, facet_status_name(got));
+}
+
+#define AWAY(table, op, ...)                                                                                           \
+    expect_away(&tally, #table "." #op,                                                                                \
+                check->table##_ops.op(check->instance, worker->context, __VA_ARGS__, &check->error))
+
+static void refused_while_away(struct worker *worker)
+{
+    struct facet_check_tally tally = {.text =
+                                          "snapshot.snapshot: every call with a context off the device is a bad state"};
+    struct facet_memory_info info = {.size = sizeof info};
+    struct facet_stream_state state = {.size = sizeof state};
+    struct facet_check *check = worker->check;
+    uint64_t none;
+
+    facet_check_begin(check, "%s", tally.text);
+    AWAY(memory, info, &info);
+    AWAY(memory, alloc, PIECE, &none);
+    AWAY(memory, free, worker->address);
+    AWAY(memory, write, worker->address, worker->expected, 16);
+    AWAY(memory, read, worker->address, 16, worker->got);
+    AWAY(memory, copy, worker->address, worker->address + 64, 16);
+    AWAY(memory, fill, worker->address, 0, 16);
+    expect_away(&tally, "memory.destroy_context",
+                check->memory_ops.destroy_context(check->instance, worker->context, &check->error));
+    if (facet_check_claims(check, FACET_CAN_EXECUTE)) {
+        AWAY(execution, create_stream, &none);
+        AWAY(execution, synchronize, 1, 0);
+        AWAY(execution, query, 1, &state);
+        AWAY(execution, cancel, 1);
+    }
+    facet_check_tell(check, &tally, 1);
+}
+
 /* While it is off the device, its memory is the neighbours'. */
 static void look_away(struct worker *worker)
 {
     struct facet_check *check = worker->check;
 
-    facet_check_begin(check, "snapshot.snapshot: its memory cannot be read while it is off the device");
-    enum facet_status status =
-        check->memory_ops.read(check->instance, worker->context, worker->address, 16, worker->got, &check->error);
-    facet_check_judge(check, status != FACET_OK, "expected: a refusal\ngot: ok");
+    refused_while_away(worker);
     EXPECT_TRUE(check, "snapshot.snapshot: takes its memory off the device",
                 facet_check_used(check, worker->watcher) + PIECE <= worker->used,
                 "expected: %d bytes less in use than %" PRIu64 "\ngot: %" PRIu64, PIECE, worker->used,
@@ -118,13 +169,13 @@ static void look_away(struct worker *worker)
 static void truncated(struct worker *worker, int fd)
 {
     struct facet_check *check = worker->check;
-    FACET_CLEANUP_FD int half = memfd_create("facet-conformance-half", MFD_CLOEXEC);
+    FACET_CLEANUP_FD int half = new_file(check);
     static unsigned char bytes[PIECE];
     struct stat status = {0};
 
     facet_check_begin(check, "snapshot.resume: half of a snapshot is corrupt");
     fstat(fd, &status);
-    for (off_t at = 0; at < status.st_size / 2;) {
+    for (off_t at = BEHIND; at < status.st_size / 2;) {
         off_t left = status.st_size / 2 - at;
         ssize_t count = pread(fd, bytes, left < PIECE ? (size_t)left : PIECE, at);
 
@@ -138,9 +189,9 @@ static void truncated(struct worker *worker, int fd)
 static void to_file(struct worker *worker)
 {
     struct facet_check *check = worker->check;
-    FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
+    FACET_CLEANUP_FD int fd = new_file(check);
 
-    if (!EXPECT_OK(check, "snapshot.snapshot: to a file", save(check, FACET_CHECK_WORKER, fd)))
+    if (fd < 0 || !EXPECT_OK(check, "snapshot.snapshot: to a file", save(check, FACET_CHECK_WORKER, fd)))
         return;
     look_away(worker);
     truncated(worker, fd);
@@ -175,10 +226,118 @@ static void rounds(struct facet_check *check)
     facet_check_drop_context(check, worker.watcher);
 }
 
+/* What a snapshot in a file is for. Afterwards the same file serves the first instance too. */
+static void elsewhere(struct facet_check *check)
+{
+    FACET_CLEANUP_FD int fd = new_file(check);
+    static struct worker worker;
+    struct facet_check other;
+
+    worker.check = check;
+    if (fd < 0 || !settle(&worker))
+        return;
+    if (EXPECT_OK(check, "snapshot.snapshot: for another instance", save(check, FACET_CHECK_WORKER, fd)) &&
+        facet_check_open_second(check, &other)) {
+        worker.check = &other;
+        if (EXPECT_OK(&other, "snapshot.resume: in another instance", bring_back(&other, fd))) {
+            look_back(&worker, "snapshot.resume: in another instance, the same bytes by the same numbers");
+            facet_check_drop_context(&other, worker.context);
+        }
+        facet_check_close_second(&other);
+        worker.check = check;
+    }
+    if (EXPECT_OK(check, "snapshot.resume: where it came from", bring_back(check, fd)))
+        facet_check_drop_context(check, worker.context);
+    facet_check_drop_context(check, worker.watcher);
+}
+
+/* Two workers, and both leave. */
+static void everybody(struct facet_check *check)
+{
+    FACET_CLEANUP_FD int fd = new_file(check);
+    struct facet_memory_info info = {.size = sizeof info};
+    static struct worker worker;
+
+    worker.check = check;
+    if (fd < 0 || !settle(&worker))
+        return;
+    if (EXPECT_OK(check, "snapshot.snapshot: every worker, by NULL", save(check, NULL, fd))) {
+        EXPECT_STATUS(check, "snapshot.snapshot: by NULL, one is off the device", FACET_BAD_STATE,
+                      check->memory_ops.info(check->instance, worker.context, &info, &check->error));
+        EXPECT_STATUS(check, "snapshot.snapshot: by NULL, so is the other", FACET_BAD_STATE,
+                      check->memory_ops.info(check->instance, worker.watcher, &info, &check->error));
+        if (EXPECT_OK(check, "snapshot.resume: every worker, by NULL", resume_at(check, NULL, fd, BEHIND)))
+            look_back(&worker, "snapshot.resume: by NULL, the same bytes");
+    }
+    facet_check_drop_context(check, worker.context);
+    facet_check_drop_context(check, worker.watcher);
+}
+
+static void check_words(struct facet_check *check, uint64_t context, uint64_t address)
+{
+    struct facet_check_tally tally = {.text = "snapshot.resume: queued work is done afterwards, all of it"};
+    uint64_t words[QUEUE] = {0};
+
+    facet_check_begin(check, "%s", tally.text);
+    enum facet_status status =
+        check->memory_ops.read(check->instance, context, address, sizeof words, words, &check->error);
+    if (status != FACET_OK)
+        facet_check_miss(&tally, "expected: words to read\ngot: %s", facet_status_name(status));
+    for (uint64_t i = 0; i < QUEUE; i++)
+        if (words[i] != i + 1)
+            facet_check_miss(&tally, "expected: word %" PRIu64 " stored\ngot: 0x%" PRIx64, i, words[i]);
+    facet_check_tell(check, &tally, 1);
+}
+
+/* Each launch stores one word. How many are done before the snapshot is the device's affair. */
+static void leave_with_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    struct facet_stream_state state = {.size = sizeof state};
+    enum facet_status status = FACET_OK;
+
+    facet_check_begin(check, "execution.launch: many in a row");
+    for (uint64_t i = 0; i < QUEUE && status == FACET_OK; i++)
+        status = facet_check_kernel_launch(check, kernel, address + i * sizeof(uint64_t), 1, i + 1);
+    facet_check_status(check, FACET_OK, status);
+    if (!EXPECT_OK(check, "snapshot.snapshot: with work queued", save(check, FACET_CHECK_WORKER, -1)) ||
+        !EXPECT_OK(check, "snapshot.resume: with work queued", bring_back(check, -1)))
+        return;
+    EXPECT_OK(check, "execution.synchronize: work that was queued before a snapshot",
+              check->execution_ops.synchronize(check->instance, kernel->context, kernel->stream, FACET_CHECK_KERNEL_NS,
+                                               &check->error));
+    check_words(check, kernel->context, address);
+    EXPECT_OK(check, "execution.query: a stream that was saved",
+              check->execution_ops.query(check->instance, kernel->context, kernel->stream, &state, &check->error));
+    EXPECT_TRUE(
+        check, "snapshot.resume: a stream's counters go on", state.launched == QUEUE && state.completed == QUEUE,
+        "expected: %d launched and completed\ngot: %" PRIu64 " and %" PRIu64, QUEUE, state.launched, state.completed);
+}
+
+static void queued(struct facet_check *check)
+{
+    struct facet_check_kernel kernel = {0};
+    uint64_t context = 0, address = 0;
+
+    if (!facet_check_kernel_published(check)) {
+        facet_check_skip(check, "snapshot.snapshot: with work queued", "no property conformance_kernel is published");
+        return;
+    }
+    if (!facet_check_context(check, FACET_CHECK_WORKER, &context))
+        return;
+    if (facet_check_kernel_open(check, context, &kernel) &&
+        EXPECT_OK(check, "memory.alloc: for queued work to write to",
+                  check->memory_ops.alloc(check->instance, context, QUEUE * sizeof(uint64_t), &address, &check->error)))
+        leave_with_queue(check, &kernel, address);
+    facet_check_drop_context(check, context);
+}
+
 static const struct facet_check_case cases[] = {
-    {unknown_device, 0},
+    {absent_device, 0},
     {refusals, FACET_CAN_SNAPSHOT},
     {rounds, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
+    {elsewhere, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
+    {everybody, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY},
+    {queued, FACET_CAN_SNAPSHOT | FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {NULL, 0},
 };
 

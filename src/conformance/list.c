@@ -33,7 +33,7 @@ static unsigned char *room_item(const struct room *room, uint32_t index)
     return room->bytes + MARGIN + (size_t)index * room->item_size;
 }
 
-/* The caller sets `size` of each struct that it passes for writing. */
+/* Nothing is set in items: item_size says for all of them how much room there is. */
 static struct room room_make(uint32_t item_size, uint32_t capacity)
 {
     struct room room = {.item_size = item_size, .capacity = capacity};
@@ -42,8 +42,6 @@ static struct room room_make(uint32_t item_size, uint32_t capacity)
     if (!room.bytes)
         _exit(EXIT_FAILURE);
     memset(room.bytes, CANARY, room_inner(&room) + 2 * MARGIN);
-    for (uint32_t i = 0; i < capacity; i++)
-        memcpy(room_item(&room, i), &item_size, sizeof item_size);
     return room;
 }
 
@@ -63,14 +61,7 @@ static bool margins_hold(const struct room *room)
 /* Whether the items from `first` on are as room_make() left them. */
 static bool rest_untouched(const struct room *room, uint32_t first)
 {
-    for (uint32_t i = first; i < room->capacity; i++) {
-        const unsigned char *item = room_item(room, i);
-
-        if (memcmp(item, &room->item_size, sizeof room->item_size) != 0 ||
-            !is_canary(item + sizeof room->item_size, room->item_size - sizeof room->item_size))
-            return false;
-    }
-    return margins_hold(room);
+    return is_canary(room_item(room, first), room_inner(room) - (size_t)first * room->item_size) && margins_hold(room);
 }
 
 static enum facet_status call_with(struct facet_check *check, const struct facet_check_list *list,
@@ -249,6 +240,11 @@ static void check_nulls(struct facet_check *check, const struct facet_check_list
         facet_check_status(check, FACET_INVALID_ARGUMENT, status);
     else
         facet_check_judge(check, false, "expected: nothing written\ngot: items written to");
+    begin(check, list, "items of size 0 are an invalid argument");
+    status = list->call(check, list->subject, room_item(&room, 0), 0, room.capacity, &got);
+    facet_check_judge(check, status == FACET_INVALID_ARGUMENT && got == UINT32_MAX && rest_untouched(&room, 0),
+                      "expected: invalid_argument, and nothing written\ngot: %s, and a count of %" PRIu32,
+                      facet_status_name(status), got);
     if (count == 0)
         return;
     begin(check, list, "NULL items with room for some are an invalid argument");

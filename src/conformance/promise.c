@@ -2,17 +2,16 @@
 /* Owns: which operations stand behind which capability. Never: calls one. */
 #include <string.h>
 
-#include "conformance/check.h"
+#include "conformance/operation.h"
 
 struct promise {
     uint64_t capability;
-    size_t operation; /* place of a function pointer in struct facet_check */
-    const char *name;
+    enum facet_operation_id operation;
 };
 
 #define PROMISE(capability, table, op)                                                                                 \
     {                                                                                                                  \
-        FACET_CAN_##capability, offsetof(struct facet_check, table##_ops.op), #table "." #op                           \
+        FACET_CAN_##capability, FACET_OPERATION_##table##_##op                                                         \
     }
 
 static const struct promise promises[] = {
@@ -80,19 +79,44 @@ const char *facet_check_capability_name(uint64_t capability)
     return bit < sizeof names / sizeof names[0] ? names[bit] : "an unknown capability";
 }
 
+/* Where each operation's pointer is in struct facet_check, and what people call it. */
+#define PLACE(table, op, ...) offsetof(struct facet_check, table##_ops.op),
+#define NAME(table, op, ...)  #table "." #op,
+static const size_t places[] = {FACET_OPERATIONS(PLACE)};
+static const char *const operation_names[] = {FACET_OPERATIONS(NAME)};
+
+const char *facet_check_operation_name(enum facet_operation_id operation)
+{
+    return operation_names[operation];
+}
+
 /* All function pointers look alike; whether one is there can be told without calling it. */
-static bool is_offered(const struct facet_check *check, const struct promise *promise)
+bool facet_check_is_offered(const struct facet_check *check, enum facet_operation_id operation)
 {
     static const unsigned char none[sizeof(void (*)(void))];
 
-    return memcmp((const char *)check + promise->operation, none, sizeof none) != 0;
+    return memcmp((const char *)check + places[operation], none, sizeof none) != 0;
+}
+
+bool facet_check_is_promised(const struct facet_check *check, enum facet_operation_id operation)
+{
+    bool free_of_any = true; /* no capability stands for it: it is there for every device */
+
+    for (int i = 0; i < PROMISES; i++) {
+        if (promises[i].operation != operation)
+            continue;
+        if (facet_check_any_claims(check, promises[i].capability))
+            return true;
+        free_of_any = false;
+    }
+    return free_of_any && facet_check_is_offered(check, operation);
 }
 
 const char *facet_check_missing_operation(const struct facet_check *check, uint64_t capability)
 {
     for (int i = 0; i < PROMISES; i++)
-        if (promises[i].capability == capability && !is_offered(check, &promises[i]))
-            return promises[i].name;
+        if (promises[i].capability == capability && !facet_check_is_offered(check, promises[i].operation))
+            return operation_names[promises[i].operation];
     return NULL;
 }
 

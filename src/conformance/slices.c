@@ -50,8 +50,6 @@ static void *fetch(struct facet_check *check, const struct facet_check_list *lis
 
         if (!items)
             _exit(EXIT_FAILURE);
-        for (uint32_t i = 0; i < count; i++)
-            memcpy(items + (size_t)i * list->struct_size, &list->struct_size, sizeof list->struct_size);
         status = list->call(check, list->subject, items, list->struct_size, count, ret_count);
         if (status == FACET_OK && *ret_count <= count)
             return FACET_TAKE_PTR(items);

@@ -118,6 +118,26 @@ void facet_check_close(struct facet_check *check)
     check->instance = NULL;
 }
 
+bool facet_check_open_second(struct facet_check *check, struct facet_check *ret_second)
+{
+    struct facet_check second = *check;
+
+    if (check->isolated ? !load_session(&second)
+                        : !EXPECT_OK(check, "open: opens a second instance",
+                                     check->device_ops.open(&second.instance, &check->error)))
+        return false;
+    *ret_second = second;
+    return true;
+}
+
+void facet_check_close_second(struct facet_check *second)
+{
+    if (second->isolated)
+        facet_session_close(second->session);
+    else if (second->device_ops.close)
+        second->device_ops.close(second->instance);
+}
+
 bool facet_check_any_claims(const struct facet_check *check, uint64_t capabilities)
 {
     for (uint32_t i = 0; i < check->device_count; i++)

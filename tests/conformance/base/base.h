@@ -21,6 +21,7 @@ enum {
     BASE_MAPS = 256,
     BASE_RESERVATIONS = 64,
     BASE_STREAMS = 64,
+    BASE_QUEUE = 64,
     BASE_EVENTS = 4096,
     BASE_PAGE = 4096,
 };
@@ -39,7 +40,7 @@ struct base_context {
     uint64_t number; /* 0: free */
     char worker[FACET_WORKER_SIZE];
     char partition[64];
-    bool away; /* saved by snapshot */
+    bool away; /* saved by snapshot: all it had is gone from here but its number */
 };
 
 struct base_pages {
@@ -47,7 +48,7 @@ struct base_pages {
     uint64_t context, bytes;
     uint32_t maps;
     bool plain, doomed;
-    unsigned char *data; /* NULL while away */
+    unsigned char *data;
 };
 
 struct base_map {
@@ -59,15 +60,23 @@ struct base_reservation {
     uint64_t context, address, bytes; /* bytes 0: free */
 };
 
+/* A launch that waits: it is done when somebody waits for it or looks at memory. */
+struct base_launch {
+    uint64_t module, address, count, value;
+};
+
 struct base_stream {
     uint64_t number, context;
     struct facet_stream_state state;
     bool module; /* it is a module, not a stream */
+    struct base_launch queue[BASE_QUEUE];
+    uint32_t queued;
 };
 
+/* What snapshot keeps here for resume with -1. */
 struct base_saved {
     char worker[FACET_WORKER_SIZE];
-    unsigned char *bytes;
+    char *bytes; /* NULL: free */
     size_t size;
 };
 
@@ -83,7 +92,7 @@ struct facet_provider_instance {
     struct facet_event *events;
     uint32_t event_count;
     uint64_t last_number, last_address, energy;
-    struct base_saved saved;
+    struct base_saved saved[BASE_WORKERS];
 };
 
 /* All tables, writable: what a defect changes. */
@@ -115,6 +124,10 @@ void base_break(struct base_tables *tables);
 /* Shared inside the base. Each wants the lock to be held. */
 void base_describe(struct facet_device_info *ret_info);
 struct base_context *base_find_context(struct facet_provider_instance *instance, uint64_t number);
+enum facet_status base_need_context(struct facet_provider_instance *instance, uint64_t number,
+                                    struct base_context **ret_context, struct facet_error *error);
+void base_empty_context(struct facet_provider_instance *instance, uint64_t context);
+void base_run_queues(struct facet_provider_instance *instance, uint64_t context);
 struct base_worker *base_find_worker(struct facet_provider_instance *instance, const char *name);
 bool base_is_partitioned(const struct facet_provider_instance *instance);
 bool base_partition_in_use(const struct facet_provider_instance *instance, const char *uuid);

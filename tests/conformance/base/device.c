@@ -49,7 +49,8 @@ static void base_close(struct facet_provider_instance *instance)
         return;
     for (int i = 0; i < BASE_PAGES; i++)
         free(instance->pages[i].data);
-    free(instance->saved.bytes);
+    for (int i = 0; i < BASE_WORKERS; i++)
+        free(instance->saved[i].bytes);
     free(instance->events);
     pthread_mutex_destroy(&instance->lock);
     free(instance);

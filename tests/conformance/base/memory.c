@@ -12,8 +12,8 @@ struct base_context *base_find_context(struct facet_provider_instance *instance,
     return NULL;
 }
 
-static enum facet_status need_context(struct facet_provider_instance *instance, uint64_t number,
-                                      struct base_context **ret_context, struct facet_error *error)
+enum facet_status base_need_context(struct facet_provider_instance *instance, uint64_t number,
+                                    struct base_context **ret_context, struct facet_error *error)
 {
     struct base_context *context = base_find_context(instance, number);
 
@@ -79,14 +79,8 @@ static void unmap_one(struct base_map *map)
         drop_pages(pages);
 }
 
-static enum facet_status base_destroy_context(struct facet_provider_instance *instance, uint64_t context,
-                                              struct facet_error *error)
+void base_empty_context(struct facet_provider_instance *instance, uint64_t context)
 {
-    BASE_LOCK(instance);
-    struct base_context *one = base_find_context(instance, context);
-
-    if (!one)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "context %" PRIu64 ": there is none", context);
     for (int i = 0; i < BASE_MAPS; i++)
         if (instance->maps[i].bytes && instance->maps[i].context == context)
             unmap_one(&instance->maps[i]);
@@ -99,6 +93,18 @@ static enum facet_status base_destroy_context(struct facet_provider_instance *in
     for (int i = 0; i < BASE_STREAMS; i++)
         if (instance->streams[i].context == context)
             instance->streams[i] = (struct base_stream){0};
+}
+
+static enum facet_status base_destroy_context(struct facet_provider_instance *instance, uint64_t context,
+                                              struct facet_error *error)
+{
+    BASE_LOCK(instance);
+    struct base_context *one = NULL;
+    enum facet_status status = base_need_context(instance, context, &one, error);
+
+    if (status != FACET_OK)
+        return status;
+    base_empty_context(instance, context);
     *one = (struct base_context){0};
     return FACET_OK;
 }
@@ -122,7 +128,7 @@ uint64_t base_used(const struct facet_provider_instance *instance, const struct 
 
     for (int i = 0; i < BASE_PAGES; i++) {
         const struct base_pages *pages = &instance->pages[i];
-        if (pages->number && pages->data && shares(self, context, base_find_context(self, pages->context)))
+        if (pages->number && shares(self, context, base_find_context(self, pages->context)))
             used += pages->bytes;
     }
     return used;
@@ -146,7 +152,7 @@ static enum facet_status base_info(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
     bool quota;
 
     if (status != FACET_OK)
@@ -217,7 +223,7 @@ static enum facet_status base_alloc(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status == FACET_OK && !ret_address)
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place, not NULL");
@@ -254,7 +260,7 @@ static enum facet_status base_free(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -280,7 +286,7 @@ static enum facet_status base_reserve(struct facet_provider_instance *instance, 
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status == FACET_OK)
         status = check_pages_size(bytes, align, ret_address, error);
@@ -320,7 +326,7 @@ static enum facet_status base_release(struct facet_provider_instance *instance, 
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -338,7 +344,7 @@ static enum facet_status base_create_pages(struct facet_provider_instance *insta
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status == FACET_OK)
         status = check_pages_size(bytes, 0, ret_pages, error);
@@ -368,7 +374,7 @@ static enum facet_status base_destroy_pages(struct facet_provider_instance *inst
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -386,7 +392,7 @@ static enum facet_status base_map(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -412,7 +418,7 @@ static enum facet_status base_unmap(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status != FACET_OK)
         return status;
@@ -456,7 +462,7 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
                             const void *in, uint64_t bytes, struct facet_error *error)
 {
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
     uint64_t left = 0;
 
     if (status != FACET_OK)
@@ -482,6 +488,7 @@ static enum facet_status base_write(struct facet_provider_instance *instance, ui
     BASE_LOCK(instance);
     if (base_find_context(instance, context) && !data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
+    base_run_queues(instance, context);
     return base_move(instance, context, address, NULL, data, bytes, error);
 }
 
@@ -491,6 +498,7 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
     BASE_LOCK(instance);
     if (base_find_context(instance, context) && !ret_data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_data: expected a place, not NULL");
+    base_run_queues(instance, context);
     return base_move(instance, context, address, ret_data, NULL, bytes, error);
 }
 
@@ -499,7 +507,7 @@ static enum facet_status through_buffer(struct facet_provider_instance *instance
                                         const uint64_t *from, int value, uint64_t bytes, struct facet_error *error)
 {
     struct base_context *one = NULL;
-    enum facet_status status = need_context(instance, context, &one, error);
+    enum facet_status status = base_need_context(instance, context, &one, error);
 
     if (status == FACET_OK && !is_memory(instance, context, to, bytes))
         status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "0x%" PRIx64 " and %" PRIu64 " bytes: not wholly memory", to,
@@ -522,6 +530,7 @@ static enum facet_status base_copy(struct facet_provider_instance *instance, uin
                                    uint64_t from, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
+    base_run_queues(instance, context);
     return through_buffer(instance, context, to, &from, 0, bytes, error);
 }
 
@@ -529,6 +538,7 @@ static enum facet_status base_fill(struct facet_provider_instance *instance, uin
                                    uint8_t value, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
+    base_run_queues(instance, context);
     return through_buffer(instance, context, address, NULL, value, bytes, error);
 }
 

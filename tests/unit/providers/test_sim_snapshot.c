@@ -156,7 +156,7 @@ static void work_goes_on_where_it_was(void **state)
     OK(&world, SNAPSHOT->snapshot(INSTANCE, 0, "a", -1, &world.error));
     assert_int_equal(SNAPSHOT->snapshot(INSTANCE, 0, "a", -1, NULL), FACET_BAD_STATE);
     assert_int_equal(SNAPSHOT->snapshot(INSTANCE, 0, "b", -1, NULL), FACET_NOT_FOUND);
-    assert_int_equal(MEMORY->free(INSTANCE, world.context, work.plain, NULL), FACET_NOT_FOUND);
+    assert_int_equal(MEMORY->free(INSTANCE, world.context, work.plain, NULL), FACET_BAD_STATE);
     assert_int_equal(world_metrics(&world, 0).memory_used_bytes, 0);
     assert_int_equal(SNAPSHOT->resume(INSTANCE, 0, "b", -1, NULL), FACET_NOT_FOUND);
     OK(&world, SNAPSHOT->resume(INSTANCE, 0, "a", -1, &world.error));

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations by their number, for checks that look at all of them.
+ *
+ * Owns: what an operation is called, whether it is there, whether anything promises it.
+ * Never: lists the operations a second time; session/operations.h does.
+ */
+#ifndef FACET_CONFORMANCE_OPERATION_H
+#define FACET_CONFORMANCE_OPERATION_H
+
+#include "conformance/check.h"
+#include "session/operations.h"
+
+/* "partition.create" */
+const char *facet_check_operation_name(enum facet_operation_id operation);
+
+bool facet_check_is_offered(const struct facet_check *check, enum facet_operation_id operation);
+
+/* Whether a device claims the capability behind it; of an operation without one, whether it is offered. */
+bool facet_check_is_promised(const struct facet_check *check, enum facet_operation_id operation);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One of eight threads that call a provider at once.
+ *
+ * Owns: calling, and writing down that it called: both in one macro, so that the count of calls cannot be wrong.
+ * Never: reports from a thread: each keeps its first complaint, and the group tells them afterwards.
+ */
+#ifndef FACET_CONFORMANCE_THREAD_H
+#define FACET_CONFORMANCE_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "conformance/kernel.h"
+#include "conformance/operation.h"
+
+enum { FACET_CHECK_THREADS = 8 };
+
+/* What the threads have in common. */
+struct facet_check_team {
+    pthread_barrier_t together;
+    const char *smallest;                          /* template to create partitions of; NULL: none may be created */
+    const char *kernel, *image;                    /* as published; NULL: none is */
+    _Atomic uint64_t first[FACET_OPERATION_COUNT]; /* what the first answer of a steady list was; 0: none yet */
+};
+
+struct facet_check_thread {
+    struct facet_check check; /* a copy, so that each has an error of its own */
+    struct facet_check_team *team;
+    uint32_t number, rounds;
+    void (*round)(struct facet_check_thread *thread);
+    unsigned char *called;          /* by enum facet_operation_id */
+    char worker[FACET_WORKER_SIZE]; /* nobody else's */
+    char complaint[200];
+};
+
+void facet_thread_complain(struct facet_check_thread *thread, const char *format, ...) FACET_PRINTF(2, 3);
+
+/* True when both are the same. */
+bool facet_thread_expect(struct facet_check_thread *thread, enum facet_operation_id operation,
+                         enum facet_status expected, enum facet_status got);
+
+/* The status of one call: CALL(thread, table, op, arguments between instance and error). */
+#define FACET_THREAD_CALL(thread, table, op, ...)                                                                      \
+    ((thread)->called[FACET_OPERATION_##table##_##op] = 1,                                                             \
+     (thread)->check.table##_ops.op((thread)->check.instance, __VA_ARGS__, &(thread)->check.error))
+
+/* One call whose status is known. */
+#define FACET_THREAD_EXPECT(thread, expected, table, op, ...)                                                          \
+    facet_thread_expect((thread), FACET_OPERATION_##table##_##op, (expected),                                          \
+                        FACET_THREAD_CALL((thread), table, op, __VA_ARGS__))
+
+/* A context of the thread's own worker. False when it cannot be had just now, rightly or not. */
+bool facet_thread_context(struct facet_check_thread *thread, uint64_t *ret_context);
+void facet_thread_drop_context(struct facet_check_thread *thread, uint64_t context);
+
+/* Whether FACET_BUSY is a fair answer: others partition the device, or it has room for fewer workers than threads. */
+bool facet_thread_may_be_busy(const struct facet_check_thread *thread);
+
+/* One round each. thread_read.c: lists and readings. */
+void facet_thread_read(struct facet_check_thread *thread);
+/* thread_memory.c: plain memory, reserved addresses and pages. */
+void facet_thread_use_memory(struct facet_check_thread *thread);
+/* thread_share.c: partitions, limits. */
+void facet_thread_use_partitions(struct facet_check_thread *thread);
+void facet_thread_use_limits(struct facet_check_thread *thread);
+/* thread_work.c: streams and launches; being saved and brought back. */
+void facet_thread_use_streams(struct facet_check_thread *thread);
+void facet_thread_be_saved(struct facet_check_thread *thread);
+
+#endif

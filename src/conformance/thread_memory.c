@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the round of memory: a context of one's own, a pattern of one's own, read back. Never: shares a worker. */
+#include <string.h>
+
+#include "conformance/thread.h"
+
+enum { PIECE = 8192, WORD = 64 };
+
+static void expect_bytes(struct facet_check_thread *thread, uint64_t context, uint64_t address, size_t bytes,
+                         unsigned char value)
+{
+    unsigned char expected[PIECE], got[PIECE];
+
+    memset(expected, value, bytes);
+    memset(got, 0, bytes);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, read, context, address, bytes, got);
+    if (memcmp(expected, got, bytes) != 0)
+        facet_thread_complain(thread, "memory.read: not what this thread wrote");
+}
+
+static void use_plain(struct facet_check_thread *thread, uint64_t context)
+{
+    const unsigned char own = (unsigned char)(thread->number + 1);
+    unsigned char wrote[PIECE];
+    uint64_t address = 0;
+
+    memset(wrote, own, sizeof wrote);
+    if (!FACET_THREAD_EXPECT(thread, FACET_OK, memory, alloc, context, sizeof wrote, &address))
+        return;
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, write, context, address, wrote, sizeof wrote);
+    expect_bytes(thread, context, address, PIECE, own);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, fill, context, address, (uint8_t)(own + 100), PIECE / 2);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, copy, context, address + PIECE / 2, address, PIECE / 2);
+    expect_bytes(thread, context, address, PIECE, (unsigned char)(own + 100));
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, free, context, address);
+}
+
+/* Maps the pages, looks at them, and takes them away again. */
+static void use_pages(struct facet_check_thread *thread, uint64_t context, uint64_t address, uint64_t page)
+{
+    const unsigned char own = (unsigned char)(thread->number + 50);
+    uint64_t pages = 0;
+
+    if (!FACET_THREAD_EXPECT(thread, FACET_OK, memory, create_pages, context, page, &pages))
+        return;
+    if (FACET_THREAD_EXPECT(thread, FACET_OK, memory, map, context, address, pages, 0, page)) {
+        FACET_THREAD_EXPECT(thread, FACET_OK, memory, fill, context, address, own, WORD);
+        expect_bytes(thread, context, address, WORD, own);
+        FACET_THREAD_EXPECT(thread, FACET_BUSY, memory, release, context, address);
+        FACET_THREAD_EXPECT(thread, FACET_OK, memory, unmap, context, address, page);
+    }
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, destroy_pages, context, pages);
+}
+
+static void use_mapping(struct facet_check_thread *thread, uint64_t context, uint64_t page)
+{
+    uint64_t address = 0;
+
+    if (!FACET_THREAD_EXPECT(thread, FACET_OK, memory, reserve, context, 2 * page, 0, &address))
+        return;
+    use_pages(thread, context, address, page);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, release, context, address);
+}
+
+void facet_thread_use_memory(struct facet_check_thread *thread)
+{
+    struct facet_memory_info info = {.size = sizeof info};
+    uint64_t context = 0;
+
+    if (!facet_thread_context(thread, &context))
+        return;
+    use_plain(thread, context);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, info, context, &info);
+    if (facet_check_claims(&thread->check, FACET_CAN_MAP_MEMORY) && info.page_bytes >= WORD)
+        use_mapping(thread, context, info.page_bytes);
+    facet_thread_drop_context(thread, context);
+}

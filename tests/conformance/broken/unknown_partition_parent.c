@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: device UINT32_MAX, and no other that is not there, is taken for the first. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status list(struct facet_provider_instance *instance, uint32_t device, void *items,
+                              uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    return base_partition.list(instance, device == UINT32_MAX ? 0 : device, items, item_size, capacity, ret_count,
+                               error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->partition.list = list;
+}
