@@ -16,6 +16,15 @@
 
 #define FAULTS_MAX 1024
 
+/* The operations that a crash or block can wait for: those that work on one device. */
+#define OPERATION_PATTERN                                                                                              \
+    "^(device\\.(health|properties)|partition\\.(templates|placements|create|list|destroy)|"                           \
+    "limit\\.(set_memory|set_compute|get|list|clear)|metrics\\.(device|processes|links)|container\\.items|"            \
+    "memory\\.(create_context|destroy_context|info|alloc|free|reserve|release|create_pages|destroy_pages|map|unmap|"   \
+    "write|read|copy|fill)|"                                                                                           \
+    "execution\\.(load|unload|create_stream|destroy_stream|launch|query|cancel)|"                                      \
+    "snapshot\\.(snapshot|resume))$"
+
 enum fault_kind {
     FAULT_LOST = 1,
     FAULT_HANG,
@@ -105,7 +114,7 @@ static void read_details(const struct sim_json *at, const struct sim_machine *ma
     if (sim_json_has(at, "operation")) {
         struct sim_json operation = sim_json_member(at, "operation");
 
-        FACET_KIT_TEXT(fault->operation, sim_json_match(&operation, "^[a-z]{1,12}\\.[a-z_]{1,16}$"));
+        FACET_KIT_TEXT(fault->operation, sim_json_match(&operation, OPERATION_PATTERN));
     }
 }
 

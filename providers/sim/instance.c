@@ -24,9 +24,11 @@ static enum facet_status open_parts(struct facet_provider_instance *instance, st
     if (status == FACET_OK)
         status = sim_machine_open(getenv("FACET_SIM_PROFILE"), &instance->machine, error);
     if (status == FACET_OK)
-        status = sim_faults_open(getenv("FACET_SIM_FAULTS"), instance->machine, &instance->faults, error);
-    if (status == FACET_OK)
         status = sim_state_open(getenv("FACET_SIM_STATE"), instance->machine, &instance->state, error);
+    if (status == FACET_OK)
+        status = sim_visible_apply(instance->machine, instance->state, getenv("FACET_SIM_VISIBLE_DEVICES"), error);
+    if (status == FACET_OK)
+        status = sim_faults_open(getenv("FACET_SIM_FAULTS"), instance->machine, &instance->faults, error);
     if (status == FACET_OK)
         status = sim_engine_open(instance, error);
     if (status == FACET_OK)

@@ -12,6 +12,7 @@
 #include "provider_kit.h"
 #include "share.h"
 #include "state.h"
+#include "usage.h"
 
 /* Nobody may be on the device who is not bound by this kind of limit: what he takes is promised to nobody else. */
 static enum facet_status check_others(const struct facet_provider_instance *instance, const struct sim_record *record,
@@ -22,14 +23,13 @@ static enum facet_status check_others(const struct facet_provider_instance *inst
     if (partition)
         return facet_kit_fail(error, FACET_BUSY, "device %" PRIu32 " is partitioned (partition %s); expected it whole",
                               device, partition->uuid);
-    if (!sim_record_first_worker(record, device) && sim_engine_uses_device(instance, device))
+    if (!sim_record_first_worker(record, device) && sim_uses_device(instance, device))
         return facet_kit_fail(error, FACET_BUSY,
                               "device %" PRIu32 " is used without limits; expected no context on it yet", device);
     for (uint32_t i = 0; i < record->worker_count; i++) {
         const struct sim_worker *worker = &record->workers[i];
 
-        if (worker->device == device && !(worker->valid & kind) &&
-            sim_engine_uses_worker(instance, device, worker->name))
+        if (worker->device == device && !(worker->valid & kind) && sim_uses_worker(instance, device, worker->name))
             return facet_kit_fail(error, FACET_BUSY,
                                   "worker %s uses device %" PRIu32 " without such a limit; expected no context of it",
                                   worker->name, device);
@@ -105,7 +105,7 @@ static void move_together(const struct facet_provider_instance *instance, struct
         struct sim_worker *worker = &record->workers[i];
 
         if (worker->device == info->index && worker->compute_units > 0 &&
-            !sim_engine_uses_worker(instance, worker->device, worker->name))
+            !sim_uses_worker(instance, worker->device, worker->name))
             worker->first_unit = sim_free_run(record, info, worker->name, worker->compute_units).first;
     }
 }
@@ -305,7 +305,7 @@ static enum facet_status remove_worker(const struct facet_provider_instance *ins
 
     if (!worker)
         return not_limited(name, device, error);
-    if (sim_engine_uses_worker(instance, device, name))
+    if (sim_uses_worker(instance, device, name))
         return facet_kit_fail(error, FACET_BUSY, "worker %s has a context on device %" PRIu32 "; expected none", name,
                               device);
     sim_record_remove_worker(record, worker);

@@ -86,7 +86,7 @@ static void read_device(const struct sim_json *at, struct sim_machine *machine, 
         return;
     }
     device->info = device->product->info;
-    device->info.index = machine->device_count;
+    device->info.index = device->number = machine->device_count;
     identify(machine, &device->info);
     if (sim_json_has(at, "numa_node")) {
         struct sim_json numa = sim_json_member(at, "numa_node");
@@ -115,7 +115,7 @@ static void read_devices(const struct sim_json *at, struct sim_machine *machine)
         struct sim_json item = sim_json_item(at, i);
 
         read_device(&item, machine, &machine->devices[i]);
-        machine->device_count++;
+        machine->device_total = ++machine->device_count;
     }
 }
 
@@ -169,22 +169,25 @@ static enum facet_status machine_load(const char *file, struct sim_machine **ret
     return status;
 }
 
-/* Shipped profiles lie beside this shared object, installed or in a build folder; or in the source tree. */
+/* Shipped profiles are found by the place of this object: beside it where it is installed; in a build folder, below one
+ * that it is in. */
 static bool find_shipped(const char *name, char *file, size_t size)
 {
+    const char *below = "sim-profiles", *end = NULL;
     Dl_info about;
-    const char *slash = NULL;
 
     if (dladdr(&machine_members, &about) && about.dli_fname)
-        slash = strrchr(about.dli_fname, '/');
-    if (slash &&
-        snprintf(file, size, "%.*s/sim-profiles/%s.json", (int)(slash - about.dli_fname), about.dli_fname, name) <
-            (int)size &&
-        access(file, R_OK) == 0)
-        return true;
-    snprintf(file, size, "%s/%s.json", SIM_PROFILE_SOURCE_DIR, name);
-    if (access(file, R_OK) == 0)
-        return true;
+        end = strrchr(about.dli_fname, '/');
+    while (end) {
+        int length = (int)(end - about.dli_fname);
+
+        if (snprintf(file, size, "%.*s/%s/%s.json", length, about.dli_fname, below, name) < (int)size &&
+            access(file, R_OK) == 0)
+            return true;
+        if (strcmp(below, "sim-profiles") != 0)
+            end = memrchr(about.dli_fname, '/', (size_t)length);
+        below = "providers/sim/profiles";
+    }
     snprintf(file, size, "%s/sim-profiles/%s.json", FACET_PLUGIN_DIR, name);
     return access(file, R_OK) == 0;
 }
@@ -221,7 +224,16 @@ void sim_machine_close(struct sim_machine *machine)
     free(machine->devices);
     free(machine->nodes);
     free(machine->links);
+    free(machine->visible);
     free(machine);
+}
+
+uint32_t sim_machine_index(const struct sim_machine *machine, uint32_t number)
+{
+    for (uint32_t i = 0; i < machine->device_total; i++)
+        if (machine->devices[i].number == number)
+            return i;
+    return UINT32_MAX;
 }
 
 enum facet_status sim_machine_template(const struct sim_machine *machine, uint32_t device, const char *id,

@@ -49,12 +49,16 @@ struct sim_product {
 struct sim_device {
     struct facet_device_info info;
     const struct sim_product *product;
+    uint32_t number; /* in the profile, and in all files; info.index is the place in what this process sees */
+    bool partial;    /* only those partitions of it that `visible` names may be used */
 };
 
 struct sim_machine {
     char name[32];
     char file[512];
     uint32_t product_count, device_count, node_count, link_count;
+    uint32_t device_total; /* with those behind device_count, that this process does not see */
+    char *visible;         /* uuids of what it sees, NULL: all */
     struct sim_product *products;
     struct sim_device *devices;
     struct facet_topology_node *nodes; /* the devices first, in their order */
@@ -68,11 +72,20 @@ enum facet_status sim_machine_parse(const char *file, const char *text, size_t l
                                     struct facet_error *error);
 void sim_machine_close(struct sim_machine *machine);
 
+/* The index of the device with this number in the profile. UINT32_MAX: there is none. */
+uint32_t sim_machine_index(const struct sim_machine *machine, uint32_t number);
 /* The index of a template of a device, or FACET_NOT_FOUND. */
 enum facet_status sim_machine_template(const struct sim_machine *machine, uint32_t device, const char *id,
                                        uint32_t *ret_template, struct facet_error *error);
 /* Whether a link ends at a node. */
 bool sim_link_touches(const struct facet_topology_link *link, uint32_t node);
+
+/* visible.c: leaves the devices of `setting` (FACET_SIM_VISIBLE_DEVICES: uuids of devices and of partitions, with
+ * commas; NULL or "": all), once, before anything else knows of them. FACET_NOT_FOUND. */
+enum facet_status sim_visible_apply(struct sim_machine *machine, const struct sim_state *state, const char *setting,
+                                    struct facet_error *error);
+/* Whether the setting names this uuid. */
+bool sim_visible_names(const struct sim_machine *machine, const char *uuid);
 
 /* machine_product.c, machine_topology.c: parts of the document. They refuse through `at`. */
 void sim_product_read(const struct sim_json *at, const char *id, struct sim_product *product);

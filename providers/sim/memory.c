@@ -8,22 +8,19 @@
 
 /* Enters a context that has everything else. */
 static enum facet_status enter_context(struct facet_provider_instance *instance, struct sim_context *context,
-                                       const char *worker, struct facet_error *error)
+                                       const char *partition_uuid, const char *worker, struct facet_error *error)
 {
-    struct sim_engine *engine = instance->engine;
-    struct sim_account *account = sim_account_of(engine, context->device, context->share.partition_uuid, worker);
+    enum facet_status status = sim_account_enter(instance, context, partition_uuid, worker, 0, error);
 
-    if (!account)
-        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for worker %s", worker);
-    enum facet_status status = sim_object_enter(instance, context, &context->object, SIM_KIND_CONTEXT, error);
+    if (status != FACET_OK)
+        return status;
+    status = sim_object_enter(instance, context, &context->object, SIM_KIND_CONTEXT, error);
     if (status != FACET_OK) {
-        sim_account_release(account);
+        sim_account_leave(context);
         return status;
     }
-    account->contexts++;
-    context->account = account;
-    TAILQ_INSERT_TAIL(&engine->contexts, context, link);
-    sim_parked_forget(engine, context->device, worker);
+    TAILQ_INSERT_TAIL(&instance->engine->contexts, context, link);
+    sim_parked_forget(instance->engine, context->device, worker);
     return FACET_OK;
 }
 
@@ -32,7 +29,6 @@ static enum facet_status memory_create_context(struct facet_provider_instance *i
                                                struct facet_error *error)
 {
     struct sim_context *context = NULL;
-    struct sim_share share;
 
     SIM_REQUIRE(instance, error);
     SIM_REQUIRE(ret_context, error);
@@ -42,14 +38,11 @@ static enum facet_status memory_create_context(struct facet_provider_instance *i
     SIM_LOCK(instance);
     status = sim_engine_begin(instance, "memory.create_context", device, error);
     if (status == FACET_OK)
-        status = sim_share_of(instance, device, partition_uuid, worker, &share, error);
-    if (status == FACET_OK)
         status = sim_context_new(sim_device_model(instance, device)->page_bytes, &context, error);
     if (status != FACET_OK)
         return status;
     context->device = device;
-    context->share = share;
-    status = enter_context(instance, context, worker, error);
+    status = enter_context(instance, context, partition_uuid, worker, error);
     if (status == FACET_OK)
         *ret_context = context->object.number;
     else
@@ -87,7 +80,7 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
     if (status != FACET_OK)
         return status;
     const struct sim_account *account = context->account;
-    struct sim_use use = sim_engine_use(instance->engine, account->device, account->worker, account->partition_uuid);
+    struct sim_use use = sim_engine_use(instance, account->device, account->worker, account->partition_uuid);
     struct facet_memory_info info = {
         .size = sizeof info,
         .page_bytes = context->space.page_bytes,
@@ -107,22 +100,24 @@ static enum facet_status make_pages(struct facet_provider_instance *instance, st
 {
     struct sim_pages *pages = NULL;
 
-    enum facet_status status = sim_context_refresh(instance, context, error);
-    if (status == FACET_OK)
-        status = sim_engine_admit(instance, context, bytes, error);
-    if (status == FACET_OK)
-        status = sim_pages_new(context, bytes, &pages, error);
+    enum facet_status status = sim_account_take(instance, context, bytes, error);
     if (status != FACET_OK)
         return status;
+    status = sim_pages_new(context, bytes, &pages, error);
+    if (status != FACET_OK)
+        goto fail_take;
     status = sim_object_enter(instance, context, &pages->object, SIM_KIND_PAGES, error);
-    if (status != FACET_OK) {
-        sim_space_give(&context->space, pages->extent);
-        free(pages);
-        return status;
-    }
-    context->account->used_bytes += bytes;
+    if (status != FACET_OK)
+        goto fail_pages;
     *ret_pages = pages;
     return FACET_OK;
+
+fail_pages:
+    sim_space_give(&context->space, pages->extent);
+    free(pages);
+fail_take:
+    context->account->usage->used_bytes -= bytes;
+    return status;
 }
 
 static enum facet_status check_bytes(uint64_t bytes, struct facet_error *error)
@@ -149,7 +144,7 @@ static enum facet_status alloc_plain(struct facet_provider_instance *instance, s
         goto fail_reservation;
     pages->destroyed = true; /* goes with its mapping, and has no number that anybody may use */
     reservation->plain = true;
-    context->account->reserved_bytes += bytes;
+    context->account->usage->reserved_bytes += bytes;
     *ret_address = reservation->range.at;
     return FACET_OK;
 
@@ -190,7 +185,7 @@ static enum facet_status memory_free(struct facet_provider_instance *instance, u
     status = sim_space_unmap(&context->space, reservation->range, instance, error);
     if (status != FACET_OK)
         return status;
-    context->account->reserved_bytes -= reservation->range.bytes;
+    context->account->usage->reserved_bytes -= reservation->range.bytes;
     sim_space_release(&context->space, reservation);
     return FACET_OK;
 }
@@ -223,7 +218,7 @@ static enum facet_status memory_reserve(struct facet_provider_instance *instance
             sim_space_reserve(&context->space, bytes, align ? align : context->space.page_bytes, &reservation, error);
     if (status != FACET_OK)
         return status;
-    context->account->reserved_bytes += bytes;
+    context->account->usage->reserved_bytes += bytes;
     *ret_address = reservation->range.at;
     return FACET_OK;
 }
@@ -244,7 +239,7 @@ static enum facet_status memory_release(struct facet_provider_instance *instance
                               address);
     if (sim_space_is_mapped(&context->space, reservation->range))
         return facet_kit_fail(error, FACET_BUSY, "address %#" PRIx64 ": expected nothing to be mapped in it", address);
-    context->account->reserved_bytes -= reservation->range.bytes;
+    context->account->usage->reserved_bytes -= reservation->range.bytes;
     sim_space_release(&context->space, reservation);
     return FACET_OK;
 }

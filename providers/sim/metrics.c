@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table `metrics`: readings of the modelled load, each field with its bit.
- * Never: gives what is not modelled: encoders, decoders and link errors have no bit.
+ * Never: gives what is not modelled or not told by another process: encoders, decoders and link errors have no bit.
  *
  * Shares are of the time between a reading and the one before it. A reading at the same moment as the last one repeats
  * what that one said; before any time has passed there is no share, and no bit.
@@ -12,6 +12,7 @@
 
 #include "engine.h"
 #include "machine.h"
+#include "state.h"
 
 #define PJ_PER_MJ UINT64_C(1000000000)
 
@@ -21,6 +22,15 @@ static uint64_t real_time_ns(void)
 
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Reads anew what other processes use. */
+static enum facet_status look_around(struct facet_provider_instance *instance, struct facet_error *error)
+{
+    struct sim_record *record;
+    enum facet_status status = sim_state_begin(instance, &record, error);
+
+    return status == FACET_OK ? sim_state_end(instance, FACET_OK, error) : status;
 }
 
 /* --- device --- */
@@ -58,7 +68,7 @@ static void fill_device(struct facet_provider_instance *instance, uint32_t devic
         .energy_mj = (uint64_t)(load->energy_pj / PJ_PER_MJ),
         .temperature_mc = (int32_t)(load->temperature_uc / 1000),
         .clock_mhz = load->clock_mhz,
-        .memory_used_bytes = sim_engine_use(instance->engine, device, "", "").device,
+        .memory_used_bytes = sim_engine_use(instance, device, "", "").device,
         .pcie_rx_bytes = load->rx_bytes,
         .pcie_tx_bytes = load->tx_bytes,
         .busy_ns = load->busy_ns,
@@ -82,13 +92,15 @@ static enum facet_status metrics_device(struct facet_provider_instance *instance
     SIM_REQUIRE(ret_metrics, error);
     SIM_LOCK(instance);
     enum facet_status status = sim_engine_begin(instance, "metrics.device", device, error);
+    if (status == FACET_OK)
+        status = look_around(instance, error);
     if (status != FACET_OK)
         return status;
     fill_device(instance, device, &metrics);
     return facet_kit_struct(&metrics, sizeof metrics, ret_metrics, error);
 }
 
-/* --- processes: all contexts of an instance are of one process; one item for each worker and partition --- */
+/* --- processes: one item for each process, worker and partition; of other processes only memory is known --- */
 
 static void read_account(const struct sim_model *model, const struct sim_load *load, struct sim_account *account)
 {
@@ -112,8 +124,8 @@ static void fill_process(const struct sim_account *account, struct facet_process
         .valid =
             FACET_PROCESS_HAS_MEMORY | FACET_PROCESS_HAS_RESERVED | FACET_PROCESS_HAS_BUSY | FACET_PROCESS_HAS_UNITS,
         .timestamp_ns = real_time_ns(),
-        .memory_used_bytes = account->used_bytes,
-        .memory_reserved_bytes = account->reserved_bytes,
+        .memory_used_bytes = account->usage->used_bytes,
+        .memory_reserved_bytes = account->usage->reserved_bytes,
         .busy_ns = account->busy_ns,
         .units_active = account->units_active,
     };
@@ -123,6 +135,21 @@ static void fill_process(const struct sim_account *account, struct facet_process
     }
     FACET_KIT_TEXT(ret_process->worker, account->worker);
     FACET_KIT_TEXT(ret_process->partition_uuid, account->partition_uuid);
+}
+
+static void fill_other(const struct sim_other *other, struct facet_process_metrics *ret_process)
+{
+    *ret_process = (struct facet_process_metrics){
+        .size = sizeof *ret_process,
+        .device = other->device,
+        .pid = other->pid,
+        .valid = FACET_PROCESS_HAS_MEMORY | FACET_PROCESS_HAS_RESERVED,
+        .timestamp_ns = real_time_ns(),
+        .memory_used_bytes = other->used_bytes,
+        .memory_reserved_bytes = other->reserved_bytes,
+    };
+    FACET_KIT_TEXT(ret_process->worker, other->worker);
+    FACET_KIT_TEXT(ret_process->partition_uuid, other->partition_uuid);
 }
 
 static enum facet_status list_processes(struct facet_provider_instance *instance, uint32_t device, uint32_t count,
@@ -143,6 +170,9 @@ static enum facet_status list_processes(struct facet_provider_instance *instance
             read_account(sim_device_model(instance, device), &instance->engine->loads[device], account);
         fill_process(account, &processes[filled++]);
     }
+    for (size_t i = 0; i < sim_others(instance)->count; i++)
+        if (sim_others(instance)->items[i].device == device)
+            fill_other(&sim_others(instance)->items[i], &processes[filled++]);
     enum facet_status status =
         facet_kit_list_items(processes, sizeof *processes, count, items, item_size, capacity, ret_count, error);
     free(processes);
@@ -159,10 +189,14 @@ static enum facet_status metrics_processes(struct facet_provider_instance *insta
     SIM_REQUIRE(instance, error);
     SIM_LOCK(instance);
     enum facet_status status = sim_engine_begin(instance, "metrics.processes", device, error);
+    if (status == FACET_OK)
+        status = look_around(instance, error);
     if (status != FACET_OK)
         return status;
     LIST_FOREACH(account, &instance->engine->accounts, link)
     count += account->device == device;
+    for (size_t i = 0; i < sim_others(instance)->count; i++)
+        count += sim_others(instance)->items[i].device == device;
     return list_processes(instance, device, count, items, item_size, capacity, ret_count, error);
 }
 

@@ -7,12 +7,15 @@
  * compute slices than there are; of one template there are no more than its max_count; all have one mode; and while a
  * device is partitioned, nobody uses it as a whole, nor has limits on it.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core.h"
 #include "provider_kit.h"
 #include "state.h"
+#include "usage.h"
 
 static const struct sim_partitioning *partitioning_of(const struct facet_provider_instance *instance, uint32_t device)
 {
@@ -35,7 +38,7 @@ static enum facet_status check_users(const struct facet_provider_instance *insta
         return facet_kit_fail(error, FACET_BUSY,
                               "worker %s has limits on device %" PRIu32 "; expected none while it is partitioned",
                               worker->name, device);
-    if (!sim_record_first_partition(record, device) && sim_engine_uses_device(instance, device))
+    if (!sim_record_first_partition(record, device) && sim_uses_device(instance, device))
         return facet_kit_fail(error, FACET_BUSY, "device %" PRIu32 " is in use as a whole; expected no context on it",
                               device);
     return FACET_OK;
@@ -142,14 +145,20 @@ static enum facet_status check_start(const struct sim_template *template, uint32
                           template->info.id);
 }
 
-static void name_partition(const struct facet_provider_instance *instance, struct sim_record *record,
-                           struct sim_partition *partition)
+/* Random, so that a uuid never comes back, not even when somebody removed the state folder in between: who remembers a
+ * partition would take another one for it. */
+static enum facet_status name_partition(struct sim_record *record, struct sim_partition *partition,
+                                        struct facet_error *error)
 {
-    char text[160];
+    unsigned char bytes[16];
 
-    snprintf(text, sizeof text, "%s partition %" PRIu64, sim_device_info(instance, partition->device)->uuid,
-             ++record->serial);
-    facet_kit_uuid_of(text, partition->uuid);
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return facet_kit_fail(error, FACET_IO, "no random number for a partition's uuid: %s", strerror(errno));
+    bytes[6] = (unsigned char)(0x40 | (bytes[6] & 0x0f)); /* version 4 */
+    bytes[8] = (unsigned char)(0x80 | (bytes[8] & 0x3f)); /* variant */
+    facet_kit_uuid_text(bytes, partition->uuid);
+    record->serial++;
+    return FACET_OK;
 }
 
 static void describe(const struct facet_provider_instance *instance, const struct sim_partition *partition,
@@ -163,7 +172,7 @@ static void describe(const struct facet_provider_instance *instance, const struc
     info->device = partition->device;
     info->start = partition->start;
     info->length = template->length;
-    info->in_use = sim_engine_uses_partition(instance, partition->uuid);
+    info->in_use = sim_uses_partition(instance, partition->uuid);
     memcpy(info->uuid, partition->uuid, sizeof info->uuid);
     memcpy(info->template_id, template->id, sizeof info->template_id);
     memcpy(info->address, partition->uuid, sizeof partition->uuid);
@@ -289,8 +298,10 @@ static enum facet_status partition_create(struct facet_provider_instance *instan
         status = sim_state_begin(instance, &record, error);
     if (status != FACET_OK)
         return status;
-    name_partition(instance, record, &partition);
-    status = sim_state_end(instance, place(instance, record, &partition, error), error);
+    status = name_partition(record, &partition, error);
+    if (status == FACET_OK)
+        status = place(instance, record, &partition, error);
+    status = sim_state_end(instance, status, error);
     if (status != FACET_OK)
         return status;
     describe(instance, &partition, &info);
@@ -350,7 +361,7 @@ static enum facet_status remove_partition(const struct facet_provider_instance *
     if (!partition)
         return facet_kit_fail(error, FACET_NOT_FOUND, "uuid %.64s: expected a partition of device %" PRIu32, uuid,
                               device);
-    if (sim_engine_uses_partition(instance, uuid))
+    if (sim_uses_partition(instance, uuid))
         return facet_kit_fail(error, FACET_BUSY, "partition %.64s has a context; expected none", uuid);
     sim_record_remove_partition(record, partition);
     return FACET_OK;

@@ -123,10 +123,32 @@ static enum facet_status share_of_device(const struct facet_provider_instance *i
     return FACET_OK;
 }
 
+enum facet_status sim_share_in(struct facet_provider_instance *instance, const struct sim_record *record,
+                               uint32_t device, const char *partition_uuid, const char *worker,
+                               struct sim_share *ret_share, struct facet_error *error)
+{
+    struct sim_share share = {0};
+    enum facet_status status;
+
+    if (instance->machine->devices[device].partial &&
+        !sim_visible_names(instance->machine, partition_uuid ? partition_uuid : ""))
+        status = facet_kit_fail(error, FACET_NOT_FOUND,
+                                "partition_uuid \"%.64s\": expected one of FACET_SIM_VISIBLE_DEVICES, which does not "
+                                "name device %" PRIu32 " as a whole",
+                                partition_uuid ? partition_uuid : "", device);
+    else if (partition_uuid && *partition_uuid)
+        status = share_of_partition(instance, record, device, partition_uuid, &share, error);
+    else
+        status = share_of_device(instance, record, device, worker ? worker : "", &share, error);
+    if (status == FACET_OK)
+        *ret_share = share;
+    return status;
+}
+
 enum facet_status sim_share_of(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                const char *worker, struct sim_share *ret_share, struct facet_error *error)
 {
-    struct sim_share share = {0};
+    struct sim_share share;
     struct sim_record *record;
     enum facet_status status = sim_check_device(instance, device, error);
 
@@ -134,10 +156,7 @@ enum facet_status sim_share_of(struct facet_provider_instance *instance, uint32_
         status = sim_state_begin(instance, &record, error);
     if (status != FACET_OK)
         return status;
-    if (partition_uuid && *partition_uuid)
-        status = share_of_partition(instance, record, device, partition_uuid, &share, error);
-    else
-        status = share_of_device(instance, record, device, worker ? worker : "", &share, error);
+    status = sim_share_in(instance, record, device, partition_uuid, worker, &share, error);
     status = sim_state_end(instance, status, error);
     if (status == FACET_OK)
         *ret_share = share;

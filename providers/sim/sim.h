@@ -11,9 +11,11 @@
  *
  * Settings (environment): FACET_SIM_PROFILE, the machine: a file, or the name of a shipped profile ("h100",
  * "h200x8"); without it there are no devices. FACET_SIM_STATE, a folder in which partitions and limits outlive the
- * process, as they would in a driver, and which processes share; without it they live in the instance.
- * FACET_SIM_FAULTS, a script of faults (a file). FACET_SIM_CLOCK, "stepped" or a speed in thousandths ("1000", the
- * default: as fast as the wall clock).
+ * process, as they would in a driver, and in which all processes see what each uses; without it all lives in the
+ * instance.
+ * FACET_SIM_VISIBLE_DEVICES, uuids of the devices and partitions to be seen, with commas; without it all are.
+ * FACET_SIM_FAULTS, a script of faults (a file), with devices and links as this process sees them. FACET_SIM_CLOCK,
+ * "stepped" or a speed in thousandths ("1000", the default: as fast as the wall clock).
  */
 #ifndef FACET_SIM_H
 #define FACET_SIM_H
@@ -25,6 +27,7 @@
 #include <facet/provider.h>
 
 struct sim_machine; /* machine.h: what the profile describes; does not change */
+struct sim_record;  /* state.h: which there are */
 struct sim_state;   /* state.h: partitions and limits, possibly shared through a folder */
 struct sim_faults;  /* faults.h: what the script brings, and when */
 struct sim_events;  /* events.h: the last events */
@@ -84,6 +87,11 @@ struct sim_share {
  * FACET_DEVICE_LOST. `partition_uuid` and `worker` may be NULL or "". */
 enum facet_status sim_share_of(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                const char *worker, struct sim_share *ret_share, struct facet_error *error);
+
+/* The same in a transaction of the state (state.h), on a device that was checked. */
+enum facet_status sim_share_in(struct facet_provider_instance *instance, const struct sim_record *record,
+                               uint32_t device, const char *partition_uuid, const char *worker,
+                               struct sim_share *ret_share, struct facet_error *error);
 
 /* FACET_NOT_FOUND for an unknown device, FACET_DEVICE_LOST for one that the faults took away. Brings faults that are
  * due into effect first. What every operation on a device begins with. */

@@ -4,8 +4,8 @@
  * Never: trusts what it remembers of a shared folder: every transaction reads the file.
  *
  * In the folder: NAME.state.lock, which a transaction holds with flock(); NAME.state, replaced by rename();
- * NAME.state.new, the replacement while it is written. Whoever is killed leaves the old file or the new one, and no
- * lock.
+ * NAME.state.new, the replacement while it is written; NAME.state.use.N, what one process uses (usage.c). Whoever is
+ * killed leaves the old file or the new one, and no lock.
  */
 #include "state.h"
 
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "provider_kit.h"
+#include "usage.h"
 
 #define LOCK_TRIES 5000 /* a millisecond apart */
 
@@ -28,6 +29,7 @@ struct sim_state {
     char folder[512];
     char name[48]; /* of the state file */
     struct sim_record now, work;
+    struct sim_usages *usages;
 };
 
 void sim_record_clear(struct sim_record *record)
@@ -149,7 +151,7 @@ static enum facet_status open_folder(struct sim_state *state, const char *folder
                               strerror(errno));
     state->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (state->folder_fd >= 0)
-        state->lock_fd = openat(state->folder_fd, lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        state->lock_fd = openat(state->folder_fd, lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (state->lock_fd < 0)
         return facet_kit_fail(error, FACET_IO, "cannot open %s in the folder %s (FACET_SIM_STATE): %s", lock, folder,
                               strerror(errno));
@@ -169,6 +171,8 @@ enum facet_status sim_state_open(const char *folder, const struct sim_machine *m
     if (folder && *folder)
         status = open_folder(state, folder, error);
     if (status == FACET_OK)
+        status = sim_usages_open(state->folder_fd, state->name, &state->usages, error);
+    if (status == FACET_OK)
         *ret_state = state;
     else
         sim_state_close(state);
@@ -179,6 +183,7 @@ void sim_state_close(struct sim_state *state)
 {
     if (!state)
         return;
+    sim_usages_close(state->usages);
     sim_record_clear(&state->now);
     sim_record_clear(&state->work);
     if (state->lock_fd >= 0)
@@ -193,11 +198,17 @@ const char *sim_state_folder(const struct sim_state *state)
     return state->folder;
 }
 
+struct sim_usages *sim_state_usages(const struct sim_state *state)
+{
+    return state->usages;
+}
+
 static void tell_partition(struct facet_provider_instance *instance, const struct sim_partition *partition,
                            bool created)
 {
-    sim_event(instance, FACET_EVENT_PARTITION, partition->device, created, 0, partition->uuid,
-              created ? "partition created (simulated)" : "partition destroyed (simulated)");
+    if (partition->device < instance->machine->device_count)
+        sim_event(instance, FACET_EVENT_PARTITION, partition->device, created, 0, partition->uuid,
+                  created ? "partition created (simulated)" : "partition destroyed (simulated)");
 }
 
 /* Makes `next` what is known from now on, and tells what it changes. */
@@ -250,6 +261,21 @@ static enum facet_status load(const struct sim_state *state, const struct sim_ma
     return status;
 }
 
+enum facet_status sim_state_peek(const struct sim_state *state, const struct sim_machine *machine,
+                                 struct sim_record *ret_record, struct facet_error *error)
+{
+    enum facet_status status;
+
+    if (state->folder_fd < 0)
+        return record_copy(&state->now, ret_record, error);
+    status = take_lock(state, error);
+    if (status != FACET_OK)
+        return status;
+    status = load(state, machine, ret_record, error);
+    flock(state->lock_fd, LOCK_UN);
+    return status;
+}
+
 enum facet_status sim_state_begin(struct facet_provider_instance *instance, struct sim_record **ret_record,
                                   struct facet_error *error)
 {
@@ -265,6 +291,8 @@ enum facet_status sim_state_begin(struct facet_provider_instance *instance, stru
         status = load(state, instance->machine, &shared, error);
         if (status == FACET_OK)
             publish(instance, &shared);
+        if (status == FACET_OK)
+            status = sim_usages_read(state->usages, instance->machine, error);
     }
     if (status == FACET_OK)
         status = record_copy(&state->now, &state->work, error);
@@ -288,7 +316,9 @@ static bool write_all(int fd, const char *text, size_t length)
     return true;
 }
 
-/* On the disk before it has the name, so that the name never means half a file. */
+/* On the disk before it has the name, so that the name never means half a file. The renaming is the moment that counts
+ * and the last that can fail: it is not waited for until that is on the disk too, as a change that everybody sees could
+ * not be called failed. A power cut may take the last change back, as it would from a driver. */
 static enum facet_status replace(const struct sim_state *state, const char *text, size_t length,
                                  struct facet_error *error)
 {
@@ -297,12 +327,13 @@ static enum facet_status replace(const struct sim_state *state, const char *text
     bool done;
 
     snprintf(new_name, sizeof new_name, "%s.new", state->name);
-    fd = openat(state->folder_fd, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    unlinkat(state->folder_fd, new_name,
+             0); /* what a killed process left, or what somebody put there for us to follow */
+    fd = openat(state->folder_fd, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     done = fd >= 0 && write_all(fd, text, length) && fsync(fd) == 0;
     if (fd >= 0 && close(fd) != 0)
         done = false;
-    if (done && renameat(state->folder_fd, new_name, state->folder_fd, state->name) == 0 &&
-        fsync(state->folder_fd) == 0)
+    if (done && renameat(state->folder_fd, new_name, state->folder_fd, state->name) == 0)
         return FACET_OK;
     return facet_kit_fail(error, FACET_IO, "cannot write %s in %s: %s", state->name, state->folder, strerror(errno));
 }

@@ -13,6 +13,8 @@
 
 #include "machine.h"
 
+struct sim_usages; /* usage.h */
+
 struct sim_partition {
     uint32_t device;
     uint32_t template; /* index among the device's */
@@ -41,9 +43,14 @@ enum facet_status sim_state_open(const char *folder, const struct sim_machine *m
                                  struct facet_error *error);
 void sim_state_close(struct sim_state *state);
 const char *sim_state_folder(const struct sim_state *state); /* "" in memory */
+struct sim_usages *sim_state_usages(const struct sim_state *state);
+
+/* A copy of what there is, without a transaction; nothing is told. */
+enum facet_status sim_state_peek(const struct sim_state *state, const struct sim_machine *machine,
+                                 struct sim_record *ret_record, struct facet_error *error);
 
 /* FACET_BUSY when another process has held the folder for seconds, FACET_CORRUPT when the file is not what was written.
- * Partitions that others made or destroyed since are told as events. */
+ * Partitions that others made or destroyed since are told as events; what others use is read anew (usage.h). */
 enum facet_status sim_state_begin(struct facet_provider_instance *instance, struct sim_record **ret_record,
                                   struct facet_error *error);
 /* Ends it and returns `status`, or why a change could not be kept. With FACET_OK a changed record stays, and partitions

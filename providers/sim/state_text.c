@@ -29,16 +29,16 @@ static const struct sim_template *template_of(const struct sim_machine *machine,
 
 static json_t *partition_json(const struct sim_partition *partition, const struct sim_machine *machine)
 {
-    return json_pack("{s:i, s:s, s:i, s:s}", "device", (int)partition->device, "template",
+    return json_pack("{s:i, s:s, s:i, s:s}", "device", (int)machine->devices[partition->device].number, "template",
                      template_of(machine, partition)->info.id, "start", (int)partition->start, "uuid", partition->uuid);
 }
 
-static json_t *worker_json(const struct sim_worker *worker)
+static json_t *worker_json(const struct sim_worker *worker, const struct sim_machine *machine)
 {
-    return json_pack("{s:i, s:s, s:i, s:I, s:i, s:i, s:i}", "device", (int)worker->device, "name", worker->name,
-                     "valid", (int)worker->valid, "memory_bytes", (json_int_t)worker->memory_bytes, "first_unit",
-                     (int)worker->first_unit, "compute_units", (int)worker->compute_units, "compute_milli",
-                     (int)worker->compute_milli);
+    return json_pack("{s:i, s:s, s:i, s:I, s:i, s:i, s:i}", "device", (int)machine->devices[worker->device].number,
+                     "name", worker->name, "valid", (int)worker->valid, "memory_bytes",
+                     (json_int_t)worker->memory_bytes, "first_unit", (int)worker->first_unit, "compute_units",
+                     (int)worker->compute_units, "compute_milli", (int)worker->compute_milli);
 }
 
 /* NULL when there is no memory for all of it. */
@@ -52,7 +52,7 @@ static json_t *make_document(const struct sim_record *record, const struct sim_m
     for (uint32_t i = 0; i < record->partition_count; i++)
         lost |= json_array_append_new(partitions, partition_json(&record->partitions[i], machine));
     for (uint32_t i = 0; i < record->worker_count; i++)
-        lost |= json_array_append_new(workers, worker_json(&record->workers[i]));
+        lost |= json_array_append_new(workers, worker_json(&record->workers[i], machine));
     if (!lost)
         return document;
     json_decref(document);
@@ -99,9 +99,15 @@ static bool may_start(const struct sim_template *template, uint32_t start)
     return false;
 }
 
+/* Its index here; files have its number in the profile. */
+static uint32_t read_device(const struct sim_json *at, const struct sim_machine *machine)
+{
+    return sim_machine_index(machine, read_u32(at, "device", machine->device_total - 1));
+}
+
 static void read_partition(const struct sim_json *at, const struct sim_machine *machine, struct sim_record *record)
 {
-    struct sim_partition partition = {.device = read_u32(at, "device", machine->device_count - 1)};
+    struct sim_partition partition = {.device = read_device(at, machine)};
     struct sim_json id = sim_json_member(at, "template"), uuid = sim_json_member(at, "uuid");
 
     partition.start = read_u32(at, "start", SIM_MAX_SLICES);
@@ -118,7 +124,7 @@ static void read_partition(const struct sim_json *at, const struct sim_machine *
 
 static void read_worker(const struct sim_json *at, const struct sim_machine *machine, struct sim_record *record)
 {
-    struct sim_worker worker = {.device = read_u32(at, "device", machine->device_count - 1)};
+    struct sim_worker worker = {.device = read_device(at, machine)};
     struct sim_json name = sim_json_member(at, "name"), memory = sim_json_member(at, "memory_bytes");
     const struct facet_device_info *info = &machine->devices[worker.device].info;
 
@@ -137,8 +143,8 @@ static void read_body(const struct sim_json *root, const struct sim_machine *mac
     static const char *const members[] = {"machine", "serial", "partitions", "workers", NULL};
     struct sim_json name = sim_json_member(root, "machine"), serial = sim_json_member(root, "serial");
     struct sim_json partitions = sim_json_member(root, "partitions"), workers = sim_json_member(root, "workers");
-    size_t partition_count = sim_json_count(&partitions, 0, (size_t)machine->device_count * SIM_MAX_SLICES);
-    size_t worker_count = sim_json_count(&workers, 0, machine->device_count ? WORKERS_MAX : 0);
+    size_t partition_count = sim_json_count(&partitions, 0, (size_t)machine->device_total * SIM_MAX_SLICES);
+    size_t worker_count = sim_json_count(&workers, 0, machine->device_total ? WORKERS_MAX : 0);
 
     sim_json_only(root, members);
     if (strcmp(sim_json_text(&name, sizeof machine->name), machine->name) != 0)

@@ -284,6 +284,8 @@ static void bad_scripts_are_refused(void **state)
         {FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"link_down\"}"), "link is missing"},
         {FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"link_up\", \"link\": 1}"), "link is 1"},
         {FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"crash\", \"operation\": \"Create\"}"), "operation"},
+        {FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"crash\", \"operation\": \"partition.craete\"}"),
+         "operation"},
         {FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"lost\"}, {\"at_ns\": 0}"), "faults[1].device is missing"},
     };
 

@@ -225,7 +225,7 @@ static void shipped_profiles_are_all_here(void **state)
     folder = opendir(path);
     assert_non_null(folder);
     for (struct dirent *entry; (entry = readdir(folder));)
-        found += entry->d_name[0] != '.';
+        found += strstr(entry->d_name, ".json") != NULL;
     closedir(folder);
     assert_int_equal(found, SHIPPED);
 }

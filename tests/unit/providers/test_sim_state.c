@@ -49,6 +49,13 @@ int __wrap_renameat(int old_folder, const char *old_path, int new_folder, const 
     return fails(EROFS) ? -1 : __real_renameat(old_folder, old_path, new_folder, new_path);
 }
 
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    return fails(EIO) ? -1 : __real_fsync(fd);
+}
+
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
@@ -90,7 +97,7 @@ static void a_failing_call_changes_nothing(void **state)
         assert_int_equal(list_partitions(instance, 0, infos), spared ? 2 : 1);
         assert_true(spared || error.message[0]);
     }
-    assert_true(failed > 6); /* lock, copies, growth, open, write, rename at the least */
+    assert_true(failed > 8); /* lock, copies, growth, open, write, fsync, rename at the least */
     sim_device_ops.close(instance);
     remove_folder(folder);
 }
@@ -390,6 +397,46 @@ static void a_held_folder_is_busy_in_the_end(void **state)
     remove_folder(folder);
 }
 
+/* Somebody laid a link where the new state is written: it is replaced, and what it leads to stays as it was. */
+static void links_are_not_followed(void **state)
+{
+    const char *folder = make_folder();
+    struct facet_provider_instance *instance = open_machine("a100-40gb", folder, NULL);
+    struct facet_partition_info info;
+    char victim[128], link[128];
+    struct stat about;
+
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    snprintf(link, sizeof link, "%s/a100-40gb.state.new", folder);
+    int fd = open(victim, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(symlink(victim, link), 0);
+    assert_int_equal(create_partition(instance, 0, "1g.5gb", 0, &info, NULL), FACET_OK);
+    assert_int_equal(stat(victim, &about), 0);
+    assert_int_equal(about.st_size, 0);
+    assert_int_equal(lstat(state_path(folder), &about), 0);
+    assert_true(S_ISREG(about.st_mode));
+    assert_int_equal(unlink(victim), 0);
+    sim_device_ops.close(instance);
+    remove_folder(folder);
+}
+
+/* A machine whose state was removed begins anew, but not with the uuids of before. */
+static void a_uuid_never_comes_back(void **state)
+{
+    const char *folder = make_folder();
+    struct facet_provider_instance *instance = open_machine("a100-40gb", folder, NULL);
+    struct facet_partition_info before, after;
+
+    assert_int_equal(create_partition(instance, 0, "1g.5gb", 0, &before, NULL), FACET_OK);
+    assert_int_equal(unlink(state_path(folder)), 0);
+    assert_int_equal(create_partition(instance, 0, "1g.5gb", 0, &after, NULL), FACET_OK);
+    assert_string_not_equal(before.uuid, after.uuid);
+    sim_device_ops.close(instance);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +450,8 @@ int main(void)
         cmocka_unit_test(a_record_of_another_machine_is_refused),
         cmocka_unit_test(a_folder_that_cannot_be_is_refused),
         cmocka_unit_test(a_held_folder_is_busy_in_the_end),
+        cmocka_unit_test(links_are_not_followed),
+        cmocka_unit_test(a_uuid_never_comes_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
