@@ -94,7 +94,7 @@ static enum facet_status take(const struct check *check, uint64_t bytes, struct 
 enum facet_status facet_limiter_memory_check(struct facet_limiter *limiter, const char *id, int32_t pid, int64_t bytes,
                                              struct facet_limiter_verdict *ret_verdict, struct facet_error *error)
 {
-    struct check check;
+    struct check check = {0};
 
     enum facet_status status = begin(limiter, id, pid, FACET_RESOURCE_MEMORY, ret_verdict, &check, error);
     if (status != FACET_OK)
@@ -140,7 +140,7 @@ enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, con
                                               uint64_t busy_ns, struct facet_limiter_verdict *ret_verdict,
                                               struct facet_error *error)
 {
-    struct check check;
+    struct check check = {0};
 
     if (busy_ns > COST_MAX_NS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "busy_ns",

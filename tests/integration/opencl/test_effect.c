@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -204,19 +205,75 @@ static struct outcome work_alone(const char *address)
     return outcome;
 }
 
+/* --- what others do meanwhile: a ratio that they spoiled says nothing about us --- */
+
+struct moment {
+    uint64_t wall_ns, machine_ns, ours_ns;
+};
+
+/* Processor time of the whole machine that was not idle, what the hypervisor gave to others among it. */
+static uint64_t machine_time(void)
+{
+    uint64_t user = 0, nice = 0, system = 0, idle = 0, wait = 0, interrupt = 0, soft = 0, steal = 0;
+    FILE *file = fopen("/proc/stat", "r");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "cpu %lu %lu %lu %lu %lu %lu %lu %lu", &user, &nice, &system, &idle, &wait,
+                            &interrupt, &soft, &steal),
+                     8);
+    fclose(file);
+    return (user + nice + system + interrupt + soft + steal) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static uint64_t spent_ns(int who)
+{
+    struct rusage usage;
+
+    getrusage(who, &usage);
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * UINT64_C(1000000000) +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+static struct moment moment_now(void)
+{
+    return (struct moment){now_ns(), machine_time(), spent_ns(RUSAGE_CHILDREN) + spent_ns(RUSAGE_SELF)};
+}
+
+/* Whether others took less than a fifth of a processor since then. */
+static bool calm_since(const struct moment *begin)
+{
+    const struct moment end = moment_now();
+    const uint64_t machine = end.machine_ns - begin->machine_ns, ours = end.ours_ns - begin->ours_ns;
+
+    return machine < ours || (machine - ours) * 5 < end.wall_ns - begin->wall_ns;
+}
+
+/* A ratio that fails counts when at least one round was calm. */
+static void judge(bool good, int calm_rounds)
+{
+    if (!good && calm_rounds == 0) {
+        print_message("# other programs kept this machine busy in every round\n");
+        skip();
+    }
+    assert_true(good);
+}
+
 static void half_the_units_are_half_as_fast(void **state)
 {
     const uint32_t half = all_units / 2;
     double best = 0;
+    int calm_rounds = 0;
 
     for (int i = 0; i < ROUNDS && best <= 1.4; i++) {
+        const struct moment begin = moment_now();
         double part = (double)work_alone(tenant_address(0, half)).rate;
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         best = whole / part > best ? whole / part : best;
+        calm_rounds += calm_since(&begin);
         print_message("# round %d: all units are %.2f times as fast as half of them\n", i, whole / part);
     }
-    assert_true(best > 1.4);
+    judge(best > 1.4, calm_rounds);
 }
 
 /* A sub-device cannot be faster than its units by much, however free the rest is. */
@@ -249,10 +306,12 @@ static void neighbours_keep_their_speed(void **state)
 {
     char first[256];
     double best = 0;
+    int calm_rounds = 0;
 
     snprintf(first, sizeof first, "%s", tenant_address(0, 1));
     const char *const both[] = {first, tenant_address(1, 1)};
     for (int i = 0; i < ROUNDS && best <= 0.65; i++) {
+        const struct moment begin = moment_now();
         struct outcome together[2];
         double alone[] = {(double)work_alone(both[0]).rate, (double)work_alone(both[1]).rate};
 
@@ -261,8 +320,9 @@ static void neighbours_keep_their_speed(void **state)
         double worse = ratios[0] < ratios[1] ? ratios[0] : ratios[1];
         print_message("# round %d: %.2f and %.2f of their speed alone\n", i, ratios[0], ratios[1]);
         best = worse > best ? worse : best;
+        calm_rounds += calm_since(&begin);
     }
-    assert_true(best > 0.65);
+    judge(best > 0.65, calm_rounds);
 }
 
 /* The same with both on one unit, to show that the test above can fail. */
