@@ -122,7 +122,7 @@ void ascend_contexts_free(struct facet_provider_instance *instance)
 static enum facet_status ascend_memory_destroy_context(struct facet_provider_instance *instance, uint64_t number,
                                                        struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
 
     pthread_mutex_lock(&instance->lock);
     enum facet_status status = enter(instance, number, &context, error);
@@ -158,7 +158,7 @@ static enum facet_status read_info(const struct facet_provider_instance *instanc
 static enum facet_status ascend_memory_info(struct facet_provider_instance *instance, uint64_t number,
                                             struct facet_memory_info *ret_info, struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
     struct facet_memory_info info;
 
     pthread_mutex_lock(&instance->lock);
@@ -215,7 +215,7 @@ static enum facet_status allocate(struct facet_provider_instance *instance, stru
 static enum facet_status ascend_memory_alloc(struct facet_provider_instance *instance, uint64_t number, uint64_t bytes,
                                              uint64_t *ret_address, struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
 
     if (!ret_address)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_address: expected a place for it, not NULL");
@@ -251,7 +251,7 @@ static enum facet_status release(struct facet_provider_instance *instance, struc
 static enum facet_status ascend_memory_free(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                             struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
 
     pthread_mutex_lock(&instance->lock);
     enum facet_status status = enter(instance, number, &context, error);
@@ -283,7 +283,7 @@ static enum facet_status ascend_memory_write(struct facet_provider_instance *ins
                                              uint64_t address, const void *data, uint64_t bytes,
                                              struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
     int code = 0;
 
     if (!data)
@@ -301,7 +301,7 @@ static enum facet_status ascend_memory_write(struct facet_provider_instance *ins
 static enum facet_status ascend_memory_read(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                             uint64_t bytes, void *ret_data, struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
     int code = 0;
 
     if (!ret_data)
@@ -355,7 +355,7 @@ static enum facet_status copy(const struct ascend_acl *acl, uint64_t to, uint64_
 static enum facet_status ascend_memory_copy(struct facet_provider_instance *instance, uint64_t number, uint64_t to,
                                             uint64_t from, uint64_t bytes, struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
 
     pthread_mutex_lock(&instance->lock);
     enum facet_status status = enter(instance, number, &context, error);
@@ -372,7 +372,7 @@ static enum facet_status ascend_memory_copy(struct facet_provider_instance *inst
 static enum facet_status ascend_memory_fill(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                             uint8_t value, uint64_t bytes, struct facet_error *error)
 {
-    struct ascend_context *context;
+    struct ascend_context *context = NULL;
     int code = 0;
 
     pthread_mutex_lock(&instance->lock);
