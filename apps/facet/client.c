@@ -18,7 +18,9 @@
 
 enum {
     ANSWER_MAX = 16 << 20, /* more than any daemon has to say */
-    CALL_MS = 5000,        /* the daemon answers from memory or after one write to its database */
+    CALL_MS = 5000,        /* the daemon answers from memory */
+    PROVIDER_MS =
+        40000, /* it asks a provider, for which it waits 10 s to open and 5 s to answer, and then says why not */
     POLL_NS = 20 * 1000 * 1000,
 };
 
@@ -89,23 +91,32 @@ void client_close(struct client *client)
 /* While one call is made. */
 struct patience {
     uint64_t since_ns;
+    const char *note;
     bool noted;
 };
+
+/* A change, and a device in full, may need a provider. */
+static bool asks_provider(const char *method, const char *url)
+{
+    return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/");
+}
 
 static int on_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
 {
     struct patience *patience = context;
 
     if (!patience->noted && facet_clock_now_ns() - patience->since_ns >= NOTE_NS) {
-        terminal_note("waiting for the daemon ...");
+        terminal_note(patience->note);
         patience->noted = true;
     }
     return 0;
 }
 
-static CURLcode perform(CURL *curl)
+static CURLcode perform(CURL *curl, bool provider)
 {
-    struct patience patience = {.since_ns = facet_clock_now_ns()};
+    struct patience patience = {.since_ns = facet_clock_now_ns(),
+                                .note = provider ? "waiting for the daemon and the device's provider ..."
+                                                 : "waiting for the daemon ..."};
 
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -133,7 +144,7 @@ static void prepare(struct client *client, const char *method, const char *url, 
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CALL_MS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, asks_provider(method, url) ? (long)PROVIDER_MS : (long)CALL_MS);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
@@ -208,7 +219,7 @@ static enum facet_status exchange_once(struct client *client, const char *method
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
     }
     prepare(client, method, url, body, all, &answer);
-    CURLcode code = perform(client->curl);
+    CURLcode code = perform(client->curl, asks_provider(method, url));
     curl_slist_free_all(all);
     client->unreachable = nobody_listens(client->curl, code);
     if (code != CURLE_OK) {

@@ -89,7 +89,7 @@ static bool print_card(const json_t *device)
            add_number(card, "clock", device, "clock_mhz", " MHz") &&
            add_number(card, "numa node", device, "numa_node", "") && add_text(card, "processors", device, "cpuset") &&
            add_modes(card, device) && view_card_add(card, "capabilities", capabilities) &&
-           add_properties(card, device) && scols_print_table(card) == 0;
+           add_properties(card, device) && add_text(card, "trouble", device, "trouble") && scols_print_table(card) == 0;
 }
 
 /* --- lists ------------------------------------------------------------------------------------------------------ */
@@ -131,6 +131,8 @@ static const char *free_places(const json_t *item, char *buffer)
     size_t index, used = 0;
 
     buffer[0] = '\0';
+    if (!view_has(item, "placements"))
+        return "unknown";
     json_array_foreach(json_object_get(item, "placements"), index, place)
     {
         if (json_is_true(json_object_get(place, "free")) && used < TEXT_SIZE)

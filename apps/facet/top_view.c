@@ -82,7 +82,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu, const jso
         measured ? bar(view_number(vgpu, "share_milli"), graph, sizeof graph) : NULL,
         request ? view_milli(request, asked) : NULL,
         limit < 1000 ? view_milli(limit, cap) : NULL,
-        view_memory_of(view_number(vgpu, "memory_used_bytes"), view_number(vgpu, "memory_limit_bytes"), memory),
+        view_memory_of(vgpu, memory),
         rate(then, vgpu, "throttled_ns", interval_ns, 100, "%", waited),
         rate(then, vgpu, "launches", interval_ns, FACET_NS_PER_S, "", launches),
         processes,

@@ -191,7 +191,9 @@ static int run_destroy(const struct command *self, int argc, char **argv)
         if (client_call_vgpu(&client, "DELETE", argv[i], options.force ? "?force=1" : "", NULL, &answer, &error) !=
             FACET_OK)
             status = refuse(self, &options, &error, &client);
-        else if (options.json)
+        else
+            warn(self, answer);
+        if (answer && options.json)
             command_print_json(answer);
     }
     return status;
@@ -285,7 +287,8 @@ static const struct command destroy = {
             "Removes virtual GPUs. Refused while programs run inside, unless forced: then\n"
             "their work is admitted no more.\n"
             "\n"
-            "      --force              even while programs run inside\n" COMMON_HELP,
+            "      --force              even while programs run inside, or while the device's\n"
+            "                           provider is lost: what it has goes when it is back\n" COMMON_HELP,
     .run = run_destroy,
 };
 

@@ -32,7 +32,7 @@ static bool add_line(struct libscols_table *table, const json_t *vgpu)
             mode_of(vgpu, mode),
             view_compute(view_number(vgpu, "compute_request_milli"), view_number(vgpu, "compute_limit_milli"), asked),
             view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share) : NULL,
-            view_memory_of(view_number(vgpu, "memory_used_bytes"), view_number(vgpu, "memory_limit_bytes"), memory),
+            view_memory_of(vgpu, memory),
             processes,
         },
         9);
@@ -71,9 +71,7 @@ static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
            view_card_add(card, "share measured",
                          view_has(vgpu, "share_milli") ? view_milli(view_number(vgpu, "share_milli"), share)
                                                        : "not measured yet") &&
-           view_card_add(
-               card, "memory used/limit",
-               view_memory_of(view_number(vgpu, "memory_used_bytes"), view_number(vgpu, "memory_limit_bytes"), used)) &&
+           view_card_add(card, "memory used/limit", view_memory_of(vgpu, used)) &&
            view_card_add(card, "memory peak", view_memory(view_number(vgpu, "memory_peak_bytes"), peak)) &&
            view_card_add(card, "device time", view_seconds(view_number(vgpu, "device_time_ns"), busy)) &&
            view_card_add(card, "throttled", view_seconds(view_number(vgpu, "throttled_ns"), waited));

@@ -76,11 +76,16 @@ char *view_memory(uint64_t bytes, char *buffer)
     return buffer;
 }
 
-char *view_memory_of(uint64_t used, uint64_t limit, char *buffer)
+/* Half made, it has no limit yet; not served, nobody measures it. */
+char *view_memory_of(const json_t *vgpu, char *buffer)
 {
-    char left[VIEW_SIZE], right[VIEW_SIZE];
+    char left[VIEW_SIZE] = "-", right[VIEW_SIZE];
 
-    snprintf(buffer, VIEW_SIZE, "%.18s/%.18s", view_memory(used, left), view_memory(limit, right));
+    if (!view_has(vgpu, "memory_limit_bytes"))
+        return strcpy(buffer, "-");
+    if (view_has(vgpu, "memory_used_bytes"))
+        view_memory(view_number(vgpu, "memory_used_bytes"), left);
+    snprintf(buffer, VIEW_SIZE, "%.18s/%.18s", left, view_memory(view_number(vgpu, "memory_limit_bytes"), right));
     return buffer;
 }
 

@@ -127,25 +127,20 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
 
 /* --- removing --------------------------------------------------------------------------------------------------- */
 
-struct ownership {
-    const struct registry *registry;
-    const struct vgpu *vgpu;
-};
-
-static bool is_owned(void *context, const char *partition_uuid)
+static enum facet_status device_missing(const struct vgpu *vgpu, struct facet_error *error)
 {
-    const struct ownership *ownership = context;
-
-    return registry_owns(ownership->registry, partition_uuid, ownership->vgpu);
+    return facet_error_argument(error, FACET_BAD_STATE, "vgpu", "its device %s (%.64s) is not there",
+                                vgpu->row.device_id, vgpu->row.device_name);
 }
 
 enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error)
 {
-    struct ownership ownership = {registry, vgpu};
-    enum facet_status status = FACET_OK;
+    const struct claim claim = {registry, vgpu};
+    const struct grant_others others = {claim_others_have, &claim};
+    enum facet_status status = vgpu->device
+                                   ? grant_undo(registry->parts.sessions, vgpu->device, &vgpu->row, &others, error)
+                                   : device_missing(vgpu, error);
 
-    if (vgpu->device)
-        status = grant_undo(registry->parts.sessions, vgpu->device, &vgpu->row, is_owned, &ownership, error);
     return status == FACET_OK ? registry_delete_row(registry, vgpu->row.id, error) : status;
 }
 
@@ -161,7 +156,7 @@ static void withdraw(struct registry *registry, const struct vgpu *place)
 
 /* Its provider cannot be asked now: written down, no tenant is admitted any more, and the rest follows. */
 static enum facet_status postpone(struct registry *registry, struct vgpu *place, const struct facet_error *reason,
-                                  struct facet_error *error)
+                                  struct vgpu_removal *removal, struct facet_error *error)
 {
     struct vgpu vgpu = *place;
 
@@ -172,44 +167,60 @@ static enum facet_status postpone(struct registry *registry, struct vgpu *place,
     withdraw(registry, place);
     vgpu.scheduled = false;
     vgpu.retry_after_ns = facet_clock_now_ns() + RETRY_NS;
-    snprintf(vgpu.trouble, sizeof vgpu.trouble, "its part of the device goes when the provider is back: %.180s",
-             reason->message);
+    snprintf(vgpu.trouble, sizeof vgpu.trouble, "its part of the device goes when the %s is back: %.180s",
+             vgpu.device ? "provider" : "device", reason->message);
+    snprintf(removal->warning, sizeof removal->warning, "vGPU %s: %.180s", vgpu.row.name, vgpu.trouble);
     registry_publish(registry, place, &vgpu);
     return FACET_OK;
 }
 
-/* After a removal that failed half way: what was given back is taken again. */
-static void serve_again(struct registry *registry, struct vgpu *place)
+/* Gives back what the provider gave. That it was gone already is worth saying, and stops nobody. */
+static enum facet_status give_back(struct registry *registry, const struct vgpu *vgpu, struct vgpu_removal *removal,
+                                   struct facet_error *error)
 {
-    struct vgpu vgpu = *place;
+    const struct claim claim = {registry, vgpu};
+    const struct grant_others others = {claim_others_have, &claim};
 
-    vgpu_serve(registry, &vgpu);
-    registry_publish(registry, place, &vgpu);
+    if (!mode_is_spatial(vgpu->row.limits.mode))
+        return FACET_OK;
+    if (!vgpu->device)
+        return device_missing(vgpu, error);
+    enum facet_status status = grant_release(registry->parts.sessions, vgpu->device, &vgpu->row, &others, error);
+    if (status != FACET_NOT_FOUND)
+        return status;
+    snprintf(removal->warning, sizeof removal->warning, "vGPU %s: the provider had lost its part before: %.200s",
+             vgpu->row.name, error->message);
+    facet_log(FACET_LOG_WARNING, "%s", removal->warning);
+    return FACET_OK;
+}
+
+/* Whether it goes now as far as it can. A device that is missing is not back before the daemon starts again. */
+static bool can_postpone(const struct vgpu *vgpu, enum facet_status status, bool force)
+{
+    return status != FACET_OK && (!vgpu->device || (force && (status == FACET_DEVICE_LOST || status == FACET_TIMEOUT)));
 }
 
 /*
  * The provider's part first, because it may refuse; then the row: once that is on disk the vGPU is gone. Whoever is
  * killed in between leaves a row without a part, which the next start takes again.
  */
-static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, bool force, struct facet_error *error)
+static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, bool force, struct vgpu_removal *removal,
+                                 struct facet_error *error)
 {
-    bool has_part = mode_is_spatial(vgpu->row.limits.mode) && vgpu->device;
     struct facet_error reason = {0};
-    enum facet_status status = FACET_OK;
+    enum facet_status status = give_back(registry, vgpu, removal, &reason);
 
-    if (has_part)
-        status = grant_release(registry->parts.sessions, vgpu->device, &vgpu->row, &reason);
-    if (force && (status == FACET_DEVICE_LOST || status == FACET_TIMEOUT))
-        return postpone(registry, vgpu, &reason, error);
+    if (can_postpone(vgpu, status, force))
+        return postpone(registry, vgpu, &reason, removal, error);
     if (status != FACET_OK) {
         if (error)
             *error = reason;
         return facet_error_prefix(error, "vGPU %s", vgpu->row.name);
     }
     status = registry_delete_row(registry, vgpu->row.id, error);
-    if (status != FACET_OK) {
-        if (has_part)
-            serve_again(registry, vgpu);
+    if (status != FACET_OK) { /* what was given back is taken again */
+        if (mode_is_spatial(vgpu->row.limits.mode))
+            vgpu_serve_again(registry, vgpu);
         return status;
     }
     withdraw(registry, vgpu);
@@ -217,35 +228,50 @@ static enum facet_status destroy(struct registry *registry, struct vgpu *vgpu, b
     return FACET_OK;
 }
 
-static enum facet_status finish(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+/* The rest of one that is half made or half removed. What a device has that never comes back is left to it by force. */
+static enum facet_status finish(struct registry *registry, struct vgpu *vgpu, bool force, struct vgpu_removal *removal,
+                                struct facet_error *error)
 {
-    enum facet_status status = vgpu_finish_removal(registry, vgpu, error);
+    bool abandoned = force && !vgpu->device;
+    enum facet_status status =
+        abandoned ? registry_delete_row(registry, vgpu->row.id, error) : vgpu_finish_removal(registry, vgpu, error);
 
-    if (status == FACET_OK)
-        registry_forget(registry, vgpu);
-    return status;
+    if (status != FACET_OK)
+        return vgpu->device
+                   ? status
+                   : facet_error_prefix(error, "vGPU %s goes when its device is back, or with force", vgpu->row.name);
+    if (abandoned)
+        snprintf(removal->warning, sizeof removal->warning,
+                 "vGPU %s is forgotten; what device %s has of it stays there, should it come back", vgpu->row.name,
+                 vgpu->row.device_id);
+    registry_forget(registry, vgpu);
+    return FACET_OK;
 }
 
 static enum facet_status remove_vgpu(struct registry *registry, struct vgpu *vgpu, bool force,
-                                     struct facet_error *error)
+                                     struct vgpu_removal *removal, struct facet_error *error)
 {
     if (vgpu->row.state != ROW_READY)
-        return finish(registry, vgpu, error);
+        return finish(registry, vgpu, force, removal, error);
     if (!force && vgpu_in_use(registry, vgpu))
         return facet_error_argument(error, FACET_BUSY, "vgpu", "vGPU %s is in use; end its processes, or use force",
                                     vgpu->row.name);
-    return destroy(registry, vgpu, force, error);
+    return destroy(registry, vgpu, force, removal, error);
 }
 
-enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force, struct facet_error *error)
+enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force,
+                                   struct vgpu_removal *ret_removal, struct facet_error *error)
 {
+    struct vgpu_removal removal = {0};
     struct vgpu *vgpu = NULL;
 
     pthread_mutex_lock(&registry->change);
     enum facet_status status = look_up(registry, ref, &vgpu, error);
     if (status == FACET_OK)
-        status = remove_vgpu(registry, vgpu, force, error);
+        status = remove_vgpu(registry, vgpu, force, &removal, error);
     pthread_mutex_unlock(&registry->change);
+    if (status == FACET_OK)
+        *ret_removal = removal;
     return status;
 }
 
@@ -261,16 +287,20 @@ static void put_off(struct registry *registry, struct vgpu *place, uint64_t unti
 static void tidy(struct registry *registry, struct vgpu *vgpu, uint64_t now_ns)
 {
     struct facet_error error;
-    bool is_litter = vgpu->row.state != ROW_READY || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
+    struct vgpu_removal removal;
+    bool is_half = vgpu->row.state != ROW_READY;
+    bool is_litter = is_half || (vgpu->row.ephemeral && !vgpu_in_use(registry, vgpu));
 
+    if (is_half && !vgpu->device) /* the devices are those of the daemon's start */
+        return;
     if (is_litter) {
-        if (remove_vgpu(registry, vgpu, false, &error) == FACET_OK)
+        if (remove_vgpu(registry, vgpu, false, &removal, &error) == FACET_OK)
             return;
         put_off(registry, vgpu, now_ns + RETRY_NS);
         facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
     } else if (vgpu->trouble[0] && vgpu->device && mode_is_spatial(vgpu->row.limits.mode)) {
         put_off(registry, vgpu, now_ns + RETRY_NS);
-        serve_again(registry, vgpu);
+        vgpu_serve_again(registry, vgpu);
     }
 }
 
@@ -287,6 +317,7 @@ void registry_tidy(struct registry *registry, uint64_t now_ns)
 
 void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider)
 {
+    struct vgpu_removal removal;
     struct facet_error error;
 
     pthread_mutex_lock(&registry->change);
@@ -296,8 +327,8 @@ void registry_reconcile(struct registry *registry, const struct facet_provider_r
         if (!vgpu->device || vgpu->device->provider != provider || !mode_is_spatial(vgpu->row.limits.mode))
             continue;
         if (vgpu->row.state == ROW_READY)
-            serve_again(registry, vgpu);
-        else if (finish(registry, vgpu, &error) != FACET_OK)
+            vgpu_serve_again(registry, vgpu);
+        else if (finish(registry, vgpu, false, &removal, &error) != FACET_OK)
             facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
     }
     pthread_mutex_unlock(&registry->change);

@@ -98,6 +98,65 @@ static enum facet_status check_hard_memory(const struct registry *registry, cons
                                 limits->memory_bytes, taken, whole, device->id);
 }
 
+/* A provider that lost its state would give the places of its vGPUs away: those get them again first. */
+static enum facet_status check_parts(struct registry *registry, const struct facet_device_record *device,
+                                     struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (size_t i = 0; status == FACET_OK && i < registry->count; i++) {
+        struct vgpu *vgpu = &registry->vgpus[i];
+        const struct claim claim = {registry, vgpu};
+        const struct grant_others others = {claim_others_have, &claim};
+        bool is_there = true;
+
+        if (vgpu->device != device || vgpu->row.state != ROW_READY || !mode_is_spatial(vgpu->row.limits.mode))
+            continue;
+        status = grant_look(registry->parts.sessions, device, &vgpu->row, &others, &is_there, error);
+        if (!is_there)
+            vgpu_serve_again(registry, vgpu);
+    }
+    return status;
+}
+
+/* "a (1g.10gb)" or "b (37.5 %, 30 GiB)" */
+static size_t name_holder(const struct vgpu_row *row, char *buffer, size_t size)
+{
+    char memory[16];
+
+    if (row->limits.mode == FACET_MODE_PARTITIONED)
+        return (size_t)snprintf(buffer, size, "%s (%s)", row->name, row->slice.template_id);
+    facet_format_size(row->limits.memory_bytes, memory, sizeof memory);
+    return (size_t)snprintf(buffer, size, "%s (%u.%u %%, %s)", row->name, row->limits.compute_request_milli / 10,
+                            row->limits.compute_request_milli % 10, memory);
+}
+
+/* Why the device is full: whose vGPUs have parts of it. Returns `status`. */
+static enum facet_status name_holders(const struct registry *registry, const struct facet_device_record *device,
+                                      enum facet_status status, struct facet_error *error)
+{
+    size_t size = error ? sizeof error->message : 0, used = error ? strlen(error->message) : 0;
+    bool found = false;
+
+    if (status != FACET_NO_SPACE || !error)
+        return status;
+    for (size_t i = 0; i < registry->count && used < size; i++) {
+        const struct vgpu *vgpu = &registry->vgpus[i];
+
+        if (vgpu->device != device || !mode_is_spatial(vgpu->row.limits.mode))
+            continue;
+        used += (size_t)snprintf(error->message + used, size - used, "%s", found ? ", " : "; its vGPUs: ");
+        if (used < size)
+            used += name_holder(&vgpu->row, error->message + used, size - used);
+        found = true;
+    }
+    if (!found)
+        used += (size_t)snprintf(error->message + used, size - used, "; no vGPU has any of it");
+    if (used >= size)
+        memcpy(error->message + size - 4, "...", 4);
+    return status;
+}
+
 static uint64_t wall_clock_ns(void)
 {
     struct timespec now;
@@ -116,7 +175,7 @@ static void fill_row(const struct request *request, const struct facet_device_re
     row->created_ns = wall_clock_ns();
 }
 
-static enum facet_status plan(const struct registry *registry, const struct request *request, struct vgpu *vgpu,
+static enum facet_status plan(struct registry *registry, const struct request *request, struct vgpu *vgpu,
                               struct facet_error *error)
 {
     const char *device = request->present & REQUEST_DEVICE ? request->device : NULL;
@@ -129,7 +188,8 @@ static enum facet_status plan(const struct registry *registry, const struct requ
     if (status == FACET_OK)
         status = check_neighbours(registry, vgpu->device, row->limits.mode, error);
     if (status == FACET_OK)
-        status = check_hard_memory(registry, vgpu->device, &row->limits, error);
+        status =
+            name_holders(registry, vgpu->device, check_hard_memory(registry, vgpu->device, &row->limits, error), error);
     if (status == FACET_OK)
         status = choose_name(registry, request, row->name, error);
     if (status == FACET_OK)
@@ -137,7 +197,10 @@ static enum facet_status plan(const struct registry *registry, const struct requ
     if (status != FACET_OK)
         return status;
     fill_row(request, vgpu->device, row);
-    return grant_choose(registry->parts.sessions, vgpu->device, request, row, error);
+    status = mode_is_spatial(row->limits.mode) ? check_parts(registry, vgpu->device, error) : FACET_OK;
+    if (status == FACET_OK)
+        status = grant_choose(registry->parts.sessions, vgpu->device, request, row, error);
+    return name_holders(registry, vgpu->device, status, error);
 }
 
 /* --- making ----------------------------------------------------------------------------------------------------- */
@@ -168,11 +231,13 @@ static enum facet_status settle(struct registry *registry, struct vgpu *vgpu, st
 /* What its provider is to give, after the intent was written down. */
 static enum facet_status take(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
-    enum facet_status status = grant_take(registry->parts.sessions, vgpu->device, &vgpu->row, error);
+    const struct claim claim = {registry, vgpu};
+    const struct grant_others others = {claim_others_have, &claim};
+    enum facet_status status = grant_take(registry->parts.sessions, vgpu->device, &vgpu->row, &others, error);
 
     if (status == FACET_OK)
         status = grant_environment(registry->parts.sessions, vgpu->device, &vgpu->row, &vgpu->environment, error);
-    return status;
+    return name_holders(registry, vgpu->device, status, error);
 }
 
 /* Rolls back. What cannot be taken away now stays in the list, says why, and is tried again. */
@@ -193,7 +258,7 @@ static enum facet_status create_spatial(struct registry *registry, struct vgpu *
 {
     vgpu->row.state = ROW_CREATING;
     if (!vgpu->row.limits.memory_bytes) /* the database wants an amount; the partition decides */
-        vgpu->row.limits.memory_bytes = UINT64_C(1) << 62;
+        vgpu->row.limits.memory_bytes = MEMORY_UNDECIDED;
     enum facet_status status = registry_write_row(registry, store_insert, &vgpu->row, error);
     if (status != FACET_OK)
         return status;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls under /v1/devices, and GET /v1/providers. Never: says that a device is well when it is not known. */
+#include <stdio.h>
+
 #include "device/describe.h"
 #include "device/json.h"
 #include "endpoint.h"
@@ -26,16 +28,31 @@ enum facet_status endpoint_devices(const struct daemon *daemon, const struct cal
     return answer_json(200, answer, ret_answer, error);
 }
 
-static void set_owners(const struct daemon *daemon, json_t *object)
+/* What tells a partition from others. */
+static struct facet_partition_info identity_of(const json_t *part)
+{
+    struct facet_partition_info info = {.size = sizeof info};
+    const char *uuid = json_string_value(json_object_get(part, "uuid"));
+    const char *template = json_string_value(json_object_get(part, "template"));
+
+    info.start = (uint32_t)json_integer_value(json_object_get(part, "start"));
+    snprintf(info.uuid, sizeof info.uuid, "%s", uuid ? uuid : "");
+    snprintf(info.template_id, sizeof info.template_id, "%s", template ? template : "");
+    return info;
+}
+
+static void set_owners(const struct daemon *daemon, const struct facet_device_record *device, json_t *object)
 {
     char name[FACET_NAME_SIZE];
     json_t *part;
     size_t index;
 
-    json_array_foreach(
-        json_object_get(object, "partitions"), index,
-        part) if (registry_partition_owner(daemon->registry, json_string_value(json_object_get(part, "uuid")), name))
-        json_object_set_new(part, "vgpu", json_string(name));
+    json_array_foreach(json_object_get(object, "partitions"), index, part)
+    {
+        const struct facet_partition_info info = identity_of(part);
+        if (registry_partition_owner(daemon->registry, device, &info, name))
+            json_object_set_new(part, "vgpu", json_string(name));
+    }
     json_array_foreach(json_object_get(object, "workers"), index, part)
     {
         struct vgpu_info info;
@@ -62,7 +79,7 @@ enum facet_status endpoint_device(const struct daemon *daemon, const struct call
         object = facet_device_json(device);
     if (object) {
         set_health(daemon, device, object);
-        set_owners(daemon, object);
+        set_owners(daemon, device, object);
     }
     return answer_json(200, object, ret_answer, error);
 }

@@ -18,7 +18,7 @@ typedef bool (*read_func)(const struct vgpu_info *info, uint64_t *ret_value);
 static bool read_memory_limit(const struct vgpu_info *info, uint64_t *ret_value)
 {
     *ret_value = info->row.limits.memory_bytes;
-    return true;
+    return info->row.limits.memory_bytes != MEMORY_UNDECIDED;
 }
 
 static bool read_compute_request(const struct vgpu_info *info, uint64_t *ret_value)

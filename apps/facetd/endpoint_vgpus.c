@@ -25,7 +25,8 @@ static void set_row(json_t *object, const struct vgpu_row *row)
     set_text(object, "mode", facet_mode_name((enum facet_mode)row->limits.mode));
     set_text(object, "priority", facet_priority_name((enum facet_priority)row->limits.priority));
     json_object_set_new(object, "ephemeral", json_boolean(row->ephemeral));
-    set_integer(object, "memory_limit_bytes", row->limits.memory_bytes);
+    if (row->limits.memory_bytes != MEMORY_UNDECIDED)
+        set_integer(object, "memory_limit_bytes", row->limits.memory_bytes);
     set_integer(object, "compute_request_milli", row->limits.compute_request_milli);
     set_integer(object, "compute_limit_milli", row->limits.compute_limit_milli);
     set_integer(object, "idle_freeze_s", row->idle_freeze_s);
@@ -160,9 +161,15 @@ enum facet_status endpoint_vgpu_change(const struct daemon *daemon, const struct
 enum facet_status endpoint_vgpu_destroy(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                         struct facet_error *error)
 {
-    enum facet_status status = registry_destroy(daemon->registry, call->ref, call->force, error);
+    struct vgpu_removal removal;
 
-    return status == FACET_OK ? answer_json(200, json_object(), ret_answer, error) : status;
+    enum facet_status status = registry_destroy(daemon->registry, call->ref, call->force, &removal, error);
+    if (status != FACET_OK)
+        return status;
+    json_t *object = json_object();
+    if (removal.warning[0])
+        set_text(object, "warning", removal.warning);
+    return answer_json(200, object, ret_answer, error);
 }
 
 static enum facet_status set_frozen(const struct daemon *daemon, const struct call *call, bool frozen,

@@ -112,29 +112,37 @@ static void accept_partition(const struct facet_device_record *device, const str
     row->limits.compute_request_milli = info->compute_milli;
 }
 
+bool grant_is_part(const struct vgpu_row *row, const struct facet_partition_info *info)
+{
+    const struct vgpu_slice *slice = &row->slice;
+
+    return slice->partition_uuid[0] && strcmp(info->uuid, slice->partition_uuid) == 0 && info->start == slice->start &&
+           strcmp(info->template_id, slice->template_id) == 0;
+}
+
+/* One that another vGPU has, by its uuid and its place, is left to that one: the provider forgot it, and made it again.
+ */
 static enum facet_status make_partition(const struct provider_use *use, const struct facet_device_record *device,
-                                        struct vgpu_row *row, struct facet_error *error)
+                                        struct vgpu_row *row, const struct grant_others *others,
+                                        struct facet_error *error)
 {
     struct facet_partition_info info = {.size = sizeof info};
 
     enum facet_status status = use->provider->partition->create(use->instance, use->device, row->slice.template_id,
                                                                 row->slice.start, &info, error);
-    if (status == FACET_OK)
-        accept_partition(device, &info, row);
-    return status;
+    if (status != FACET_OK)
+        return status;
+    if (others->have(others->context, &info))
+        return facet_error_set(error, FACET_CORRUPT, "provider %s gave partition %s, which another vGPU has",
+                               use->provider->name, info.uuid);
+    accept_partition(device, &info, row);
+    return FACET_OK;
 }
 
-static const struct facet_partition_info *find_partition(const struct facet_partition_info *infos, uint32_t count,
-                                                         const char *uuid)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(infos[i].uuid, uuid) == 0)
-            return &infos[i];
-    return NULL;
-}
-
-static enum facet_status keep_partition(const struct provider_use *use, const struct facet_device_record *device,
-                                        struct vgpu_row *row, struct facet_error *error)
+/* The row's partition among those that exist; FACET_NOT_FOUND when it is not there, or is another vGPU's. */
+static enum facet_status find_partition(const struct provider_use *use, const struct vgpu_row *row,
+                                        const struct grant_others *others, struct facet_partition_info *ret_info,
+                                        struct facet_error *error)
 {
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
@@ -142,22 +150,57 @@ static enum facet_status keep_partition(const struct provider_use *use, const st
     enum facet_status status = list(use, FACET_LISTING_PARTITIONS, NULL, &items, &count, error);
     if (status != FACET_OK)
         return status;
-    const struct facet_partition_info *info = find_partition(items, count, row->slice.partition_uuid);
-    if (info) {
-        accept_partition(device, info, row);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct facet_partition_info *info = &((struct facet_partition_info *)items)[i];
+        if (!grant_is_part(row, info) || others->have(others->context, info))
+            continue;
+        *ret_info = *info;
         return FACET_OK;
     }
+    return facet_error_set(error, FACET_NOT_FOUND, "its partition %s (%s) was not on the device any more",
+                           row->slice.partition_uuid, row->slice.template_id);
+}
+
+static enum facet_status keep_partition(const struct provider_use *use, const struct facet_device_record *device,
+                                        struct vgpu_row *row, const struct grant_others *others,
+                                        struct facet_error *error)
+{
+    struct facet_partition_info info;
     char before[sizeof row->slice.partition_uuid];
+
+    enum facet_status status = find_partition(use, row, others, &info, error);
+    if (status == FACET_OK)
+        accept_partition(device, &info, row);
+    if (status != FACET_NOT_FOUND)
+        return status;
     memcpy(before, row->slice.partition_uuid, sizeof before);
-    status = make_partition(use, device, row, error);
+    status = make_partition(use, device, row, others, error);
     if (status == FACET_OK)
         facet_log(FACET_LOG_WARNING, "vGPU %s: its partition %s was gone; made again as %s", row->name, before,
                   row->slice.partition_uuid);
     return status;
 }
 
+static enum facet_status release_partition(const struct provider_use *use, const struct vgpu_row *row,
+                                           const struct grant_others *others, struct facet_error *error)
+{
+    struct facet_partition_info info;
+
+    enum facet_status status = find_partition(use, row, others, &info, error);
+    return status == FACET_OK ? use->provider->partition->destroy(use->instance, use->device, info.uuid, error)
+                              : status;
+}
+
+/* What was never told of has no uuid yet, and is known by its place. */
+static bool may_be_part(const struct vgpu_row *row, const struct facet_partition_info *info)
+{
+    if (row->slice.partition_uuid[0])
+        return grant_is_part(row, info);
+    return info->start == row->slice.start && strcmp(info->template_id, row->slice.template_id) == 0;
+}
+
 static enum facet_status undo_partition(const struct provider_use *use, const struct vgpu_row *row,
-                                        grant_owned_func is_owned, void *context, struct facet_error *error)
+                                        const struct grant_others *others, struct facet_error *error)
 {
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
@@ -165,10 +208,8 @@ static enum facet_status undo_partition(const struct provider_use *use, const st
     enum facet_status status = list(use, FACET_LISTING_PARTITIONS, NULL, &items, &count, error);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++) {
         const struct facet_partition_info *info = &((struct facet_partition_info *)items)[i];
-        bool is_it = row->slice.partition_uuid[0]
-                         ? strcmp(info->uuid, row->slice.partition_uuid) == 0
-                         : info->start == row->slice.start && strcmp(info->template_id, row->slice.template_id) == 0;
-        if (!is_it || is_owned(context, info->uuid))
+
+        if (!may_be_part(row, info) || others->have(others->context, info))
             continue;
         status = use->provider->partition->destroy(use->instance, use->device, info->uuid, error);
         if (status == FACET_NOT_FOUND)
@@ -250,7 +291,7 @@ static enum facet_status keep_limits(const struct provider_use *use, const struc
 /* --- both ------------------------------------------------------------------------------------------------------- */
 
 enum facet_status grant_take(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
-                             struct facet_error *error)
+                             const struct grant_others *others, struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
 
@@ -258,11 +299,32 @@ enum facet_status grant_take(struct sessions *sessions, const struct facet_devic
     if (status != FACET_OK)
         return status;
     return row->limits.mode == FACET_MODE_HARD ? set_limits(&use, device, row, error)
-                                               : make_partition(&use, device, row, error);
+                                               : make_partition(&use, device, row, others, error);
+}
+
+enum facet_status grant_look(struct sessions *sessions, const struct facet_device_record *device,
+                             const struct vgpu_row *row, const struct grant_others *others, bool *ret_there,
+                             struct facet_error *error)
+{
+    CLEANUP_USE struct provider_use use = {0};
+    struct facet_worker_limit limit = {.size = sizeof limit};
+    struct facet_partition_info info;
+
+    enum facet_status status = sessions_use(sessions, device, &use, error);
+    if (status != FACET_OK)
+        return status;
+    if (row->limits.mode == FACET_MODE_HARD)
+        status = use.provider->limit->get(use.instance, use.device, row->id, &limit, error);
+    else
+        status = find_partition(&use, row, others, &info, error);
+    if (status != FACET_OK && status != FACET_NOT_FOUND)
+        return status;
+    *ret_there = status == FACET_OK;
+    return FACET_OK;
 }
 
 enum facet_status grant_keep(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
-                             struct facet_error *error)
+                             const struct grant_others *others, struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
 
@@ -270,26 +332,24 @@ enum facet_status grant_keep(struct sessions *sessions, const struct facet_devic
     if (status != FACET_OK)
         return status;
     return row->limits.mode == FACET_MODE_HARD ? keep_limits(&use, device, row, error)
-                                               : keep_partition(&use, device, row, error);
+                                               : keep_partition(&use, device, row, others, error);
 }
 
 enum facet_status grant_release(struct sessions *sessions, const struct facet_device_record *device,
-                                const struct vgpu_row *row, struct facet_error *error)
+                                const struct vgpu_row *row, const struct grant_others *others,
+                                struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
 
     enum facet_status status = sessions_use(sessions, device, &use, error);
     if (status != FACET_OK)
         return status;
-    if (row->limits.mode == FACET_MODE_HARD)
-        return clear_limits(&use, row, error);
-    status = use.provider->partition->destroy(use.instance, use.device, row->slice.partition_uuid, error);
-    return status == FACET_NOT_FOUND ? FACET_OK : status;
+    return row->limits.mode == FACET_MODE_HARD ? use.provider->limit->clear(use.instance, use.device, row->id, error)
+                                               : release_partition(&use, row, others, error);
 }
 
 enum facet_status grant_undo(struct sessions *sessions, const struct facet_device_record *device,
-                             const struct vgpu_row *row, grant_owned_func is_owned, void *context,
-                             struct facet_error *error)
+                             const struct vgpu_row *row, const struct grant_others *others, struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
 
@@ -297,7 +357,7 @@ enum facet_status grant_undo(struct sessions *sessions, const struct facet_devic
     if (status != FACET_OK)
         return status;
     return row->limits.mode == FACET_MODE_HARD ? clear_limits(&use, row, error)
-                                               : undo_partition(&use, row, is_owned, context, error);
+                                               : undo_partition(&use, row, others, error);
 }
 
 static enum facet_status write_environment(const struct facet_container_item *items, uint32_t count,

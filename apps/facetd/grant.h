@@ -15,6 +15,16 @@
 #include "sessions.h"
 #include "store.h"
 
+/* Who else has partitions of the device: two vGPUs never have the same one. */
+struct grant_others {
+    bool (*have)(const void *context, const struct facet_partition_info *info);
+    const void *context;
+};
+
+/* Whether it is the partition of the row. A uuid alone does not say so: a provider that lost its state may give it to
+ * another one. */
+bool grant_is_part(const struct vgpu_row *row, const struct facet_partition_info *info);
+
 /*
  * Before anything is made: chooses the template and the first slice of a partition, so that the row of the database can
  * say what to look for. `request` holds the template's id, if one was named; `row` its limits.
@@ -27,6 +37,11 @@ enum facet_status grant_choose(struct sessions *sessions, const struct facet_dev
  * this makes. On failure nothing is held, or FACET_DEVICE_LOST: then nobody knows.
  */
 enum facet_status grant_take(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
+                             const struct grant_others *others, struct facet_error *error);
+
+/* Whether the provider still has what it gave. */
+enum facet_status grant_look(struct sessions *sessions, const struct facet_device_record *device,
+                             const struct vgpu_row *row, const struct grant_others *others, bool *ret_there,
                              struct facet_error *error);
 
 /*
@@ -34,20 +49,19 @@ enum facet_status grant_take(struct sessions *sessions, const struct facet_devic
  * again with the same template and place, or the same limits. `row` is updated where the identity changed.
  */
 enum facet_status grant_keep(struct sessions *sessions, const struct facet_device_record *device, struct vgpu_row *row,
-                             struct facet_error *error);
+                             const struct grant_others *others, struct facet_error *error);
 
-/* Gives it back. What is not there is gone already. FACET_BUSY while it is in use. */
+/* Gives it back. FACET_BUSY while it is in use; FACET_NOT_FOUND when it is gone already, which harms nobody. */
 enum facet_status grant_release(struct sessions *sessions, const struct facet_device_record *device,
-                                const struct vgpu_row *row, struct facet_error *error);
+                                const struct vgpu_row *row, const struct grant_others *others,
+                                struct facet_error *error);
 
 /*
  * Takes away what a vGPU may have got whose creation or removal was cut short: by its worker's name, or the partition
- * of its template in its place. `is_owned` tells the partitions of others.
+ * of its template in its place.
  */
-typedef bool (*grant_owned_func)(void *context, const char *partition_uuid);
 enum facet_status grant_undo(struct sessions *sessions, const struct facet_device_record *device,
-                             const struct vgpu_row *row, grant_owned_func is_owned, void *context,
-                             struct facet_error *error);
+                             const struct vgpu_row *row, const struct grant_others *others, struct facet_error *error);
 
 /* The variables that a program needs to find its part: lines "NAME=value". */
 struct vgpu_environment {

@@ -38,10 +38,12 @@ struct living {
     pthread_cond_t changed;
     enum living_state state;
     bool started, stopping, was_lost, look_now;
+    bool telling;                  /* the thread is telling of a restart, and restarts nothing meanwhile */
     struct facet_error why;        /* of a loss */
     unsigned users;                /* callers between use and release */
     struct facet_session *session; /* replaced by the thread alone, and only while there are no users */
-    unsigned failures;
+    unsigned failures;             /* in a row */
+    unsigned attempts;             /* to open it, of all times */
     uint64_t retry_at_ns, alive_since_ns;
     uint64_t events_seen;
     struct place *places;

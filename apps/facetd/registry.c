@@ -41,8 +41,8 @@ static void describe_warning(const struct registry *registry, const struct vgpu 
     char reason[360] = "";
 
     buffer[0] = '\0';
-    if (vgpu->trouble[0])
-        snprintf(buffer, size, "%s", vgpu->trouble);
+    if (vgpu->trouble[0] || vgpu->notice[0])
+        snprintf(buffer, size, "%s", vgpu->trouble[0] ? vgpu->trouble : vgpu->notice);
     else if (damaged)
         snprintf(buffer, size, "its segment was damaged from outside; destroy it, or restart facetd to make it anew");
     else if (vgpu->device &&
@@ -129,14 +129,24 @@ void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vg
     pthread_mutex_unlock(&registry->lock);
 }
 
-bool registry_owns(const struct registry *registry, const char *partition_uuid, const struct vgpu *except)
+/* Of two that name the same one, which no daemon makes, the first has it. */
+static const struct vgpu *owner_of(const struct registry *registry, const struct facet_device_record *device,
+                                   const struct facet_partition_info *partition)
 {
     for (size_t i = 0; i < registry->count; i++) {
         const struct vgpu *vgpu = &registry->vgpus[i];
-        if (vgpu != except && partition_uuid[0] && strcmp(vgpu->row.slice.partition_uuid, partition_uuid) == 0)
-            return true;
+        if (vgpu->device == device && grant_is_part(&vgpu->row, partition))
+            return vgpu;
     }
-    return false;
+    return NULL;
+}
+
+bool claim_others_have(const void *context, const struct facet_partition_info *partition)
+{
+    const struct claim *claim = context;
+    const struct vgpu *owner = owner_of(claim->registry, claim->vgpu->device, partition);
+
+    return owner && strcmp(owner->row.id, claim->vgpu->row.id) != 0;
 }
 
 enum facet_status registry_write_row(struct registry *registry,
@@ -225,19 +235,15 @@ enum facet_status registry_find(struct registry *registry, const char *ref, stru
                 : facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "no vGPU has the id or name '%.64s'", ref);
 }
 
-bool registry_partition_owner(struct registry *registry, const char *partition_uuid, char ret_name[FACET_NAME_SIZE])
+bool registry_partition_owner(struct registry *registry, const struct facet_device_record *device,
+                              const struct facet_partition_info *partition, char ret_name[FACET_NAME_SIZE])
 {
-    bool found = false;
-
     pthread_mutex_lock(&registry->lock);
-    for (size_t i = 0; !found && i < registry->count; i++) {
-        const struct vgpu_row *row = &registry->vgpus[i].row;
-        found = row->slice.partition_uuid[0] && strcmp(row->slice.partition_uuid, partition_uuid) == 0;
-        if (found)
-            memcpy(ret_name, row->name, FACET_NAME_SIZE);
-    }
+    const struct vgpu *owner = owner_of(registry, device, partition);
+    if (owner)
+        memcpy(ret_name, owner->row.name, FACET_NAME_SIZE);
     pthread_mutex_unlock(&registry->lock);
-    return found;
+    return owner != NULL;
 }
 
 enum facet_status registry_list(struct registry *registry, struct vgpu_info **ret_infos, size_t *ret_count,
@@ -268,13 +274,19 @@ size_t registry_count(struct registry *registry)
     return count;
 }
 
+/* An ephemeral one goes while this daemon lives, but for the rest of one whose device is not there. */
+static bool is_awaited(const struct vgpu *vgpu)
+{
+    return vgpu->row.ephemeral && (vgpu->row.state == ROW_READY || vgpu->device);
+}
+
 bool registry_idle(struct registry *registry)
 {
     bool idle = true;
 
     pthread_mutex_lock(&registry->lock);
     for (size_t i = 0; idle && i < registry->count; i++)
-        idle = !registry->vgpus[i].row.ephemeral && !vgpu_in_use(registry, &registry->vgpus[i]);
+        idle = !is_awaited(&registry->vgpus[i]) && !vgpu_in_use(registry, &registry->vgpus[i]);
     pthread_mutex_unlock(&registry->lock);
     return idle;
 }

@@ -42,6 +42,11 @@ struct vgpu_info {
     bool simulated; /* its device does not exist */
 };
 
+/* What is worth saying of a removal that went well. */
+struct vgpu_removal {
+    char warning[360]; /* empty when there is nothing to say */
+};
+
 /*
  * Takes the vGPUs of the database up again: adopts the segments that are left, makes those that are missing, moves
  * corrupt ones aside, and removes segments that no vGPU has. A vGPU whose device is not there is kept, with a warning.
@@ -72,9 +77,13 @@ enum facet_status registry_change(struct registry *registry, const char *ref, co
 enum facet_status registry_set_frozen(struct registry *registry, const char *ref, bool frozen,
                                       struct vgpu_info *ret_info, struct facet_error *error);
 
-/* FACET_BUSY while a process or holder has it, unless `force`. With force, one whose provider is lost is removed as far
- * as possible now, and for the rest when the provider is back. */
-enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force, struct facet_error *error);
+/*
+ * FACET_BUSY while a process or holder has it, unless `force`. One whose device is not there, and with force one whose
+ * provider is lost, is removed as far as possible now, and for the rest when they are back. One of which only such a
+ * rest is there is forgotten with force, when its device is not there.
+ */
+enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force,
+                                   struct vgpu_removal *ret_removal, struct facet_error *error);
 
 /* All of them, in the order of their creation. The caller frees *ret_infos. */
 enum facet_status registry_list(struct registry *registry, struct vgpu_info **ret_infos, size_t *ret_count,
@@ -85,7 +94,8 @@ size_t registry_count(struct registry *registry);
 void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider);
 
 /* The name of the vGPU that has a partition; false when nobody has. */
-bool registry_partition_owner(struct registry *registry, const char *partition_uuid, char ret_name[FACET_NAME_SIZE]);
+bool registry_partition_owner(struct registry *registry, const struct facet_device_record *device,
+                              const struct facet_partition_info *partition, char ret_name[FACET_NAME_SIZE]);
 
 /* Removes ephemeral vGPUs that nobody has, and tries again what did not work before. Does nothing while a change is
  * under way. */

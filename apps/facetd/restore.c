@@ -67,7 +67,9 @@ static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu,
 
     if (!mode_is_spatial(row.limits.mode))
         return FACET_OK;
-    enum facet_status status = grant_keep(registry->parts.sessions, vgpu->device, &row, error);
+    const struct claim claim = {registry, vgpu};
+    const struct grant_others others = {claim_others_have, &claim};
+    enum facet_status status = grant_keep(registry->parts.sessions, vgpu->device, &row, &others, error);
     if (status != FACET_OK)
         return status;
     *ret_moved = !is_same_part(&row, &vgpu->row);
@@ -103,6 +105,9 @@ static enum facet_status attach_part(struct registry *registry, struct vgpu *vgp
         return FACET_OK;
     if (!moved)
         return attach(registry, vgpu, error);
+    if (vgpu->scheduled)
+        snprintf(vgpu->notice, sizeof vgpu->notice,
+                 "its part of the device was gone and was taken again; start its programs anew");
     enum facet_status status = vgpu_withdraw(registry, vgpu, error);
     return status == FACET_OK ? vgpu_install(registry, vgpu, error) : status;
 }
@@ -143,6 +148,14 @@ void vgpu_serve(struct registry *registry, struct vgpu *vgpu)
              retried ? "the provider can" : "facetd starts again", reason.message);
     if (!was_in_trouble)
         facet_log(FACET_LOG_WARNING, "vGPU %s (%s): %s", vgpu->row.name, vgpu->row.id, vgpu->trouble);
+}
+
+void vgpu_serve_again(struct registry *registry, struct vgpu *place)
+{
+    struct vgpu vgpu = *place;
+
+    vgpu_serve(registry, &vgpu);
+    registry_publish(registry, place, &vgpu);
 }
 
 /* --- start-up --------------------------------------------------------------------------------------------------- */

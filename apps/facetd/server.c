@@ -102,6 +102,12 @@ static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned htt
     return send_text(connection, http, "application/json", text, allow);
 }
 
+/* Who calls the daemon opens no devices: it does, and again by itself when one was lost. */
+static const char *advice_of(enum facet_status status)
+{
+    return status == FACET_DEVICE_LOST ? "the provider is started again; try in a moment" : facet_status_advice(status);
+}
+
 static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned http, const struct facet_error *error,
                                   const char *allow)
 {
@@ -113,7 +119,7 @@ static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned ht
     /* A message that quotes bytes which are no text is still sent, without them. */
     json_t *message = json_string(error->message);
     json_object_set_new(inner, "message", message ? message : json_string(facet_status_text(error->status)));
-    json_object_set_new(inner, "advice", json_string(facet_status_advice(error->status)));
+    json_object_set_new(inner, "advice", json_string(advice_of(error->status)));
     return send_json(connection, http, json_pack("{s:o}", "error", inner), allow);
 }
 

@@ -70,6 +70,7 @@ static void become_alive(struct living *living)
     living->was_lost = false;
     living->alive_since_ns = facet_clock_now_ns();
     living->events_seen = 0;
+    living->telling = came_back;
     pthread_cond_broadcast(&living->changed);
     if (!came_back)
         return;
@@ -80,6 +81,7 @@ static void become_alive(struct living *living)
     if (restarted)
         restarted(sessions->context, living->record);
     pthread_mutex_lock(&living->lock);
+    living->telling = false;
 }
 
 /* Opens it, or opens it again; with the lock, which is dropped meanwhile. */
@@ -95,6 +97,7 @@ static void revive(struct living *living)
     if (status == FACET_OK)
         status = living_list(living, &why);
     pthread_mutex_lock(&living->lock);
+    living->attempts++;
     if (status == FACET_OK)
         become_alive(living);
     else
@@ -110,7 +113,7 @@ static void look(struct living *living)
         living_read(living, living->sessions->events);
     bool alive = facet_session_alive(living->session, &why);
     pthread_mutex_lock(&living->lock);
-    if (!alive)
+    if (!alive && living->state == LIVING_ALIVE) /* unless a user noticed it meanwhile */
         become_lost(living, &why);
 }
 
@@ -292,7 +295,29 @@ static struct place *place_of(struct living *living, const struct facet_device_r
     return NULL;
 }
 
-/* With the lock. Waits for a first opening, which has a deadline; not for one that was lost. */
+/*
+ * With the lock. One that died while nobody called it, or is lost for the first time, is started again at once for who
+ * needs it now: no call of theirs has reached it. Not while the thread tells of the restart before: it may be the
+ * thread itself that asks, or it waits for what the caller holds.
+ */
+static void hasten(struct living *living)
+{
+    struct facet_error why = {0};
+    bool found = living->state == LIVING_ALIVE && !facet_session_alive(living->session, &why);
+
+    if (found)
+        become_lost(living, &why);
+    if (living->state == LIVING_ALIVE || !living->alive_since_ns || living->telling || (!found && living->failures > 1))
+        return;
+    unsigned attempts = living->attempts;
+    living->retry_at_ns = facet_clock_now_ns();
+    living->look_now = true;
+    pthread_cond_broadcast(&living->changed);
+    while (living->attempts == attempts && !living->stopping)
+        pthread_cond_wait(&living->changed, &living->lock);
+}
+
+/* With the lock. Waits for a first opening, which has a deadline, and for one restart. */
 static enum facet_status become_user(struct living *living, const struct place *place, struct facet_error *error)
 {
     enum facet_status status = living->stopping ? FACET_OK : start(living, error);
@@ -301,6 +326,7 @@ static enum facet_status become_user(struct living *living, const struct place *
         return status;
     while (living->state == LIVING_OPENING && !living->was_lost && !living->stopping)
         pthread_cond_wait(&living->changed, &living->lock);
+    hasten(living);
     if (living->stopping)
         return facet_error_set(error, FACET_DEVICE_LOST, "provider %s: facetd is stopping", living->record->name);
     if (living->state != LIVING_ALIVE)

@@ -52,8 +52,8 @@ void sessions_stop(struct sessions *sessions);
 void sessions_close(struct sessions *sessions);
 
 /*
- * Takes hold of the provider of `device`, opening it when that was not done yet. FACET_DEVICE_LOST while it is lost or
- * the device is not there, saying why.
+ * Takes hold of the provider of `device`, opening it when that was not done yet, and again when it died since it was
+ * last needed. FACET_DEVICE_LOST while it stays lost or the device is not there, saying why.
  */
 enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
                                struct provider_use *ret_use, struct facet_error *error);

@@ -21,6 +21,9 @@
 
 #define VGPU_ID_SIZE 17 /* 16 hexadecimal digits */
 
+/* Of a vGPU whose partition decides how much it is, before that is made. */
+#define MEMORY_UNDECIDED (UINT64_C(1) << 62)
+
 /* Where a vGPU stands between the database and its provider. One that is not ready was never acknowledged, or is being
  * removed: what its provider has of it is taken away, then the row. */
 enum row_state {

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "grant.h"
 #include "registry.h"
 
 struct vgpu {
@@ -19,6 +20,7 @@ struct vgpu {
     const struct facet_device_record *device; /* NULL while it is not there */
     bool scheduled;
     char trouble[256];       /* why it is not served, or not removed; empty when all is well */
+    char notice[128];        /* what happened to it while it was served; empty when nothing */
     uint64_t retry_after_ns; /* an ephemeral vGPU is not removed before; what failed is not tried again before */
     struct vgpu_environment environment;
 };
@@ -51,8 +53,12 @@ void registry_forget(struct registry *registry, const struct vgpu *vgpu);
 /* With the change lock: puts `vgpu` in place of what is in the list. */
 void registry_publish(struct registry *registry, struct vgpu *place, const struct vgpu *vgpu);
 
-/* Whether another vGPU than `except` has the partition. */
-bool registry_owns(const struct registry *registry, const char *partition_uuid, const struct vgpu *except);
+/* One vGPU, in the list or about to be, before its provider: struct grant_others of the rest, with the change lock. */
+struct claim {
+    const struct registry *registry;
+    const struct vgpu *vgpu;
+};
+bool claim_others_have(const void *claim, const struct facet_partition_info *partition);
 
 /* Writes one row in a transaction of its own. */
 enum facet_status registry_write_row(struct registry *registry,
@@ -80,6 +86,9 @@ void registry_tell(struct registry *registry, const struct vgpu *vgpu, struct vg
  * its scheduling. When that fails it says why in vgpu->trouble. `vgpu` is of the list, or about to be.
  */
 void vgpu_serve(struct registry *registry, struct vgpu *vgpu);
+
+/* The same for one of the list, which others may be looking at. */
+void vgpu_serve_again(struct registry *registry, struct vgpu *place);
 
 /* With the change lock (change.c): takes away what is left of one that is half made or half removed; then its row. */
 enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error);

@@ -19,19 +19,24 @@ struct question {
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
     uint32_t index;
+    struct facet_error *trouble; /* the first of what could not be read */
 };
 
-/* An empty list where it cannot be read: the caller asks only for what the device claims. */
+/* False where it cannot be read: the caller asks only for what the device claims, so that is worth saying. */
 static bool list(const struct question *question, enum facet_listing_kind kind, const char *text, void **ret_items,
                  uint32_t *ret_count)
 {
+    struct facet_error error = {0};
     const struct facet_listing_query query = {.provider = question->provider,
                                               .instance = question->instance,
                                               .kind = kind,
                                               .device = question->index,
                                               .text = text};
 
-    return facet_listing_read(&query, ret_items, ret_count, NULL) == FACET_OK;
+    enum facet_status status = facet_listing_read(&query, ret_items, ret_count, &error);
+    if (status != FACET_OK && status != FACET_UNSUPPORTED && question->trouble->status == FACET_OK)
+        *question->trouble = error;
+    return status == FACET_OK;
 }
 
 /* What cannot be made for lack of memory shows in the end: the object has less than was put in. */
@@ -147,10 +152,11 @@ static json_t *properties_json(const struct question *question)
 static json_t *placements_json(const struct question *question, const char *template_id)
 {
     FACET_CLEANUP_FREE void *items = NULL;
-    json_t *array = json_array();
     uint32_t count = 0;
 
-    list(question, FACET_LISTING_PLACEMENTS, template_id, &items, &count);
+    if (!list(question, FACET_LISTING_PLACEMENTS, template_id, &items, &count))
+        return NULL;
+    json_t *array = json_array();
     for (uint32_t i = 0; i < count; i++) {
         const struct facet_partition_placement *place = &((struct facet_partition_placement *)items)[i];
         json_array_append_new(array, json_pack("{s:I, s:I, s:b}", "start", (json_int_t)place->start, "length",
@@ -178,7 +184,9 @@ static json_t *templates_json(const struct question *question)
         put_integer(object, "compute_milli", true, template->compute_milli);
         put_integer(object, "length", true, template->length);
         put_integer(object, "max_count", true, template->max_count);
-        put(object, "placements", placements_json(question, template->id));
+        json_t *placements = placements_json(question, template->id);
+        if (placements)
+            put(object, "placements", placements);
         json_array_append_new(array, object);
     }
     return array;
@@ -294,7 +302,8 @@ json_t *facet_device_describe(const struct facet_device_record *device, const st
         {FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE, "workers", workers_json},
         {FACET_CAN_TOPOLOGY, "links", links_json},
     };
-    const struct question question = {device, provider, instance, index};
+    struct facet_error trouble = {0};
+    const struct question question = {device, provider, instance, index, &trouble};
     json_t *object = facet_device_json(device);
 
     if (!object)
@@ -308,5 +317,7 @@ json_t *facet_device_describe(const struct facet_device_record *device, const st
         if (part)
             put(object, parts[i].member, part);
     }
+    if (trouble.status != FACET_OK)
+        put_text(object, "trouble", trouble.message);
     return object;
 }

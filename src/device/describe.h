@@ -3,7 +3,7 @@
  * One device in full, as JSON: what the list says, and what only its open provider knows (docs/api.md, DEVICE in full).
  *
  * Owns: capabilities, properties, templates with their places, partitions, workers with limits, links.
- * Never: prints; fails because one of these cannot be read: that member is then absent.
+ * Never: prints; fails because one of these cannot be read: that member is then absent, and `trouble` says why.
  */
 #ifndef FACET_DEVICE_DESCRIBE_H
 #define FACET_DEVICE_DESCRIBE_H

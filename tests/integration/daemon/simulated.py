@@ -5,6 +5,7 @@ Owns: the machine's folder and its script of faults. Never: a test.
 """
 import json
 import os
+import signal
 
 from facetd import BUILD, SOURCE, Facetd
 from tap import Skip
@@ -23,8 +24,8 @@ class Simulated(Facetd):
         self.machine = os.path.join(self.base, "machine")
         self.script = os.path.join(self.base, "faults.json")
         os.mkdir(self.machine)
-        self.environment.update(FACET_PROVIDER_PATH=PROVIDER, FACET_SIM_STATE=self.machine,
-                                FACET_SIM_PROFILE=os.path.join(SOURCE, "providers", "sim", "profiles", profile + ".json"))
+        self.environment.update(FACET_PROVIDER_PATH=PROVIDER, FACET_SIM_STATE=self.machine)
+        self.set_profile(profile)
         if faults:
             self.environment["FACET_SIM_FAULTS"] = self.script
             self.set_faults(faults)
@@ -36,12 +37,35 @@ class Simulated(Facetd):
         with open(self.script, "w", encoding="ascii") as file:
             json.dump({"faults": faults}, file)
 
-    def device(self):
-        return self.get(f"/v1/devices/{DEVICE}").json
+    def set_profile(self, profile):
+        self.environment["FACET_SIM_PROFILE"] = os.path.join(SOURCE, "providers", "sim", "profiles", profile + ".json")
 
-    def partitions(self):
+    def forget(self):
+        """The machine loses all that is on it."""
+        for name in os.listdir(self.machine):
+            os.unlink(os.path.join(self.machine, name))
+
+    def corrupt(self):
+        for name in os.listdir(self.machine):
+            with open(os.path.join(self.machine, name), "w", encoding="ascii") as file:
+                file.write("not a record of anything")
+
+    def kill_provider(self):
+        pid = self.process.pid
+        children = []
+        for task in os.listdir(f"/proc/{pid}/task"):  # a child belongs to the thread that made it
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                children += file.read().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        return len(children)
+
+    def device(self, device=DEVICE):
+        return self.get(f"/v1/devices/{device}").json
+
+    def partitions(self, device=DEVICE):
         """{(template, start): vGPU or None}, as the provider lists them."""
-        return {(part["template"], part["start"]): part.get("vgpu") for part in self.device()["partitions"]}
+        return {(part["template"], part["start"]): part.get("vgpu") for part in self.device(device)["partitions"]}
 
-    def workers(self):
-        return {worker["worker"]: worker.get("vgpu") for worker in self.device()["workers"]}
+    def workers(self, device=DEVICE):
+        return {worker["worker"]: worker.get("vgpu") for worker in self.device(device)["workers"]}

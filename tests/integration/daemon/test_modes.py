@@ -66,6 +66,7 @@ def a_full_device_refuses_a_partition():
         status, argument, message = refusal(daemon, mode="partitioned", template="1g.10gb")
         equal((status, argument), (507, "template"))
         contains(message, "no place is free")
+        contains(message, "its vGPUs: vgpu-1 (1g.10gb), vgpu-2 (1g.10gb)")
         equal(len(daemon.partitions()), 7)
 
 
@@ -80,6 +81,7 @@ def hard_gives_the_next_step_and_never_too_much():
         equal(daemon.workers(), {vgpu["id"]: "h"})
         status, _, message = refusal(daemon, mode="hard", compute_request_milli=800)
         equal(status, 507, message)
+        contains(message, "its vGPUs: h (30.")
         equal(daemon.workers(), {vgpu["id"]: "h"}, "half of a pair of limits is not left")
         daemon.call("DELETE", "/v1/vgpus/h")
         equal(daemon.workers(), {})
@@ -132,13 +134,60 @@ def a_partition_that_vanished_is_made_again_in_its_place():
     with Simulated() as daemon:
         before = daemon.create(name="a", mode="partitioned", template="2g.20gb")
         daemon.end()
-        for name in os.listdir(daemon.machine):
-            os.unlink(os.path.join(daemon.machine, name))
+        daemon.forget()
         daemon.start()
         after = daemon.get("/v1/vgpus/a").json
         equal((after["partition_start"], after["template"]), (before["partition_start"], "2g.20gb"))
         equal(daemon.partitions(), {("2g.20gb", before["partition_start"]): "a"})
         equal("warning" in after, False, after)
+
+
+@test
+def a_machine_that_forgets_while_the_daemon_lives_mixes_nobody_up():
+    with Simulated() as daemon:
+        start = daemon.create(name="a", mode="partitioned", template="2g.20gb")["partition_start"]
+        daemon.forget()
+        daemon.create(name="b", mode="partitioned", template="2g.20gb")
+        owners = daemon.partitions()
+        equal((owners[("2g.20gb", start)], sorted(owners.values())), ("a", ["a", "b"]))
+        equal(daemon.call("DELETE", "/v1/vgpus/b").json, {})
+        equal(daemon.partitions(), {("2g.20gb", start): "a"})
+        daemon.forget()
+        answer = daemon.call("DELETE", "/v1/vgpus/a")
+        equal(answer.status, 200, answer.text)
+        contains(answer.json["warning"], "not on the device any more")
+
+
+@test
+def what_a_missing_device_holds_goes_when_it_is_back():
+    with Simulated("h200x8") as daemon:
+        daemon.create(name="p", device="sim:3", mode="partitioned", template="1g.18gb")
+        daemon.create(name="h", device="sim:7", mode="hard", compute_request_milli=300)
+        equal((len(daemon.partitions("sim:3")), len(daemon.workers("sim:7"))), (1, 1))
+        daemon.end()
+        daemon.set_profile("h100")
+        daemon.start()
+        for name in ("p", "h"):
+            answer = daemon.call("DELETE", f"/v1/vgpus/{name}")
+            equal(answer.status, 200, answer.text)
+            contains(answer.json["warning"], "when the device is back")
+            equal(daemon.get(f"/v1/vgpus/{name}").json["state"], "removing")
+        daemon.end()
+        daemon.set_profile("h200x8")
+        daemon.start()
+        equal(daemon.names(), [])
+        equal((daemon.partitions("sim:3"), daemon.workers("sim:7")), ({}, {}))
+
+
+@test
+def a_list_that_cannot_be_read_is_not_an_empty_one():
+    with Simulated() as daemon:
+        daemon.create(mode="partitioned", template="1g.10gb")
+        daemon.corrupt()
+        device = daemon.device()
+        equal([template["id"] for template in device["templates"] if "placements" in template], [])
+        equal("partitions" in device, False)
+        equal(len(device["trouble"]) > 0, True)
 
 
 @test

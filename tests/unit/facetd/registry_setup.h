@@ -28,6 +28,7 @@
 /* --- the registry under test ---------------------------------------------------------------------------------- */
 
 static struct registry *registry;
+PLAYED_UNUSED static struct vgpu_removal removal; /* of the last that was destroyed */
 
 static void start(void)
 {

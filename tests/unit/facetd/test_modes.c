@@ -4,6 +4,7 @@
  * and wherever the daemon is killed; and the rules of the modes.
  * Never: starts threads. The provider is played; database and segments are the real ones.
  */
+#include <sqlite3.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ static enum facet_status create_hard(struct facet_error *error)
 
 static enum facet_status destroy_second(struct facet_error *error)
 {
-    return registry_destroy(registry, "second", false, error);
+    return registry_destroy(registry, "second", false, &removal, error);
 }
 
 static void creating_a_partition_is_all_or_nothing(void **state)
@@ -234,6 +235,8 @@ static void a_full_device_refuses(void **state)
     create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":1}", FACET_NO_SPACE,
                    "template", "no place is free");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":1}", FACET_NO_SPACE,
+                   "template", "its vGPUs: vgpu-1 (half), vgpu-2 (half)");
 }
 
 static void modes_that_do_not_mix_are_refused_by_name(void **state)
@@ -245,7 +248,7 @@ static void modes_that_do_not_mix_are_refused_by_name(void **state)
     devices[SPATIAL].info.mode_group[FACET_MODE_HARD] = 1;
     create(HARD);
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"shared\"}", FACET_BAD_STATE, "mode", "'shared'");
-    assert_int_equal(registry_destroy(registry, "turns", false, NULL), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "turns", false, &removal, NULL), FACET_OK);
     memset(devices[SPATIAL].info.mode_group, 0, sizeof devices[SPATIAL].info.mode_group);
 }
 
@@ -282,6 +285,150 @@ static void a_partition_that_vanished_is_made_again(void **state)
     assert_string_equal(after.environment.lines, "TEST_VISIBLE=part-2\n");
     assert_true(after.measured);
     assert_string_equal(after.warning, "");
+}
+
+/* The provider forgets everything while the daemon lives; its numbers begin anew, so that uuids come again. */
+static void forget_all(void)
+{
+    played->made = 0;
+    memset(played->parts, 0, sizeof played->parts);
+}
+
+static void a_uuid_that_comes_again_is_not_taken_for_ours(void **state)
+{
+    struct facet_partition_info stranger = {0};
+    struct facet_error error = {0};
+
+    create(PARTITIONED);
+    forget_all();
+    assert_int_equal(make_part(NULL, 0, "quarter", 3, &stranger, NULL), FACET_OK);
+    assert_string_equal(stranger.uuid, "part-1");
+    assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_OK);
+    assert_int_equal(played->parts[3].length, 1);
+    assert_non_null(strstr(removal.warning, "vGPU second"));
+    assert_non_null(strstr(removal.warning, "part-1 (half) was not on the device any more"));
+}
+
+static void a_partition_that_vanished_is_noticed_by_the_next_create(void **state)
+{
+    struct vgpu_info first = create(PARTITIONED), other, again;
+
+    forget_all();
+    other = create("{\"name\":\"other\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    assert_int_equal(registry_find(registry, "second", &again, NULL), FACET_OK);
+    assert_int_equal(again.row.slice.start, first.row.slice.start);
+    assert_int_not_equal(other.row.slice.start, first.row.slice.start);
+    assert_string_not_equal(other.row.slice.partition_uuid, again.row.slice.partition_uuid);
+    assert_int_equal(registry_destroy(registry, "other", false, &removal, NULL), FACET_OK);
+    assert_string_equal(removal.warning, "");
+    assert_int_equal(played->parts[again.row.slice.start].length, 2);
+}
+
+static void who_lost_a_partition_in_use_is_told(void **state)
+{
+    struct vgpu_info info;
+
+    create(PARTITIONED);
+    memset(played->parts, 0, sizeof played->parts); /* the numbers go on: another uuid */
+    registry_reconcile(registry, &played_record);
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_string_equal(info.row.slice.partition_uuid, "part-2");
+    assert_non_null(strstr(info.warning, "start its programs anew"));
+}
+
+/* Two rows of one partition, as an earlier daemon may have left: the first has it, the other one harms it in no way. */
+static void two_vgpus_never_have_the_same_partition(void **state)
+{
+    struct vgpu_info info;
+    struct sqlite3 *database = NULL;
+    char path[128];
+
+    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    create(PARTITIONED);
+    stop();
+    snprintf(path, sizeof path, "%s/" STORE_FILE, folder);
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database,
+                                  "UPDATE vgpu SET partition_uuid = 'part-1', start = 0 WHERE name = 'second'", NULL,
+                                  NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(database);
+    start();
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_false(info.measured);
+    assert_non_null(strstr(info.warning, "is taken"));
+    assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
+    assert_int_equal(played->parts[0].length, 2);
+    assert_int_equal(registry_destroy(registry, "first", false, &removal, NULL), FACET_OK);
+    assert_int_equal(played->parts[0].length, 0);
+}
+
+static void what_a_missing_device_has_goes_when_it_is_back(const char *body)
+{
+    struct vgpu_info info;
+    char held[512];
+
+    create(body);
+    stop();
+    device_count = SPATIAL;
+    start();
+    assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
+    assert_non_null(strstr(removal.warning, "goes when the device is back"));
+    registry_tidy(registry, LATER);
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_int_equal(info.state, VGPU_REMOVING);
+    assert_non_null(strstr(info.warning, "is not there"));
+    stop();
+    start();
+    assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
+    assert_int_equal(info.state, VGPU_REMOVING);
+    provider_describe(held, sizeof held);
+    assert_string_not_equal(held, "");
+    stop();
+    device_count = DEVICES;
+    start();
+    assert_int_equal(registry_count(registry), 0);
+    provider_describe(held, sizeof held);
+    assert_string_equal(held, "");
+}
+
+static void a_partition_of_a_missing_device_is_not_forgotten(void **state)
+{
+    what_a_missing_device_has_goes_when_it_is_back(PARTITIONED);
+}
+
+static void limits_of_a_missing_device_are_not_forgotten(void **state)
+{
+    what_a_missing_device_has_goes_when_it_is_back(HARD);
+}
+
+/* An ephemeral one, too; and a daemon that can do nothing more about it does not stay for it. */
+static void a_missing_device_keeps_no_daemon(void **state)
+{
+    create("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"ephemeral\":true}");
+    stop();
+    device_count = SPATIAL;
+    start();
+    assert_false(registry_idle(registry));
+    registry_tidy(registry, LATER);
+    assert_int_equal(registry_count(registry), 1);
+    assert_true(registry_idle(registry));
+}
+
+static void what_never_comes_back_can_be_forgotten_by_force(void **state)
+{
+    struct facet_error error = {0};
+
+    create(HARD);
+    stop();
+    device_count = SPATIAL;
+    start();
+    assert_int_equal(registry_destroy(registry, "second", true, &removal, NULL), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_BAD_STATE);
+    assert_non_null(strstr(error.message, "or with force"));
+    assert_int_equal(registry_destroy(registry, "second", true, &removal, NULL), FACET_OK);
+    assert_non_null(strstr(removal.warning, "is forgotten"));
+    assert_int_equal(registry_count(registry), 0);
 }
 
 static void a_provider_that_comes_back_is_reconciled(void **state)
@@ -326,8 +473,8 @@ static void a_lost_provider_is_said_and_blocks_only_what_needs_it(void **state)
     assert_non_null(strstr(info.warning, "the provider is lost"));
     assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}", &error),
                      FACET_DEVICE_LOST);
-    assert_int_equal(registry_destroy(registry, "second", false, &error), FACET_DEVICE_LOST);
-    assert_int_equal(registry_destroy(registry, "second", true, &error), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_DEVICE_LOST);
+    assert_int_equal(registry_destroy(registry, "second", true, &removal, &error), FACET_OK);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.state, VGPU_REMOVING);
     stop();
@@ -348,7 +495,7 @@ static void a_partition_in_use_stays_with_its_vgpu(void **state)
     create(PARTITIONED);
     snapshot(before, sizeof before);
     played->parts[0].in_use = 1;
-    assert_int_equal(registry_destroy(registry, "second", true, &error), FACET_BUSY);
+    assert_int_equal(registry_destroy(registry, "second", true, &removal, &error), FACET_BUSY);
     assert_non_null(strstr(error.message, "part-1 is in use"));
     snapshot(after, sizeof after);
     assert_string_equal(after, before);
@@ -363,9 +510,9 @@ static void partitions_of_nobody_are_left_alone(void **state)
     create(PARTITIONED);
     stop();
     start();
-    assert_int_equal(registry_destroy(registry, "second", false, NULL), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
     assert_int_equal(played->parts[3].length, 1);
-    assert_false(registry_partition_owner(registry, "part-1", owner));
+    assert_false(registry_partition_owner(registry, &devices[SPATIAL], &info, owner));
 }
 
 int main(void)
@@ -388,6 +535,14 @@ int main(void)
         MODES_TEST(modes_that_do_not_mix_are_refused_by_name),
         MODES_TEST(what_is_set_once_is_not_changed),
         MODES_TEST(a_partition_that_vanished_is_made_again),
+        MODES_TEST(a_uuid_that_comes_again_is_not_taken_for_ours),
+        MODES_TEST(a_partition_that_vanished_is_noticed_by_the_next_create),
+        MODES_TEST(who_lost_a_partition_in_use_is_told),
+        MODES_TEST(two_vgpus_never_have_the_same_partition),
+        MODES_TEST(a_partition_of_a_missing_device_is_not_forgotten),
+        MODES_TEST(limits_of_a_missing_device_are_not_forgotten),
+        MODES_TEST(a_missing_device_keeps_no_daemon),
+        MODES_TEST(what_never_comes_back_can_be_forgotten_by_force),
         MODES_TEST(a_provider_that_comes_back_is_reconciled),
         MODES_TEST(a_place_that_somebody_took_is_said),
         MODES_TEST(a_lost_provider_is_said_and_blocks_only_what_needs_it),

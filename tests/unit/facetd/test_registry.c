@@ -39,7 +39,7 @@ static enum facet_status act_freeze(struct facet_error *error)
 
 static enum facet_status act_destroy(struct facet_error *error)
 {
-    return registry_destroy(registry, "first", false, error);
+    return registry_destroy(registry, "first", false, &removal, error);
 }
 
 static void creating_is_all_or_nothing(void **state)
@@ -168,9 +168,9 @@ static void what_is_held_is_not_destroyed_without_force(void **state)
 
     assert_int_equal(facet_hold_acquire(info.segment, &hold, NULL), FACET_OK);
     assert_false(registry_idle(registry));
-    assert_int_equal(registry_destroy(registry, "first", false, &error), FACET_BUSY);
+    assert_int_equal(registry_destroy(registry, "first", false, &removal, &error), FACET_BUSY);
     assert_non_null(strstr(error.message, "first"));
-    assert_int_equal(registry_destroy(registry, "first", true, NULL), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "first", true, &removal, NULL), FACET_OK);
     assert_int_equal(registry_count(registry), 0);
     close(hold);
 }
@@ -282,7 +282,7 @@ static void a_device_that_has_gone_leaves_its_vgpu_waiting(void **state)
     stop();
     device_count = 1;
     start();
-    assert_int_equal(registry_destroy(registry, "first", false, NULL), FACET_OK);
+    assert_int_equal(registry_destroy(registry, "first", false, &removal, NULL), FACET_OK);
     assert_int_equal(access(info.segment, F_OK), -1);
 }
 
