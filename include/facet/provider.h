@@ -12,7 +12,8 @@
  *
  * Versions. Major must match exactly. Minor is negotiated: the host states its own, the provider states the minor it
  * was built for, and both sides use the smaller. Every struct and table begins with its size, so that newer members are
- * recognised by the size and never read past it. Members are only ever appended.
+ * recognised by the size and never read past it. Members are only ever appended. Values of an enumeration are those of
+ * the version in use, also from a provider that knows more; bits that the host does not know it ignores.
  *     1.0   device: open, close, list, health
  *     1.1   device: properties, topology, events; the tables partition, limit, metrics, container, snapshot, memory,
  *           execution; facet_device_info: what was reserved
@@ -34,9 +35,11 @@
  *    module or pages is FACET_NOT_FOUND, and so is a number that belongs to another context; an address range that is
  *    not what the operation needs is FACET_OUT_OF_RANGE; a device that is gone is FACET_DEVICE_LOST.
  *
- * Structs. The caller sets `size` of every struct it passes for writing; the provider writes at most that much, and
- * leaves in `size` how much it wrote. A size in which not even `size` itself fits is FACET_INVALID_ARGUMENT. Fields
- * whose bit in `valid` is clear were not measured: absent is not zero.
+ * Structs. The caller sets `size` of every struct it passes for writing; the provider writes at most that much, all of
+ * it that the struct had in its first version, and leaves in `size` how much it wrote. A size in which not even `size`
+ * itself fits is FACET_INVALID_ARGUMENT. A size that ends within a text cuts the text there: a session with a child puts
+ * the terminator into its last byte, any other caller has to do so itself. Fields whose bit in `valid` is clear were not
+ * measured: absent is not zero.
  *
  * Lists. `items` is an array of `capacity` structs of `item_size` bytes each. The caller sets nothing in them:
  * item_size stands for the size of each, and the provider writes `size` as in any struct. The number of items is

@@ -18,8 +18,8 @@
  *
  * In a child, a provider that crashes, exits or passes a deadline takes nothing with it: the call under way and all
  * later ones answer FACET_DEVICE_LOST, saying how it ended, until facet_session_restart(). What it answers is checked:
- * texts are terminated and printable, counts and sizes are bounded. In this process there is no such wall: that road is
- * for providers one trusts, where a call must cost nanoseconds.
+ * texts are terminated and printable, enumerations known, counts and sizes bounded; what is not so is FACET_CORRUPT. In
+ * this process there is no such wall: that road is for providers one trusts, where a call must cost nanoseconds.
  *
  * Thread rule: open, close and restart by one thread; the operations by any number.
  */

@@ -27,6 +27,8 @@ FACET_API enum facet_status facet_snapshot_save(struct facet_session *session, u
 
 /*
  * Brings the content of `path` back on a device of the same provider, name, memory and units. The file stays.
+ * The worker's limits are not in it: they are the host's to keep, so set them before restoring. When what was saved
+ * does not fit into them, that is FACET_NO_SPACE, and nothing was changed.
  * Errors: FACET_CORRUPT (not a snapshot, cut short, checksum; nothing was touched), FACET_UNSUPPORTED (of another
  * provider, device or worker; names both), those of facet_snapshot_ops.resume.
  */

@@ -15,10 +15,22 @@
 
 /* ---- properties ---- */
 
+static bool has_property(const DeviceProperties *all, const char *key)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (strcmp(all->properties[i].key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is listed stays: a provider may say itself what the facade said of it before. */
 static void add_property(struct facade_call *call, ExtendedDeviceInfo *device, const char *key, const char *value)
 {
     DeviceProperties *all = &device->props;
 
+    if (has_property(all, key))
+        return;
     if (all->count == MAX_DEVICE_PROPERTIES) {
         facade_log(call, "WARN", "%s: property %s does not fit in %d", device->basic.uuid, key, MAX_DEVICE_PROPERTIES);
         return;

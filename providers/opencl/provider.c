@@ -37,19 +37,46 @@ static void opencl_close(struct facet_provider_instance *instance)
     free(instance);
 }
 
-static enum facet_status opencl_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
+/* PoCL sets this to keep hwloc from loading plug-ins, and leaves it: what the host starts would have it too. */
+static const char pocl_variable[] = "HWLOC_PLUGINS_PATH";
+
+/* As it was before; `before` NULL: unset. */
+static void restore_variable(const char *before)
+{
+    const char *now = getenv(pocl_variable);
+
+    if (!before && now)
+        unsetenv(pocl_variable);
+    else if (before && (!now || strcmp(now, before) != 0))
+        setenv(pocl_variable, before, 1);
+}
+
+/* Lets the runtimes set themselves up, and puts back what they change in this process. */
+static enum facet_status find_devices(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct facet_opencl_signals signals;
+    const char *variable = getenv(pocl_variable);
+    char *before = variable ? strdup(variable) : NULL;
 
+    if (variable && !before)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %s", pocl_variable);
+    facet_opencl_signals_save(&signals);
+    enum facet_status status = facet_opencl_find_devices(instance, error);
+    facet_opencl_signals_restore(&signals);
+    restore_variable(before);
+    free(before);
+    return status;
+}
+
+static enum facet_status opencl_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
+{
     if (!ret_instance)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_instance: expected a place for it, not NULL");
     struct facet_provider_instance *instance = calloc(1, sizeof *instance);
     if (!instance)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
     pthread_mutex_init(&instance->lock, NULL);
-    facet_opencl_signals_save(&signals);
-    enum facet_status status = facet_opencl_find_devices(instance, error);
-    facet_opencl_signals_restore(&signals);
+    enum facet_status status = find_devices(instance, error);
     if (status == FACET_OK)
         *ret_instance = instance;
     else

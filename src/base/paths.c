@@ -171,7 +171,8 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
         status = path_in(folders[i], file, ret_path, size, error);
     if (status != FACET_NOT_FOUND)
         return status;
-    return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s", file, program, FACET_PLUGIN_DIR);
+    return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s; %s names another folder", file,
+                           library, FACET_PLUGIN_DIR, facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
 }
 
 static bool owned_by_us_or_root(const struct stat *info)

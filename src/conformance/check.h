@@ -21,6 +21,11 @@
 
 struct facet_session;
 
+/* What stays of a device when its provider is opened again, in another process too. */
+struct facet_check_identity {
+    char uuid[64], name[128];
+};
+
 /* More items than this in one list is taken for garbage. */
 #define FACET_CHECK_ITEMS 4096u
 
@@ -47,8 +52,10 @@ struct facet_check {
 
     struct facet_device_info *devices;
     uint32_t device_count;
-    uint32_t device; /* under test, an index of `devices` */
-    bool several;    /* kinds of devices are under test: texts name the device */
+    uint32_t device;                      /* under test, an index of `devices` */
+    struct facet_check_identity *earlier; /* as another process saw them before; NULL: nobody looked */
+    uint32_t earlier_count;
+    bool several; /* kinds of devices are under test: texts name the device */
 
     struct facet_error error; /* what the provider says of the call under way */
     char text[160];           /* the assertion under way */
@@ -66,6 +73,7 @@ struct facet_check_group {
     const char *about;
     const struct facet_check_case *cases; /* ended by a NULL run */
     bool bare;                            /* the group loads and opens by itself; not possible when isolated */
+    bool twice;                           /* another process opens the provider first, see identity.c */
 };
 
 extern const struct facet_check_group facet_check_entry, facet_check_device, facet_check_topology, facet_check_modes,
@@ -115,6 +123,12 @@ static inline const struct facet_device_info *facet_check_info(const struct face
 {
     return &check->devices[check->device];
 }
+
+/* identity.c: a process of its own opens the provider and goes; what it saw is kept as `earlier`. Before any load. */
+void facet_check_look_before(struct facet_check *check);
+
+/* leaks.c: opens and closes again and again; a case of the group `entry`. */
+void facet_check_leaks(struct facet_check *check);
 
 /* promise.c: which operations a capability stands for. */
 const char *facet_check_capability_name(uint64_t capability);

@@ -74,6 +74,79 @@ static void items(struct facet_check *check)
     facet_check_number(check, whole, empty);
 }
 
+/* The device nodes among the items, by their paths on the host, to free(); NULL after a failed assertion. */
+static struct facet_container_item *nodes(struct facet_check *check, const char *partition, uint32_t *ret_count)
+{
+    const struct facet_check_list list = {"container.items", sizeof(struct facet_container_item), false, call_items,
+                                          partition};
+    uint32_t count = 0, kept = 0;
+    struct facet_container_item *all = facet_check_fetch(check, &list, &count);
+
+    for (uint32_t i = 0; all && i < count; i++)
+        if (all[i].kind == FACET_CONTAINER_DEVICE_NODE)
+            all[kept++] = all[i];
+    *ret_count = kept;
+    return all;
+}
+
+static bool is_among(const struct facet_container_item *node, const struct facet_container_item *all, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strncmp(node->host, all[i].host, sizeof node->host) == 0)
+            return true;
+    return false;
+}
+
+/* Whether one list has a node that the other one has not. */
+static bool has_more(const struct facet_container_item *all, uint32_t count, const struct facet_container_item *others,
+                     uint32_t other_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_among(&all[i], others, other_count))
+            return true;
+    return false;
+}
+
+/* A node that both partitions and the device have may be harmless; nothing of its own is not a partition. */
+static void compare_nodes(struct facet_check *check, const char *one, const char *two)
+{
+    uint32_t whole_count = 0, one_count = 0, two_count = 0;
+    FACET_CLEANUP_FREE struct facet_container_item *whole = nodes(check, NULL, &whole_count);
+    FACET_CLEANUP_FREE struct facet_container_item *first = nodes(check, one, &one_count);
+    FACET_CLEANUP_FREE struct facet_container_item *second = nodes(check, two, &two_count);
+
+    if (whole_count == 0) {
+        facet_check_skip(check, "container.items: a partition has nodes of its own", "the device has no nodes");
+        return;
+    }
+    EXPECT_TRUE(check, "container.items: a partition has a node that the whole device's list has not",
+                has_more(first, one_count, whole, whole_count) && has_more(second, two_count, whole, whole_count),
+                "expected: a node of the partition's own\ngot: %" PRIu32 " nodes, all of the whole device", one_count);
+    EXPECT_TRUE(check, "container.items: two partitions have a node of their own each",
+                has_more(first, one_count, second, two_count) && has_more(second, two_count, first, one_count),
+                "expected: nodes that the other partition has not\ngot: the same nodes");
+}
+
+static void of_two_partitions(struct facet_check *check)
+{
+    uint32_t count = 0;
+    struct facet_partition_info one, two;
+    FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
+    uint32_t there = facet_check_partition_count(check);
+
+    if (count == 0 || there > 0)
+        return;
+    const struct facet_partition_template *smallest = facet_check_smallest(all, count);
+    if (smallest->max_count < 2)
+        facet_check_skip(check, "container.items: of two partitions", "'%.31s' may be there once", smallest->id);
+    else if (EXPECT_OK(check, "partition.create: one of two for containers",
+                       facet_check_create(check, smallest->id, FACET_PLACEMENT_ANY, &one)) &&
+             EXPECT_OK(check, "partition.create: the other for containers",
+                       facet_check_create(check, smallest->id, FACET_PLACEMENT_ANY, &two)))
+        compare_nodes(check, one.uuid, two.uuid);
+    facet_check_clear_partitions(check);
+}
+
 static void of_partition(struct facet_check *check)
 {
     uint32_t count = 0;
@@ -94,6 +167,7 @@ static const struct facet_check_case cases[] = {
     {absent_device, 0},
     {items, FACET_CAN_CONTAINER},
     {of_partition, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
+    {of_two_partitions, FACET_CAN_CONTAINER | FACET_CAN_PARTITION},
     {NULL, 0},
 };
 

@@ -169,6 +169,67 @@ static void describe(struct facet_check *check)
     facet_check_tell(check, tallies, ASPECTS);
 }
 
+/* Alike are those of another process, which came and went before. */
+static void identity(struct facet_check *check)
+{
+    struct facet_check_tally tally = {.text = "device.list: uuid and name are the same in another process"};
+
+    if (check->device_count == 0)
+        return;
+    if (!check->earlier || check->earlier_count != check->device_count)
+        facet_check_miss(&tally, "expected: %" PRIu32 " devices in another process\ngot: %" PRIu32, check->device_count,
+                         check->earlier_count);
+    for (uint32_t i = 0; i < check->device_count && i < check->earlier_count; i++) {
+        const struct facet_device_info *now = &check->devices[i];
+        const struct facet_check_identity *then = &check->earlier[i];
+
+        if (strncmp(now->uuid, then->uuid, sizeof now->uuid) != 0 ||
+            strncmp(now->name, then->name, sizeof now->name) != 0)
+            facet_check_miss(&tally,
+                             "expected: '%.63s' ('%.63s') as device %" PRIu32 ", as another process saw\n"
+                             "got: '%.63s' ('%.63s')",
+                             then->uuid, then->name, i, now->uuid, now->name);
+    }
+    facet_check_tell(check, &tally, 1);
+}
+
+static void compare_sizes(struct facet_check *check)
+{
+    struct facet_check_tally tally = {.text = "device.list: what a device has does not depend on what is in use"};
+    const struct facet_check_list list = {"device.list", sizeof(struct facet_device_info), false, call_list, NULL};
+    uint32_t count = 0;
+    FACET_CLEANUP_FREE struct facet_device_info *all = facet_check_fetch(check, &list, &count);
+
+    for (uint32_t i = 0; i < count && i < check->device_count; i++)
+        if (all[i].memory_bytes != check->devices[i].memory_bytes ||
+            all[i].compute_units != check->devices[i].compute_units)
+            facet_check_miss(&tally,
+                             "expected: %" PRIu64 " bytes and %" PRIu32 " units, as before\n"
+                             "got: %" PRIu64 " and %" PRIu32 ", of device %" PRIu32,
+                             check->devices[i].memory_bytes, check->devices[i].compute_units, all[i].memory_bytes,
+                             all[i].compute_units, i);
+    facet_check_tell(check, &tally, 1);
+}
+
+/* A list of today and one of a moment later, with some memory taken in between where that can be. */
+static void sizes(struct facet_check *check)
+{
+    uint64_t bytes = facet_check_info(check)->memory_bytes / 16, context = 0, address = 0;
+
+    if (facet_check_context(check, FACET_CHECK_WORKER, &context))
+        EXPECT_OK(check, "memory.alloc: some of a device's memory",
+                  check->memory_ops.alloc(check->instance, context, bytes ? bytes : 1, &address, &check->error));
+    compare_sizes(check);
+    if (context)
+        facet_check_drop_context(check, context);
+}
+
+static void idle_sizes(struct facet_check *check)
+{
+    if (!facet_check_any_claims(check, FACET_CAN_MEMORY) && check->device_count > 0)
+        compare_sizes(check);
+}
+
 static void absent_device(struct facet_check *check)
 {
     facet_check_absent_device(check, "device");
@@ -362,8 +423,16 @@ static void events(struct facet_check *check)
                   rest ? later : UINT32_MAX);
 }
 
-static const struct facet_check_case cases[] = {
-    {list, 0}, {describe, 0}, {absent_device, 0}, {health, 0}, {properties, 0}, {events, FACET_CAN_EVENTS}, {NULL, 0}};
+static const struct facet_check_case cases[] = {{list, 0},
+                                                {describe, 0},
+                                                {identity, 0},
+                                                {idle_sizes, 0},
+                                                {sizes, FACET_CAN_MEMORY},
+                                                {absent_device, 0},
+                                                {health, 0},
+                                                {properties, 0},
+                                                {events, FACET_CAN_EVENTS},
+                                                {NULL, 0}};
 
 const struct facet_check_group facet_check_device = {
-    .name = "device", .about = "devices, health, properties, events", .cases = cases};
+    .name = "device", .about = "devices, health, properties, events", .cases = cases, .twice = true};

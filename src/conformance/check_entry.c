@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the entry point, what the file exports, open and close. Never: needs a device. */
-#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -200,46 +199,8 @@ static void instances(struct facet_check *check)
     facet_check_judge(check, true, "%s", "");
 }
 
-static uint32_t open_descriptors(void)
-{
-    FACET_CLEANUP_DIR DIR *folder = opendir("/proc/self/fd");
-    uint32_t count = 0;
-
-    while (folder && readdir(folder))
-        count++;
-    return count;
-}
-
-static bool open_and_close(struct facet_check *check)
-{
-    struct facet_provider_instance *instance = NULL;
-    uint32_t count;
-
-    if (check->device_ops.open(&instance, &check->error) != FACET_OK)
-        return false;
-    count_devices(check, instance, &count);
-    if (check->device_ops.close)
-        check->device_ops.close(instance);
-    return true;
-}
-
-/* What a runtime keeps after its first use is its own affair; what each round adds is a leak. */
-static void descriptors(struct facet_check *check)
-{
-    if (!check->provider || !check->device_ops.open || !check->device_ops.list || !open_and_close(check))
-        return;
-    facet_check_begin(check, "device.close: leaves no descriptor open");
-    uint32_t before = open_descriptors();
-    bool opened = true;
-    for (int i = 0; opened && i < 3; i++)
-        opened = open_and_close(check);
-    uint32_t after = open_descriptors();
-    facet_check_judge(check, opened && after <= before,
-                      "expected: %" PRIu32 " open descriptors after three more rounds\ngot: %" PRIu32, before, after);
-}
-
-static const struct facet_check_case cases[] = {{versions, 0},  {texts, 0},       {tables, 0}, {symbols, 0},
-                                                {instances, 0}, {descriptors, 0}, {NULL, 0}};
+static const struct facet_check_case cases[] = {
+    {versions, 0}, {texts, 0}, {tables, 0}, {symbols, 0}, {instances, 0}, {facet_check_leaks, 0}, {NULL, 0}};
 
 const struct facet_check_group facet_check_entry = {
     .name = "entry", .about = "the entry point, exports, open and close", .cases = cases, .bare = true};

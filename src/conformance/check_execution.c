@@ -169,6 +169,9 @@ static void run_kernel(struct facet_check *check, const struct facet_check_kerne
               facet_check_kernel_launch(check, kernel, address, WORDS / 2, value));
     EXPECT_OK(check, "execution.synchronize: waits for it",
               ops->synchronize(check->instance, kernel->context, kernel->stream, FACET_CHECK_KERNEL_NS, &check->error));
+    EXPECT_OK(check, "execution.query: once it was waited for",
+              ops->query(check->instance, kernel->context, kernel->stream, &state, &check->error));
+    EXPECT_NUMBER(check, "execution.synchronize: ok means that all of it is complete", state.launched, state.completed);
     EXPECT_OK(check, "memory.read: what the kernel wrote",
               check->memory_ops.read(check->instance, kernel->context, address, sizeof words, words, &check->error));
     EXPECT_TRUE(check, "execution.launch: the kernel wrote its words and no other",
@@ -201,6 +204,7 @@ static void kernels(struct facet_check *check)
             check->memory_ops.alloc(check->instance, context, WORDS * sizeof(uint64_t), &address, &check->error))) {
         wrong_launches(check, &kernel);
         run_kernel(check, &kernel, address);
+        facet_check_queue(check, &kernel, address);
         EXPECT_OK(check, "execution.unload: when nothing of it runs",
                   ops->unload(check->instance, context, kernel.module, &check->error));
         EXPECT_STATUS(check, "execution.unload: a second time is not found", FACET_NOT_FOUND,

@@ -133,6 +133,22 @@ static void memory(struct facet_check *check)
     EXPECT_OK(check, "limit.clear: the other", clear(check, FACET_CHECK_OTHER));
 }
 
+/* An amount that no page or unit divides is granted whole, or rounded up. */
+static void odd_memory(struct facet_check *check)
+{
+    uint64_t asked = facet_check_info(check)->memory_bytes / 8 / 2 * 2 + 1;
+    struct facet_worker_limit limit = {.size = sizeof limit};
+
+    if (!is_empty(check, "limit.set_memory: an odd number of bytes"))
+        return;
+    if (!EXPECT_OK(check, "limit.set_memory: an odd number of bytes", set_memory(check, FACET_CHECK_WORKER, asked)))
+        return;
+    if (EXPECT_OK(check, "limit.get: an odd limit", get(check, FACET_CHECK_WORKER, &limit)))
+        EXPECT_TRUE(check, "limit.get: a limit is never rounded down", limit.memory_bytes >= asked,
+                    "expected: at least %" PRIu64 " bytes\ngot: %" PRIu64, asked, limit.memory_bytes);
+    EXPECT_OK(check, "limit.clear: the odd one", clear(check, FACET_CHECK_WORKER));
+}
+
 static void compute(struct facet_check *check)
 {
     struct facet_worker_limit limit = {.size = sizeof limit};
@@ -248,7 +264,21 @@ static void bound(struct facet_check *check, uint64_t context, uint64_t limit)
     EXPECT_STATUS(check, "limit.clear: a worker with a context is busy", FACET_BUSY, clear(check, FACET_CHECK_WORKER));
 }
 
-/* Two contexts of a worker share its limit. */
+/* What one context of a worker holds, its other one cannot have. */
+static void shared(struct facet_check *check, uint64_t limit)
+{
+    const struct facet_memory_ops *ops = &check->memory_ops;
+    uint64_t context = 0, address = 0, none;
+
+    if (!facet_check_context(check, FACET_CHECK_WORKER, &context))
+        return;
+    EXPECT_REFUSED(check, "memory.alloc: two contexts of a worker share its limit", FACET_QUOTA, &none, sizeof none,
+                   ops->alloc(check->instance, context, limit / 2 + limit / 4, &none, &check->error));
+    EXPECT_OK(check, "memory.alloc: in a second context, what the first one left",
+              ops->alloc(check->instance, context, limit / 4, &address, &check->error));
+    facet_check_drop_context(check, context);
+}
+
 static void binds(struct facet_check *check)
 {
     struct facet_worker_limit limit = {.size = sizeof limit};
@@ -262,6 +292,7 @@ static void binds(struct facet_check *check)
     EXPECT_OK(check, "limit.get: what is to bind", get(check, FACET_CHECK_WORKER, &limit));
     if (facet_check_context(check, FACET_CHECK_WORKER, &context)) {
         bound(check, context, limit.memory_bytes);
+        shared(check, limit.memory_bytes);
         facet_check_drop_context(check, context);
     }
     EXPECT_OK(check, "limit.clear: once the context is gone", clear(check, FACET_CHECK_WORKER));
@@ -270,6 +301,7 @@ static void binds(struct facet_check *check)
 static const struct facet_check_case cases[] = {
     {absent_device, 0},
     {memory, FACET_CAN_LIMIT_MEMORY},
+    {odd_memory, FACET_CAN_LIMIT_MEMORY},
     {compute, FACET_CAN_LIMIT_COMPUTE},
     {list_memory, FACET_CAN_LIMIT_MEMORY},
     {list_compute, FACET_CAN_LIMIT_COMPUTE},

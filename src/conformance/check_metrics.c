@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "conformance/check.h"
+#include "conformance/activity.h"
 
 enum { READINGS = 20, PAUSE_MS = 10, PATIENCE = 300 };
 
@@ -264,7 +264,11 @@ static void links(struct facet_check *check)
 static const struct facet_check_case cases[] = {
     {absent_device, 0},
     {device, FACET_CAN_DEVICE_METRICS},
+    {facet_check_activity_clock, FACET_CAN_DEVICE_METRICS},
+    {facet_check_activity_memory, FACET_CAN_DEVICE_METRICS | FACET_CAN_MEMORY},
+    {facet_check_activity_busy, FACET_CAN_DEVICE_METRICS | FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {processes, FACET_CAN_PROCESS_METRICS},
+    {facet_check_activity_process, FACET_CAN_PROCESS_METRICS | FACET_CAN_MEMORY},
     {links, FACET_CAN_LINK_METRICS},
     {NULL, 0},
 };

@@ -93,7 +93,8 @@ static void run_cases(struct facet_check *check, const struct facet_check_group 
     }
 }
 
-static void run_opened(struct facet_check *check, const struct facet_check_group *group)
+static void run_opened(struct facet_check *check, const struct facet_check_group *group,
+                       const struct facet_check_manners *manners)
 {
     bool quiet = check->quiet = strcmp(group->name, "device") != 0;
     bool opened = facet_check_open(check);
@@ -102,6 +103,8 @@ static void run_opened(struct facet_check *check, const struct facet_check_group
     if (opened)
         run_cases(check, group);
     check->quiet = quiet;
+    if (!check->isolated)
+        facet_check_manners_opened(manners, check);
     facet_check_begin(check, "device.close: closes what was used");
     facet_check_close(check);
     facet_check_judge(check, true, "%s", "");
@@ -118,12 +121,14 @@ _Noreturn void facet_check_group_run(const struct facet_check_group *group,
     settle();
     if (!facet_check_manners_begin(&manners))
         _exit(FACET_CHECK_EXIT_UNHEARD);
+    if (group->twice)
+        facet_check_look_before(&check);
     if (group->bare && options->isolated)
         facet_check_skip(&check, group->name, "needs the provider in this process");
     else if (group->bare)
         run_cases(&check, group);
     else if (facet_check_load(&check))
-        run_opened(&check, group);
+        run_opened(&check, group, &manners);
     check.quiet = strcmp(group->name, "entry") != 0;
     if (!options->isolated)
         facet_check_manners_end(&manners, &check);

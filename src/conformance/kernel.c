@@ -16,7 +16,7 @@ bool facet_check_kernel_published(struct facet_check *check)
 bool facet_check_kernel_open(struct facet_check *check, uint64_t context, struct facet_check_kernel *ret_kernel)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;
-    struct facet_check_kernel kernel = {.context = context};
+    struct facet_check_kernel kernel = {.context = context, .work_groups = 1};
     char image[8192];
 
     if (!facet_check_property(check, "conformance_kernel", kernel.name, sizeof kernel.name) ||
@@ -38,7 +38,7 @@ enum facet_status facet_check_kernel_launch(struct facet_check *check, const str
     struct facet_launch launch = {.size = sizeof launch,
                                   .argument_bytes = sizeof arguments,
                                   .module = kernel->module,
-                                  .grid = {1, 1, 1},
+                                  .grid = {kernel->work_groups, 1, 1},
                                   .group = {1, 1, 1}};
 
     snprintf(launch.kernel, sizeof launch.kernel, "%s", kernel->name);

@@ -2,7 +2,7 @@
 /*
  * The test kernel that a provider may publish (docs/providers.md): the property conformance_kernel names it,
  * conformance_image is its image. It takes three 64-bit arguments, an address, a count and a value, and stores the
- * value to that many 64-bit words.
+ * value to that many 64-bit words; every work-group of a launch does the same.
  *
  * Owns: loading it and launching it. Never: makes up an image.
  */
@@ -14,6 +14,7 @@
 struct facet_check_kernel {
     char name[64];
     uint64_t context, module, stream;
+    uint32_t work_groups; /* of each launch; more of them take longer and write the same */
 };
 
 /* False when none is published, or after a failed assertion. Loads it and creates a stream. */
@@ -21,6 +22,10 @@ bool facet_check_kernel_open(struct facet_check *check, uint64_t context, struct
 bool facet_check_kernel_published(struct facet_check *check);
 enum facet_status facet_check_kernel_launch(struct facet_check *check, const struct facet_check_kernel *kernel,
                                             uint64_t address, uint64_t words, uint64_t value);
+
+/* check_queue.c: what is queued is waited for, and cancelled. `address` has room for FACET_CHECK_QUEUE words. */
+#define FACET_CHECK_QUEUE 32u
+void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
 /* How long to wait for a kernel of a few thousand words. */
 #define FACET_CHECK_KERNEL_NS UINT64_C(5000000000)

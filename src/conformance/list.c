@@ -181,7 +181,8 @@ static void check_ample(struct facet_check *check, const struct facet_check_list
                       count, facet_status_name(status), got, untouched ? "untouched" : "written to");
 }
 
-/* Whether item `index` of `room` begins as that of `full` does, and says `size`, and ends there. */
+/* Whether item `index` of `room` begins as that of `full` does, and says `size`, and ends there. A text that the room
+ * cuts may be ended in its last byte. */
 static bool is_part(const struct room *room, const struct room *full, uint32_t index, uint32_t size, bool changes)
 {
     const unsigned char *item = room_item(room, index);
@@ -189,7 +190,9 @@ static bool is_part(const struct room *room, const struct room *full, uint32_t i
 
     if (stated_size(room, index) != compared || !is_canary(item + compared, room->item_size - compared))
         return false;
-    return changes || memcmp(item + sizeof size, room_item(full, index) + sizeof size, compared - sizeof size) == 0;
+    const unsigned char *whole = room_item(full, index);
+    bool ends = item[compared - 1] == whole[compared - 1] || (compared < full->item_size && item[compared - 1] == 0);
+    return changes || (ends && memcmp(item + sizeof size, whole + sizeof size, compared - sizeof size - 1) == 0);
 }
 
 /* A host of another minor version has structs of another size; its stride is its own. */

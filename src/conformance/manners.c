@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -39,6 +40,21 @@ static mode_t current_mask(void)
     return mask;
 }
 
+static char **copy_environment(void)
+{
+    size_t count = 0;
+
+    while (environ[count])
+        count++;
+    char **copy = calloc(count + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < count; i++) {
+        copy[i] = strdup(environ[i]);
+        if (!copy[i])
+            return NULL; /* the group ends then, and its process with it */
+    }
+    return copy;
+}
+
 bool facet_check_manners_begin(struct facet_check_manners *manners)
 {
     memset(manners, 0, sizeof *manners);
@@ -48,7 +64,10 @@ bool facet_check_manners_begin(struct facet_check_manners *manners)
     manners->mask = current_mask();
     for (int number = 1; number < NSIG; number++)
         sigaction(number, NULL, &manners->handlers[number]);
-    return true;
+    for (int fd = 0; fd < FACET_CHECK_DESCRIPTORS; fd++)
+        manners->inherited[fd] = fcntl(fd, F_GETFD) >= 0;
+    manners->environment = copy_environment();
+    return manners->environment != NULL;
 }
 
 static void check_output(const struct facet_check_manners *manners, struct facet_check *check)
@@ -78,6 +97,37 @@ static int changed_signal(const struct facet_check_manners *manners)
     return 0;
 }
 
+/* Whatever the host starts while the provider is open would have it too. */
+void facet_check_manners_opened(const struct facet_check_manners *manners, struct facet_check *check)
+{
+    int left = -1;
+
+    facet_check_begin(check, "manners: descriptors that it opens are closed on exec");
+    for (int fd = 0; fd < FACET_CHECK_DESCRIPTORS && left < 0; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+
+        if (!manners->inherited[fd] && flags >= 0 && !(flags & FD_CLOEXEC))
+            left = fd;
+    }
+    char link[64], path[200] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", left);
+    ssize_t length = left >= 0 ? readlink(link, path, sizeof path - 1) : 0;
+    facet_check_judge(
+        check, left<0, "expected: FD_CLOEXEC\ngot: none on descriptor %d, %s", left, length> 0 ? path : "unknown");
+}
+
+/* The first variable that is not what it was, by what it is now or was before; NULL when there is none. */
+static const char *changed_variable(const struct facet_check_manners *manners)
+{
+    for (size_t i = 0; environ[i] || manners->environment[i]; i++) {
+        if (!environ[i])
+            return manners->environment[i];
+        if (!manners->environment[i] || strcmp(environ[i], manners->environment[i]) != 0)
+            return environ[i];
+    }
+    return NULL;
+}
+
 void facet_check_manners_end(const struct facet_check_manners *manners, struct facet_check *check)
 {
     char folder[sizeof manners->folder] = "";
@@ -92,6 +142,9 @@ void facet_check_manners_end(const struct facet_check_manners *manners, struct f
                 "expected: an empty signal mask\ngot: signals blocked in the calling thread");
     EXPECT_TRUE(check, "manners: the file mask is as before", current_mask() == manners->mask,
                 "expected: %03o\ngot: %03o", (unsigned)manners->mask, (unsigned)current_mask());
+    const char *variable = changed_variable(manners);
+    EXPECT_TRUE(check, "manners: the environment is as before", !variable,
+                "expected: the variables of before\ngot: another '%.60s'", variable ? variable : "");
     EXPECT_TRUE(check, "manners: the working folder is as before",
                 getcwd(folder, sizeof folder) && strcmp(folder, manners->folder) == 0, "expected: %.200s\ngot: %.200s",
                 manners->folder, folder);

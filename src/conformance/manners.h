@@ -13,15 +13,22 @@
 
 #include "conformance/check.h"
 
+enum { FACET_CHECK_DESCRIPTORS = 1024 };
+
 struct facet_check_manners {
     int output_fd; /* what was printed */
     mode_t mask;
     char folder[512];
     struct sigaction handlers[NSIG];
+    char **environment;                      /* a copy, ended by NULL */
+    bool inherited[FACET_CHECK_DESCRIPTORS]; /* descriptors that were there; those above are not looked at */
 };
 
 /* Makes this process ready for a provider: its signals at their defaults, its output caught. */
 bool facet_check_manners_begin(struct facet_check_manners *manners);
+
+/* The assertion while the provider is open. */
+void facet_check_manners_opened(const struct facet_check_manners *manners, struct facet_check *check);
 
 /* The assertions at the end of a group. */
 void facet_check_manners_end(const struct facet_check_manners *manners, struct facet_check *check);

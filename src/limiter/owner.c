@@ -19,6 +19,12 @@
 
 static const char *const segment_files[] = {"policy", "usage", "bell"};
 
+/* A link in the place of a segment's folder leads to files that are somebody else's: it is never followed. */
+static int open_folder(const char *dir)
+{
+    return open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /*
  * Makes a file of `size` bytes with all its blocks: what a tmpfs or disk cannot hold is an error now, not a bus error
  * in a tenant later. The caller unlinks it when a later step fails.
@@ -97,7 +103,7 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
 
 enum facet_status facet_owner_hang_bell(const char *dir, const char *bell_path, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    FACET_CLEANUP_FD int dir_fd = open_folder(dir);
     struct stat wanted, there;
 
     if (dir_fd < 0)
@@ -163,7 +169,7 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
 /* What is not there is gone already. Returns what rmdir said. */
 static int remove_files(const char *dir)
 {
-    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    FACET_CLEANUP_FD int dir_fd = open_folder(dir);
 
     for (size_t i = 0; dir_fd >= 0 && i < sizeof segment_files / sizeof segment_files[0]; i++)
         unlinkat(dir_fd, segment_files[i], 0);
@@ -183,7 +189,7 @@ static enum facet_status create_folder(const char *dir, const struct facet_owner
     if (mkdir(fresh, 0700) < 0)
         return facet_error_errno(error, errno, "creating segment folder '%s'", fresh);
 
-    FACET_CLEANUP_FD int dir_fd = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FACET_CLEANUP_FD int dir_fd = open_folder(fresh);
     enum facet_status status = dir_fd < 0 ? facet_error_errno(error, errno, "opening segment folder '%s'", fresh)
                                           : fill_folder(dir_fd, spec, bell_path, owner, error);
     if (status == FACET_OK && renameat2(AT_FDCWD, fresh, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
@@ -257,7 +263,7 @@ static enum facet_status map_folder(int dir_fd, struct facet_owner *owner, struc
 enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
                                     struct facet_owner **ret_owner, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FACET_CLEANUP_FD int dir_fd = open_folder(dir);
 
     if (dir_fd < 0)
         return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
@@ -380,7 +386,7 @@ void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_tota
 static enum facet_status open_usage(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
                                     struct facet_error *error)
 {
-    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    FACET_CLEANUP_FD int dir_fd = open_folder(dir);
     void *address;
     size_t size;
 

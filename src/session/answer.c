@@ -190,15 +190,6 @@ static enum facet_status accept_too_small(struct answer *answer, const struct fa
     return refuse(answer, said);
 }
 
-/* Copies as much of a struct as its writer says is there. */
-static void copy_struct(char *target, const char *source)
-{
-    uint32_t size;
-
-    memcpy(&size, source, sizeof size);
-    memcpy(target, source, size);
-}
-
 static enum facet_status accept_struct(struct answer *answer)
 {
     uint32_t size = facet_call_asked_size(answer->parameter, answer->argument);
@@ -210,7 +201,7 @@ static enum facet_status accept_struct(struct answer *answer)
     if (field)
         return facet_error_set(answer->error, FACET_CORRUPT, "%s gives a struct with a bad %s", answer->operation,
                                field);
-    copy_struct(answer->argument->out, bytes);
+    facet_struct_copy(answer->parameter->type, answer->argument->out, bytes);
     return FACET_OK;
 }
 
@@ -233,7 +224,7 @@ static enum facet_status accept_items(struct answer *answer)
                                    answer->operation, i, field);
     }
     for (uint64_t i = 0; i < count; i++)
-        copy_struct((char *)argument->out + i * argument->size, items + i * size);
+        facet_struct_copy(answer->parameter->type, (char *)argument->out + i * argument->size, items + i * size);
     *argument->ret_count = (uint32_t)count;
     return FACET_OK;
 }
@@ -256,17 +247,27 @@ static enum facet_status accept_text(struct answer *answer)
     return FACET_OK;
 }
 
+static enum facet_status accept_health(struct answer *answer)
+{
+    uint64_t number = facet_wire_take_number(answer->reader);
+    uint32_t health = (uint32_t)number;
+
+    if (!facet_wire_done(answer->reader) || number > UINT32_MAX)
+        return is_broken(answer);
+    if (health > FACET_HEALTH_FAILED)
+        return facet_error_set(answer->error, FACET_CORRUPT, "%s answers with the unknown health %" PRIu32,
+                               answer->operation, health);
+    memcpy(answer->argument->out, &health, sizeof health);
+    return FACET_OK;
+}
+
 static enum facet_status accept_number(struct answer *answer)
 {
     uint64_t number = facet_wire_take_number(answer->reader);
-    uint32_t small = (uint32_t)number;
 
-    if (!facet_wire_done(answer->reader) || (answer->parameter->kind == FACET_KIND_RET_U32 && number > UINT32_MAX))
+    if (!facet_wire_done(answer->reader))
         return is_broken(answer);
-    if (answer->parameter->kind == FACET_KIND_RET_U32)
-        memcpy(answer->argument->out, &small, sizeof small);
-    else
-        memcpy(answer->argument->out, &number, sizeof number);
+    memcpy(answer->argument->out, &number, sizeof number);
     return FACET_OK;
 }
 
@@ -295,6 +296,8 @@ static enum facet_status accept_output(struct answer *answer)
         return accept_text(answer);
     case FACET_KIND_RET_DATA:
         return accept_data(answer);
+    case FACET_KIND_RET_U32:
+        return accept_health(answer);
     default:
         return accept_number(answer);
     }

@@ -19,7 +19,8 @@
  *     DATA             a buffer and its bytes
  *     LAUNCH           struct facet_launch and its argument bytes
  * and that come out:
- *     RET_U32 RET_U64  a number
+ *     RET_U64          a number
+ *     RET_U32          an enum facet_health: the ABI has no other answer of that size
  *     RET_STRUCT       a struct whose `size` the caller set
  *     RET_ITEMS        a list: items, item_size, capacity, ret_count
  *     RET_TEXT         a text: text, capacity, ret_size

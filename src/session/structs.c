@@ -1,83 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the list of texts in each struct. Never: falls behind the ABI: a test compares it with what is printed there.
- */
+/* Owns: the lists of texts and of enumerations in each struct. Never: falls behind the ABI: a test compares the texts
+ * with what is printed there. */
 #include "session/structs.h"
 
 #include <string.h>
 
-#define SIZE(type) .size = sizeof(struct type)
+#define SIZE(type) .size = sizeof(struct type), .least = sizeof(struct type)
 #define TEXT(type, field)                                                                                              \
     {                                                                                                                  \
 #field, offsetof(struct type, field), sizeof((struct type *)NULL)->field                                       \
     }
 
+#define CHOICE(type, field, first, last)                                                                               \
+    {                                                                                                                  \
+#field, offsetof(struct type, field), first, last                                                              \
+    }
+
 const struct facet_struct_type facet_device_info_type = {
-    SIZE(facet_device_info),
-    {
-        TEXT(facet_device_info, uuid),
-        TEXT(facet_device_info, name),
-        TEXT(facet_device_info, vendor),
-        TEXT(facet_device_info, driver_version),
-        TEXT(facet_device_info, address),
-        TEXT(facet_device_info, pci_address),
-    },
+    .size = sizeof(struct facet_device_info),
+    .least = offsetof(struct facet_device_info, capabilities), /* 1.0 */
+    .texts =
+        {
+            TEXT(facet_device_info, uuid),
+            TEXT(facet_device_info, name),
+            TEXT(facet_device_info, vendor),
+            TEXT(facet_device_info, driver_version),
+            TEXT(facet_device_info, address),
+            TEXT(facet_device_info, pci_address),
+        },
+    .choices = {CHOICE(facet_device_info, kind, FACET_DEVICE_OTHER, FACET_DEVICE_ACCELERATOR)},
 };
 const struct facet_struct_type facet_topology_node_type = {
     SIZE(facet_topology_node),
-    {
-        TEXT(facet_topology_node, uuid),
-        TEXT(facet_topology_node, name),
-        TEXT(facet_topology_node, pci_address),
-    },
+    .texts =
+        {
+            TEXT(facet_topology_node, uuid),
+            TEXT(facet_topology_node, name),
+            TEXT(facet_topology_node, pci_address),
+        },
+    .choices = {CHOICE(facet_topology_node, kind, FACET_NODE_DEVICE, FACET_NODE_SOCKET)},
 };
 const struct facet_struct_type facet_event_type = {
     SIZE(facet_event),
-    {
-        TEXT(facet_event, uuid),
-        TEXT(facet_event, message),
-    },
+    .texts =
+        {
+            TEXT(facet_event, uuid),
+            TEXT(facet_event, message),
+        },
+    .choices = {CHOICE(facet_event, kind, FACET_EVENT_HEALTH, FACET_EVENT_VENDOR_ERROR)},
 };
 const struct facet_struct_type facet_partition_template_type = {
     SIZE(facet_partition_template),
-    {
-        TEXT(facet_partition_template, id),
-    },
+    .texts =
+        {
+            TEXT(facet_partition_template, id),
+        },
 };
 const struct facet_struct_type facet_partition_info_type = {
     SIZE(facet_partition_info),
-    {
-        TEXT(facet_partition_info, uuid),
-        TEXT(facet_partition_info, template_id),
-        TEXT(facet_partition_info, address),
-    },
+    .texts =
+        {
+            TEXT(facet_partition_info, uuid),
+            TEXT(facet_partition_info, template_id),
+            TEXT(facet_partition_info, address),
+        },
 };
 const struct facet_struct_type facet_worker_limit_type = {
     SIZE(facet_worker_limit),
-    {
-        TEXT(facet_worker_limit, worker),
-        TEXT(facet_worker_limit, address),
-    },
+    .texts =
+        {
+            TEXT(facet_worker_limit, worker),
+            TEXT(facet_worker_limit, address),
+        },
 };
 const struct facet_struct_type facet_process_metrics_type = {
     SIZE(facet_process_metrics),
-    {
-        TEXT(facet_process_metrics, worker),
-        TEXT(facet_process_metrics, partition_uuid),
-    },
+    .texts =
+        {
+            TEXT(facet_process_metrics, worker),
+            TEXT(facet_process_metrics, partition_uuid),
+        },
 };
 const struct facet_struct_type facet_container_item_type = {
     SIZE(facet_container_item),
-    {
-        TEXT(facet_container_item, host),
-        TEXT(facet_container_item, guest),
-    },
+    .texts =
+        {
+            TEXT(facet_container_item, host),
+            TEXT(facet_container_item, guest),
+        },
+    .choices = {CHOICE(facet_container_item, kind, FACET_CONTAINER_DEVICE_NODE, FACET_CONTAINER_ENVIRONMENT)},
 };
 
-/* Numbers only. */
-const struct facet_struct_type facet_topology_link_type = {SIZE(facet_topology_link)};
+const struct facet_struct_type facet_topology_link_type = {
+    SIZE(facet_topology_link),
+    .choices =
+        {
+            CHOICE(facet_topology_link, type, FACET_LINK_UNKNOWN, FACET_LINK_VENDOR),
+            CHOICE(facet_topology_link, level, FACET_LEVEL_UNKNOWN, FACET_LEVEL_SYSTEM),
+        },
+};
+const struct facet_struct_type facet_link_metrics_type = {
+    SIZE(facet_link_metrics),
+    .choices = {CHOICE(facet_link_metrics, type, FACET_LINK_UNKNOWN, FACET_LINK_VENDOR)},
+};
+
+/* Amounts only. */
 const struct facet_struct_type facet_partition_placement_type = {SIZE(facet_partition_placement)};
 const struct facet_struct_type facet_device_metrics_type = {SIZE(facet_device_metrics)};
-const struct facet_struct_type facet_link_metrics_type = {SIZE(facet_link_metrics)};
 const struct facet_struct_type facet_memory_info_type = {SIZE(facet_memory_info)};
 const struct facet_struct_type facet_stream_state_type = {SIZE(facet_stream_state)};
 
@@ -86,14 +115,20 @@ static bool is_printable(char c)
     return c >= 0x20 && c <= 0x7e;
 }
 
-bool facet_text_is_printable(const char *text, size_t size, bool lines)
+/* How long a text is, ended or not; SIZE_MAX when something in it cannot be printed. */
+static size_t printable_length(const char *text, size_t size, bool lines)
 {
     size_t length = strnlen(text, size);
 
     for (size_t i = 0; i < length; i++)
         if (!is_printable(text[i]) && !(lines && (text[i] == '\n' || text[i] == '\t')))
-            return false;
-    return length < size;
+            return SIZE_MAX;
+    return length;
+}
+
+bool facet_text_is_printable(const char *text, size_t size, bool lines)
+{
+    return printable_length(text, size, lines) < size;
 }
 
 void facet_text_copy(char *target, size_t size, const char *source, size_t source_size)
@@ -105,16 +140,61 @@ void facet_text_copy(char *target, size_t size, const char *source, size_t sourc
     target[i] = '\0';
 }
 
+/* How much of a text is in a struct of `size` bytes. */
+static uint32_t covered(const struct facet_struct_text *text, uint32_t size)
+{
+    if (size <= text->offset)
+        return 0;
+    return size - text->offset < text->size ? size - text->offset : text->size;
+}
+
+/* A text may be without its end only where the caller's own room cuts it. */
+static bool is_good_text(const struct facet_struct_text *text, const char *bytes, uint32_t size, uint32_t room)
+{
+    uint32_t there = covered(text, size);
+    size_t length = printable_length(bytes + text->offset, there, false);
+
+    if (there == 0 || length < there)
+        return true;
+    return length == there && there < text->size && size == room;
+}
+
+static bool is_known(const struct facet_struct_choice *choice, const char *bytes, uint32_t size)
+{
+    uint32_t value;
+
+    if (choice->offset + sizeof value > size)
+        return true;
+    memcpy(&value, bytes + choice->offset, sizeof value);
+    return value >= choice->first && value <= choice->last;
+}
+
 const char *facet_struct_bad_field(const struct facet_struct_type *type, const void *bytes, uint32_t room)
 {
     uint32_t size;
 
     memcpy(&size, bytes, sizeof size);
-    if (size < sizeof size || size > room)
+    if (size < (room < type->least ? room : type->least) || size > room)
         return "size";
     for (const struct facet_struct_text *text = type->texts; text->name; text++)
-        if (text->offset + text->size <= size &&
-            !facet_text_is_printable((const char *)bytes + text->offset, text->size, false))
+        if (!is_good_text(text, bytes, size, room))
             return text->name;
+    for (const struct facet_struct_choice *choice = type->choices; choice->name; choice++)
+        if (!is_known(choice, bytes, size))
+            return choice->name;
     return NULL;
+}
+
+void facet_struct_copy(const struct facet_struct_type *type, void *target, const void *source)
+{
+    uint32_t size;
+
+    memcpy(&size, source, sizeof size);
+    memcpy(target, source, size);
+    for (const struct facet_struct_text *text = type->texts; text->name; text++) {
+        uint32_t there = covered(text, size);
+
+        if (there > 0 && there < text->size)
+            ((char *)target)[size - 1] = '\0';
+    }
 }

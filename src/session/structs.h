@@ -2,8 +2,8 @@
 /*
  * What the structs that a provider fills look like, as far as one must know to distrust them.
  *
- * Owns: their sizes, where their texts are, and the check of one that came from somewhere else.
- * Never: judges a value; a number may be anything.
+ * Owns: their sizes, where their texts and enumerations are, the check of one that came from somewhere else, and its
+ * way to the caller. Never: judges an amount or a bit: a number that is no enumeration may be anything.
  */
 #ifndef FACET_SESSION_STRUCTS_H
 #define FACET_SESSION_STRUCTS_H
@@ -19,9 +19,18 @@ struct facet_struct_text {
     uint32_t offset, size;
 };
 
+/* A uint32_t of an enumeration without holes. The versions are negotiated down to the smaller, so a value of a later
+ * minor has no business here. */
+struct facet_struct_choice {
+    const char *name;
+    uint32_t offset, first, last;
+};
+
 struct facet_struct_type {
     uint32_t size;                     /* as this library was built */
-    struct facet_struct_text texts[7]; /* ended by one without a name */
+    uint32_t least;                    /* as it was in the version that brought it: no provider has less */
+    struct facet_struct_text texts[7]; /* ended by one without a name, as the next */
+    struct facet_struct_choice choices[3];
 };
 
 /* X(struct): every struct that an operation gives out. */
@@ -46,10 +55,14 @@ FACET_STRUCT_TYPES(FACET_STRUCT_TYPE)
 #undef FACET_STRUCT_TYPE
 
 /*
- * Whether the struct at `bytes`, written by a provider into room for `room` bytes, can be believed: its size fits, and
- * its texts are printable ASCII with an end. The name of the field that breaks this; NULL when all is well.
+ * Whether the struct at `bytes`, written by a provider into room for `room` bytes, can be believed: its size fits and
+ * is no less than was asked for and the first version has, its texts are printable ASCII with an end, its enumerations
+ * known. The name of the field that breaks this; NULL when all is well.
  */
 const char *facet_struct_bad_field(const struct facet_struct_type *type, const void *bytes, uint32_t room);
+
+/* Copies as much of a struct, found good, as its writer says is there. A text that the room cut is ended. */
+void facet_struct_copy(const struct facet_struct_type *type, void *target, const void *source);
 
 /* Whether `text` is printable ASCII with an end within `size` bytes. `lines`: line ends and tabs may be in it. */
 bool facet_text_is_printable(const char *text, size_t size, bool lines);

@@ -24,6 +24,7 @@ enum {
     BASE_QUEUE = 64,
     BASE_EVENTS = 4096,
     BASE_PAGE = 4096,
+    BASE_CLOCK_MHZ = 1000,
 };
 
 #define BASE_MEMORY UINT64_C(67108864)
@@ -91,7 +92,7 @@ struct facet_provider_instance {
     struct base_stream streams[BASE_STREAMS];
     struct facet_event *events;
     uint32_t event_count;
-    uint64_t last_number, last_address, energy;
+    uint64_t last_number, last_address, energy, busy_ns;
     struct base_saved saved[BASE_WORKERS];
 };
 

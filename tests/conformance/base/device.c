@@ -10,8 +10,8 @@ void base_describe(struct facet_device_info *ret_info)
 {
     *ret_info = (struct facet_device_info){
         .size = sizeof *ret_info,
-        .valid = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS | FACET_DEVICE_HAS_PCI |
-                 FACET_DEVICE_HAS_MAX_PARTITIONS,
+        .valid = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS | FACET_DEVICE_HAS_CLOCK |
+                 FACET_DEVICE_HAS_PCI | FACET_DEVICE_HAS_MAX_PARTITIONS,
         .uuid = "base-0",
         .name = "Base device",
         .vendor = "Nobody",
@@ -20,6 +20,7 @@ void base_describe(struct facet_device_info *ret_info)
         .modes = 0xf,
         .memory_bytes = BASE_MEMORY,
         .compute_units = BASE_SLICES,
+        .clock_mhz = BASE_CLOCK_MHZ,
         .max_partitions = BASE_SLICES,
         .capabilities = (FACET_CAN_EXECUTE << 1) - 1,
         .mode_group = {1, 1, 2, 3},
@@ -173,9 +174,12 @@ static enum facet_status base_readings(struct facet_provider_instance *instance,
 {
     BASE_LOCK(instance);
     const struct facet_device_metrics metrics = {
-        .valid = FACET_METRIC_ENERGY | FACET_METRIC_COMPUTE_ACTIVE | FACET_METRIC_MEMORY_USED,
+        .valid = FACET_METRIC_ENERGY | FACET_METRIC_COMPUTE_ACTIVE | FACET_METRIC_MEMORY_USED | FACET_METRIC_CLOCK |
+                 FACET_METRIC_BUSY,
         .timestamp_ns = now_ns(),
         .energy_mj = ++instance->energy,
+        .clock_mhz = BASE_CLOCK_MHZ,
+        .busy_ns = instance->busy_ns,
         .compute_active_milli = 7,
         .memory_used_bytes = base_used(instance, NULL),
     };
@@ -188,7 +192,11 @@ static enum facet_status base_processes(struct facet_provider_instance *instance
                                         uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                         struct facet_error *error)
 {
-    const struct facet_process_metrics process = {.pid = getpid(), .timestamp_ns = now_ns()};
+    BASE_LOCK(instance);
+    const struct facet_process_metrics process = {.pid = getpid(),
+                                                  .valid = FACET_PROCESS_HAS_MEMORY,
+                                                  .timestamp_ns = now_ns(),
+                                                  .memory_used_bytes = base_used(instance, NULL)};
     enum facet_status status = facet_kit_check_device(device, 1, error);
 
     if (status != FACET_OK)
@@ -214,19 +222,21 @@ static enum facet_status base_link_metrics(struct facet_provider_instance *insta
 const struct facet_metrics_ops base_metrics = {
     .size = sizeof base_metrics, .device = base_readings, .processes = base_processes, .links = base_link_metrics};
 
-static bool is_partition(struct facet_provider_instance *instance, const char *uuid)
+static const struct facet_partition_info *find_partition(const struct facet_provider_instance *instance,
+                                                         const char *uuid)
 {
     for (int i = 0; i < BASE_SLICES; i++)
-        if (strcmp(instance->partitions[i].uuid, uuid) == 0)
-            return true;
-    return false;
+        if (instance->partitions[i].uuid[0] && strcmp(instance->partitions[i].uuid, uuid) == 0)
+            return &instance->partitions[i];
+    return NULL;
 }
 
+/* The whole device's node, or that of a partition's first slice. */
 static enum facet_status base_items(struct facet_provider_instance *instance, uint32_t device,
                                     const char *partition_uuid, void *items, uint32_t item_size, uint32_t capacity,
                                     uint32_t *ret_count, struct facet_error *error)
 {
-    static const struct facet_container_item all[] = {
+    struct facet_container_item all[] = {
         {.kind = FACET_CONTAINER_DEVICE_NODE, .host = "/dev/base0", .guest = "/dev/base0"},
         {.kind = FACET_CONTAINER_MOUNT, .flags = FACET_CONTAINER_READ_ONLY, .host = "/usr/lib/base", .guest = "/base"},
         {.kind = FACET_CONTAINER_ENVIRONMENT, .host = "0", .guest = "BASE_VISIBLE_DEVICES"},
@@ -234,8 +244,13 @@ static enum facet_status base_items(struct facet_provider_instance *instance, ui
     enum facet_status status = facet_kit_check_device(device, 1, error);
     BASE_LOCK(instance);
 
-    if (status == FACET_OK && partition_uuid && partition_uuid[0] && !is_partition(instance, partition_uuid))
-        status = facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': there is none", partition_uuid);
+    if (status == FACET_OK && partition_uuid && partition_uuid[0]) {
+        const struct facet_partition_info *partition = find_partition(instance, partition_uuid);
+
+        if (!partition)
+            return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': there is none", partition_uuid);
+        snprintf(all[0].host, sizeof all[0].host, "/dev/base0-slice%" PRIu32, partition->start);
+    }
     if (status != FACET_OK)
         return status;
     return facet_kit_list_items(all, sizeof all[0], 3, items, item_size, capacity, ret_count, error);

@@ -119,6 +119,7 @@ static void run_launch(struct facet_provider_instance *instance, struct base_str
                            sizeof launch->value, NULL);
     stream->state.completed++;
     stream->state.busy_ns += launch->count + 1;
+    instance->busy_ns += launch->count + 1;
     if (status != FACET_OK && !stream->state.failed)
         stream->state.failed = (uint32_t)-status;
 }

@@ -8,7 +8,7 @@ static enum facet_status list(struct facet_provider_instance *instance, void *it
     struct facet_device_info info;
 
     base_describe(&info);
-    info.clock_mhz = 1000;
+    info.numa_node = 1;
     return facet_kit_list(&info, 1, items, item_size, capacity, ret_count, error);
 }
 

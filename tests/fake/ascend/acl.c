@@ -18,6 +18,9 @@
 #define DECLARE(name, result, parameters) FAKE_API result name parameters;
 ACL_TABLE(DECLARE)
 
+/* For the fake libdcmi: the bytes taken on a device. */
+FAKE_API size_t fake_ascend_used(int device);
+
 #define DEVICES     8
 #define MAX_BLOCKS  4096
 #define OFFSET      64 /* what a block is off from the page it begins on, when told: the least alignment promised */
@@ -177,6 +180,14 @@ int aclrtFree(void *address)
     }
     pthread_mutex_unlock(&lock);
     return block ? 0 : fail(__func__, INVALID);
+}
+
+size_t fake_ascend_used(int device)
+{
+    pthread_mutex_lock(&lock);
+    size_t bytes = device >= 0 && device < DEVICES ? used[device] : 0;
+    pthread_mutex_unlock(&lock);
+    return bytes;
 }
 
 int aclrtMemcpy(void *to, size_t room, const void *from, size_t bytes, enum acl_copy_kind kind)

@@ -5,6 +5,7 @@
  * Owns: the answers. With FAKE_OLD it is a driver of years ago: the functions that came later are missing.
  * Never: looks at real hardware.
  */
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -123,12 +124,31 @@ int dcmi_get_device_pcie_info(int card, int chip, struct dcmi_pcie_info *ret_inf
     return 0;
 }
 
+/* What this process has on a card through the fake libascendcl, in MiB; 0 when that is not loaded. */
+static unsigned long long allocated(int card, int chip)
+{
+    const char *path = getenv("FACET_ASCEND_ACL");
+    void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *symbol = library ? dlsym(library, "fake_ascend_used") : NULL;
+    size_t (*used)(int device) = NULL;
+    int device = -1;
+    unsigned long long bytes = 0;
+
+    memcpy(&used, &symbol, sizeof used);
+    if (used && dcmi_get_device_logic_id(&device, card, chip) == 0)
+        bytes = used(device);
+    if (library)
+        dlclose(library);
+    return bytes >> 20;
+}
+
 int dcmi_get_device_hbm_info(int card, int chip, struct dcmi_hbm_info *ret_info)
 {
     FAIL_AS_TOLD(card);
-    *ret_info = (struct dcmi_hbm_info){.total = (unsigned long long)fake_of_card("memory", card, 65536),
-                                       .clock = 1600,
-                                       .used = (unsigned long long)fake_of_card("used", card, 3456)};
+    *ret_info =
+        (struct dcmi_hbm_info){.total = (unsigned long long)fake_of_card("memory", card, 65536),
+                               .clock = 1600,
+                               .used = (unsigned long long)fake_of_card("used", card, 3456) + allocated(card, chip)};
     return 0;
 }
 

@@ -87,7 +87,7 @@ static inline void tf_open(void)
 struct tf_log {
     pthread_mutex_t lock;
     unsigned count, errors, warnings, unknown; /* by level */
-    char last[512];
+    char last[512], last_warning[512];
 };
 
 static struct tf_log tf_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -98,9 +98,10 @@ static inline void tf_hear(const char *level, const char *message)
     tf_log.count++;
     if (strcmp(level, "ERROR") == 0)
         tf_log.errors++;
-    else if (strcmp(level, "WARN") == 0)
+    else if (strcmp(level, "WARN") == 0) {
         tf_log.warnings++;
-    else if (strcmp(level, "INFO") != 0 && strcmp(level, "DEBUG") != 0)
+        snprintf(tf_log.last_warning, sizeof tf_log.last_warning, "%s", message);
+    } else if (strcmp(level, "INFO") != 0 && strcmp(level, "DEBUG") != 0)
         tf_log.unknown++;
     snprintf(tf_log.last, sizeof tf_log.last, "%s", message);
     pthread_mutex_unlock(&tf_log.lock);
@@ -109,7 +110,7 @@ static inline void tf_hear(const char *level, const char *message)
 static inline void tf_listen(void)
 {
     tf_log.count = tf_log.errors = tf_log.warnings = tf_log.unknown = 0;
-    tf_log.last[0] = '\0';
+    tf_log.last[0] = tf_log.last_warning[0] = '\0';
     assert_int_equal(tf.AccelRegisterLogCallback(tf_hear), ACCEL_SUCCESS);
 }
 

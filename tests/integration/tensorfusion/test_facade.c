@@ -112,6 +112,12 @@ static const char *property(const ExtendedDeviceInfo *device, const char *key)
     return NULL;
 }
 
+static void assert_every_property_is_listed_once(const ExtendedDeviceInfo *device)
+{
+    for (size_t i = 0; i < device->props.count; i++)
+        assert_ptr_equal(property(device, device->props.properties[i].key), device->props.properties[i].value);
+}
+
 static void a_device_is_described(void **state)
 {
     ExtendedDeviceInfo *device = malloc(sizeof *device);
@@ -130,6 +136,7 @@ static void a_device_is_described(void **state)
     assert_true(device->basic.index == 0 && device->basic.numaNode == 0);
     assert_string_equal(device->basic.deviceNode, "/dev/facet-sim/0");
     assert_string_equal(property(device, "simulated"), "true");
+    assert_every_property_is_listed_once(device);
     assert_string_equal(property(device, "compute_capability"), "9.0");
     assert_true(device->virtualizationCapabilities.supportsPartitioning);
     assert_true(device->virtualizationCapabilities.supportsMetrics);

@@ -128,6 +128,7 @@ static void shipped_files_are_found_beside_the_program(void **state)
     assert_int_equal(facet_path_shipped("no-such-file", path, sizeof path, &error), FACET_NOT_FOUND);
     assert_non_null(strstr(error.message, "no-such-file is neither in "));
     assert_non_null(strstr(error.message, FACET_PLUGIN_DIR));
+    assert_non_null(strstr(error.message, "FACET_LIB_DIR names another folder"));
     assert_string_equal(path, program);
 }
 

@@ -203,6 +203,37 @@ static void test_remove(void **state)
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "../vgpu", true, &error), FACET_INVALID_ARGUMENT);
 }
 
+/* A link in the place of a worker's folder, or of one in the making: what it leads to is neither read nor changed. */
+static void test_links_are_not_followed(void **state)
+{
+    struct host *host = *state;
+    struct facet_limiter_worker other = host->worker;
+    char outside[96], file[128], link[128];
+
+    snprintf(outside, sizeof outside, "%s/outside", host->root);
+    assert_int_equal(mkdir(outside, 0700), 0);
+    snprintf(file, sizeof file, "%s/policy", outside);
+    close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    snprintf(link, sizeof link, "%s/w2", host->dir);
+    assert_int_equal(symlink(outside, link), 0);
+    snprintf(link, sizeof link, "%s/w3~new", host->dir);
+    assert_int_equal(symlink(outside, link), 0);
+
+    other.id = "w2";
+    assert_int_equal(facet_limiter_worker_adopt(host->limiter, &other, &error), FACET_IO);
+    assert_int_equal(facet_limiter_worker_create(host->limiter, &other, &error), FACET_ALREADY_EXISTS);
+    assert_int_equal(facet_limiter_worker_remove(host->limiter, "w2", false, &error), FACET_IO);
+    assert_int_equal(facet_limiter_worker_remove(host->limiter, "w2", true, &error), FACET_IO);
+    other.id = "w3";
+    assert_int_equal(facet_limiter_worker_create(host->limiter, &other, &error), FACET_ALREADY_EXISTS);
+
+    assert_int_equal(access(file, F_OK), 0);
+    snprintf(file, sizeof file, "%s/bell", outside);
+    assert_int_not_equal(access(file, F_OK), 0);
+    snprintf(file, sizeof file, "%s/usage", outside);
+    assert_int_not_equal(access(file, F_OK), 0);
+}
+
 static void test_remove_what_an_earlier_handle_left(void **state)
 {
     struct host *host = *state;
@@ -488,6 +519,7 @@ int main(void)
         TEST(test_adopt_refuses),
         TEST(test_segment_of_another_version),
         TEST(test_remove),
+        TEST(test_links_are_not_followed),
         TEST(test_remove_what_an_earlier_handle_left),
         TEST(test_set_limits),
         TEST(test_register_refuses),

@@ -181,6 +181,8 @@ static void garbage_is_refused(void **state)
         {FULL_BAD_SIZE, 4, "partition.list gives item 1 with a bad size"},
         {FULL_ENDLESS_TEXT, 4, "partition.list gives item 1 with a bad uuid"},
         {FULL_CONTROL_TEXT, 4, "partition.list gives item 1 with a bad template_id"},
+        {FULL_SHORT_SIZE, 4, "partition.list gives item 1 with a bad size"},
+        {FULL_CUT_TEXT, 4, "partition.list gives item 1 with a bad size"},
     };
     struct facet_partition_info infos[4], untouched[4];
     struct callee callee = open_callee(0);
@@ -227,6 +229,9 @@ static void garbage_of_other_kinds_is_refused_too(void **state)
     assert_create_is_refused(&callee, FULL_BAD_SIZE, FACET_CORRUPT, "partition.create gives a struct with a bad size");
     assert_create_is_refused(&callee, FULL_ENDLESS_TEXT, FACET_CORRUPT,
                              "partition.create gives a struct with a bad uuid");
+    assert_create_is_refused(&callee, FULL_SHORT_SIZE, FACET_CORRUPT,
+                             "partition.create gives a struct with a bad size");
+    assert_create_is_refused(&callee, FULL_CUT_TEXT, FACET_CORRUPT, "partition.create gives a struct with a bad size");
     assert_create_is_refused(&callee, FULL_BAD_STATUS, FACET_CORRUPT,
                              "partition.create answers with the unknown status 77");
     assert_create_is_refused(&callee, FULL_BAD_ERROR, FACET_BUSY, bad_error);
@@ -240,6 +245,40 @@ static void garbage_of_other_kinds_is_refused_too(void **state)
     assert_string_equal(text, "untouched");
     assert_int_equal(size, 4711);
     assert_true(facet_session_alive(callee.session, NULL));
+    facet_session_close(callee.session);
+}
+
+static void values_that_no_enumeration_has_are_refused(void **state)
+{
+    struct callee callee = open_callee(0);
+    struct facet_container_item item = {.host = "untouched"};
+    struct facet_error error;
+    uint32_t health = 4711, count = 4711;
+
+    assert_int_equal(callee.provider->device->health(callee.instance, FULL_BAD_KIND, &health, &error), FACET_CORRUPT);
+    assert_string_equal(error.message, "device.health answers with the unknown health 99");
+    assert_int_equal(health, 4711);
+    assert_int_equal(
+        callee.provider->container->items(callee.instance, FULL_BAD_KIND, NULL, &item, sizeof item, 1, &count, &error),
+        FACET_CORRUPT);
+    assert_string_equal(error.message, "container.items gives item 0 with a bad kind");
+    assert_string_equal(item.host, "untouched");
+    assert_int_equal(count, 4711);
+    facet_session_close(callee.session);
+}
+
+/* A caller whose own struct ends within a text gets the rest of it with an end. */
+static void a_text_that_the_caller_cuts_is_ended(void **state)
+{
+    struct callee callee = open_callee(0);
+    struct facet_partition_info info = {.size = offsetof(struct facet_partition_info, uuid) + 6};
+    struct facet_error error;
+
+    memset(info.uuid, 'x', sizeof info.uuid);
+    if (callee.provider->partition->create(callee.instance, 0, "1g", 0, &info, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(info.size, offsetof(struct facet_partition_info, uuid) + 6);
+    assert_memory_equal(info.uuid, "parti\0x", 7);
     facet_session_close(callee.session);
 }
 
@@ -434,6 +473,8 @@ int main(void)
         cmocka_unit_test(a_timeout_of_its_own_adds_to_the_deadline),
         cmocka_unit_test(garbage_is_refused),
         cmocka_unit_test(garbage_of_other_kinds_is_refused_too),
+        cmocka_unit_test(values_that_no_enumeration_has_are_refused),
+        cmocka_unit_test(a_text_that_the_caller_cuts_is_ended),
         cmocka_unit_test(many_threads_call_at_once),
         cmocka_unit_test(a_crash_ends_all_calls_under_way),
         cmocka_unit_test(a_death_between_two_calls_is_noticed),

@@ -179,20 +179,80 @@ static void every_text_of_the_abi_is_checked(void **state)
 
 static void a_struct_is_believed_or_not(void **state)
 {
-    struct facet_event event = {.size = sizeof event, .uuid = "u", .message = "m"};
-    uint32_t short_struct[2] = {8, 0x01010101};
+    struct facet_event event = {.size = sizeof event, .kind = FACET_EVENT_ECC, .uuid = "u", .message = "m"};
+    uint32_t short_struct[2] = {8, FACET_EVENT_ECC};
 
     assert_null(facet_struct_bad_field(&facet_event_type, &event, sizeof event));
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event - 1), "size");
     memset(event.message, 'm', sizeof event.message);
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "message");
     event.size = offsetof(struct facet_event, message); /* then it is not there */
-    assert_null(facet_struct_bad_field(&facet_event_type, &event, sizeof event));
+    assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "size");
+    assert_null(facet_struct_bad_field(&facet_event_type, &event, event.size));
     event.uuid[1] = '\x7f';
-    assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "uuid");
+    assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, event.size), "uuid");
     assert_null(facet_struct_bad_field(&facet_event_type, short_struct, sizeof short_struct));
     short_struct[0] = 3;
     assert_string_equal(facet_struct_bad_field(&facet_event_type, short_struct, sizeof short_struct), "size");
+}
+
+/* However little a provider writes or a caller has room for, no text leaves without an end. */
+static void no_text_passes_without_an_end(void **state)
+{
+    struct facet_device_info info = {0}, copy;
+    const uint32_t least = offsetof(struct facet_device_info, capabilities);
+
+    for (const struct facet_struct_text *text = facet_device_info_type.texts; text->name; text++)
+        memset((char *)&info + text->offset, 't', text->size - 1);
+    for (uint32_t room = sizeof info.size; room <= sizeof info; room++) {
+        for (info.size = 0; info.size <= room + 1; info.size++) {
+            const char *bad = facet_struct_bad_field(&facet_device_info_type, &info, room);
+
+            assert_true(!bad == (info.size <= room && info.size >= (room < least ? room : least)));
+            if (bad)
+                continue;
+            memset(&copy, 'c', sizeof copy);
+            facet_struct_copy(&facet_device_info_type, &copy, &info);
+            for (const struct facet_struct_text *text = facet_device_info_type.texts; text->name; text++)
+                if (text->offset < room)
+                    assert_non_null(memchr((char *)&copy + text->offset, '\0', room - text->offset));
+            for (uint32_t i = room; i < sizeof copy; i++)
+                assert_int_equal(((char *)&copy)[i], 'c');
+        }
+    }
+}
+
+/* The last known value of each enumeration passes, the next does not. */
+static void enumerations_are_known_or_refused(void **state)
+{
+    static const struct {
+        const struct facet_struct_type *type;
+        uint32_t offset, first, last;
+        const char *name;
+    } all[] = {
+        {&facet_device_info_type, offsetof(struct facet_device_info, kind), 0, 4, "kind"},
+        {&facet_topology_node_type, offsetof(struct facet_topology_node, kind), 1, 4, "kind"},
+        {&facet_topology_link_type, offsetof(struct facet_topology_link, type), 0, 9, "type"},
+        {&facet_topology_link_type, offsetof(struct facet_topology_link, level), 0, 6, "level"},
+        {&facet_event_type, offsetof(struct facet_event, kind), 1, 7, "kind"},
+        {&facet_link_metrics_type, offsetof(struct facet_link_metrics, type), 0, 9, "type"},
+        {&facet_container_item_type, offsetof(struct facet_container_item, kind), 1, 3, "kind"},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char bytes[2048] = "";
+
+        memcpy(bytes, &all[i].type->size, sizeof all[i].type->size);
+        for (uint32_t value = 0; value < 99; value++) {
+            memcpy(bytes + all[i].offset, &value, sizeof value);
+            const char *bad = facet_struct_bad_field(all[i].type, bytes, all[i].type->size);
+
+            if (value >= all[i].first && value <= all[i].last)
+                assert_null(bad);
+            else
+                assert_string_equal(bad, all[i].name);
+        }
+    }
 }
 
 static void texts_are_copied_clean(void **state)
@@ -219,6 +279,8 @@ int main(void)
         cmocka_unit_test(a_table_ends_where_it_says),
         cmocka_unit_test(every_text_of_the_abi_is_checked),
         cmocka_unit_test(a_struct_is_believed_or_not),
+        cmocka_unit_test(no_text_passes_without_an_end),
+        cmocka_unit_test(enumerations_are_known_or_refused),
         cmocka_unit_test(texts_are_copied_clean),
     };
 

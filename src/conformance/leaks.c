@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing, again and again.
+ *
+ * Owns: counting what this process has before and after.
+ * Never: blames a provider for what its runtime keeps after its first use: only what each round adds is a leak.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "conformance/check.h"
+
+enum { WARM_UP = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 200, PATIENCE = 100 };
+
+/* A runtime that takes seconds to open is opened fewer times. */
+#define LONG_ENOUGH_NS (3 * FACET_NS_PER_S)
+#define BYTES_A_ROUND  UINT64_C(2048)
+
+/* There only under a sanitizer, whose heap is its own. */
+extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+struct usage {
+    uint32_t descriptors, threads;
+    uint64_t heap_bytes;
+};
+
+static uint32_t entries(const char *path)
+{
+    FACET_CLEANUP_DIR DIR *folder = opendir(path);
+    uint32_t count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    return count;
+}
+
+/* Allocated and not freed: pages that the C library keeps for later are not the provider's. */
+static uint64_t heap_bytes(void)
+{
+    if (__sanitizer_get_current_allocated_bytes)
+        return __sanitizer_get_current_allocated_bytes();
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static struct usage usage(void)
+{
+    return (struct usage){
+        .descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task"), .heap_bytes = heap_bytes()};
+}
+
+static bool open_and_close(struct facet_check *check)
+{
+    const struct facet_device_ops *ops = &check->device_ops;
+    struct facet_provider_instance *instance = NULL;
+    uint32_t count;
+
+    if (ops->open(&instance, &check->error) != FACET_OK)
+        return false;
+    ops->list(instance, NULL, sizeof(struct facet_device_info), 0, &count, NULL);
+    ops->close(instance);
+    return true;
+}
+
+/* How many rounds were made; fewer than the least when one did not open. */
+static uint32_t rounds(struct facet_check *check, uint32_t least, uint32_t most)
+{
+    uint64_t end = facet_clock_now_ns() + LONG_ENOUGH_NS;
+    uint32_t made = 0;
+
+    while (made < most && (made < least || facet_clock_now_ns() < end) && open_and_close(check))
+        made++;
+    return made;
+}
+
+/* A thread that was told to end may still be about to. */
+static struct usage settled(uint32_t threads)
+{
+    const struct timespec pause = facet_ns_timespec(10 * FACET_NS_PER_MS);
+    struct usage now = usage();
+
+    for (int i = 0; i < PATIENCE && now.threads > threads; i++) {
+        nanosleep(&pause, NULL);
+        now = usage();
+    }
+    return now;
+}
+
+void facet_check_leaks(struct facet_check *check)
+{
+    const struct facet_device_ops *ops = &check->device_ops;
+
+    if (!check->provider || !ops->open || !ops->list || !ops->close)
+        return;
+    facet_check_begin(check, "device.open: again and again");
+    if (rounds(check, LEAST_ROUNDS, WARM_UP) < LEAST_ROUNDS) {
+        facet_check_status(check, FACET_OK, FACET_IO);
+        return;
+    }
+    struct usage before = usage();
+    uint32_t made = rounds(check, LEAST_ROUNDS, MOST_ROUNDS);
+    struct usage after = settled(before.threads);
+    facet_check_judge(check, made >= LEAST_ROUNDS, "expected: %d times at least\ngot: %" PRIu32, LEAST_ROUNDS, made);
+    EXPECT_TRUE(check, "device.close: leaves no descriptor open", after.descriptors <= before.descriptors,
+                "expected: %" PRIu32 " open descriptors after %" PRIu32 " rounds\ngot: %" PRIu32, before.descriptors,
+                made, after.descriptors);
+    EXPECT_TRUE(check, "device.close: leaves no thread behind", after.threads <= before.threads,
+                "expected: %" PRIu32 " threads after %" PRIu32 " rounds\ngot: %" PRIu32, before.threads, made,
+                after.threads);
+    EXPECT_TRUE(check, "device.close: gives its memory back",
+                after.heap_bytes <= before.heap_bytes + made * BYTES_A_ROUND,
+                "expected: about %" PRIu64 " bytes of heap after %" PRIu32 " rounds\ngot: %" PRIu64, before.heap_bytes,
+                made, after.heap_bytes);
+}

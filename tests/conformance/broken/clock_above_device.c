@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: the clock of a reading is above what the device can do. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status readings(struct facet_provider_instance *instance, uint32_t device,
+                                  struct facet_device_metrics *ret_metrics, struct facet_error *error)
+{
+    enum facet_status status = base_metrics.device(instance, device, ret_metrics, error);
+
+    if (status == FACET_OK && ret_metrics->size == sizeof *ret_metrics)
+        ret_metrics->clock_mhz = BASE_CLOCK_MHZ + 1;
+    return status;
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->metrics.device = readings;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: a descriptor that it opens once stays open in programs that are started later. Never: breaks anything else.
+ */
+#include <fcntl.h>
+
+#include "base.h"
+
+static enum facet_status open_badly(struct facet_provider_instance **ret_instance, struct facet_error *error)
+{
+    static atomic_int kept = -1;
+
+    if (kept < 0)
+        kept = open("/dev/null", O_RDONLY);
+    return kept < 0 ? FACET_IO : base_device.open(ret_instance, error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->device.open = open_badly;
+}

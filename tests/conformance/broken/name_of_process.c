@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: the name is another in each process. Never: breaks anything else. */
+#include <unistd.h>
+
+#include "base.h"
+
+static enum facet_status list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                              uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_device_info info;
+
+    base_describe(&info);
+    snprintf(info.name, sizeof info.name, "Base device of process %d", (int)getpid());
+    return facet_kit_list(&info, 1, items, item_size, capacity, ret_count, error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->device.list = list;
+}
