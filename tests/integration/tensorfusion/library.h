@@ -162,4 +162,17 @@ static inline void tf_uuid(size_t index, char *ret_uuid)
     free(devices);
 }
 
+/* The played provider, told how to play; and another one behind it, when named. */
+static inline void played(const char *words, const char *second)
+{
+    char path[8192];
+
+    setenv("FACET_PLAYED", words, 1);
+    snprintf(path, sizeof path, "%s%s%s", getenv("FACET_TEST_PLAYED"), second ? ":" : "", second ? second : "");
+    setenv("FACET_PROVIDER_PATH", path, 1);
+    tf_listen();
+    if (tf.AccelInit() != ACCEL_SUCCESS)
+        fail_msg("AccelInit: %s", tf_log.last);
+}
+
 #endif
