@@ -37,9 +37,9 @@
  *
  * Structs. The caller sets `size` of every struct it passes for writing; the provider writes at most that much, all of
  * it that the struct had in its first version, and leaves in `size` how much it wrote. A size in which not even `size`
- * itself fits is FACET_INVALID_ARGUMENT. A size that ends within a text cuts the text there: a session with a child puts
- * the terminator into its last byte, any other caller has to do so itself. Fields whose bit in `valid` is clear were not
- * measured: absent is not zero.
+ * itself fits is FACET_INVALID_ARGUMENT. A size that ends within a text cuts the text there: a session with a child
+ * puts the terminator into its last byte, any other caller has to do so itself. Fields whose bit in `valid` is clear
+ * were not measured: absent is not zero.
  *
  * Lists. `items` is an array of `capacity` structs of `item_size` bytes each. The caller sets nothing in them:
  * item_size stands for the size of each, and the provider writes `size` as in any struct. The number of items is
