@@ -107,8 +107,8 @@ static void *add(void *argument)
 
         if (status == FACET_OK)
             done++;
-        else if (status != FACET_BUSY && status != FACET_NOT_FOUND)
-            return NULL;
+        else if (status != FACET_BUSY && status != FACET_BAD_STATE && status != FACET_NOT_FOUND)
+            return NULL; /* leaving, off the device, coming back */
     }
     return argument;
 }
