@@ -137,10 +137,12 @@ static void close_when_told(struct server *server)
 
 bool facet_serve(int control, const char *path, uint16_t abi_minor)
 {
-    struct server server = {.control = control};
+    /* Outlives this call: the watcher looks at it until the process has ended. */
+    static struct server server;
     struct facet_error error = {0};
     pthread_t watcher;
 
+    server.control = control;
     sem_init(&server.closing, 0, 0);
     pthread_rwlock_init(&server.served.calls, NULL);
     if (pthread_create(&watcher, NULL, watch, &server) != 0)

@@ -3,6 +3,7 @@
 
 Owns: the machine's folder and its script of faults. Never: a test.
 """
+import contextlib
 import json
 import os
 import signal
@@ -54,8 +55,9 @@ class Simulated(Facetd):
         pid = self.process.pid
         children = []
         for task in os.listdir(f"/proc/{pid}/task"):  # a child belongs to the thread that made it
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                children += file.read().split()
+            with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+                with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                    children += file.read().split()
         for child in children:
             os.kill(int(child), signal.SIGKILL)
         return len(children)
