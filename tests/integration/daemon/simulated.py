@@ -6,6 +6,7 @@ Owns: the machine's folder and its script of faults. Never: a test.
 import contextlib
 import json
 import os
+import select
 import signal
 
 from facetd import BUILD, SOURCE, Facetd
@@ -59,7 +60,10 @@ class Simulated(Facetd):
                 with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
                     children += file.read().split()
         for child in children:
-            os.kill(int(child), signal.SIGKILL)
+            pidfd = os.pidfd_open(int(child))
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            select.select([pidfd], [], [], 20)  # it is dead, not dying, when we go on
+            os.close(pidfd)
         return len(children)
 
     def device(self, device=DEVICE):
