@@ -2,12 +2,17 @@
 # A thin front for Meson: each target says what a person wants; tools/ and meson.build know how.
 BUILD ?= build
 
-.PHONY: all demo test bench lint format install clean setup setup-test setup-bench
-all: setup                 ## build; ./build/facet works from the tree
+.PHONY: all compile demo test bench lint format install clean setup setup-demo setup-test setup-bench
+all: setup compile         ## build; ./build/facet works from the tree
+
+compile:                   ## build with what is installed; looks again for LLVM where it was missing
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >/dev/null
+	@test -f $(BUILD)/facet-kernel-compiler.so || ! command -v llvm-config-22 >/dev/null || \
+	    grep -q 'facet-kernel-compiler.so:' $(BUILD)/build.ninja || \
+	    meson setup --reconfigure --clearcache $(BUILD) >/dev/null
 	@ninja -C $(BUILD) $(NINJAFLAGS)
 
-demo: all                  ## three tenants share one device
+demo: setup-demo compile   ## three tenants share one device
 	@tools/demo $(BUILD)
 
 test: setup-test           ## every test, sanitizers and lint; ends with "N passed, N failed"
@@ -29,6 +34,9 @@ clean:
 	@rm -rf $(BUILD) $(BUILD)-*
 
 setup:                     ## install what is missing (Debian; as root or through sudo)
+	@tools/setup all
+
+setup-demo:
 	@tools/setup
 
 setup-test:

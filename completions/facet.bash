@@ -32,8 +32,12 @@ _facet_value()
         -d | --device) mapfile -t COMPREPLY < <(compgen -W "$(_facet_devices)" -- "$cur") ;;
         --vgpu) mapfile -t COMPREPLY < <(compgen -W "$(_facet_vgpus)" -- "$cur") ;;
         --mode) mapfile -t COMPREPLY < <(compgen -W 'shared soft hard partitioned' -- "$cur") ;;
+        --target) mapfile -t COMPREPLY < <(compgen -W "$(_facet_members compile --list-targets target)" -- "$cur") ;;
+        --std) mapfile -t COMPREPLY < <(compgen -W 'CL1.0 CL1.1 CL1.2' -- "$cur") ;;
+        -O) mapfile -t COMPREPLY < <(compgen -W '0 1 2 3' -- "$cur") ;;
+        --kernel | --arg | --global | --group | --offset | --print | --timeout | -D) COMPREPLY=() ;;
         --priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") ;;
-        --report) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --report | -o | --output | -I) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         -m | --memory | -c | --compute | --name | --interval) COMPREPLY=() ;;
         *) return 1 ;;
     esac
@@ -92,6 +96,17 @@ _facet_vgpu()
     esac
 }
 
+_facet_compile()  # COMMAND...: options, else the source or image
+{
+    if _facet_value; then
+        return
+    elif [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_facet_options "$@")" -- "$cur")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+}
+
 _facet_provider()
 {
     case $prev:$cur in
@@ -106,7 +121,7 @@ _facet()
 {
     local cur prev words cword
     local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution snapshot threads'
-    local commands='devices run vgpu top metrics provider config version help'
+    local commands='devices run vgpu compile kernel top metrics provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
     if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -120,6 +135,9 @@ _facet()
         1:*) mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$cur") ;;
         *:run) _facet_run ;;
         *:vgpu) _facet_vgpu ;;
+        *:compile) _facet_compile compile ;;
+        2:kernel) mapfile -t COMPREPLY < <(compgen -W 'show run' -- "$cur") ;;
+        *:kernel) _facet_compile kernel "${words[2]}" ;;
         2:provider) mapfile -t COMPREPLY < <(compgen -W 'list check' -- "$cur") ;;
         2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
         *:provider) _facet_provider ;;

@@ -37,6 +37,20 @@ enum long_option {
     OPTION_ONCE,
     OPTION_INTERVAL,
     OPTION_NO_START,
+    OPTION_TARGET,
+    OPTION_STD,
+    OPTION_CHECK,
+    OPTION_STATS,
+    OPTION_NO_CACHE,
+    OPTION_LIST_TARGETS,
+    OPTION_KERNEL,
+    OPTION_GLOBAL,
+    OPTION_GROUP,
+    OPTION_OFFSET,
+    OPTION_ARG,
+    OPTION_PRINT,
+    OPTION_OUT,
+    OPTION_TIMEOUT,
 };
 
 #define COMMAND_OPTION_HELP                                                                                            \
@@ -59,9 +73,9 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
-/* One per file. `vgpu` and `provider` have children. */
+/* One per file. `vgpu`, `kernel` and `provider` have children. */
 extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
-    command_config;
+    command_config, command_compile, command_kernel;
 
 /* The child of `self` called `word`; NULL when there is none. */
 const struct command *command_child(const struct command *self, const char *word);

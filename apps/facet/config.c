@@ -29,6 +29,8 @@ static void work_out(uint32_t id, char *value, size_t size)
         (void)facet_path_runtime(value, size, NULL);
     else if (id == FACET_SETTING_STATE_DIR)
         (void)facet_path_state(value, size, NULL);
+    else if (id == FACET_SETTING_CACHE_DIR)
+        (void)facet_path_cache(value, size, NULL);
     else if (id == FACET_SETTING_LIB_DIR && facet_path_shipped("facetd", value, size, NULL) == FACET_OK &&
              (slash = strrchr(value, '/')))
         *slash = '\0';

@@ -57,7 +57,7 @@ static bool add_modes(struct libscols_table *card, const json_t *device)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s", used ? ", " : "", name,
                                      others[0] ? " (with " : "", others, others[0] ? ")" : "");
     }
-    return view_card_add(card, "modes", text);
+    return view_card_add(card, "modes", used ? text : "none: it runs kernels only");
 }
 
 static bool add_properties(struct libscols_table *card, const json_t *device)

@@ -13,11 +13,12 @@
 #include "inventory.h"
 #include "view.h"
 
-static void list_modes(uint32_t modes, char *buffer, size_t size)
+static void list_modes(const struct facet_device_record *device, char *buffer, size_t size)
 {
+    uint32_t modes = facet_device_takes_programs(device) ? device->info.modes : 0;
     size_t used = 0;
 
-    buffer[0] = '\0';
+    snprintf(buffer, size, "kernels only");
     for (uint32_t mode = 0; mode < 32 && used < size; mode++) {
         const char *name = modes & FACET_DEVICE_MODE(mode) ? facet_mode_name((enum facet_mode)mode) : NULL;
         if (name)
@@ -34,7 +35,7 @@ static bool add_device(struct libscols_table *table, const struct facet_device_r
 
     snprintf(kind, sizeof kind, "%s%s", facet_device_kind_name(info->kind), simulated ? " (simulated)" : "");
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
-    list_modes(info->modes, modes, sizeof modes);
+    list_modes(device, modes, sizeof modes);
     return view_row(table,
                     (const char *const[]){
                         device->id,
@@ -158,7 +159,8 @@ const struct command command_devices = {
             "Lists the accelerators that the providers find on this machine, or shows one in\n"
             "full: its modes, what it is capable of, the partitions that it can be cut into\n"
             "and where they still fit, those that exist and whose they are, and its links. No\n"
-            "daemon is needed, and nothing is changed.\n"
+            "daemon is needed, and nothing is changed. What shows no modes runs kernels, but\n"
+            "no programs, and is listed last.\n"
             "\n"
             "  --json    print everything that is known, as JSON\n"
             "\n"

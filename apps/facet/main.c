@@ -21,6 +21,8 @@ static const char first_screen[] = "Facet: one accelerator, many faces. Unmodifi
                                    "  devices    list the accelerators of this machine\n"
                                    "  run        run a program in a virtual GPU of its own\n"
                                    "  vgpu       create, list, show, set, freeze, resume, destroy virtual GPUs\n"
+                                   "  compile    compile a kernel for this processor or an accelerator\n"
+                                   "  kernel     show what an image holds, run a kernel\n"
                                    "  top        watch share, memory and throttling of every virtual GPU\n"
                                    "  metrics    print the daemon's metrics for Prometheus\n"
                                    "  provider   list the providers that drive the devices\n"
@@ -75,8 +77,8 @@ static const struct command command_explain = {
 };
 
 static const struct command *const verbs[] = {
-    &command_devices,  &command_run,    &command_vgpu,    &command_top,     &command_metrics,
-    &command_provider, &command_config, &command_version, &command_explain, NULL,
+    &command_devices, &command_run,      &command_vgpu,   &command_compile, &command_kernel,  &command_top,
+    &command_metrics, &command_provider, &command_config, &command_version, &command_explain, NULL,
 };
 
 static const struct command root = {.name = "", .help = first_screen, .children = verbs};

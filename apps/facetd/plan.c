@@ -20,6 +20,12 @@ static enum facet_status check_mode(const struct facet_device_record *device, ui
 {
     char modes[64];
 
+    if (!facet_device_takes_programs(device))
+        return facet_error_argument(error, FACET_UNSUPPORTED, "device",
+                                    "device %s runs kernels only, with 'facet kernel run -d %s': nothing enters "
+                                    "programs there; use another device, or install a driver (pocl-opencl-icd "
+                                    "for the processor)",
+                                    device->id, device->id);
     if (device->info.modes & FACET_DEVICE_MODE(mode))
         return FACET_OK;
     list_modes(device->info.modes, modes, sizeof modes);

@@ -382,7 +382,8 @@ void sessions_watch(struct sessions *sessions)
         uint64_t capabilities = 0;
 
         for (uint32_t j = 0; j < living->place_count; j++)
-            capabilities |= living->places[j].record->info.capabilities;
+            if (facet_device_takes_programs(living->places[j].record))
+                capabilities |= living->places[j].record->info.capabilities;
         if (!(capabilities & WATCHED))
             continue;
         pthread_mutex_lock(&living->lock);

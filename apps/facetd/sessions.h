@@ -59,7 +59,8 @@ enum facet_status sessions_use(struct sessions *sessions, const struct facet_dev
                                struct provider_use *ret_use, struct facet_error *error);
 void sessions_release(struct provider_use *use);
 
-/* Begins to read what has something to read (metrics, events); does not wait. */
+/* Begins to read what has something to read (metrics, events); does not wait. What no program can be run on is left
+ * alone: its kernels run in other processes' sessions. */
 void sessions_watch(struct sessions *sessions);
 
 /* The health of a device: as last read, or as the table says while its provider was not needed. `ret_reason` may be

@@ -226,6 +226,8 @@ static enum facet_status append(const struct facade_provider *provider, const st
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u devices", devices->count + count);
     devices->items = items;
     for (uint32_t i = 0; i < count; i++) {
+        if (infos[i].modes == 0) /* for kernels only: no worker can be put there */
+            continue;
         items[devices->count] = (struct facade_device){.provider = provider, .info = infos[i]};
         items[devices->count++].info.index = i;
     }

@@ -134,6 +134,26 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, u
     return FACET_OK;
 }
 
+/* Takes over the host's launch, which may be shorter (as of ABI 1.1; the rest is then zeros) or longer. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_launch *launch,
+                                                           struct facet_launch *ret_launch, struct facet_error *error)
+{
+    const uint32_t least = offsetof(struct facet_launch, offset);
+
+    if (!launch)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: expected one, not NULL");
+    if (launch->size < least)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %" PRIu32,
+                              launch->size, least);
+    if (launch->dimensions > 3)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "dimensions %" PRIu32 ": expected 1, 2 or 3, or 0 for 3",
+                              launch->dimensions);
+    memset(ret_launch, 0, sizeof *ret_launch);
+    memcpy(ret_launch, launch, launch->size < sizeof *launch ? launch->size : sizeof *launch);
+    ret_launch->size = sizeof *ret_launch;
+    return FACET_OK;
+}
+
 /* The two-call rule for a text, as facet_device_ops.properties has it. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_text_out(const char *source, char *text, uint32_t capacity,
                                                              uint32_t *ret_size, struct facet_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format of a snapshot's bytes, version 1, in the byte order of the machine that wrote it.
+ * The format of a snapshot's bytes, version 2, in the byte order of the machine that wrote it.
  *
  *     header
  *     per context:  saved_context
@@ -18,7 +18,7 @@
 #include "engine.h"
 
 #define SAVED_MAGIC   "FACETSIM"
-#define SAVED_VERSION 1u
+#define SAVED_VERSION 2u
 #define SAVED_END     UINT64_C(0x444e452d54454341)
 
 struct saved_header {

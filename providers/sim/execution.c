@@ -344,20 +344,6 @@ void sim_launch_queue(struct sim_launch *launch)
     launch->module->pending++;
 }
 
-/* The host's struct, as this provider was built: what it has beyond its size is zero. */
-static enum facet_status take_request(const struct facet_launch *launch, const void *arguments,
-                                      struct facet_launch *ret_request, struct facet_error *error)
-{
-    if (launch->size < sizeof *launch)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %zu",
-                              launch->size, sizeof *launch);
-    if (launch->argument_bytes > 0)
-        SIM_REQUIRE(arguments, error);
-    *ret_request = *launch;
-    ret_request->size = sizeof *launch;
-    return FACET_OK;
-}
-
 static enum facet_status execution_launch(struct facet_provider_instance *instance, uint64_t number,
                                           uint64_t stream_number, const struct facet_launch *launch,
                                           const void *arguments, struct facet_error *error)
@@ -368,10 +354,11 @@ static enum facet_status execution_launch(struct facet_provider_instance *instan
     struct sim_launch *queued = NULL;
 
     SIM_REQUIRE(instance, error);
-    SIM_REQUIRE(launch, error);
-    enum facet_status status = take_request(launch, arguments, &request, error);
+    enum facet_status status = facet_kit_launch(launch, &request, error);
     if (status != FACET_OK)
         return status;
+    if (request.argument_bytes > 0)
+        SIM_REQUIRE(arguments, error);
     SIM_LOCK(instance);
     status = find_stream(instance, "execution.launch", number, stream_number, &stream, error);
     if (status == FACET_OK)

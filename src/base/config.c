@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include <facet/limits.h>
+
 #include "base/log.h"
 
 static enum facet_status parse_number(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
@@ -25,6 +27,21 @@ static enum facet_status parse_number(const struct facet_setting *setting, const
         return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable,
                                     "%s '%.64s': expected %" PRIu64 " to %" PRIu64, setting->variable, text,
                                     setting->least, setting->most);
+    *ret_value = value;
+    return FACET_OK;
+}
+
+static enum facet_status parse_size(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
+                                    struct facet_error *error)
+{
+    uint64_t value;
+    enum facet_status status = facet_parse_size(text, setting->variable, 0, &value, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (value < setting->least || value > setting->most)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, setting->variable, "%s '%.64s': expected 64K to 1024T",
+                                    setting->variable, text);
     *ret_value = value;
     return FACET_OK;
 }
@@ -72,6 +89,18 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                      .variable = "FACET_PROVIDER_PATH",
                                      .help = "providers to load: files and folders, separated by colons; default "
                                              "those that ship with Facet"},
+    [FACET_SETTING_CACHE_DIR] = {.name = "cache_dir",
+                                 .variable = "FACET_CACHE_DIR",
+                                 .help = "folder of compiled kernels; default $XDG_CACHE_HOME/facet, else "
+                                         "~/.cache/facet",
+                                 .parse = parse_folder},
+    [FACET_SETTING_CACHE_SIZE] = {.name = "cache_size",
+                                  .variable = "FACET_CACHE_SIZE",
+                                  .fallback = "1G",
+                                  .help = "the most that compiled kernels may take there; the least recently used go",
+                                  .parse = parse_size,
+                                  .least = 65536,
+                                  .most = UINT64_C(1) << 50},
     [FACET_SETTING_LOG] = {.name = "log",
                            .variable = "FACET_LOG",
                            .fallback = "info",

@@ -68,7 +68,8 @@ enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_e
 }
 
 /* The home folder: $HOME, else the one in the user database (a daemon may be started with an empty environment). */
-static enum facet_status path_home(char *ret_path, size_t size, struct facet_error *error)
+static enum facet_status path_home(enum facet_setting_id instead, char *ret_path, size_t size,
+                                   struct facet_error *error)
 {
     const char *home = absolute("HOME");
     struct passwd entry, *found = NULL;
@@ -79,7 +80,7 @@ static enum facet_status path_home(char *ret_path, size_t size, struct facet_err
     int errnum = getpwuid_r(geteuid(), &entry, strings, sizeof strings, &found);
     if (!found || !entry.pw_dir || entry.pw_dir[0] != '/')
         return facet_error_errno(error, errnum ? errnum : ENOENT, "no home folder for user %lu: set HOME or %s",
-                                 (unsigned long)geteuid(), facet_config_setting(FACET_SETTING_STATE_DIR)->variable);
+                                 (unsigned long)geteuid(), facet_config_setting(instead)->variable);
     return path_print(ret_path, size, error, "%s", entry.pw_dir);
 }
 
@@ -95,8 +96,22 @@ enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_err
     const char *base = absolute("XDG_STATE_HOME");
     if (base)
         return path_print(ret_path, size, error, "%s/facet", base);
-    status = path_home(home, sizeof home, error);
+    status = path_home(FACET_SETTING_STATE_DIR, home, sizeof home, error);
     return status == FACET_OK ? path_print(ret_path, size, error, "%s/.local/state/facet", home) : status;
+}
+
+enum facet_status facet_path_cache(char *ret_path, size_t size, struct facet_error *error)
+{
+    enum facet_status status = path_setting(FACET_SETTING_CACHE_DIR, ret_path, size, error);
+    char home[FACET_PATH_SIZE];
+
+    if (status != FACET_NOT_FOUND)
+        return status;
+    const char *base = absolute("XDG_CACHE_HOME");
+    if (base)
+        return path_print(ret_path, size, error, "%s/facet", base);
+    status = path_home(FACET_SETTING_CACHE_DIR, home, sizeof home, error);
+    return status == FACET_OK ? path_print(ret_path, size, error, "%s/.cache/facet", home) : status;
 }
 
 enum facet_status facet_path_socket(char *ret_path, size_t size, struct facet_error *error)

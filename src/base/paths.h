@@ -7,6 +7,7 @@
  *                                               else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
  *   state folder (survives reboot; database)    $FACET_STATE_DIR, else /var/lib/facet as root,
  *                                               else $XDG_STATE_HOME/facet, else ~/.local/state/facet
+ *   cache folder (compiled kernels)             $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet
  *   library folder (layers, providers, facetd)  $FACET_LIB_DIR, else the folder of the running program when it holds
  *                                               the file, else that of libfacet.so when it does, else the folder
  *                                               chosen at build time
@@ -26,6 +27,7 @@
 
 enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_error *error);
 enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_error *error);
+enum facet_status facet_path_cache(char *ret_path, size_t size, struct facet_error *error);
 
 /* <runtime>/facetd.sock */
 enum facet_status facet_path_socket(char *ret_path, size_t size, struct facet_error *error);

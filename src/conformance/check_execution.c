@@ -204,6 +204,7 @@ static void kernels(struct facet_check *check)
             check->memory_ops.alloc(check->instance, context, WORDS * sizeof(uint64_t), &address, &check->error))) {
         wrong_launches(check, &kernel);
         run_kernel(check, &kernel, address);
+        facet_check_launch_forms(check, &kernel, address);
         facet_check_queue(check, &kernel, address);
         EXPECT_OK(check, "execution.unload: when nothing of it runs",
                   ops->unload(check->instance, context, kernel.module, &check->error));
@@ -214,7 +215,12 @@ static void kernels(struct facet_check *check)
 }
 
 static const struct facet_check_case cases[] = {
-    {streams, FACET_CAN_MEMORY | FACET_CAN_EXECUTE}, {kernels, FACET_CAN_MEMORY | FACET_CAN_EXECUTE}, {NULL, 0}};
+    {streams, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {kernels, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {facet_check_enqueue, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE},
+    {facet_check_share, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_SHARE},
+    {facet_check_records, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_RECORD},
+    {NULL, 0}};
 
 const struct facet_check_group facet_check_execution = {
     .name = "execution", .about = "images, streams, launches", .cases = cases};

@@ -42,8 +42,10 @@ static bool has_mode(const struct facet_device_info *info, enum facet_mode mode)
 
 static const char *fault_of_modes(const struct facet_device_info *info)
 {
-    if (info->modes == 0 || (info->modes & ~(uint32_t)ALL_MODES))
-        return "no mode, or an unknown one";
+    if (info->modes & ~(uint32_t)ALL_MODES)
+        return "an unknown mode";
+    if (info->modes == 0 && !(info->capabilities & FACET_CAN_EXECUTE))
+        return "no mode, and no FACET_CAN_EXECUTE: nothing could be done with it";
     if (has_mode(info, FACET_MODE_PARTITIONED) && !(info->capabilities & FACET_CAN_PARTITION))
         return "mode partitioned without FACET_CAN_PARTITION";
     if (has_mode(info, FACET_MODE_HARD) && !(info->capabilities & (FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE)))
@@ -75,8 +77,8 @@ static void claims(struct facet_check *check)
         look_at_claims(check, &all[i], &tallies[0]);
         if (fault)
             facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
-        if (all[i].capabilities >= FACET_CAN_REMOTE << 1)
-            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_REMOTE\ngot: 0x%" PRIx64,
+        if (all[i].capabilities >= FACET_CAN_RECORD << 1)
+            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_RECORD\ngot: 0x%" PRIx64,
                              all[i].capabilities);
     }
     facet_check_tell(check, tallies, 3);
@@ -147,7 +149,8 @@ static void unclaimed_work(struct facet_check *check)
     EXPECT_UNSUPPORTED(check, FACET_CAN_MEMORY, memory.create_context,
                        memory.create_context(instance, device, NULL, FACET_CHECK_WORKER, &number, NULL));
     if (!facet_check_claims(check, FACET_CAN_MEMORY) ||
-        facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE) ||
+        facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_SHARE |
+                                      FACET_CAN_RECORD) ||
         !facet_check_context(check, FACET_CHECK_WORKER, &context))
         return;
     EXPECT_UNSUPPORTED(check, FACET_CAN_MAP_MEMORY, memory.reserve,
@@ -156,6 +159,11 @@ static void unclaimed_work(struct facet_check *check)
                        memory.create_pages(instance, context, 1 << 21, &number, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_EXECUTE, execution.create_stream,
                        execution.create_stream(instance, context, &number, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_ENQUEUE, execution.fill, execution.fill(instance, context, 1, 0, 0, 1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_SHARE, execution.set_share,
+                       execution.set_share(instance, context, 0, 1000, 1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_RECORD, execution.records,
+                       execution.records(instance, context, 1, 0, NULL, 136, 0, &got, NULL));
     facet_check_drop_context(check, context);
 }
 

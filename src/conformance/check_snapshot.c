@@ -149,6 +149,8 @@ static void refused_while_away(struct worker *worker)
         AWAY(execution, query, 1, &state);
         AWAY(execution, cancel, 1);
     }
+    if (facet_check_claims(check, FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE))
+        AWAY(execution, fill, 1, worker->address, 0, 16);
     facet_check_tell(check, &tally, 1);
 }
 

@@ -107,6 +107,15 @@ static void streams(struct facet_check *check)
     all_at_once(check, &team, "threads: 8 launch on streams of their own", facet_thread_use_streams, ROUNDS);
 }
 
+static void queues(struct facet_check *check)
+{
+    struct facet_check_team team = {0};
+
+    if (check->devices[check->device].capabilities & (FACET_CAN_ENQUEUE | FACET_CAN_SHARE | FACET_CAN_RECORD))
+        all_at_once(check, &team, "threads: 8 queue transfers, set shares and read records", facet_thread_use_queue,
+                    ROUNDS);
+}
+
 static void snapshots(struct facet_check *check)
 {
     struct facet_check_team team = {0};
@@ -176,6 +185,7 @@ static const struct facet_check_case cases[] = {
     {limits, FACET_CAN_LIMIT_MEMORY},
     {limits_of_compute, FACET_CAN_LIMIT_COMPUTE},
     {streams, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {queues, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {snapshots, FACET_CAN_MEMORY | FACET_CAN_SNAPSHOT},
     {partitions, FACET_CAN_PARTITION},
     {complete, 0},

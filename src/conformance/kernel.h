@@ -27,6 +27,14 @@ enum facet_status facet_check_kernel_launch(struct facet_check *check, const str
 #define FACET_CHECK_QUEUE 32u
 void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
+/* check_launch.c: what a launch may say since ABI 1.2. `address` has room for 16 words. */
+void facet_check_launch_forms(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
+
+/* check_enqueue.c, check_share.c, check_record.c: cases of the group `execution`. */
+void facet_check_enqueue(struct facet_check *check);
+void facet_check_share(struct facet_check *check);
+void facet_check_records(struct facet_check *check);
+
 /* How long to wait for a kernel of a few thousand words. */
 #define FACET_CHECK_KERNEL_NS UINT64_C(5000000000)
 

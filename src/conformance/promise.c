@@ -62,6 +62,12 @@ static const struct promise promises[] = {
     PROMISE(EXECUTE, execution, synchronize),
     PROMISE(EXECUTE, execution, query),
     PROMISE(EXECUTE, execution, cancel),
+    PROMISE(ENQUEUE, execution, write),
+    PROMISE(ENQUEUE, execution, copy),
+    PROMISE(ENQUEUE, execution, fill),
+    PROMISE(SHARE, execution, set_share),
+    PROMISE(SHARE, execution, set_priority),
+    PROMISE(RECORD, execution, records),
 };
 
 enum { PROMISES = sizeof promises / sizeof promises[0] };
@@ -72,7 +78,8 @@ const char *facet_check_capability_name(uint64_t capability)
         "FACET_CAN_PARTITION",      "FACET_CAN_LIMIT_MEMORY",    "FACET_CAN_LIMIT_COMPUTE", "FACET_CAN_SNAPSHOT",
         "FACET_CAN_DEVICE_METRICS", "FACET_CAN_PROCESS_METRICS", "FACET_CAN_LINK_METRICS",  "FACET_CAN_TOPOLOGY",
         "FACET_CAN_EVENTS",         "FACET_CAN_CONTAINER",       "FACET_CAN_MEMORY",        "FACET_CAN_MAP_MEMORY",
-        "FACET_CAN_EXECUTE",        "FACET_CAN_REMOTE",
+        "FACET_CAN_EXECUTE",        "FACET_CAN_REMOTE",          "FACET_CAN_ENQUEUE",       "FACET_CAN_SHARE",
+        "FACET_CAN_RECORD",
     };
     unsigned bit = (unsigned)__builtin_ctzll(capability);
 

@@ -62,8 +62,9 @@ static void put_text(json_t *object, const char *member, const char *text)
 static json_t *capabilities_json(uint64_t capabilities)
 {
     static const char *const names[] = {
-        "partition", "limit_memory", "limit_compute", "snapshot", "device_metrics", "process_metrics", "link_metrics",
-        "topology",  "events",       "container",     "memory",   "map_memory",     "execute",         "remote"};
+        "partition",    "limit_memory", "limit_compute", "snapshot",  "device_metrics", "process_metrics",
+        "link_metrics", "topology",     "events",        "container", "memory",         "map_memory",
+        "execute",      "remote",       "enqueue",       "share",     "record"};
     json_t *array = json_array();
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -98,9 +99,13 @@ static const char *node_kind_name(uint32_t kind)
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
 /* Modes that may be on the device at the same time, as lists. */
-static json_t *mode_groups_json(const struct facet_device_info *info)
+static json_t *mode_groups_json(const struct facet_device_record *device)
 {
+    const struct facet_device_info *info = &device->info;
     json_t *groups = json_object();
+
+    if (!facet_device_takes_programs(device))
+        return groups;
 
     for (uint32_t mode = FACET_MODE_SHARED; mode <= FACET_MODE_PARTITIONED; mode++) {
         json_t *with = json_array();
@@ -309,7 +314,7 @@ json_t *facet_device_describe(const struct facet_device_record *device, const st
     if (!object)
         return NULL;
     put(object, "capabilities", capabilities_json(device->info.capabilities));
-    put(object, "mode_groups", mode_groups_json(&device->info));
+    put(object, "mode_groups", mode_groups_json(device));
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         json_t *part = parts[i].capability == ~UINT64_C(0) || (device->info.capabilities & parts[i].capability)
                            ? parts[i].read(&question)

@@ -72,15 +72,16 @@ json_t *facet_device_json(const struct facet_device_record *device)
     CLEANUP_JSON json_t *object = json_object();
     bool simulated = device->provider->traits & FACET_PROVIDER_SIMULATED;
 
-    bool good = object && put_text(object, "id", device->id) && put_text(object, "uuid", info->uuid) &&
-                put_text(object, "name", info->name) && put_text(object, "vendor", info->vendor) &&
-                put_text(object, "driver_version", info->driver_version) &&
-                put_text(object, "provider", device->provider->name) &&
-                put_text(object, "kind", facet_device_kind_name(info->kind)) &&
-                put_text(object, "health", facet_health_name(device->health)) &&
-                json_object_set_new(object, "modes", modes_json(info->modes)) == 0 && put_measures(object, info) &&
-                put_text(object, "cpuset", device->cpuset) &&
-                json_object_set_new(object, "simulated", json_boolean(simulated)) == 0;
+    bool good =
+        object && put_text(object, "id", device->id) && put_text(object, "uuid", info->uuid) &&
+        put_text(object, "name", info->name) && put_text(object, "vendor", info->vendor) &&
+        put_text(object, "driver_version", info->driver_version) &&
+        put_text(object, "provider", device->provider->name) &&
+        put_text(object, "kind", facet_device_kind_name(info->kind)) &&
+        put_text(object, "health", facet_health_name(device->health)) &&
+        json_object_set_new(object, "modes", modes_json(facet_device_takes_programs(device) ? info->modes : 0)) == 0 &&
+        put_measures(object, info) && put_text(object, "cpuset", device->cpuset) &&
+        json_object_set_new(object, "simulated", json_boolean(simulated)) == 0;
     return good ? FACET_TAKE_PTR(object) : NULL;
 }
 

@@ -56,19 +56,30 @@ static void finish_inquiries(struct facet_device_table *table, struct facet_inqu
     }
 }
 
-static void fill_devices(struct facet_device_table *table, const struct facet_inquiry *inquiries)
+/* Appends the devices at `ret_end` that take programs, or those that do not. */
+static void add_devices(const struct facet_device_table *table, const struct facet_inquiry *inquiries, bool programs,
+                        struct facet_device_record **ret_end)
 {
-    struct facet_device_record *device = table->devices;
-
     for (uint32_t i = 0; i < table->provider_count; i++) {
         const struct facet_provider_record *provider = &table->providers[i];
 
-        for (uint32_t j = 0; j < provider->device_count; j++, device++) {
-            facet_inquiry_device(&inquiries[i], j, device);
-            device->provider = provider;
-            snprintf(device->id, sizeof device->id, "%.40s:%" PRIu32, provider->name, j);
+        for (uint32_t j = 0; j < provider->device_count; j++) {
+            struct facet_device_record device = {.provider = provider};
+
+            facet_inquiry_device(&inquiries[i], j, &device);
+            snprintf(device.id, sizeof device.id, "%.40s:%" PRIu32, provider->name, j);
+            if (facet_device_takes_programs(&device) == programs)
+                *(*ret_end)++ = device;
         }
     }
+}
+
+static void fill_devices(struct facet_device_table *table, const struct facet_inquiry *inquiries)
+{
+    struct facet_device_record *end = table->devices;
+
+    add_devices(table, inquiries, true, &end);
+    add_devices(table, inquiries, false, &end);
     facet_topology_fill(table->devices, table->device_count);
 }
 
@@ -158,6 +169,11 @@ static void append(char *message, size_t size, const char *text)
 
     if ((size_t)snprintf(message + used, size - used, "%s", text) >= size - used)
         memcpy(message + size - 4, "...", 4);
+}
+
+bool facet_device_takes_programs(const struct facet_device_record *device)
+{
+    return device->info.modes != 0 && device->info.address[0];
 }
 
 static enum facet_status no_device(const struct facet_device_table *table, struct facet_error *error)

@@ -8,7 +8,8 @@
  * Every provider is asked through a session of its own (facet/session.h) that lives as long as the questions, and the
  * table keeps what it said. So vendor code never runs in this process, and a provider that crashes or hangs is refused
  * with its reason and harms nobody. Whoever needs more of a device opens another session with its provider's `path`.
- * Order: as the path lists them, within a folder by file name. Devices keep the provider's order.
+ * Order: as the path lists them, within a folder by file name. Devices keep the provider's order, but those that no
+ * program can be run on stand behind all others: the first one is what is meant when nobody says which.
  *
  * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
  */
@@ -43,6 +44,10 @@ struct facet_device_record {
     uint32_t health;  /* enum facet_health when the table was opened */
     char cpuset[256]; /* processors near the device as a list ("0-1"), from the topology; empty when unknown */
 };
+
+/* Whether programs can be run on it: whether it offers an isolation mode and an interposer can find it (ADR 9). Any
+ * other device runs kernels that are launched through facet/session.h, and no vGPU is made of it. */
+bool facet_device_takes_programs(const struct facet_device_record *device);
 
 struct facet_device_table; /* opaque */
 

@@ -149,10 +149,10 @@ uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns
     return patience_ns;
 }
 
-const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_argument_kind *ret_kind)
+const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind)
 {
     for (size_t i = 0; i < FACET_ARGUMENTS_MOST; i++) {
-        enum facet_argument_kind kind = (enum facet_argument_kind)parameters_of(call)[i].kind;
+        enum facet_parameter_kind kind = (enum facet_parameter_kind)parameters_of(call)[i].kind;
 
         if ((kind != FACET_KIND_DATA && kind != FACET_KIND_RET_DATA) || call->arguments[i].number <= FACET_CALL_INLINE)
             continue;

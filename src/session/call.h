@@ -16,7 +16,7 @@
 #include "session/wire.h"
 
 /* The kinds of operations.h. Those from FACET_KIND_RET_U32 on are outputs, and an operation has at most one. */
-enum facet_argument_kind {
+enum facet_parameter_kind {
     FACET_KIND_NONE,
     FACET_KIND_U8,
     FACET_KIND_U32,
@@ -38,7 +38,7 @@ enum facet_argument_kind {
 };
 
 struct facet_parameter {
-    uint8_t kind; /* enum facet_argument_kind */
+    uint8_t kind; /* enum facet_parameter_kind */
     const char *name;
     const struct facet_struct_type *type; /* of RET_STRUCT and RET_ITEMS */
 };
@@ -84,7 +84,7 @@ uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns
 
 /* The bulk data of a call that does not fit into a message: the argument, or NULL when there is none. `ret_kind`: DATA
  * to go, or RET_DATA to come. */
-const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_argument_kind *ret_kind);
+const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind);
 /* The file of a call's own (kind FD), or -1. */
 int facet_call_fd(const struct facet_call *call);
 

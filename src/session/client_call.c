@@ -139,7 +139,7 @@ struct passage {
     const char *operation;
     struct facet_wire_writer request;
     const struct facet_argument *bulk; /* NULL: none */
-    enum facet_argument_kind bulk_kind;
+    enum facet_parameter_kind bulk_kind;
     int bulk_fd;
     uint64_t patience_ns, deadline_ns;
 };

@@ -93,7 +93,13 @@
     X(execution, launch, (U64, context), (U64, stream), (LAUNCH, launch))                                              \
     X(execution, synchronize, (U64, context), (U64, stream), (TIMEOUT, timeout_ns))                                    \
     X(execution, query, (U64, context), (U64, stream), (RET_STRUCT, ret_state, facet_stream_state))                    \
-    X(execution, cancel, (U64, context), (U64, stream))
+    X(execution, cancel, (U64, context), (U64, stream))                                                                \
+    X(execution, write, (U64, context), (U64, stream), (U64, address), (DATA, data))                                   \
+    X(execution, copy, (U64, context), (U64, stream), (U64, to), (U64, from), (BYTES, bytes))                          \
+    X(execution, fill, (U64, context), (U64, stream), (U64, address), (U8, value), (BYTES, bytes))                     \
+    X(execution, set_share, (U64, context), (U32, request_milli), (U32, limit_milli), (U32, priority))                 \
+    X(execution, set_priority, (U64, context), (U64, stream), (U32, priority))                                         \
+    X(execution, records, (U64, context), (U64, stream), (U64, after), (RET_ITEMS, items, facet_launch_record))
 
 #define FACET_OPERATIONS(X)                                                                                            \
     FACET_DEVICE_OPERATIONS(X)                                                                                         \

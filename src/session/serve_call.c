@@ -55,7 +55,7 @@ enum facet_status facet_call_make(const struct facet_call *call, const struct fa
 /* Maps bulk data that came, or is to go back, in a file. False when it is not there. */
 static bool map_bulk(struct facet_call *call, int fd, const struct facet_argument **ret_bulk, void **ret_memory)
 {
-    enum facet_argument_kind kind;
+    enum facet_parameter_kind kind;
     const struct facet_argument *bulk = facet_call_bulk(call, &kind);
 
     *ret_bulk = bulk;

@@ -90,6 +90,13 @@ const struct facet_struct_type facet_container_item_type = {
         },
     .choices = {CHOICE(facet_container_item, kind, FACET_CONTAINER_DEVICE_NODE, FACET_CONTAINER_ENVIRONMENT)},
 };
+const struct facet_struct_type facet_launch_record_type = {
+    SIZE(facet_launch_record),
+    .texts =
+        {
+            TEXT(facet_launch_record, kernel),
+        },
+};
 
 const struct facet_struct_type facet_topology_link_type = {
     SIZE(facet_topology_link),

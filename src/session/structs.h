@@ -48,7 +48,8 @@ struct facet_struct_type {
     X(facet_link_metrics)                                                                                              \
     X(facet_container_item)                                                                                            \
     X(facet_memory_info)                                                                                               \
-    X(facet_stream_state)
+    X(facet_stream_state)                                                                                              \
+    X(facet_launch_record)
 
 #define FACET_STRUCT_TYPE(type) extern const struct facet_struct_type type##_type;
 FACET_STRUCT_TYPES(FACET_STRUCT_TYPE)

@@ -58,12 +58,15 @@ static void overlay(void *table, const void *offered, size_t most)
 }
 
 #define HAS(provider, member) ((provider)->size >= offsetof(struct facet_provider, member) + sizeof(provider)->member)
-#define OVERLAY(member)                                                                                                \
+#define OVERLAY_UP_TO(member, most)                                                                                    \
     if (HAS(provider, member))                                                                                         \
-    overlay(&tables->member, provider->member, sizeof tables->member)
+    overlay(&tables->member, provider->member, most)
+#define OVERLAY(member) OVERLAY_UP_TO(member, sizeof tables->member)
 
 static void overlay_since_1_1(struct facet_tables *tables, const struct facet_provider *provider)
 {
+    bool since_1_2 = tables->provider.abi_minor >= 2;
+
     OVERLAY(device);
     OVERLAY(partition);
     OVERLAY(limit);
@@ -71,7 +74,7 @@ static void overlay_since_1_1(struct facet_tables *tables, const struct facet_pr
     OVERLAY(container);
     OVERLAY(snapshot);
     OVERLAY(memory);
-    OVERLAY(execution);
+    OVERLAY_UP_TO(execution, since_1_2 ? sizeof tables->execution : offsetof(struct facet_execution_ops, write));
 }
 
 void facet_tables_complete(struct facet_tables *tables, const struct facet_tables *operations,

@@ -34,7 +34,7 @@ static void take_request(const uint8_t *data, size_t size)
     facet_call_encode(&call, &again);
     PROMISE(!again.failed && again.size == size);
     if (facet_call_make_room(&call, &room)) {
-        enum facet_argument_kind kind;
+        enum facet_parameter_kind kind;
         bool bulk = facet_call_bulk(&call, &kind) != NULL;
 
         facet_call_encode_answer(&call, FACET_BUSY, &error, &writer);

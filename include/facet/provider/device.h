@@ -58,8 +58,11 @@ enum facet_device_kind {
 #define FACET_CAN_CONTAINER       (UINT64_C(1) << 9)  /* container: all */
 #define FACET_CAN_MEMORY          (UINT64_C(1) << 10) /* memory: contexts, plain memory, copies */
 #define FACET_CAN_MAP_MEMORY      (UINT64_C(1) << 11) /* memory: reserve .. unmap */
-#define FACET_CAN_EXECUTE         (UINT64_C(1) << 12) /* execution: all */
+#define FACET_CAN_EXECUTE         (UINT64_C(1) << 12) /* execution: load .. cancel */
 #define FACET_CAN_REMOTE          (UINT64_C(1) << 13) /* can be used from another machine; no operation */
+#define FACET_CAN_ENQUEUE         (UINT64_C(1) << 14) /* since 1.2; execution: write, copy, fill */
+#define FACET_CAN_SHARE           (UINT64_C(1) << 15) /* since 1.2; execution: set_share, set_priority */
+#define FACET_CAN_RECORD          (UINT64_C(1) << 16) /* since 1.2; execution: records */
 
 /* One device. Fixed layout, pinned by static asserts below and by the ABI test. */
 struct facet_device_info {
@@ -71,11 +74,12 @@ struct facet_device_info {
     char name[128]; /* as the vendor writes it */
     char vendor[64];
     char driver_version[128];
-    char address[256];    /* how the matching interposer finds this device; see the provider's header comment */
+    char address[256];    /* how the matching interposer finds this device; see the provider's header comment. Empty: no
+                             interposer enters programs on it */
     char pci_address[16]; /* "0000:01:00.0"; empty when not PCI */
 
     uint32_t kind;            /* enum facet_device_kind */
-    uint32_t modes;           /* FACET_DEVICE_MODE bits that this device supports */
+    uint32_t modes;           /* FACET_DEVICE_MODE bits that this device supports; 0: kernels only, no programs */
     uint64_t memory_bytes;    /* all of the device's memory */
     uint64_t max_alloc_bytes; /* the largest single allocation */
     uint32_t compute_units;

@@ -2,7 +2,7 @@
 /*
  * Provider ABI, table `execution`: streams, kernels, launches.
  *
- * Owns: loading binaries for a device, ordered launches, waiting and cancelling.
+ * Owns: loading binaries for a device, ordered launches and transfers, shares, waiting and cancelling.
  * Never: compiles (src/kernel does) and never blocks without a timeout.
  */
 #ifndef FACET_PROVIDER_EXECUTION_H
@@ -28,10 +28,15 @@ struct facet_launch {
     uint32_t grid[3];     /* work-groups */
     uint32_t group[3];    /* work-items of one */
     uint32_t local_bytes; /* work-group memory beyond the kernel's own */
-    uint32_t reserved;
+    uint32_t dimensions;  /* since 1.2: 1, 2 or 3, as the kernel may ask; 0 stands for 3 */
     char kernel[64];
+
+    /* Since 1.2; zero before. */
+    uint32_t offset[3]; /* of the first work-item's global id */
+    uint32_t reserved;
 };
-FACET_STATIC_ASSERT(sizeof(struct facet_launch) == 112, "ABI: facet_launch");
+FACET_STATIC_ASSERT(offsetof(struct facet_launch, offset) == 112, "ABI: facet_launch 1.1");
+FACET_STATIC_ASSERT(sizeof(struct facet_launch) == 128, "ABI: facet_launch 1.2");
 
 struct facet_stream_state {
     uint32_t size;
@@ -41,6 +46,26 @@ struct facet_stream_state {
     uint64_t busy_ns;   /* counter: device time of the completed ones, as measured by the device */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_stream_state) == 32, "ABI: facet_stream_state");
+
+/*
+ * What became of one launch or transfer of a stream, as the device measured it. A queue's time is from `queued_ns` to
+ * `start_ns`; between start and end a launch may have waited for others again: `busy_ns` is what it had.
+ */
+struct facet_launch_record {
+    uint32_t size;
+    int32_t status;     /* enum facet_status: FACET_OK; FACET_BAD_STATE when it was cancelled; how it failed */
+    uint64_t sequence;  /* 1, 2, 3, ... in one stream; a gap means that older records were dropped */
+    uint64_t queued_ns; /* CLOCK_MONOTONIC of the provider, as start and end */
+    uint64_t start_ns;  /* of its first work-group; 0: none ever began */
+    uint64_t end_ns;
+    uint64_t busy_ns;     /* compute-unit time: summed over the units that worked on it */
+    uint64_t groups;      /* work-groups that ran to their end */
+    uint64_t longest_ns;  /* of its work-groups */
+    uint32_t units;       /* the most that worked on it at a time */
+    uint32_t preemptions; /* how often it had to make room before its end */
+    char kernel[64];      /* "" for a transfer */
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_launch_record) == 136, "ABI: facet_launch_record");
 
 struct facet_execution_ops {
     uint64_t size; /* of this table, as the provider was built */
@@ -71,8 +96,42 @@ struct facet_execution_ops {
     /* Drops what has not begun; what runs is ended where the device can. */
     enum facet_status (*cancel)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                 struct facet_error *error);
+
+    /* Since 1.2. */
+
+    /*
+     * Transfers in the order of a stream, like launches. What `write` is given it has copied when it returns. Ranges
+     * are checked when it is queued, and again when its turn has come: memory that was freed in between fails the
+     * stream (FACET_OUT_OF_RANGE in its state). Reading needs no operation: synchronize, then facet_memory_ops.read.
+     */
+    enum facet_status (*write)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                               uint64_t address, const void *data, uint64_t bytes, struct facet_error *error);
+    enum facet_status (*copy)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream, uint64_t to,
+                              uint64_t from, uint64_t bytes, struct facet_error *error);
+    enum facet_status (*fill)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                              uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error);
+
+    /*
+     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort, what
+     * weights leave is shared alike), `limit_milli` its cap (1 to 1000), `priority` an enum facet_priority. Takes
+     * effect at the next decision. Time is device time as measured. FACET_OUT_OF_RANGE.
+     */
+    enum facet_status (*set_share)(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
+                                   uint32_t limit_milli, uint32_t priority, struct facet_error *error);
+
+    /* Among the streams of one context the higher priority goes first; a launch that runs makes room at the device's
+     * next point of preemption. Streams begin with FACET_PRIORITY_NORMAL. */
+    enum facet_status (*set_priority)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                      uint32_t priority, struct facet_error *error);
+
+    /* Records (struct facet_launch_record) of a stream whose sequence is above `after`, oldest first: of what is
+     * complete, cancelled ones too, in the order of completion. The last 1024 at least are kept. */
+    enum facet_status (*records)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                 uint64_t after, void *items, uint32_t item_size, uint32_t capacity,
+                                 uint32_t *ret_count, struct facet_error *error);
 };
-FACET_STATIC_ASSERT(sizeof(struct facet_execution_ops) == 72, "ABI: facet_execution_ops");
+FACET_STATIC_ASSERT(offsetof(struct facet_execution_ops, write) == 72, "ABI: facet_execution_ops 1.1");
+FACET_STATIC_ASSERT(sizeof(struct facet_execution_ops) == 120, "ABI: facet_execution_ops 1.2");
 
 #ifdef __cplusplus
 }

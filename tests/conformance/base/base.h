@@ -22,6 +22,7 @@ enum {
     BASE_RESERVATIONS = 64,
     BASE_STREAMS = 64,
     BASE_QUEUE = 64,
+    BASE_RECORDS = 1024,
     BASE_EVENTS = 4096,
     BASE_PAGE = 4096,
     BASE_CLOCK_MHZ = 1000,
@@ -64,6 +65,7 @@ struct base_reservation {
 /* A launch that waits: it is done when somebody waits for it or looks at memory. */
 struct base_launch {
     uint64_t module, address, count, value;
+    uint64_t queued_ns, groups;
 };
 
 struct base_stream {
@@ -72,6 +74,8 @@ struct base_stream {
     bool module; /* it is a module, not a stream */
     struct base_launch queue[BASE_QUEUE];
     uint32_t queued;
+    uint64_t recorded; /* record n is in place (n - 1) % BASE_RECORDS */
+    struct facet_launch_record records[BASE_RECORDS];
 };
 
 /* What snapshot keeps here for resume with -1. */
@@ -128,7 +132,13 @@ struct base_context *base_find_context(struct facet_provider_instance *instance,
 enum facet_status base_need_context(struct facet_provider_instance *instance, uint64_t number,
                                     struct base_context **ret_context, struct facet_error *error);
 void base_empty_context(struct facet_provider_instance *instance, uint64_t context);
+enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                   struct base_stream **ret_stream, struct facet_error *error);
+void base_run_queue(struct facet_provider_instance *instance, struct base_stream *stream);
 void base_run_queues(struct facet_provider_instance *instance, uint64_t context);
+uint64_t base_now_ns(void);
+/* Keeps the record of what is complete, under the stream's next number. */
+void base_record(struct base_stream *stream, const struct facet_launch_record *record);
 struct base_worker *base_find_worker(struct facet_provider_instance *instance, const char *name);
 bool base_is_partitioned(const struct facet_provider_instance *instance);
 bool base_partition_in_use(const struct facet_provider_instance *instance, const char *uuid);
@@ -136,6 +146,24 @@ void base_tell(struct facet_provider_instance *instance, uint32_t kind, uint64_t
 uint64_t base_used(const struct facet_provider_instance *instance, const struct base_context *context);
 enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
                             const void *in, uint64_t bytes, struct facet_error *error);
+/* Copies from `from`, or fills with `value` where that is NULL; checked whole before anything moves. */
+enum facet_status base_through_buffer(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
+                                      const uint64_t *from, int value, uint64_t bytes, struct facet_error *error);
+
+/* queue.c: what version 1.2 added to the table of executions. */
+enum facet_status base_queue_write(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                   uint64_t address, const void *data, uint64_t bytes, struct facet_error *error);
+enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                  uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error);
+enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                  uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error);
+enum facet_status base_set_share(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
+                                 uint32_t limit_milli, uint32_t priority, struct facet_error *error);
+enum facet_status base_set_priority(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                    uint32_t priority, struct facet_error *error);
+enum facet_status base_records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                               uint64_t after, void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                               struct facet_error *error);
 
 static inline void base_unlock(pthread_mutex_t **lock)
 {

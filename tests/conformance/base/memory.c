@@ -503,8 +503,8 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
 }
 
 /* Through a buffer, so that overlap needs no thought; checked whole before anything moves. */
-static enum facet_status through_buffer(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
-                                        const uint64_t *from, int value, uint64_t bytes, struct facet_error *error)
+enum facet_status base_through_buffer(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
+                                      const uint64_t *from, int value, uint64_t bytes, struct facet_error *error)
 {
     struct base_context *one = NULL;
     enum facet_status status = base_need_context(instance, context, &one, error);
@@ -531,7 +531,7 @@ static enum facet_status base_copy(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     base_run_queues(instance, context);
-    return through_buffer(instance, context, to, &from, 0, bytes, error);
+    return base_through_buffer(instance, context, to, &from, 0, bytes, error);
 }
 
 static enum facet_status base_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
@@ -539,7 +539,7 @@ static enum facet_status base_fill(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     base_run_queues(instance, context);
-    return through_buffer(instance, context, address, NULL, value, bytes, error);
+    return base_through_buffer(instance, context, address, NULL, value, bytes, error);
 }
 
 const struct facet_memory_ops base_memory = {

@@ -13,8 +13,8 @@ static struct base_stream *find(struct facet_provider_instance *instance, uint64
     return NULL;
 }
 
-static enum facet_status need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
-                                     struct base_stream **ret_stream, struct facet_error *error)
+enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                   struct base_stream **ret_stream, struct facet_error *error)
 {
     struct base_context *one = NULL;
     enum facet_status status = base_need_context(instance, context, &one, error);
@@ -102,7 +102,7 @@ static enum facet_status base_destroy_stream(struct facet_provider_instance *ins
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK)
         *one = (struct base_stream){0};
@@ -112,6 +112,8 @@ static enum facet_status base_destroy_stream(struct facet_provider_instance *ins
 static void run_launch(struct facet_provider_instance *instance, struct base_stream *stream,
                        const struct base_launch *launch)
 {
+    struct facet_launch_record record = {
+        .queued_ns = launch->queued_ns, .start_ns = base_now_ns(), .kernel = BASE_KERNEL};
     enum facet_status status = FACET_OK;
 
     for (uint64_t i = 0; status == FACET_OK && i < launch->count; i++)
@@ -122,9 +124,15 @@ static void run_launch(struct facet_provider_instance *instance, struct base_str
     instance->busy_ns += launch->count + 1;
     if (status != FACET_OK && !stream->state.failed)
         stream->state.failed = (uint32_t)-status;
+    record.status = status;
+    record.end_ns = base_now_ns();
+    record.busy_ns = record.longest_ns = launch->count + 1;
+    record.groups = launch->groups;
+    record.units = 1;
+    base_record(stream, &record);
 }
 
-static void run_queue(struct facet_provider_instance *instance, struct base_stream *stream)
+void base_run_queue(struct facet_provider_instance *instance, struct base_stream *stream)
 {
     for (uint32_t i = 0; i < stream->queued; i++)
         run_launch(instance, stream, &stream->queue[i]);
@@ -135,12 +143,14 @@ void base_run_queues(struct facet_provider_instance *instance, uint64_t context)
 {
     for (int i = 0; i < BASE_STREAMS; i++)
         if (instance->streams[i].context == context)
-            run_queue(instance, &instance->streams[i]);
+            base_run_queue(instance, &instance->streams[i]);
 }
 
 static enum facet_status check_launch(const struct facet_launch *launch, const void *arguments,
                                       struct facet_error *error)
 {
+    if (launch->dimensions > 3)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "dimensions %" PRIu32 ": expected 0 to 3", launch->dimensions);
     for (int i = 0; i < 3; i++)
         if (launch->grid[i] == 0 || launch->group[i] == 0)
             return facet_kit_fail(error, FACET_OUT_OF_RANGE, "dimension %d is 0", i);
@@ -159,14 +169,14 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
     uint64_t values[3]; /* address, count, value */
 
     if (status == FACET_OK && !launch)
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: expected one, not NULL");
-    if (status == FACET_OK && launch->size < sizeof *launch)
+    if (status == FACET_OK && launch->size < offsetof(struct facet_launch, offset))
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected %zu", launch->size,
-                                sizeof *launch);
+                                offsetof(struct facet_launch, offset));
     if (status == FACET_OK && !find(instance, context, launch->module, true))
         status = facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", launch->module);
     if (status == FACET_OK)
@@ -175,8 +185,10 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
         return status;
     memcpy(values, arguments, sizeof values);
     if (one->queued == BASE_QUEUE)
-        run_queue(instance, one);
-    one->queue[one->queued++] = (struct base_launch){launch->module, values[0], values[1], values[2]};
+        base_run_queue(instance, one);
+    one->queue[one->queued++] = (struct base_launch){
+        launch->module, values[0],     values[1],
+        values[2],      base_now_ns(), (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]};
     one->state.launched++;
     return FACET_OK;
 }
@@ -186,10 +198,10 @@ static enum facet_status base_synchronize(struct facet_provider_instance *instan
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK)
-        run_queue(instance, one);
+        base_run_queue(instance, one);
     return status;
 }
 
@@ -198,7 +210,7 @@ static enum facet_status base_query(struct facet_provider_instance *instance, ui
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
     return status == FACET_OK ? facet_kit_struct(&one->state, sizeof one->state, ret_state, error) : status;
 }
@@ -208,11 +220,16 @@ static enum facet_status base_cancel(struct facet_provider_instance *instance, u
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    enum facet_status status = need_stream(instance, context, stream, &one, error);
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;
     one->state.completed += one->queued;
+    for (uint32_t i = 0; i < one->queued; i++)
+        base_record(one, &(const struct facet_launch_record){.status = FACET_BAD_STATE,
+                                                             .queued_ns = one->queue[i].queued_ns,
+                                                             .end_ns = base_now_ns(),
+                                                             .kernel = BASE_KERNEL});
     one->queued = 0;
     return FACET_OK;
 }
@@ -227,4 +244,10 @@ const struct facet_execution_ops base_execution = {
     .synchronize = base_synchronize,
     .query = base_query,
     .cancel = base_cancel,
+    .write = base_queue_write,
+    .copy = base_queue_copy,
+    .fill = base_queue_fill,
+    .set_share = base_set_share,
+    .set_priority = base_set_priority,
+    .records = base_records,
 };

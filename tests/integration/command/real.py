@@ -19,8 +19,8 @@ class Real(Place):
 
     def __init__(self):
         super().__init__(real=True)
-        if not json.loads(self.facet("devices", "--json").stdout)["devices"]:
-            raise Skip("no device")
+        if not any(device["modes"] for device in json.loads(self.facet("devices", "--json").stdout)["devices"]):
+            raise Skip("no device that programs can be run on")
 
     def daemon_pid(self):
         pids = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and self._is_ours(pid)]

@@ -272,9 +272,11 @@ static void execution_keeps_its_layout(void **state)
     AT(facet_launch, grid, 16);
     AT(facet_launch, group, 28);
     AT(facet_launch, local_bytes, 40);
-    AT(facet_launch, reserved, 44);
+    AT(facet_launch, dimensions, 44);
     AT(facet_launch, kernel, 48);
-    SIZE(facet_launch, 112);
+    AT(facet_launch, offset, 112);
+    AT(facet_launch, reserved, 124);
+    SIZE(facet_launch, 128);
 
     AT(facet_stream_state, size, 0);
     AT(facet_stream_state, failed, 4);
@@ -292,7 +294,27 @@ static void execution_keeps_its_layout(void **state)
     AT(facet_execution_ops, synchronize, 48);
     AT(facet_execution_ops, query, 56);
     AT(facet_execution_ops, cancel, 64);
-    SIZE(facet_execution_ops, 72);
+    AT(facet_execution_ops, write, 72);
+    AT(facet_execution_ops, copy, 80);
+    AT(facet_execution_ops, fill, 88);
+    AT(facet_execution_ops, set_share, 96);
+    AT(facet_execution_ops, set_priority, 104);
+    AT(facet_execution_ops, records, 112);
+    SIZE(facet_execution_ops, 120);
+
+    AT(facet_launch_record, size, 0);
+    AT(facet_launch_record, status, 4);
+    AT(facet_launch_record, sequence, 8);
+    AT(facet_launch_record, queued_ns, 16);
+    AT(facet_launch_record, start_ns, 24);
+    AT(facet_launch_record, end_ns, 32);
+    AT(facet_launch_record, busy_ns, 40);
+    AT(facet_launch_record, groups, 48);
+    AT(facet_launch_record, longest_ns, 56);
+    AT(facet_launch_record, units, 64);
+    AT(facet_launch_record, preemptions, 68);
+    AT(facet_launch_record, kernel, 72);
+    SIZE(facet_launch_record, 136);
 }
 
 static void the_provider_keeps_its_layout(void **state)
@@ -333,13 +355,16 @@ static void the_error_keeps_its_layout(void **state)
 static void published_values_stay(void **state)
 {
     assert_int_equal(FACET_PROVIDER_ABI_MAJOR, 1);
-    assert_int_equal(FACET_PROVIDER_ABI_MINOR, 1);
+    assert_int_equal(FACET_PROVIDER_ABI_MINOR, 2);
     assert_int_equal(FACET_PROVIDER_SIZE_1_0, 48);
     assert_int_equal(FACET_DEVICE_ACCELERATOR, 4);
     assert_int_equal(FACET_DEVICE_HAS_MAX_PARTITIONS, 1 << 6);
     assert_int_equal(FACET_DEVICE_HAS_MAX_WORKERS, 1 << 10);
     assert_int_equal(FACET_CAN_PARTITION, 1 << 0);
     assert_int_equal(FACET_CAN_REMOTE, 1 << 13);
+    assert_int_equal(FACET_CAN_ENQUEUE, 1 << 14);
+    assert_int_equal(FACET_CAN_SHARE, 1 << 15);
+    assert_int_equal(FACET_CAN_RECORD, 1 << 16);
     assert_int_equal(FACET_HEALTH_FAILED, 3);
     assert_int_equal(FACET_EVENT_VENDOR_ERROR, 7);
     assert_int_equal(FACET_NODE_SOCKET, 4);

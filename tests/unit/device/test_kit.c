@@ -137,6 +137,32 @@ static void structs_keep_to_the_host_s_size(void **state)
     assert_int_equal(facet_kit_struct(&source, sizeof source, NULL, NULL), FACET_INVALID_ARGUMENT);
 }
 
+/* A host of 1.1 has room for no more than 112 bytes: what is behind them is not its launch. */
+static void launches_of_any_version_are_taken(void **state)
+{
+    struct facet_launch source = {
+        .size = sizeof source, .module = 7, .dimensions = 2, .kernel = "k", .offset = {3, 4, 5}};
+    struct facet_launch target;
+
+    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OK);
+    assert_memory_equal(&target, &source, sizeof source);
+    source.size = sizeof source + 64;
+    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OK);
+    assert_int_equal(target.size, sizeof target);
+    source.size = 112;
+    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OK);
+    assert_int_equal(target.size, sizeof target);
+    assert_int_equal(target.module, 7);
+    assert_string_equal(target.kernel, "k");
+    assert_int_equal(target.offset[0] | target.offset[1] | target.offset[2] | target.reserved, 0);
+    source.size = 111;
+    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_kit_launch(NULL, &target, NULL), FACET_INVALID_ARGUMENT);
+    source.size = sizeof source;
+    source.dimensions = 4;
+    assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OUT_OF_RANGE);
+}
+
 static void texts_of_any_length_say_their_size(void **state)
 {
     char text[4] = "xyz";
@@ -172,6 +198,7 @@ int main(void)
         cmocka_unit_test(only_the_right_major_version_enters),
         cmocka_unit_test(lists_of_any_struct_follow_it_too),
         cmocka_unit_test(structs_keep_to_the_host_s_size),
+        cmocka_unit_test(launches_of_any_version_are_taken),
         cmocka_unit_test(texts_of_any_length_say_their_size),
         cmocka_unit_test(devices_and_workers_are_checked),
         cmocka_unit_test(lists_follow_the_two_call_rule),

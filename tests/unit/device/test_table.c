@@ -169,6 +169,32 @@ static void a_device_is_found_by_id_uuid_and_place(void **state)
     facet_device_table_close(table);
 }
 
+/* Wherever its provider stands: the places of the others, and what is meant by none, stay as they were. */
+static void what_takes_no_programs_stands_last(void **state)
+{
+    static const char *const ids[] = {"fixture:0", "fixture:1", "kernels:0", "kernels:1"};
+    char paths[2][1024];
+
+    snprintf(paths[0], sizeof paths[0], "%s:%s", fixture("good"), fixture("kernels_only"));
+    snprintf(paths[1], sizeof paths[1], "%s:%s", fixture("kernels_only"), fixture("good"));
+    for (size_t i = 0; i < 2; i++) {
+        struct facet_device_table *table = open_table(paths[i], 0);
+
+        assert_int_equal(facet_device_table_count(table), 4);
+        for (uint32_t j = 0; j < 4; j++) {
+            const struct facet_device_record *device = facet_device_table_at(table, j);
+
+            assert_string_equal(device->id, ids[j]);
+            assert_int_equal(device->info.index, j % 2);
+            assert_int_equal(facet_device_takes_programs(device), j < 2);
+        }
+        assert_string_equal(found(table, NULL)->id, "fixture:0");
+        assert_string_equal(found(table, "2")->id, "kernels:0");
+        assert_string_equal(found(table, "kernels:1")->info.uuid, "kernels-1");
+        facet_device_table_close(table);
+    }
+}
+
 static void an_unknown_device_lists_those_there_are(void **state)
 {
     static const char *const unknown[] = {"", "2", "01", "+1", "1 ", "fixture", "fixture:2", "FIXTURE:1"};
@@ -270,6 +296,7 @@ int main(void)
         cmocka_unit_test(the_environment_gives_the_default_path),
         cmocka_unit_test(no_shipped_providers_is_an_error),
         cmocka_unit_test(a_device_is_found_by_id_uuid_and_place),
+        cmocka_unit_test(what_takes_no_programs_stands_last),
         cmocka_unit_test(an_unknown_device_lists_those_there_are),
         cmocka_unit_test(no_device_at_all_says_who_was_refused),
         cmocka_unit_test(json_has_what_was_measured_and_nothing_else),

@@ -196,6 +196,56 @@ static void a_provider_is_called_as_the_manual_says(void **state)
     assert_int_equal(health, FACET_HEALTH_FAILED);
 }
 
+/* What came of a launch is in the words of its refusal. A struct of 1.1 is shorter, and the rest of it is zeros. */
+static void a_launch_crosses_in_the_size_that_it_has(void **state)
+{
+    struct facet_session *sessions[] = {here, there};
+    struct facet_launch made = {.size = sizeof made, .dimensions = 2, .kernel = "none", .offset = {77, 0, 0}};
+    struct facet_error error;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct facet_provider *provider = facet_session_provider(sessions[i]);
+        struct facet_provider_instance *instance = facet_session_instance(sessions[i]);
+
+        made.size = sizeof made;
+        assert_int_equal(provider->execution->launch(instance, 1, 1, &made, NULL, &error), FACET_OUT_OF_RANGE);
+        assert_string_equal(error.message, "'none' of 0 bytes that are 0: grid 0, 0; 2 dimensions from 77");
+        made.size = offsetof(struct facet_launch, offset);
+        assert_int_equal(provider->execution->launch(instance, 1, 1, &made, NULL, &error), FACET_OUT_OF_RANGE);
+        assert_string_equal(error.message, "'none' of 0 bytes that are 0: grid 0, 0; 2 dimensions from 0");
+    }
+}
+
+static void what_is_new_in_1_2_crosses_as_it_is(void **state)
+{
+    struct facet_session *sessions[] = {here, there};
+    struct facet_launch_record records[3] = {{.size = sizeof records[0]}};
+    unsigned char bytes[6] = {0};
+    struct facet_error error;
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct facet_execution_ops *execution = facet_session_provider(sessions[i])->execution;
+        const struct facet_memory_ops *memory = facet_session_provider(sessions[i])->memory;
+        struct facet_provider_instance *instance = facet_session_instance(sessions[i]);
+
+        assert_int_equal(execution->write(instance, 1, 2, 100, "abcdef", 6, NULL), FACET_OK);
+        assert_int_equal(execution->copy(instance, 1, 2, 102, 100, 3, NULL), FACET_OK);
+        assert_int_equal(execution->fill(instance, 1, 2, 100, 'z', 1, NULL), FACET_OK);
+        assert_int_equal(memory->read(instance, 1, 100, sizeof bytes, bytes, NULL), FACET_OK);
+        assert_memory_equal(bytes, "zbabcf", sizeof bytes);
+        assert_int_equal(execution->set_share(instance, 1, 300, 99, 2, &error), FACET_OUT_OF_RANGE);
+        assert_string_equal(error.message, "share 300 up to 99 of priority 2");
+        assert_int_equal(execution->set_priority(instance, 1, 5, 99, &error), FACET_OUT_OF_RANGE);
+        assert_string_equal(error.message, "priority 99 of stream 5");
+        assert_int_equal(execution->records(instance, 1, 5, 40, records, sizeof records[0], 3, &count, NULL), FACET_OK);
+        assert_int_equal(count, 3);
+        assert_int_equal(records[2].sequence, 43);
+        assert_int_equal(records[1].status, FACET_BAD_STATE);
+        assert_string_equal(records[0].kernel, "first");
+    }
+}
+
 static void both_places_describe_the_provider_alike(void **state)
 {
     const struct facet_provider *a = facet_session_provider(here), *b = facet_session_provider(there);
@@ -303,6 +353,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_answers_the_same_in_both_places),
         cmocka_unit_test(a_provider_is_called_as_the_manual_says),
+        cmocka_unit_test(a_launch_crosses_in_the_size_that_it_has),
+        cmocka_unit_test(what_is_new_in_1_2_crosses_as_it_is),
         cmocka_unit_test(both_places_describe_the_provider_alike),
         cmocka_unit_test(data_of_any_size_crosses_whole),
         cmocka_unit_test(a_snapshot_crosses_with_its_file),

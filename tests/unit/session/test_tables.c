@@ -110,6 +110,42 @@ static void an_older_version_ends_where_it_ended(void **state)
     assert_int_equal(destroy(&tables), FACET_UNSUPPORTED);
 }
 
+static enum facet_status cancel_nothing(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                        struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status write_nothing(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                       uint64_t address, const void *data, uint64_t bytes, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+/* Version 1.1 ends the table of executions with cancel, whichever side is the older one. */
+static void transfers_in_a_stream_are_of_1_2(void **state)
+{
+    static const struct facet_execution_ops execution_ops = {
+        .size = sizeof execution_ops, .cancel = cancel_nothing, .write = write_nothing};
+    static const struct {
+        uint16_t provider, host;
+        enum facet_status write;
+    } versions[] = {{2, 2, FACET_BUSY}, {1, 2, FACET_UNSUPPORTED}, {2, 1, FACET_UNSUPPORTED}, {7, 2, FACET_BUSY}};
+
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        struct facet_provider provider = provider_of(sizeof provider, versions[i].provider);
+        struct facet_tables tables;
+
+        provider.execution = &execution_ops;
+        facet_tables_fill(&tables, &provider, versions[i].host);
+        const struct facet_execution_ops *execution = tables.provider.execution;
+        assert_int_equal(execution->size, sizeof *execution);
+        assert_int_equal(execution->cancel(NULL, 1, 1, NULL), FACET_BUSY);
+        assert_int_equal(execution->write(NULL, 1, 1, 0, "", 0, NULL), versions[i].write);
+        assert_int_equal(execution->set_priority(NULL, 1, 1, 1, NULL), FACET_UNSUPPORTED);
+    }
+}
+
 static void a_table_ends_where_it_says(void **state)
 {
     struct facet_provider provider = provider_of(sizeof provider, 1);
@@ -276,6 +312,7 @@ int main(void)
         cmocka_unit_test(what_is_there_is_taken),
         cmocka_unit_test(every_stub_names_its_operation),
         cmocka_unit_test(an_older_version_ends_where_it_ended),
+        cmocka_unit_test(transfers_in_a_stream_are_of_1_2),
         cmocka_unit_test(a_table_ends_where_it_says),
         cmocka_unit_test(every_text_of_the_abi_is_checked),
         cmocka_unit_test(a_struct_is_believed_or_not),

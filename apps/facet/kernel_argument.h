@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kernel's argument as people type it: "f32:2.0", "buffer:f32:1024=random", "local:512".
+ *
+ * Owns: types of elements, reading values, the bytes that a buffer begins with, how elements look.
+ * Never: knows a kernel or a device.
+ */
+#ifndef FACET_KERNEL_ARGUMENT_H
+#define FACET_KERNEL_ARGUMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <facet/error.h>
+
+enum { KERNEL_VALUE_MOST = 128 };
+
+enum kernel_argument_form {
+    KERNEL_FORM_VALUE,
+    KERNEL_FORM_BUFFER,
+    KERNEL_FORM_LOCAL,
+};
+
+struct kernel_type {
+    const char *name;
+    uint32_t bytes;
+    char family; /* 'f', 'i' or 'u' */
+};
+
+struct kernel_argument {
+    enum kernel_argument_form form;
+    const struct kernel_type *type;         /* of a value or a buffer */
+    unsigned char value[KERNEL_VALUE_MOST]; /* of a value: one element or the elements of a vector */
+    uint32_t value_bytes;
+    uint64_t count;     /* elements of a buffer */
+    uint64_t bytes;     /* of a buffer or of local memory */
+    const char *fill;   /* what a buffer begins with, as typed; NULL: zeros. Borrowed */
+    const char *output; /* the file that takes the buffer after the run; NULL: none */
+    unsigned char *data;
+    uint64_t address; /* on the device */
+};
+
+/* FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE. Borrows `text`. */
+enum facet_status kernel_argument_parse(const char *text, struct kernel_argument *ret_argument,
+                                        struct facet_error *error);
+void kernel_argument_clear(struct kernel_argument *argument);
+
+/* Makes the bytes that a buffer begins with (kernel_data.c). `seed` tells two random buffers apart. */
+enum facet_status kernel_argument_fill(struct kernel_argument *argument, uint32_t seed, struct facet_error *error);
+
+/* Writes one element of `type`, from a number in text. False: it is none, or does not fit. */
+bool kernel_type_read(const struct kernel_type *type, const char *text, unsigned char *ret_element);
+
+/* Element `index` of a buffer for people (into `buffer`), and as JSON (NULL for a number that JSON has not). */
+char *kernel_element_print(const struct kernel_argument *argument, uint64_t index, char *buffer, size_t size);
+json_t *kernel_element_json(const struct kernel_argument *argument, uint64_t index);
+
+#endif

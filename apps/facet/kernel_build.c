@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: options of the compiler, files. Never: judges an argument that is meant for clang. */
+#include "kernel_build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { FILE_MOST = 256 << 20 };
+
+/* Appends "prefix" "text". */
+static bool add(struct kernel_build *build, const char *prefix, const char *text)
+{
+    char *argument;
+    char **list = realloc(build->arguments, (build->argument_count + 2) * sizeof *list);
+
+    if (!list)
+        return false;
+    build->arguments = list;
+    list[build->argument_count] = NULL;
+    if (asprintf(&argument, "%s%s", prefix, text) < 0)
+        return false;
+    list[build->argument_count++] = argument;
+    list[build->argument_count] = NULL;
+    return true;
+}
+
+static bool take_level(const struct command *self, struct kernel_build *build)
+{
+    if (optarg[0] < '0' || optarg[0] > '3' || optarg[1]) {
+        command_usage(self, "-O '%s': expected 0, 1, 2 or 3", optarg);
+        return false;
+    }
+    build->optimize = FACET_OPTIMIZE((uint32_t)(optarg[0] - '0'));
+    return true;
+}
+
+bool kernel_build_option(const struct command *self, struct kernel_build *build, int option, bool *ret_wrong)
+{
+    bool fine = true;
+
+    if (option == OPTION_TARGET)
+        build->target = optarg;
+    else if (option == OPTION_CHECK)
+        build->check = true;
+    else if (option == OPTION_NO_CACHE)
+        build->no_cache = true;
+    else if (option == 'O')
+        fine = take_level(self, build);
+    else if (option == 'D' || option == 'I')
+        fine = add(build, option == 'D' ? "-D" : "-I", optarg);
+    else if (option == OPTION_STD)
+        fine = add(build, "-cl-std=", optarg);
+    else
+        return false;
+    *ret_wrong = !fine;
+    return true;
+}
+
+bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv)
+{
+    int end = 1;
+
+    while (end < *argc && strcmp(argv[end], "--") != 0)
+        end++;
+    for (int i = end + 1; i < *argc; i++)
+        if (!add(build, "", argv[i]))
+            return false;
+    if (end < *argc)
+        argv[end] = NULL;
+    *argc = end;
+    return true;
+}
+
+void kernel_build_clear(struct kernel_build *build)
+{
+    for (size_t i = 0; i < build->argument_count; i++)
+        free(build->arguments[i]);
+    free(build->arguments);
+}
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
+
+static enum facet_status read_all(int fd, const char *path, struct kernel_text *text, struct facet_error *error)
+{
+    size_t capacity = 0;
+
+    for (;;) {
+        if (capacity - text->size < 2) {
+            capacity = capacity ? capacity * 2 : 65536;
+            char *bytes = capacity <= FILE_MOST ? realloc(text->bytes, capacity) : NULL;
+            if (!bytes)
+                return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: too large; expected at most 128 MiB", path);
+            text->bytes = bytes;
+        }
+        ssize_t got = read(fd, text->bytes + text->size, capacity - text->size - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return facet_error_errno(error, errno, "cannot read %s", path);
+        text->size += (size_t)got;
+        text->bytes[text->size] = '\0';
+        if (got == 0)
+            return FACET_OK;
+    }
+}
+
+enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FACET_CLEANUP_FD int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    struct kernel_text text = {0};
+
+    if (fd < 0)
+        return facet_error_errno(error, errno, "cannot open %s", path);
+    enum facet_status status = read_all(fd, standard ? "standard input" : path, &text, error);
+    if (status == FACET_OK)
+        *ret_text = text;
+    else
+        free(text.bytes);
+    return status;
+}
+
+enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FACET_CLEANUP_FILE FILE *file = standard ? NULL : fopen(path, "we");
+
+    if (standard)
+        return fwrite(bytes, 1, size, stdout) == size ? FACET_OK
+                                                      : facet_error_errno(error, errno, "cannot write standard output");
+    if (!file)
+        return facet_error_errno(error, errno, "cannot write %s", path);
+    if (fwrite(bytes, 1, size, file) == size && fflush(file) == 0)
+        return FACET_OK;
+    return facet_error_errno(error, errno, "cannot write %s", path);
+}
+
+/* --- compiling -------------------------------------------------------------------------------------------------- */
+
+enum facet_status kernel_build_compile(const struct kernel_build *build, const char *name,
+                                       const struct kernel_text *source, struct facet_image **ret_image,
+                                       struct facet_error *error)
+{
+    const struct facet_compiler_options compiler_options = {
+        .size = sizeof compiler_options,
+        .cache_mode = build->no_cache ? FACET_CACHE_BYPASS : FACET_CACHE_USE,
+    };
+    const struct facet_compile_options options = {
+        .size = sizeof options,
+        .optimize = build->optimize,
+        .check = build->check,
+        .target = build->target,
+        .name = strcmp(name, "-") == 0 ? "<stdin>" : name,
+        .arguments = (const char *const *)build->arguments,
+    };
+    struct facet_compiler *compiler;
+
+    enum facet_status status = facet_compiler_create(&compiler_options, &compiler, error);
+    if (status != FACET_OK)
+        return status;
+    status = facet_compile(compiler, source->bytes, source->size, &options, ret_image, error);
+    facet_compiler_destroy(compiler);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `facet compile` and `facet kernel run` share: a source, the options to compile it with, the image.
+ *
+ * Owns: the compiler's options on the command line, reading and writing whole files.
+ * Never: prints the compiler's remarks (kernel_view.h).
+ */
+#ifndef FACET_KERNEL_BUILD_H
+#define FACET_KERNEL_BUILD_H
+
+#include <stddef.h>
+
+#include <facet/kernel.h>
+
+#include "command.h"
+
+/* The letters and words of the options that kernel_build_option() takes. */
+#define KERNEL_BUILD_LETTERS "O:D:I:"
+#define KERNEL_BUILD_WORDS                                                                                             \
+    {"target", required_argument, NULL, OPTION_TARGET}, {"std", required_argument, NULL, OPTION_STD},                  \
+        {"check", no_argument, NULL, OPTION_CHECK},                                                                    \
+    {                                                                                                                  \
+        "no-cache", no_argument, NULL, OPTION_NO_CACHE                                                                 \
+    }
+
+struct kernel_text {
+    char *bytes; /* with a NUL behind them */
+    size_t size;
+};
+
+struct kernel_build {
+    const char *target; /* NULL: the default */
+    uint32_t optimize;
+    bool check, no_cache;
+    char **arguments; /* NULL-terminated */
+    size_t argument_count;
+};
+
+/* Takes one option. False: it is none of these. *ret_wrong: its value was refused. */
+bool kernel_build_option(const struct command *self, struct kernel_build *build, int option, bool *ret_wrong);
+
+/* Cuts what is behind "--" off the command line and takes it as the compiler's arguments. False: out of memory. */
+bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv);
+void kernel_build_clear(struct kernel_build *build);
+#define KERNEL_BUILD_CLEANUP __attribute__((cleanup(kernel_build_clear)))
+
+/* A whole file; "-" is standard input. FACET_IO, FACET_NOT_FOUND, ... */
+enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error);
+enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
+static inline void kernel_text_clear(struct kernel_text *text)
+{
+    free(text->bytes);
+}
+#define KERNEL_TEXT_CLEANUP __attribute__((cleanup(kernel_text_clear)))
+
+/* Compiles. With FACET_CORRUPT there may be an image with the compiler's remarks. */
+enum facet_status kernel_build_compile(const struct kernel_build *build, const char *name,
+                                       const struct kernel_text *source, struct facet_image **ret_image,
+                                       struct facet_error *error);
+
+static inline void kernel_image_cleanup(struct facet_image **image)
+{
+    facet_image_destroy(*image);
+}
+#define KERNEL_IMAGE_CLEANUP __attribute__((cleanup(kernel_image_cleanup)))
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: one device for one run. Never: touches a device that has not said that it can run kernels. */
+#include "kernel_device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "inventory.h"
+
+enum { PROPERTIES_SIZE = 65536, RECORDS_MOST = 64 };
+#define SLICE_NS (FACET_NS_PER_S)
+
+/* The value of a line "key=value". */
+static void find_property(const char *text, const char *key, char *ret_value, size_t size)
+{
+    size_t length = strlen(key);
+
+    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        if (strncmp(line, key, length) == 0 && line[length] == '=') {
+            snprintf(ret_value, size, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
+            return;
+        }
+}
+
+static void ask_target(struct kernel_device *device, uint32_t index)
+{
+    static char text[PROPERTIES_SIZE];
+    uint32_t size;
+
+    if (facet_session_provider(device->session)
+            ->device->properties(facet_session_instance(device->session), index, text, sizeof text, &size, NULL) ==
+        FACET_OK)
+        find_property(text, "kernel_target", device->target, sizeof device->target);
+}
+
+static enum facet_status enter(struct kernel_device *device, uint32_t index, struct facet_error *error)
+{
+    const struct facet_provider *provider = facet_session_provider(device->session);
+    struct facet_provider_instance *instance = facet_session_instance(device->session);
+    char worker[FACET_WORKER_SIZE];
+
+    snprintf(worker, sizeof worker, "facet-kernel-run-%ld", (long)getpid());
+    enum facet_status status = provider->memory->create_context(instance, index, NULL, worker, &device->context, error);
+    return status == FACET_OK ? provider->execution->create_stream(instance, device->context, &device->stream, error)
+                              : status;
+}
+
+static enum facet_status open_record(const struct facet_device_record *record, struct kernel_device *device,
+                                     struct facet_error *error)
+{
+    snprintf(device->id, sizeof device->id, "%s", record->id);
+    device->capabilities = record->info.capabilities;
+    if ((device->capabilities & (FACET_CAN_MEMORY | FACET_CAN_EXECUTE)) != (FACET_CAN_MEMORY | FACET_CAN_EXECUTE))
+        return facet_error_argument(error, FACET_UNSUPPORTED, "device",
+                                    "device %s runs no kernels by itself; expected one such as cpu:0", record->id);
+    enum facet_status status = facet_session_open(record->provider->path, NULL, &device->session, error);
+    if (status != FACET_OK)
+        return status;
+    ask_target(device, record->info.index);
+    return enter(device, record->info.index, error);
+}
+
+enum facet_status kernel_device_open(const char *text, struct kernel_device *ret_device, struct facet_error *error)
+{
+    INVENTORY_CLEANUP struct facet_device_table *table = NULL;
+    const struct facet_device_record *record = NULL;
+    enum facet_status status = inventory_open(&table, error);
+
+    if (status == FACET_OK)
+        status = facet_device_table_find(table, text, &record, error);
+    return status == FACET_OK ? open_record(record, ret_device, error) : status;
+}
+
+void kernel_device_close(struct kernel_device *device)
+{
+    if (!device->session)
+        return;
+    if (device->context)
+        (void)facet_session_provider(device->session)
+            ->memory->destroy_context(facet_session_instance(device->session), device->context, NULL);
+    facet_session_close(device->session);
+    device->session = NULL;
+}
+
+/* In slices: a single call of a provider must not take longer than its deadline. */
+enum facet_status kernel_device_wait(const struct kernel_device *device, uint64_t timeout_ns, struct facet_error *error)
+{
+    const struct facet_execution_ops *execution = facet_session_provider(device->session)->execution;
+    struct facet_provider_instance *instance = facet_session_instance(device->session);
+    uint64_t begin = facet_clock_now_ns(), spent = 0;
+    struct facet_stream_state state = {.size = sizeof state};
+    enum facet_status status;
+
+    do {
+        uint64_t left = timeout_ns - spent;
+        status =
+            execution->synchronize(instance, device->context, device->stream, left < SLICE_NS ? left : SLICE_NS, error);
+        spent = facet_clock_now_ns() - begin;
+    } while (status == FACET_TIMEOUT && spent < timeout_ns);
+    if (status != FACET_OK)
+        return status;
+    if (execution->query(instance, device->context, device->stream, &state, NULL) == FACET_OK && state.failed) {
+        status = (enum facet_status)(-(int)state.failed);
+        return facet_error_set(error, status, "the launch failed: %s", facet_status_text(status));
+    }
+    return FACET_OK;
+}
+
+bool kernel_device_record(const struct kernel_device *device, struct facet_launch_record *ret_record)
+{
+    static struct facet_launch_record records[RECORDS_MOST];
+    uint32_t count = 0;
+
+    if (!(device->capabilities & FACET_CAN_RECORD) ||
+        facet_session_provider(device->session)
+                ->execution->records(facet_session_instance(device->session), device->context, device->stream, 0,
+                                     records, sizeof records[0], RECORDS_MOST, &count, NULL) != FACET_OK)
+        return false;
+    for (uint32_t i = count; i > 0; i--)
+        if (records[i - 1].kernel[0]) {
+            *ret_record = records[i - 1];
+            return true;
+        }
+    return false;
+}

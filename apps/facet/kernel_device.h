@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device to run one kernel on: its provider opened, a context and a stream.
+ *
+ * Owns: opening and closing these, without a daemon; what the device wants kernels compiled for.
+ * Never: keeps anything behind: closing gives all of it back.
+ */
+#ifndef FACET_KERNEL_DEVICE_H
+#define FACET_KERNEL_DEVICE_H
+
+#include <facet/session.h>
+
+#include "device/table.h"
+
+enum { KERNEL_TARGET_SIZE = 64 };
+
+struct kernel_device {
+    char id[FACET_DEVICE_ID_SIZE];
+    char target[KERNEL_TARGET_SIZE]; /* property kernel_target; "" when it has none */
+    uint64_t capabilities;
+    struct facet_session *session;
+    uint64_t context, stream;
+};
+
+/* `text` as for `facet devices`. FACET_UNSUPPORTED: it runs no kernels. */
+enum facet_status kernel_device_open(const char *text, struct kernel_device *ret_device, struct facet_error *error);
+void kernel_device_close(struct kernel_device *device);
+#define KERNEL_DEVICE_CLEANUP __attribute__((cleanup(kernel_device_close)))
+
+/* Waits for the stream, at most `timeout_ns`; a launch that failed is an error here. */
+enum facet_status kernel_device_wait(const struct kernel_device *device, uint64_t timeout_ns,
+                                     struct facet_error *error);
+
+/* The record of the stream's last launch. False: the device keeps none. */
+bool kernel_device_record(const struct kernel_device *device, struct facet_launch_record *ret_record);
+
+#endif

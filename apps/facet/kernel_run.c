@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: `facet kernel run`. Never: shows a buffer that was not read back, or a time that was not measured. */
+#include "kernel_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "kernel_argument.h"
+#include "kernel_build.h"
+#include "kernel_device.h"
+#include "kernel_view.h"
+#include "view.h"
+
+enum { ARGUMENTS_MOST = 256, PRINT_DEFAULT = 8, PRINT_MOST = 1 << 20, TIMEOUT_MOST_S = 86400 };
+
+struct request {
+    struct kernel_build build;
+    struct kernel_argument arguments[ARGUMENTS_MOST];
+    uint32_t argument_count;
+    struct facet_range range; /* dimensions 0: by the first buffer */
+    const char *device, *kernel, *source;
+    uint64_t print, timeout_s;
+    bool json;
+    const struct facet_host_kernel *what;
+};
+
+static void request_clear(struct request *request)
+{
+    for (uint32_t i = 0; i < request->argument_count; i++)
+        kernel_argument_clear(&request->arguments[i]);
+    kernel_build_clear(&request->build);
+}
+
+/* --- the command line ------------------------------------------------------------------------------------------- */
+
+/* "X", "X,Y" or "X,Y,Z"; how many they are, 0 when they are wrong. */
+static uint32_t read_triple(const char *text, uint64_t numbers[3])
+{
+    uint32_t count = 0;
+    char *end;
+
+    for (const char *at = text; count < 3 && *at >= '0' && *at <= '9'; at = end + 1) {
+        numbers[count++] = strtoull(at, &end, 0);
+        if (!*end)
+            return count;
+        if (*end != ',')
+            return 0;
+    }
+    return 0;
+}
+
+static bool take_extent(const struct command *self, struct request *request, int option)
+{
+    const char *name = option == OPTION_GLOBAL ? "--global" : option == OPTION_GROUP ? "--group" : "--offset";
+    uint64_t numbers[3] = {0};
+    uint32_t count = read_triple(optarg, numbers);
+
+    if (!count || (option != OPTION_GLOBAL && (numbers[0] | numbers[1] | numbers[2]) > UINT32_MAX)) {
+        command_usage(self, "%s '%.64s': expected one to three numbers: 1024, or 640,480", name, optarg);
+        return false;
+    }
+    if (option == OPTION_GLOBAL)
+        request->range.dimensions = count;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (option == OPTION_GLOBAL)
+            request->range.global[i] = numbers[i];
+        else if (option == OPTION_GROUP)
+            request->range.group[i] = (uint32_t)numbers[i];
+        else
+            request->range.offset[i] = (uint32_t)numbers[i];
+    }
+    return true;
+}
+
+static bool take_argument(const struct command *self, struct request *request)
+{
+    struct facet_error error = {0};
+
+    if (request->argument_count == ARGUMENTS_MOST) {
+        command_usage(self, "more than %d arguments", ARGUMENTS_MOST);
+        return false;
+    }
+    if (kernel_argument_parse(optarg, &request->arguments[request->argument_count], &error) != FACET_OK) {
+        command_usage(self, "%s", error.message);
+        return false;
+    }
+    request->argument_count++;
+    return true;
+}
+
+/* INDEX=FILE, of an --arg that stands before it. */
+static bool take_output(const struct command *self, struct request *request)
+{
+    char *end;
+    unsigned long index = strtoul(optarg, &end, 10);
+
+    if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '=' && end[1] && index < request->argument_count &&
+        request->arguments[index].form == KERNEL_FORM_BUFFER) {
+        request->arguments[index].output = end + 1;
+        return true;
+    }
+    command_usage(self, "--out '%.64s': expected INDEX=FILE, where INDEX counts --arg from 0 and is a buffer's",
+                  optarg);
+    return false;
+}
+
+static bool take_number(const struct command *self, const char *name, uint64_t most, uint64_t *ret_number)
+{
+    char *end;
+    uint64_t number = strtoull(optarg, &end, 10);
+
+    if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && number <= most) {
+        *ret_number = number;
+        return true;
+    }
+    command_usage(self, "%s '%.64s': expected a number up to %" PRIu64, name, optarg, most);
+    return false;
+}
+
+static bool take_option(const struct command *self, struct request *request, int option)
+{
+    bool wrong = false;
+
+    if (option == 'd')
+        request->device = optarg;
+    else if (option == OPTION_KERNEL)
+        request->kernel = optarg;
+    else if (option == OPTION_GLOBAL || option == OPTION_GROUP || option == OPTION_OFFSET)
+        return take_extent(self, request, option);
+    else if (option == OPTION_ARG)
+        return take_argument(self, request);
+    else if (option == OPTION_OUT)
+        return take_output(self, request);
+    else if (option == OPTION_PRINT)
+        return take_number(self, "--print", PRINT_MOST, &request->print);
+    else if (option == OPTION_TIMEOUT)
+        return take_number(self, "--timeout", TIMEOUT_MOST_S, &request->timeout_s);
+    else if (option == OPTION_JSON)
+        request->json = true;
+    else
+        return kernel_build_option(self, &request->build, option, &wrong) && !wrong;
+    return true;
+}
+
+static bool read_options(const struct command *self, int argc, char **argv, struct request *request, int *ret_exit)
+{
+    static const struct option words[] = {
+        KERNEL_BUILD_WORDS,
+        {"device", required_argument, NULL, 'd'},
+        {"kernel", required_argument, NULL, OPTION_KERNEL},
+        {"global", required_argument, NULL, OPTION_GLOBAL},
+        {"group", required_argument, NULL, OPTION_GROUP},
+        {"offset", required_argument, NULL, OPTION_OFFSET},
+        {"arg", required_argument, NULL, OPTION_ARG},
+        {"print", required_argument, NULL, OPTION_PRINT},
+        {"out", required_argument, NULL, OPTION_OUT},
+        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        COMMAND_OPTION_JSON,
+        COMMAND_OPTION_HELP,
+        COMMAND_OPTION_END,
+    };
+    int option;
+
+    *ret_exit = EXIT_USAGE;
+    while ((option = command_option(self, argc, argv, ":hd:" KERNEL_BUILD_LETTERS, words)) != -1) {
+        if (option == 'h') {
+            *ret_exit = command_help(self);
+            return false;
+        }
+        if (!take_option(self, request, option))
+            return false;
+    }
+    return true;
+}
+
+/* --- the image -------------------------------------------------------------------------------------------------- */
+
+static bool is_image(const struct kernel_text *text, const char *path)
+{
+    size_t length = strlen(path);
+
+    return (text->size > 4 && memcmp(text->bytes, "\177ELF", 4) == 0) ||
+           (length > 4 && strcmp(path + length - 4, ".ptx") == 0);
+}
+
+/* An image as it is, a source compiled for the device. */
+static enum facet_status make_image(struct request *request, const struct kernel_device *device,
+                                    struct facet_image **ret_image, struct facet_error *error)
+{
+    KERNEL_TEXT_CLEANUP struct kernel_text text = {0};
+    enum facet_status status = kernel_text_read(request->source, &text, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (is_image(&text, request->source))
+        return facet_image_parse(text.bytes, text.size, ret_image, error);
+    if (!request->build.target && device->target[0])
+        request->build.target = device->target;
+    if (!request->build.target)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "target",
+                                    "device %s does not say what it takes; name it with --target", device->id);
+    status = kernel_build_compile(&request->build, request->source, &text, ret_image, error);
+    if (*ret_image)
+        kernel_view_remarks(*ret_image, request->source, &text);
+    return status;
+}
+
+/* The kernel that is named, or the only one. */
+static enum facet_status choose_kernel(struct request *request, const struct facet_image *image,
+                                       struct facet_error *error)
+{
+    const struct facet_host_kernel *first = facet_image_kernel(image, 0), *second = facet_image_kernel(image, 1);
+
+    if (request->kernel) {
+        request->what = facet_image_find(image, request->kernel);
+        /* Not there: facet_kernel_load() says which there are. */
+        return FACET_OK;
+    }
+    if (!first)
+        return facet_error_argument(error, FACET_NOT_FOUND, "kernel", "%.200s has no kernel", request->source);
+    if (second)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel",
+                                    "%.150s has several kernels (%.40s, %.40s, ...); expected --kernel NAME",
+                                    request->source, first->name, second->name);
+    request->what = first;
+    request->kernel = first->name;
+    return FACET_OK;
+}
+
+/* --- arguments -------------------------------------------------------------------------------------------------- */
+
+static const char *form_expected(const struct facet_host_argument *argument)
+{
+    switch (argument->kind) {
+    case FACET_ARGUMENT_GLOBAL:
+        return "buffer:TYPE:COUNT";
+    case FACET_ARGUMENT_LOCAL:
+        return "local:BYTES";
+    default:
+        return "TYPE:VALUE";
+    }
+}
+
+static enum facet_status check_count(const struct request *request, struct facet_error *error)
+{
+    const struct facet_host_kernel *what = request->what;
+    uint32_t given = request->argument_count;
+
+    if (what && given < what->argument_count)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                    "kernel %s takes %" PRIu32 " arguments, %" PRIu32
+                                    " are given; for '%.60s %.60s' expected --arg %s",
+                                    what->name, what->argument_count, given, what->arguments[given].type,
+                                    what->arguments[given].name, form_expected(&what->arguments[given]));
+    if (what && given > what->argument_count)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                    "kernel %s takes %" PRIu32 " arguments; %" PRIu32 " are given", what->name,
+                                    what->argument_count, given);
+    return FACET_OK;
+}
+
+static enum facet_status bind_buffer(const struct kernel_device *device, struct facet_kernel *kernel, uint32_t index,
+                                     struct kernel_argument *argument, struct facet_error *error)
+{
+    const struct facet_memory_ops *memory = facet_session_provider(device->session)->memory;
+    struct facet_provider_instance *instance = facet_session_instance(device->session);
+    enum facet_status status = kernel_argument_fill(argument, index, error);
+
+    if (status == FACET_OK)
+        status = memory->alloc(instance, device->context, argument->bytes, &argument->address, error);
+    if (status == FACET_OK)
+        status = memory->write(instance, device->context, argument->address, argument->data, argument->bytes, error);
+    return status == FACET_OK ? facet_kernel_set_memory(kernel, index, argument->address, error) : status;
+}
+
+static enum facet_status bind_argument(struct request *request, const struct kernel_device *device,
+                                       struct facet_kernel *kernel, uint32_t index, struct facet_error *error)
+{
+    struct kernel_argument *argument = &request->arguments[index];
+
+    if (argument->form == KERNEL_FORM_BUFFER)
+        return bind_buffer(device, kernel, index, argument, error);
+    if (argument->form == KERNEL_FORM_LOCAL)
+        return facet_kernel_set_local(kernel, index, (uint32_t)argument->bytes, error);
+    return facet_kernel_set_value(kernel, index, argument->value, argument->value_bytes, error);
+}
+
+/* Without --global: a work-item for each element of the first buffer. */
+static enum facet_status complete_range(struct request *request, struct facet_error *error)
+{
+    if (request->range.dimensions)
+        return FACET_OK;
+    for (uint32_t i = 0; i < request->argument_count; i++) {
+        if (request->arguments[i].form != KERNEL_FORM_BUFFER)
+            continue;
+        request->range.dimensions = 1;
+        request->range.global[0] = request->arguments[i].count;
+        return FACET_OK;
+    }
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--global",
+                                "--global is missing: there is no buffer whose elements could be counted");
+}
+
+static enum facet_status read_back(struct request *request, const struct kernel_device *device,
+                                   struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++) {
+        struct kernel_argument *argument = &request->arguments[i];
+        if (argument->form != KERNEL_FORM_BUFFER)
+            continue;
+        status = facet_session_provider(device->session)
+                     ->memory->read(facet_session_instance(device->session), device->context, argument->address,
+                                    argument->bytes, argument->data, error);
+        if (status == FACET_OK && argument->output)
+            status = kernel_text_write(argument->output, argument->data, argument->bytes, error);
+    }
+    return status;
+}
+
+/* --- the run ---------------------------------------------------------------------------------------------------- */
+
+static enum facet_status launch(struct request *request, const struct kernel_device *device,
+                                struct facet_kernel *kernel, struct facet_error *error)
+{
+    enum facet_status status = complete_range(request, error);
+
+    for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++)
+        status = bind_argument(request, device, kernel, i, error);
+    if (status == FACET_OK)
+        status = facet_kernel_launch(kernel, device->stream, &request->range, error);
+    if (status == FACET_OK)
+        status = kernel_device_wait(device, request->timeout_s * FACET_NS_PER_S, error);
+    return status == FACET_OK ? read_back(request, device, error) : status;
+}
+
+static enum facet_status execute(struct request *request, const struct kernel_device *device,
+                                 const struct facet_image *image, struct facet_error *error)
+{
+    struct facet_kernel *kernel = NULL;
+    enum facet_status status = choose_kernel(request, image, error);
+
+    if (status == FACET_OK)
+        status = check_count(request, error);
+    if (status == FACET_OK)
+        status = facet_kernel_load(device->session, device->context, image, request->kernel, &kernel, error);
+    if (status != FACET_OK)
+        return status;
+    status = launch(request, device, kernel, error);
+    facet_kernel_destroy(kernel);
+    return status;
+}
+
+/* --- results ---------------------------------------------------------------------------------------------------- */
+
+/* Buffers that the kernel may have written; those that it only reads are as they were. */
+static bool is_result(const struct request *request, uint32_t index)
+{
+    return request->arguments[index].form == KERNEL_FORM_BUFFER &&
+           request->what->arguments[index].access & FACET_ARGUMENT_WRITES;
+}
+
+static void print_results(const struct request *request)
+{
+    char text[64];
+
+    for (uint32_t i = 0; request->print && i < request->argument_count; i++) {
+        const struct kernel_argument *argument = &request->arguments[i];
+        if (!is_result(request, i))
+            continue;
+        const char *name = request->what->arguments[i].name;
+        printf("%s%s%" PRIu32 ":", name, name[0] ? " " : "", i);
+        for (uint64_t j = 0; j < argument->count && j < request->print; j++)
+            printf(" %s", kernel_element_print(argument, j, text, sizeof text));
+        puts(argument->count > request->print ? " ..." : "");
+    }
+}
+
+/* On standard error: results stay results. */
+static void print_times(const struct request *request, const struct kernel_device *device,
+                        const struct facet_launch_record *record)
+{
+    char wait[VIEW_SIZE], run[VIEW_SIZE], busy[VIEW_SIZE];
+
+    fprintf(stderr,
+            "%s on %s: %s; waited %s, %s of time on %" PRIu32 " %s, %" PRIu64 " work-groups, preempted %" PRIu32
+            " times\n",
+            request->kernel, device->id, kernel_view_time(record->end_ns - record->start_ns, run),
+            kernel_view_time(record->start_ns - record->queued_ns, wait), kernel_view_time(record->busy_ns, busy),
+            record->units, record->units == 1 ? "unit" : "units", record->groups, record->preemptions);
+}
+
+static json_t *results_json(const struct request *request)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < request->argument_count; i++) {
+        const struct kernel_argument *argument = &request->arguments[i];
+        json_t *values = json_array();
+        if (!is_result(request, i)) {
+            json_decref(values);
+            continue;
+        }
+        for (uint64_t j = 0; j < argument->count && j < request->print; j++)
+            json_array_append_new(values, kernel_element_json(argument, j));
+        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:I, s:o}", "index", (int)i, "name",
+                                              request->what->arguments[i].name, "type", argument->type->name, "count",
+                                              (json_int_t)argument->count, "values", values));
+    }
+    return list;
+}
+
+static int print_json(const struct command *self, const struct request *request, const struct kernel_device *device,
+                      const char *target, const struct facet_launch_record *record)
+{
+    json_t *object = json_pack("{s:s, s:s, s:s, s:o}", "kernel", request->kernel, "device", device->id, "target",
+                               target, "results", results_json(request));
+
+    if (object && record)
+        json_object_set_new(object, "launch",
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "waited_ns",
+                                      (json_int_t)(record->start_ns - record->queued_ns), "ran_ns",
+                                      (json_int_t)(record->end_ns - record->start_ns), "busy_ns",
+                                      (json_int_t)record->busy_ns, "groups", (json_int_t)record->groups, "units",
+                                      (json_int_t)record->units, "preemptions", (json_int_t)record->preemptions));
+    int status = object ? command_print_json(object) : command_out_of_memory(self);
+    json_decref(object);
+    return status;
+}
+
+static int report(const struct command *self, const struct request *request, const struct kernel_device *device,
+                  const struct facet_image *image)
+{
+    struct facet_launch_record record;
+    bool known = kernel_device_record(device, &record) && record.start_ns >= record.queued_ns &&
+                 record.end_ns >= record.start_ns;
+
+    if (request->json)
+        return print_json(self, request, device, facet_image_target(image), known ? &record : NULL);
+    print_results(request);
+    if (known)
+        print_times(request, device, &record);
+    return EXIT_DONE;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    __attribute__((cleanup(request_clear))) struct request request = {
+        .device = "cpu:0", .print = PRINT_DEFAULT, .timeout_s = 60, .range.size = sizeof(struct facet_range)};
+    KERNEL_DEVICE_CLEANUP struct kernel_device device = {0};
+    KERNEL_IMAGE_CLEANUP struct facet_image *image = NULL;
+    struct facet_error error = {0};
+    int status = EXIT_DONE;
+
+    if (!kernel_build_take_rest(&request.build, &argc, argv))
+        return command_out_of_memory(self);
+    if (!read_options(self, argc, argv, &request, &status))
+        return status;
+    if (!command_operands(self, argc, argv, 1, 1, "the source or image"))
+        return EXIT_USAGE;
+    request.source = argv[optind];
+    if (kernel_device_open(request.device, &device, &error) != FACET_OK ||
+        make_image(&request, &device, &image, &error) != FACET_OK ||
+        execute(&request, &device, image, &error) != FACET_OK)
+        return command_refuse(self, request.json, &error, NULL);
+    return report(self, &request, &device, image);
+}
+
+const struct command command_kernel_run = {
+    .name = "kernel run",
+    .help = "usage: facet kernel run [OPTION...] SOURCE|IMAGE [-- CLANG-OPTION...]\n"
+            "\n"
+            "Runs one kernel once, waits for it and prints the buffers that it wrote. No\n"
+            "daemon is needed.\n"
+            "\n"
+            "  -d, --device DEVICE    where; default cpu:0, this machine's processors\n"
+            "      --kernel NAME      which; default the only one\n"
+            "      --arg ARGUMENT     the next argument:\n"
+            "                           TYPE:VALUE           f32:2.0, i32:-7, f32:1,2,3,4\n"
+            "                           buffer:TYPE:COUNT    COUNT elements in memory\n"
+            "                           buffer:...=FILL      zeros, iota, random, a number,\n"
+            "                                                or a file of raw elements\n"
+            "                           local:SIZE           work-group memory: local:4K\n"
+            "      --global X[,Y[,Z]] work-items; default the first buffer's elements\n"
+            "      --group X[,Y[,Z]]  work-items of a group; default chosen for you\n"
+            "      --offset X[,Y[,Z]] of the first work-item's id\n"
+            "      --print COUNT      elements to print of each buffer; default 8\n"
+            "      --out INDEX=FILE   write argument INDEX, from 0, to a file, raw\n"
+            "      --timeout SECONDS  wait no longer; default 60\n"
+            "      --target, -O, -D, -I, --std, --check, --no-cache   as in 'facet compile'\n"
+            "      --json             print results and times as JSON\n"
+            "\n"
+            "TYPE is f32, f64, i8 to i64, or u8 to u64.\n"
+            "\n"
+            "  facet kernel run saxpy.cl --arg f32:2 --arg buffer:f32:1024=iota \\\n"
+            "      --arg buffer:f32:1024=1\n",
+    .run = run,
+};

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process.
+
+Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. What is not there
+(a build without the compiler, no PoCL) is named, and nothing is put in its place.
+"""
+import json
+import math
+import statistics
+import tempfile
+from pathlib import Path
+
+import harness
+
+SOURCES = harness.ROOT / "bench" / "kernels"
+THREADS = [1, 2]
+ROADS = ["pocl", "facet"]
+HITS = 5  # processes that launch what is cached
+SHARE_SECONDS = 4
+
+
+class Kernels:
+    """The programs that measure, and folders for what they compile."""
+
+    def __init__(self, bench, options):
+        self.bench, self.options = bench, options
+        self.program = bench.program("bench_kernel")
+        self.provider = bench.build / "facet-provider-cpu.so"
+        self.set = bench.last_json([self.program, "list"])
+        if options.kernels:
+            wanted = options.kernels.split(",")
+            unknown = set(wanted) - {kernel["kernel"] for kernel in self.set}
+            if unknown:
+                raise harness.Missing(f"there is no kernel '{sorted(unknown)[0]}' in the set")
+            self.set = [kernel for kernel in self.set if kernel["kernel"] in wanted]
+
+    def environment(self, folder, threads):
+        caches = {name: folder / name for name in ("pocl", "facet")}
+        for cache in caches.values():
+            cache.mkdir(mode=0o700)
+        return {"POCL_CACHE_DIR": str(caches["pocl"]), "POCL_MAX_PTHREAD_COUNT": str(threads),
+                "FACET_CACHE_DIR": str(caches["facet"]), "FACET_CPU_UNITS": str(threads),
+                "FACET_LIB_DIR": str(self.bench.build)}
+
+    def report(self, command, environment):
+        """What a program printed; of this machine's folders, only what they are is kept."""
+        text = json.dumps(self.bench.last_json(command, environment))
+        return json.loads(text.replace(str(self.bench.build), "BUILD"))
+
+    def measure(self, name, threads):
+        with tempfile.TemporaryDirectory(dir=self.bench.folder) as folder:
+            environment = self.environment(Path(folder), threads)
+            result = self.report([self.program, "run", name, SOURCES, self.provider, self.options.rounds,
+                                  self.options.milliseconds], environment)
+            if "missing" not in result["facet"]:
+                result["hits"] = [self.report([self.program, "hit", name, SOURCES, self.provider], environment)["facet"]
+                                  for _ in range(HITS)]
+            return {"threads": threads, **result}
+
+
+def usable(road):
+    return "missing" not in road and road["right"]
+
+
+def best(road, what):
+    """The best of all rounds; None when the runtime did not say, or the output is wrong."""
+    values = [sample[what] for sample in road.get("rounds", []) if sample[what]]
+    return min(values) if values and usable(road) else None
+
+
+def ratio(above, below):
+    return above / below if above and below else None
+
+
+def ratios(result):
+    """How many times faster Facet is. None: there is nothing to compare."""
+    pocl, facet = result["pocl"], result["facet"]
+    hits = [hit["hit_to_launch_ns"] for hit in result.get("hits", []) if "missing" not in hit]
+    compared = {"wall": ratio(best(pocl, "wall_ns"), best(facet, "wall_ns")),
+                "device": ratio(best(pocl, "device_ns"), best(facet, "device_ns")),
+                "cold": None, "cold_again": None, "cold_to_end": None,
+                "hit_us": statistics.median(hits) / 1e3 if hits else None}
+    if usable(pocl) and usable(facet):
+        ends = [road["cold_ns"] + road["first_launch_ns"] for road in (pocl, facet)]
+        compared.update(cold=ratio(pocl["cold_ns"], facet["cold_ns"]),
+                        cold_again=ratio(pocl["cold_ns"], facet["again_ns"]), cold_to_end=ratio(*ends))
+    return compared
+
+
+def number(value, form="{:.2f}"):
+    return "-" if value is None else form.format(value)
+
+
+def milliseconds(value):
+    return number(None if value is None else value / 1e6, "{:.3f}")
+
+
+def remark(result):
+    for name in ROADS:
+        road = result[name]
+        if "missing" in road:
+            return f"{name}: {road['missing']}"
+        if not road["right"]:
+            return f"{name}: wrong output"
+    return ""
+
+
+def speed_table(results):
+    rows = []
+    for result in results:
+        compared = ratios(result)
+        rows.append([result["kernel"], result["tag"], milliseconds(best(result["pocl"], "wall_ns")),
+                     milliseconds(best(result["facet"], "wall_ns")), number(compared["wall"]),
+                     number(compared["device"]), remark(result)])
+    return harness.markdown_table(["kernel", "kind", "PoCL ms", "Facet ms", "times faster",
+                                   "by the runtimes' own clocks", ""], rows)
+
+
+def building_table(results):
+    rows = []
+    for result in results:
+        compared, pocl, facet = ratios(result), result["pocl"], result["facet"]
+        rows.append([result["kernel"],
+                     *[milliseconds(pocl.get(name)) for name in ("cold_ns", "first_launch_ns", "warm_ns")],
+                     *[milliseconds(facet.get(name)) for name in ("cold_ns", "again_ns", "first_launch_ns", "warm_ns")],
+                     number(compared["cold"]), number(compared["cold_again"]), number(compared["cold_to_end"]),
+                     number(compared["hit_us"], "{:.0f}")])
+    return harness.markdown_table(["kernel", "PoCL cold ms", "first launch", "warm", "Facet cold ms", "cold again",
+                                   "first launch", "warm", "cold: times faster", "cold again",
+                                   "cold and first launch", "hit to launch us"], rows)
+
+
+def geometric(values):
+    values = [value for value in values if value]
+    return math.exp(statistics.fmean(map(math.log, values))) if values else None
+
+
+def summarize(results, what):
+    """Of what could be compared; how much that is of all is said beside it."""
+    values = {result["kernel"]: ratios(result)[what] for result in results}
+    there = {kernel: value for kernel, value in values.items() if value}
+    vector = [there[result["kernel"]] for result in results if result["tag"] == "vector" and result["kernel"] in there]
+    least = min(there, key=there.get) if there else None
+    return {"kernels": len(values), "compared": len(there), "geometric_mean": geometric(there.values()),
+            "geometric_mean_vector": geometric(vector), "least_vector": min(vector, default=None),
+            "least": there.get(least), "least_kernel": least}
+
+
+def summary_table(summaries):
+    rows = [[f"{threads} thread{'s' if threads > 1 else ''}", title, f"{row['compared']} of {row['kernels']}",
+             number(row["geometric_mean"]), number(row["geometric_mean_vector"]), number(row["least_vector"]),
+             f"{number(row['least'])} ({row['least_kernel']})" if row["least_kernel"] else "-"]
+            for (threads, title), row in summaries.items()]
+    return harness.markdown_table(["", "times faster", "compared", "geometric mean", "of kind vector",
+                                   "least of kind vector", "least"], rows)
+
+
+def measure_set(kernels):
+    results = []
+    for threads in THREADS:
+        for kernel in kernels.set:
+            results.append(kernels.measure(kernel["kernel"], threads))
+            compared = ratios(results[-1])
+            print(f"{kernel['kernel']}, {threads} threads: {number(compared['wall'])} {remark(results[-1])}",
+                  flush=True)
+    return results
+
+
+def tables_of(results):
+    summaries, tables = {}, []
+    for threads in THREADS:
+        own = [result for result in results if result["threads"] == threads]
+        for what, title in [("wall", "running"), ("cold", "cold compile"), ("cold_to_end", "cold to first result")]:
+            summaries[threads, title] = summarize(own, what)
+        tables += [f"## Running, {threads} thread{'s' if threads > 1 else ''}", speed_table(own)]
+        if threads == 1:
+            tables += ["## Building", building_table(own)]
+    return summaries, ["## Summary", summary_table(summaries), *tables]
+
+
+def measure_sharing(kernels):
+    """Two tenants of 70/30 of whom one submits second-long kernels; and how long an urgent kernel waits."""
+    program = kernels.bench.program("bench_kernel_share")
+    results = []
+    for case in ("fairness", "preemption"):
+        for road in ROADS:
+            for threads in THREADS:
+                with tempfile.TemporaryDirectory(dir=kernels.bench.folder) as folder:
+                    environment = kernels.environment(Path(folder), threads)
+                    results.append({"threads": threads, **kernels.report(
+                        [program, case, road, kernels.provider, SHARE_SECONDS], environment)})
+    return results
+
+
+def sharing_tables(results):
+    fair = [[row["road"], row["threads"], number(row.get("short_percent")), number(row.get("worst_window_points")),
+             number(row.get("short_longest_ms")), row.get("missing", "")] for row in results
+            if row["case"] == "fairness"]
+    urgent = [[row["road"], row["threads"], number(row.get("group_us"), "{:.0f}"), row.get("samples", "-"),
+               *[number(row.get(name), "{:.0f}") for name in ("p50_us", "p99_us", "most_us", "p99_beyond_group_us")],
+               row.get("missing", "")] for row in results if row["case"] == "preemption"]
+    return ["## Two tenants, 70/30; the one of 30 submits second-long kernels",
+            harness.markdown_table(["", "threads", "percent for the one of 70", "worst 100 ms: points off",
+                                    "its longest kernel ms (2 ms of work)", ""], fair),
+            "## An urgent kernel against a long one of low priority",
+            harness.markdown_table(["", "threads", "work-group us", "samples", "start after us, P50", "P99", "most",
+                                    "P99 less one work-group", ""], urgent)]
+
+
+def run(bench, options):
+    kernels = Kernels(bench, options)
+    results = measure_set(kernels)
+    summaries, tables = tables_of(results)
+    shared = [] if options.kernels else measure_sharing(kernels)
+    if shared:
+        tables += sharing_tables(shared)
+    note = (f"Best of {options.rounds} interleaved rounds of {options.milliseconds} ms each, as the caller waits, "
+            "launch and wait included; both warm, the same memory sizes. Cold: an empty cache of its own. Again: a "
+            "second compile in the same process that keeps nothing. Hit to launch: a new process, "
+            f"median of {HITS}. streaming: bound by memory; vector: no barrier, a lane an item.")
+    record = {"kernels": [{**result, "ratios": ratios(result)} for result in results], "sharing": shared,
+              "summary": {f"{threads} threads, {title}": row for (threads, title), row in summaries.items()}}
+    harness.save("kernel", record, [*tables, note])
+    wrong = [remark(result) for result in results if remark(result)]
+    if wrong:
+        raise harness.Missing(f"{len(wrong)} of {len(results)} could not be compared; the first: {wrong[0]}")

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One kernel of the set on PoCL and on Facet, in turn, in one process: run by bench/kernel.py, which compares.
+ *
+ * Owns: inputs, the interleaved rounds, and the check of both outputs against the plain C reference.
+ * Never: compares times, or reports those of a road whose output is wrong as if it were right.
+ *
+ * usage: bench_kernel list
+ *        bench_kernel run KERNEL SOURCES PROVIDER ROUNDS MILLISECONDS
+ *        bench_kernel hit KERNEL SOURCES PROVIDER
+ *
+ * SOURCES: the folder of the .cl files. PROVIDER: facet-provider-cpu.so. MILLISECONDS: of one road's part of a round.
+ * Prints JSON on one line.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "road.h"
+
+#define ROUNDS_MOST    64u
+#define LAUNCHES_LEAST 2u
+
+static _Noreturn void die(const char *what, const char *why)
+{
+    fprintf(stderr, "bench_kernel: %s: %s\n", what, why);
+    exit(EXIT_FAILURE);
+}
+
+static void *make(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+
+    if (!memory)
+        die("calloc", strerror(errno));
+    return memory;
+}
+
+/* ---- what a kernel is given ---- */
+
+static void read_source(struct bench_data *data, const char *folder)
+{
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s.cl", folder, data->kernel->file);
+    file = fopen(path, "re");
+    if (!file)
+        die(path, strerror(errno));
+    data->source = make(65536);
+    data->source_bytes = fread(data->source, 1, 65535, file);
+    fclose(file);
+}
+
+static void prepare(struct bench_data *data, const char *name, const char *folder)
+{
+    data->kernel = bench_kernel_find(name);
+    if (!data->kernel)
+        die(name, "no such kernel in the set; `bench_kernel list` names them");
+    read_source(data, folder);
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
+        const struct bench_argument *argument = &data->kernel->arguments[i];
+
+        if (argument->kind < BENCH_IN)
+            continue;
+        data->input[i] = make(bench_argument_bytes(argument));
+        data->expected[i] = data->input[i];
+        if (argument->kind == BENCH_IN)
+            argument->fill(data->input[i], argument->count, i + 1);
+        else
+            data->expected[i] = make(bench_argument_bytes(argument));
+    }
+    data->kernel->reference(data->expected);
+}
+
+/* ---- whether its answer is right ---- */
+
+static double element_error(const struct bench_argument *argument, const void *is, const void *expected, size_t at)
+{
+    if (argument->element == BENCH_U8)
+        return ((const uint8_t *)is)[at] == ((const uint8_t *)expected)[at] ? 0 : INFINITY;
+    if (argument->element == BENCH_U32)
+        return ((const uint32_t *)is)[at] == ((const uint32_t *)expected)[at] ? 0 : INFINITY;
+    double x = (double)((const float *)is)[at], y = (double)((const float *)expected)[at];
+
+    if (isnan(x) || isnan(y))
+        return INFINITY;
+    return fabs(x - y) / fmax(1, fabs(y));
+}
+
+static bool verify(struct bench_road *road, const struct bench_data *data)
+{
+    road->error = 0;
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
+        const struct bench_argument *argument = &data->kernel->arguments[i];
+        size_t bytes = bench_argument_bytes(argument);
+        void *is;
+
+        if (argument->kind != BENCH_OUT)
+            continue;
+        is = make(bytes);
+        if (!road->read(road, i, is, bytes)) {
+            free(is);
+            return false;
+        }
+        for (size_t at = 0; at < argument->count; at++)
+            road->error = fmax(road->error, element_error(argument, is, data->expected[i], at));
+        free(is);
+    }
+    return true;
+}
+
+/* ---- rounds ---- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a == 0 || b < a ? b : a;
+}
+
+static bool sample(struct bench_road *road, uint64_t duration_ns, struct bench_sample *ret_sample)
+{
+    struct bench_sample best = {0};
+    uint64_t begin = bench_now_ns();
+
+    do {
+        uint64_t device_ns, start = bench_now_ns();
+
+        if (!road->launch(road, &device_ns))
+            return false;
+        best.wall_ns = least(best.wall_ns, bench_now_ns() - start);
+        best.device_ns = least(best.device_ns, device_ns);
+        best.launches++;
+    } while (best.launches < LAUNCHES_LEAST || bench_now_ns() - begin < duration_ns);
+    *ret_sample = best;
+    return true;
+}
+
+/* ---- what is printed ---- */
+
+static void print_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putchar('\\');
+        putchar((unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    putchar('"');
+}
+
+static void print_missing(const char *name, const char *missing)
+{
+    printf(",\"%s\":{\"missing\":", name);
+    print_text(missing);
+    putchar('}');
+}
+
+static void print_building(const struct bench_building *building)
+{
+    printf("\"cold_ns\":%" PRIu64 ",\"again_ns\":%" PRIu64 ",\"warm_ns\":%" PRIu64 ",\"first_launch_ns\":%" PRIu64
+           ",\"hit_to_launch_ns\":%" PRIu64,
+           building->cold_ns, building->again_ns, building->warm_ns, building->first_launch_ns,
+           building->hit_to_launch_ns);
+}
+
+static void print_road(const struct bench_road *road, const struct bench_kernel *kernel,
+                       const struct bench_sample *samples, unsigned rounds)
+{
+    if (*road->missing) {
+        print_missing(road->name, road->missing);
+        return;
+    }
+    printf(",\"%s\":{", road->name);
+    print_building(&road->building);
+    printf(",\"right\":%s,\"error\":", road->error <= kernel->tolerance ? "true" : "false");
+    if (isinf(road->error))
+        fputs("null", stdout);
+    else
+        printf("%g", road->error);
+    fputs(",\"rounds\":[", stdout);
+    for (unsigned i = 0; i < rounds; i++)
+        printf("%s{\"device_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64 ",\"launches\":%" PRIu64 "}", i ? "," : "",
+               samples[i].device_ns, samples[i].wall_ns, samples[i].launches);
+    fputs("]}", stdout);
+}
+
+/* ---- verbs ---- */
+
+static int list(void)
+{
+    const struct bench_kernel *kernel;
+
+    for (size_t i = 0; (kernel = bench_kernel_at(i)) != NULL; i++)
+        printf("%s{\"kernel\":\"%s\",\"name\":\"%s\",\"tag\":\"%s\"}", i ? "," : "[", kernel->file, kernel->name,
+               kernel->tag);
+    puts("]");
+    return EXIT_SUCCESS;
+}
+
+static uint64_t parse(const char *text, uint64_t low, uint64_t high)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+
+    if (end == text || *end || value < low || value > high) {
+        fprintf(stderr, "bench_kernel: '%s': expected a number from %" PRIu64 " to %" PRIu64 "\n", text, low, high);
+        exit(2);
+    }
+    return value;
+}
+
+static int run(const struct bench_data *data, const char *provider, unsigned rounds, uint64_t duration_ns)
+{
+    struct bench_sample samples[2][ROUNDS_MOST] = {0};
+    struct bench_road roads[2];
+
+    bench_road_pocl(&roads[0]);
+    bench_road_facet(&roads[1], provider);
+    for (unsigned i = 0; i < 2; i++)
+        if (roads[i].build(&roads[i], data))
+            verify(&roads[i], data);
+    for (unsigned turn = 0; turn < rounds * 2; turn++) {
+        unsigned which = (turn + turn / 2) % 2;
+
+        if (!*roads[which].missing)
+            sample(&roads[which], duration_ns, &samples[which][turn / 2]);
+    }
+    printf("{\"kernel\":\"%s\",\"tag\":\"%s\"", data->kernel->file, data->kernel->tag);
+    for (unsigned i = 0; i < 2; i++)
+        print_road(&roads[i], data->kernel, samples[i], rounds);
+    puts("}");
+    return EXIT_SUCCESS;
+}
+
+static int hit(const struct bench_data *data, const char *provider)
+{
+    struct bench_building building;
+    char missing[512];
+
+    printf("{\"kernel\":\"%s\"", data->kernel->file);
+    if (bench_facet_hit(data, provider, &building, missing, sizeof missing)) {
+        fputs(",\"facet\":{", stdout);
+        print_building(&building);
+        putchar('}');
+    } else {
+        print_missing("facet", missing);
+    }
+    puts("}");
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_data data = {0};
+    int status;
+
+    if (argc == 2 && strcmp(argv[1], "list") == 0)
+        return list();
+    bool runs = argc == 7 && strcmp(argv[1], "run") == 0, hits = argc == 5 && strcmp(argv[1], "hit") == 0;
+
+    if (!runs && !hits) {
+        fputs("usage: bench_kernel list\n"
+              "       bench_kernel run KERNEL SOURCES PROVIDER ROUNDS MILLISECONDS\n"
+              "       bench_kernel hit KERNEL SOURCES PROVIDER\n",
+              stderr);
+        return 2;
+    }
+    prepare(&data, argv[2], argv[3]);
+    if (hits)
+        status = hit(&data, argv[4]);
+    else
+        status = run(&data, argv[4], (unsigned)parse(argv[5], 1, ROUNDS_MOST),
+                     parse(argv[6], 1, 600000) * UINT64_C(1000000));
+    return fflush(stdout) ? EXIT_FAILURE : status;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a kernel of the set on Facet: compiled by its compiler, run by the provider `cpu` in this process.
+ * Never: pretends. What the library or the provider cannot do is reported as missing, in its own words.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <facet/kernel.h>
+#include <facet/session.h>
+
+#include "road.h"
+
+#define RECORDS  16u
+#define PATIENCE UINT64_C(120000000000)
+
+struct facet_road {
+    const char *provider_path;
+    struct facet_session *session;
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    uint64_t context, stream, seen;
+    uint64_t memory[BENCH_ARGUMENTS_MOST];
+    struct facet_kernel *kernel;
+    const struct bench_kernel *what;
+};
+
+static bool fail(struct bench_road *road, const char *what, const struct facet_error *error)
+{
+    snprintf(road->missing, sizeof road->missing, "%s: %s", what, error->message);
+    return false;
+}
+
+static bool open_session(struct bench_road *road, struct facet_road *facet)
+{
+    const struct facet_session_options options = {.size = sizeof options, .place = FACET_SESSION_IN_PROCESS};
+    struct facet_error error = {0};
+
+    if (facet_session_open(facet->provider_path, &options, &facet->session, &error) != FACET_OK)
+        return fail(road, "facet_session_open", &error);
+    facet->provider = facet_session_provider(facet->session);
+    facet->instance = facet_session_instance(facet->session);
+    if (facet->provider->memory->create_context(facet->instance, 0, NULL, "bench", &facet->context, &error) != FACET_OK)
+        return fail(road, "create_context", &error);
+    if (facet->provider->execution->create_stream(facet->instance, facet->context, &facet->stream, &error) != FACET_OK)
+        return fail(road, "create_stream", &error);
+    return true;
+}
+
+static bool compile(struct bench_road *road, const struct bench_data *data, uint32_t cache_mode,
+                    struct facet_image **ret_image, uint64_t *ret_ns)
+{
+    const struct facet_compiler_options how = {.size = sizeof how, .cache_mode = cache_mode};
+    const char *const arguments[] = {"-cl-std=CL1.2", NULL};
+    const struct facet_compile_options options = {
+        .size = sizeof options, .target = "host", .name = data->kernel->file, .arguments = arguments};
+    struct facet_compiler *compiler;
+    struct facet_error error = {0};
+    uint64_t start = bench_now_ns();
+
+    if (facet_compiler_create(&how, &compiler, &error) != FACET_OK)
+        return fail(road, "facet_compiler_create", &error);
+    enum facet_status status = facet_compile(compiler, data->source, data->source_bytes, &options, ret_image, &error);
+
+    *ret_ns = bench_now_ns() - start;
+    facet_compiler_destroy(compiler);
+    return status == FACET_OK || fail(road, "facet_compile", &error);
+}
+
+/* What is compiled only to see how long that takes. */
+static bool compile_only(struct bench_road *road, const struct bench_data *data, uint32_t cache_mode, uint64_t *ret_ns)
+{
+    struct facet_image *image;
+
+    if (!compile(road, data, cache_mode, &image, ret_ns))
+        return false;
+    facet_image_destroy(image);
+    return true;
+}
+
+static bool make_memory(struct bench_road *road, struct facet_road *facet, const struct bench_data *data)
+{
+    const struct facet_memory_ops *ops = facet->provider->memory;
+    struct facet_error error = {0};
+
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
+        const struct bench_argument *argument = &data->kernel->arguments[i];
+        size_t bytes = bench_argument_bytes(argument);
+
+        if (argument->kind < BENCH_IN)
+            continue;
+        if (ops->alloc(facet->instance, facet->context, bytes, &facet->memory[i], &error) != FACET_OK)
+            return fail(road, "alloc", &error);
+        if (ops->write(facet->instance, facet->context, facet->memory[i], data->input[i], bytes, &error) != FACET_OK)
+            return fail(road, "write", &error);
+    }
+    return true;
+}
+
+static enum facet_status set_argument(const struct facet_road *facet, unsigned index,
+                                      const struct bench_argument *argument, struct facet_error *error)
+{
+    if (argument->kind == BENCH_LOCAL)
+        return facet_kernel_set_local(facet->kernel, index, (uint32_t)argument->count, error);
+    if (argument->kind < BENCH_LOCAL)
+        return facet_kernel_set_value(facet->kernel, index, &argument->value, sizeof argument->value, error);
+    return facet_kernel_set_memory(facet->kernel, index, facet->memory[index], error);
+}
+
+static bool load(struct bench_road *road, struct facet_road *facet, const struct facet_image *image)
+{
+    const struct bench_kernel *what = facet->what;
+    struct facet_error error = {0};
+
+    facet_kernel_destroy(facet->kernel);
+    facet->kernel = NULL;
+    if (facet_kernel_load(facet->session, facet->context, image, what->name, &facet->kernel, &error) != FACET_OK)
+        return fail(road, "facet_kernel_load", &error);
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST && what->arguments[i].kind != BENCH_NONE; i++)
+        if (set_argument(facet, i, &what->arguments[i], &error) != FACET_OK)
+            return fail(road, "facet_kernel_set", &error);
+    return true;
+}
+
+static bool queue(struct bench_road *road, const struct facet_road *facet)
+{
+    const struct bench_kernel *what = facet->what;
+    struct facet_range range = {.size = sizeof range, .dimensions = what->dimensions};
+    struct facet_error error = {0};
+
+    for (unsigned i = 0; i < what->dimensions; i++) {
+        range.global[i] = what->global[i];
+        range.group[i] = (uint32_t)what->group[i];
+    }
+    if (facet_kernel_launch(facet->kernel, facet->stream, &range, &error) != FACET_OK)
+        return fail(road, "facet_kernel_launch", &error);
+    return true;
+}
+
+static bool wait(struct bench_road *road, const struct facet_road *facet)
+{
+    const struct facet_execution_ops *ops = facet->provider->execution;
+    struct facet_stream_state state = {.size = sizeof state};
+    struct facet_error error = {0};
+
+    if (ops->synchronize(facet->instance, facet->context, facet->stream, PATIENCE, &error) != FACET_OK)
+        return fail(road, "synchronize", &error);
+    if (ops->query(facet->instance, facet->context, facet->stream, &state, &error) != FACET_OK)
+        return fail(road, "query", &error);
+    if (state.failed == 0)
+        return true;
+    snprintf(road->missing, sizeof road->missing, "a launch failed with status -%u", state.failed);
+    return false;
+}
+
+static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
+{
+    struct facet_road *facet = road->state;
+    struct facet_launch_record records[RECORDS] = {0};
+    struct facet_error error = {0};
+    uint32_t count = 0;
+
+    if (!queue(road, facet) || !wait(road, facet))
+        return false;
+    if (facet->provider->execution->records(facet->instance, facet->context, facet->stream, facet->seen, records,
+                                            sizeof *records, RECORDS, &count, &error) != FACET_OK)
+        return fail(road, "records", &error);
+    *ret_device_ns = 0;
+    for (uint32_t i = 0; i < count && i < RECORDS; i++) {
+        facet->seen = records[i].sequence;
+        *ret_device_ns = records[i].end_ns - records[i].start_ns;
+    }
+    return true;
+}
+
+static bool build(struct bench_road *road, const struct bench_data *data)
+{
+    struct facet_road *facet = road->state;
+    struct facet_image *image = NULL;
+    uint64_t unused, start;
+
+    facet->what = data->kernel;
+    if (!compile_only(road, data, FACET_CACHE_USE, &road->building.cold_ns) ||
+        !compile_only(road, data, FACET_CACHE_BYPASS, &road->building.again_ns) ||
+        !compile(road, data, FACET_CACHE_USE, &image, &road->building.warm_ns))
+        return false;
+    bool ready = open_session(road, facet) && make_memory(road, facet, data) && load(road, facet, image);
+
+    facet_image_destroy(image);
+    start = bench_now_ns();
+    if (!ready || !launch(road, &unused))
+        return false;
+    road->building.first_launch_ns = bench_now_ns() - start;
+    return true;
+}
+
+static bool read_memory(struct bench_road *road, unsigned argument, void *data, size_t bytes)
+{
+    struct facet_road *facet = road->state;
+    struct facet_error error = {0};
+
+    return facet->provider->memory->read(facet->instance, facet->context, facet->memory[argument], bytes, data,
+                                         &error) == FACET_OK ||
+           fail(road, "read", &error);
+}
+
+void bench_road_facet(struct bench_road *road, const char *provider)
+{
+    struct facet_road *facet = calloc(1, sizeof *facet);
+
+    *road = (struct bench_road){.name = "facet", .build = build, .launch = launch, .read = read_memory, .state = facet};
+    if (!facet)
+        abort();
+    facet->provider_path = provider;
+}
+
+bool bench_facet_hit(const struct bench_data *data, const char *provider, struct bench_building *ret_building,
+                     char *ret_missing, size_t size)
+{
+    struct bench_building building = {0};
+    struct facet_image *image = NULL;
+    struct bench_road road;
+    struct facet_road *facet;
+
+    bench_road_facet(&road, provider);
+    facet = road.state;
+    facet->what = data->kernel;
+    bool done = open_session(&road, facet) && make_memory(&road, facet, data);
+
+    uint64_t start = bench_now_ns();
+    done = done && compile(&road, data, FACET_CACHE_READ_ONLY, &image, &building.warm_ns) &&
+           load(&road, facet, image) && queue(&road, facet);
+    building.hit_to_launch_ns = bench_now_ns() - start;
+    done = done && wait(&road, facet);
+    building.first_launch_ns = bench_now_ns() - start;
+    if (done)
+        *ret_building = building;
+    else
+        snprintf(ret_missing, size, "%s", road.missing);
+    return done;
+}

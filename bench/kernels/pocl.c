@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a kernel of the set on PoCL, or on whatever CPU device the ICD loader offers first.
+ * Never: keeps a compiled kernel beyond POCL_CACHE_DIR.
+ */
+#undef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "road.h"
+
+struct pocl {
+    cl_context context;
+    cl_device_id device;
+    cl_command_queue queue;
+    cl_kernel kernel;
+    cl_mem memory[BENCH_ARGUMENTS_MOST];
+    const struct bench_kernel *what;
+};
+
+static bool fail(struct bench_road *road, const char *call, cl_int code)
+{
+    snprintf(road->missing, sizeof road->missing, "%s failed with %d", call, code);
+    return false;
+}
+
+#define CHECK(call, code)                                                                                              \
+    do {                                                                                                               \
+        cl_int check_code = (code);                                                                                    \
+        if (check_code != CL_SUCCESS)                                                                                  \
+            return fail(road, call, check_code);                                                                       \
+    } while (0)
+
+static bool open_device(struct bench_road *road, struct pocl *pocl)
+{
+    cl_platform_id platforms[16];
+    cl_uint count = 0;
+    cl_int code;
+
+    CHECK("clGetPlatformIDs", clGetPlatformIDs(16, platforms, &count));
+    for (cl_uint i = 0; i < count && i < 16 && !pocl->device; i++)
+        if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_CPU, 1, &pocl->device, NULL) != CL_SUCCESS)
+            pocl->device = NULL;
+    if (!pocl->device)
+        return fail(road, "looking for an OpenCL device of type CPU", CL_DEVICE_NOT_FOUND);
+    pocl->context = clCreateContext(NULL, 1, &pocl->device, NULL, NULL, &code);
+    CHECK("clCreateContext", code);
+    pocl->queue = clCreateCommandQueue(pocl->context, pocl->device, CL_QUEUE_PROFILING_ENABLE, &code);
+    CHECK("clCreateCommandQueue", code);
+    return true;
+}
+
+static bool build_once(struct bench_road *road, struct pocl *pocl, const struct bench_data *data, uint64_t *ret_ns)
+{
+    uint64_t start = bench_now_ns();
+    const char *source = data->source;
+    cl_int code;
+    cl_program program = clCreateProgramWithSource(pocl->context, 1, &source, &data->source_bytes, &code);
+
+    CHECK("clCreateProgramWithSource", code);
+    CHECK("clBuildProgram", clBuildProgram(program, 1, &pocl->device, "-cl-std=CL1.2", NULL, NULL));
+    *ret_ns = bench_now_ns() - start;
+    if (pocl->kernel)
+        clReleaseKernel(pocl->kernel);
+    pocl->kernel = clCreateKernel(program, data->kernel->name, &code);
+    CHECK("clCreateKernel", code);
+    clReleaseProgram(program);
+    return true;
+}
+
+static bool set_argument(struct bench_road *road, struct pocl *pocl, const struct bench_data *data, unsigned i)
+{
+    const struct bench_argument *argument = &data->kernel->arguments[i];
+    size_t bytes = bench_argument_bytes(argument);
+    cl_int code;
+
+    if (argument->kind == BENCH_LOCAL) {
+        CHECK("clSetKernelArg", clSetKernelArg(pocl->kernel, i, bytes, NULL));
+        return true;
+    }
+    if (argument->kind < BENCH_LOCAL) {
+        CHECK("clSetKernelArg", clSetKernelArg(pocl->kernel, i, bytes, &argument->value));
+        return true;
+    }
+    pocl->memory[i] = clCreateBuffer(pocl->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    CHECK("clCreateBuffer", code);
+    CHECK("clEnqueueWriteBuffer",
+          clEnqueueWriteBuffer(pocl->queue, pocl->memory[i], CL_TRUE, 0, bytes, data->input[i], 0, NULL, NULL));
+    CHECK("clSetKernelArg", clSetKernelArg(pocl->kernel, i, sizeof pocl->memory[i], &pocl->memory[i]));
+    return true;
+}
+
+static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
+{
+    struct pocl *pocl = road->state;
+    cl_ulong start = 0, end = 0;
+    cl_event event;
+
+    CHECK("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(pocl->queue, pocl->kernel, pocl->what->dimensions, NULL,
+                                                           pocl->what->global, pocl->what->group, 0, NULL, &event));
+    CHECK("clFinish", clFinish(pocl->queue));
+    CHECK("clGetEventProfilingInfo",
+          clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL));
+    CHECK("clGetEventProfilingInfo", clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
+    clReleaseEvent(event);
+    *ret_device_ns = end - start;
+    return true;
+}
+
+static bool build(struct bench_road *road, const struct bench_data *data)
+{
+    struct pocl *pocl = calloc(1, sizeof *pocl);
+    uint64_t unused, start;
+
+    if (!pocl)
+        return fail(road, "calloc", CL_OUT_OF_HOST_MEMORY);
+    road->state = pocl;
+    pocl->what = data->kernel;
+    if (!open_device(road, pocl) || !build_once(road, pocl, data, &road->building.cold_ns) ||
+        !build_once(road, pocl, data, &road->building.warm_ns))
+        return false;
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST && data->kernel->arguments[i].kind != BENCH_NONE; i++)
+        if (!set_argument(road, pocl, data, i))
+            return false;
+    start = bench_now_ns();
+    if (!launch(road, &unused))
+        return false;
+    road->building.first_launch_ns = bench_now_ns() - start;
+    return true;
+}
+
+static bool read_memory(struct bench_road *road, unsigned argument, void *data, size_t bytes)
+{
+    struct pocl *pocl = road->state;
+
+    CHECK("clEnqueueReadBuffer",
+          clEnqueueReadBuffer(pocl->queue, pocl->memory[argument], CL_TRUE, 0, bytes, data, 0, NULL, NULL));
+    return true;
+}
+
+void bench_road_pocl(struct bench_road *road)
+{
+    *road = (struct bench_road){.name = "pocl", .build = build, .launch = launch, .read = read_memory};
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two ways a kernel of the set is run: by PoCL, and by Facet.
+ *
+ * Owns: what both are given, and what both report.
+ * Never: judges. A way that is not there says why in `missing`, and reports nothing.
+ */
+#ifndef BENCH_ROAD_H
+#define BENCH_ROAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "set.h"
+
+/* A kernel with its source, its inputs and what it must answer. */
+struct bench_data {
+    const struct bench_kernel *kernel;
+    char *source;
+    size_t source_bytes;
+    void *input[BENCH_ARGUMENTS_MOST];    /* as it is before a launch */
+    void *expected[BENCH_ARGUMENTS_MOST]; /* as it must be after one */
+};
+
+struct bench_building {
+    uint64_t cold_ns;          /* a first build with an empty cache, opening the compiler included */
+    uint64_t again_ns;         /* a build with an empty cache in a process that built before; 0: not measured */
+    uint64_t warm_ns;          /* the same source again, from the cache */
+    uint64_t first_launch_ns;  /* of a launch that was not run before, to its end */
+    uint64_t hit_to_launch_ns; /* from asking for what is cached to a launch that is queued; 0: not measured */
+};
+
+/* The best of one round. */
+struct bench_sample {
+    uint64_t device_ns; /* as the runtime says it took */
+    uint64_t wall_ns;   /* as the caller waited */
+    uint64_t launches;
+};
+
+struct bench_road {
+    const char *name;
+    struct bench_building building;
+    double error; /* the worst element's, relative; infinity when an integer is wrong */
+    char missing[512];
+
+    void *state;
+    bool (*build)(struct bench_road *road, const struct bench_data *data);
+    /* Launches once and waits. `ret_device_ns` 0: the runtime did not say. */
+    bool (*launch)(struct bench_road *road, uint64_t *ret_device_ns);
+    bool (*read)(struct bench_road *road, unsigned argument, void *data, size_t bytes);
+};
+
+/* `bench_road_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_road_facet`
+ * FACET_CACHE_DIR, FACET_CPU_UNITS. */
+void bench_road_pocl(struct bench_road *road);
+void bench_road_facet(struct bench_road *road, const char *provider);
+
+/* Measures only how long a launch of what is in Facet's cache takes to be queued, in a process that did nothing else.
+ */
+bool bench_facet_hit(const struct bench_data *data, const char *provider, struct bench_building *ret_building,
+                     char *ret_missing, size_t size);
+
+static inline uint64_t bench_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#endif

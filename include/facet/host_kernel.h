@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kernel image compiled for the target `host` is: a shared object that runs one work-group per call.
+ *
+ * Owns: the layout between code that the kernel compiler made and whoever runs it (the provider `cpu`).
+ * Never: allocates, and never calls out: all memory that a work-group uses is handed to it.
+ *
+ * The object exports one symbol, FACET_HOST_IMAGE_NAME, a struct facet_host_image of constant data. It needs no library
+ * beyond the C library of the process that opens it: no DT_NEEDED. So that opening it runs nothing, it has no
+ * constructors, no IFUNC, no thread-local data and no DT_RELR; it has a GNU hash table, and names of at most 63 bytes.
+ * One call of a kernel's `run` executes one work-group from its first instruction to its last, on the calling thread:
+ * between two calls its launch can be preempted, resumed on another thread, or cancelled. Calls for different groups of
+ * a launch may run at the same time.
+ *
+ * The argument block. Arguments lie in the order of the kernel's declaration, each at the next multiple of its own
+ * alignment, little-endian, as clang lays out a C struct of them; struct facet_host_argument says where:
+ *     value     the bytes
+ *     global    a 64-bit address of device memory (`__global` and `__constant` pointers)
+ *     local     a 32-bit offset, in bytes, of this argument's memory in the launch's dynamic local memory, which begins
+ *               at the kernel's own local_bytes; FACET_HOST_LOCAL_ALIGN-aligned
+ *     image     a 64-bit address of a struct facet_host_image_object in device memory
+ *     sampler   32 bits: FACET_SAMPLER_* (OpenCL C 1.2, 6.12.14.1)
+ */
+#ifndef FACET_HOST_KERNEL_H
+#define FACET_HOST_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FACET_HOST_IMAGE_NAME  "facet_host_image"
+#define FACET_HOST_IMAGE_MAGIC UINT32_C(0x4b544346) /* "FCTK" */
+#define FACET_HOST_IMAGE_ABI   1u
+
+/* The section that holds the image's description as JSON (kernel_image.schema.json), readable without loading. */
+#define FACET_HOST_IMAGE_SECTION ".facet.kernels"
+
+/* Alignment of local memory, of each local argument, of scratch memory, and of the argument block. */
+#define FACET_HOST_LOCAL_ALIGN 128u
+
+/* Work-items of a group, at most; and the number that scratch memory is counted in. */
+#define FACET_HOST_GROUP_MOST   4096u
+#define FACET_HOST_SCRATCH_STEP 64u
+
+/* One work-group, and the launch that it belongs to. The same for all calls but `group_id`, `local` and `scratch`. */
+struct facet_host_group {
+    uint32_t group_id[3];   /* which of the grid */
+    uint32_t grid[3];       /* work-groups */
+    uint32_t group_size[3]; /* work-items */
+    uint32_t offset[3];     /* of the first work-item's global id */
+    uint32_t dimensions;    /* 1, 2 or 3: what get_work_dim() says */
+    uint32_t reserved;
+    void *local;   /* the kernel's local_bytes and behind them the launch's dynamic ones; contents undefined */
+    void *scratch; /* facet_host_scratch_bytes(); contents undefined. One per thread that calls */
+    void *check;   /* images whose `check` is not NULL: handed to struct facet_host_check's functions */
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_host_group) == 80, "ABI: facet_host_group");
+
+typedef void (*facet_host_run_func)(const void *arguments, const struct facet_host_group *group);
+
+enum facet_argument_kind {
+    FACET_ARGUMENT_VALUE = 1,
+    FACET_ARGUMENT_GLOBAL = 2,
+    FACET_ARGUMENT_LOCAL = 3,
+    FACET_ARGUMENT_IMAGE = 4,
+    FACET_ARGUMENT_SAMPLER = 5,
+};
+
+struct facet_host_argument {
+    const char *name; /* as declared; "" when the source does not say */
+    const char *type; /* as declared: "float4*" */
+    uint32_t kind;    /* enum facet_argument_kind */
+    uint32_t offset;  /* in the argument block */
+    uint32_t bytes;   /* in the argument block */
+    uint32_t access;  /* FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES; both when not known */
+};
+#define FACET_ARGUMENT_READS  1u
+#define FACET_ARGUMENT_WRITES 2u
+FACET_STATIC_ASSERT(sizeof(struct facet_host_argument) == 32, "ABI: facet_host_argument");
+
+#define FACET_HOST_BARRIERS   1u /* has barriers: informative */
+#define FACET_HOST_VECTORIZED 2u /* work-items run in vector lanes: informative */
+
+struct facet_host_kernel {
+    const char *name;
+    facet_host_run_func run;
+    const struct facet_host_argument *arguments;
+    uint32_t argument_count;
+    uint32_t argument_bytes;         /* of the block */
+    uint32_t local_bytes;            /* that it declares itself */
+    uint32_t scratch_fixed_bytes;    /* see facet_host_scratch_bytes() */
+    uint32_t scratch_item_bytes;     /* for each work-item */
+    uint32_t required_group_size[3]; /* reqd_work_group_size; zeros: any */
+    uint32_t flags;                  /* FACET_HOST_BARRIERS, ... */
+    uint32_t reserved;
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_kernel");
+
+/* How an access that a checked image reports looks. */
+#define FACET_CHECK_WRITE  1u
+#define FACET_CHECK_ATOMIC 2u
+#define FACET_CHECK_LOCAL  4u /* in local memory; else in global or constant memory */
+
+/*
+ * Images compiled with the option `check` call these before each access of a kernel to memory, work-item by work-item,
+ * so that whoever runs them can tell accesses out of bounds and races. `site` is an index into the image's sites.
+ * `item` is the work-item's linear id in its group. Returns 0 when the access may be made; else it is skipped (a load
+ * then yields zeros).
+ */
+struct facet_host_check {
+    uint32_t size;
+    uint32_t reserved;
+    int (*access)(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site);
+    void (*barrier)(void *check); /* all items of the group have passed one */
+};
+
+/* A place in the source. */
+struct facet_host_site {
+    const char *file;
+    uint32_t line, column;
+};
+
+struct facet_host_image {
+    uint32_t magic; /* FACET_HOST_IMAGE_MAGIC */
+    uint32_t abi;   /* FACET_HOST_IMAGE_ABI */
+    uint32_t size;  /* of this struct, as compiled */
+    uint32_t kernel_count;
+    const struct facet_host_kernel *kernels; /* in order of name */
+    const char *target;                      /* "host:znver5" */
+    const char *features; /* of the processor, that must be there: "avx2,fma"; as in /proc/cpuinfo's flags */
+    const struct facet_host_check **check; /* NULL: not checked; else where to put the address of the functions, before
+                                              the first call */
+    const struct facet_host_site *sites;
+    uint32_t site_count;
+    uint32_t reserved;
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_host_image) == 64, "ABI: facet_host_image");
+
+/* An image (OpenCL C 6.12.14) in device memory. Pixels lie behind `pixels`, row by row. */
+struct facet_host_image_object {
+    uint64_t pixels; /* address */
+    uint32_t width, height, depth, array_size;
+    uint32_t row_bytes, slice_bytes;
+    uint32_t channel_order; /* CL_R, CL_RGBA, ... as OpenCL numbers them */
+    uint32_t channel_type;  /* CL_UNORM_INT8, CL_FLOAT, ... */
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_host_image_object) == 40, "ABI: facet_host_image_object");
+
+/* The scratch memory that one thread needs for groups of `items` work-items. */
+static inline uint64_t facet_host_scratch_bytes(const struct facet_host_kernel *kernel, uint32_t items)
+{
+    uint64_t padded =
+        ((uint64_t)items + FACET_HOST_SCRATCH_STEP - 1) / FACET_HOST_SCRATCH_STEP * FACET_HOST_SCRATCH_STEP;
+
+    return kernel->scratch_fixed_bytes + padded * kernel->scratch_item_bytes;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels: compiled once, run anywhere.
+ *
+ * Owns: the compiler (OpenCL C, LLVM IR or SPIR-V in; code for `host`, `ptx`, `amdgcn`, `spirv` out), its cache, images
+ * and what they say of themselves, and typed launches on a session.
+ * Never: loads LLVM before a compile that is not in the cache; never prints; never runs a kernel itself, a provider
+ * does; never pretends: what cannot be compiled or launched is refused by name.
+ *
+ *     facet_compiler_create(NULL, &compiler, &error);
+ *     facet_compile(compiler, source, strlen(source), &(struct facet_compile_options){
+ *         .size = sizeof(struct facet_compile_options), .target = "host", .name = "saxpy.cl"}, &image, &error);
+ *     facet_kernel_load(session, context, image, "saxpy", &kernel, &error);
+ *     facet_kernel_set_value(kernel, 0, &a, sizeof a, &error);
+ *     facet_kernel_set_memory(kernel, 1, x, &error);
+ *     facet_kernel_launch(kernel, stream, &range, &error);
+ *
+ * Thread rule: a compiler and an image may be used by any number of threads; a kernel by one at a time.
+ */
+#ifndef FACET_KERNEL_H
+#define FACET_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/export.h>
+#include <facet/host_kernel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_session;
+struct facet_compiler;
+struct facet_image;
+struct facet_kernel;
+
+/* --- compiling --- */
+
+/* Zeroed members mean the default. */
+struct facet_compiler_options {
+    uint32_t size;
+    uint32_t cache_mode;   /* enum facet_cache_mode */
+    const char *cache_dir; /* default: $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet. Made with
+                              mode 0700; one that others may write to is refused */
+    uint64_t cache_bytes;  /* the most it holds; default $FACET_CACHE_SIZE, else 1 GiB. The least recently used go */
+};
+
+enum facet_cache_mode {
+    FACET_CACHE_USE = 0,       /* look up, and keep what was compiled */
+    FACET_CACHE_READ_ONLY = 1, /* look up only */
+    FACET_CACHE_REFRESH = 2,   /* compile, and keep */
+    FACET_CACHE_BYPASS = 3,    /* compile, keep nothing */
+};
+
+enum facet_source_kind {
+    FACET_SOURCE_DETECT = 0, /* by the first bytes: bitcode, SPIR-V, "; ModuleID" or "target triple" text, else C */
+    FACET_SOURCE_OPENCL_C = 1,
+    FACET_SOURCE_LLVM_IR = 2, /* text or bitcode, in SPIR's conventions (spir64) */
+    FACET_SOURCE_SPIRV = 3,
+};
+
+#define FACET_OPTIMIZE_DEFAULT 0u
+#define FACET_OPTIMIZE(level)  ((level) + 1u) /* level 0 to 3 */
+
+struct facet_compile_options {
+    uint32_t size;
+    uint32_t source; /* enum facet_source_kind */
+    uint32_t
+        optimize; /* FACET_OPTIMIZE(0) .. FACET_OPTIMIZE(3); default: 3, or what the arguments say (-cl-opt-disable) */
+    uint32_t check;     /* 1: a checked image (host_kernel.h); only for `host` */
+    const char *target; /* "host", "host:CPU", "ptx:sm_90", "amdgcn:gfx90a" or "gfx90a", "spirv" or "spirv:1.2";
+                           default "host" */
+    const char *name;   /* what diagnostics call the source; default "kernel.cl" */
+    const char *const *arguments; /* as clang and clBuildProgram take them: -DN=4, -I DIR, -cl-std=CL1.2,
+                                     -cl-fast-relaxed-math, -Werror, ...; NULL-terminated, or NULL */
+};
+
+enum facet_severity {
+    FACET_SEVERITY_NOTE = 1,
+    FACET_SEVERITY_WARNING = 2,
+    FACET_SEVERITY_ERROR = 3,
+};
+
+/* One remark of the compiler. Texts are borrowed from the image or log that it came from. */
+struct facet_diagnostic {
+    uint32_t severity;
+    uint32_t line, column; /* from 1; 0: of no line */
+    const char *file;
+    const char *text;
+};
+
+/* What a compile did and took. Fields whose bit in `valid` is clear were not measured. */
+#define FACET_COMPILE_HAS_STAGES (UINT32_C(1) << 0) /* frontend_ns .. link_ns: not after a hit */
+#define FACET_COMPILE_HAS_PEAK   (UINT32_C(1) << 1)
+struct facet_compile_statistics {
+    uint32_t size;
+    uint32_t valid;
+    uint32_t cache_hit;
+    uint32_t reserved;
+    uint64_t total_ns;
+    uint64_t load_ns; /* opening the compiler's own libraries; 0 when they were */
+    uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
+    uint64_t image_bytes;
+    uint64_t peak_bytes; /* the most resident memory of the process so far (ru_maxrss), after the compile */
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_compile_statistics) == 88, "ABI: facet_compile_statistics");
+
+/* `options` may be NULL. FACET_PERMISSION: the cache folder is not safe to use. Opens no library. */
+FACET_API enum facet_status facet_compiler_create(const struct facet_compiler_options *options,
+                                                  struct facet_compiler **ret_compiler, struct facet_error *error);
+/* After all its compiles have returned. NULL is allowed. Images stay. */
+FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
+
+/*
+ * Compiles, or takes from the cache. Never trusts what it finds: a damaged entry is a miss. Two processes that ask for
+ * the same thing compile it once. What may include files (docs/kernels.md) is compiled each time. The image belongs to
+ * the caller.
+ * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
+ * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
+ * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
+ * FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the code generator gave up; its reason).
+ */
+FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const void *source, size_t bytes,
+                                          const struct facet_compile_options *options, struct facet_image **ret_image,
+                                          struct facet_error *error);
+
+/* --- targets --- */
+
+/* The targets that this build knows, one after the other; NULL past the end. "ptx:sm_90". */
+FACET_API const char *facet_target_name(uint32_t index);
+/* Checks and completes a target's name: "gfx90a" gives "amdgcn:gfx90a". Errors as facet_compile(), naming the nearest.
+ */
+FACET_API enum facet_status facet_target_parse(const char *text, char *ret_name, size_t size,
+                                               struct facet_error *error);
+
+/* --- images --- */
+
+/* An image from bytes that were kept: reads what it says of itself. FACET_CORRUPT. Loads and runs nothing. */
+FACET_API enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet_image **ret_image,
+                                              struct facet_error *error);
+FACET_API void facet_image_destroy(struct facet_image *image);
+
+/* Borrowed from the image, as all below. The bytes are what the target's own tools read: an ELF object, PTX text,
+ * a code object, SPIR-V. */
+FACET_API const void *facet_image_bytes(const struct facet_image *image, size_t *ret_size);
+FACET_API const char *facet_image_target(const struct facet_image *image);
+FACET_API void facet_image_statistics(const struct facet_image *image, struct facet_compile_statistics *ret_statistics);
+/* False past the last one. */
+FACET_API int facet_image_diagnostic(const struct facet_image *image, uint32_t index,
+                                     struct facet_diagnostic *ret_diagnostic);
+
+/* What an image says of one kernel. `run` is NULL here. NULL past the last one, or when there is none of that name. */
+FACET_API const struct facet_host_kernel *facet_image_kernel(const struct facet_image *image, uint32_t index);
+FACET_API const struct facet_host_kernel *facet_image_find(const struct facet_image *image, const char *name);
+
+/* --- launching --- */
+
+/* A launch's extent. Zero in `group` lets the library choose, each dimension by itself: about 256 work-items, most of
+ * them in x, a divisor of `global`. Where it is given, `global` must be a multiple of it. Numbers beyond `dimensions`
+ * are not looked at. `global` and the last global id are at most 2^31 - 1. */
+struct facet_range {
+    uint32_t size;
+    uint32_t dimensions; /* 1 to 3 */
+    uint64_t global[3];  /* work-items */
+    uint32_t group[3];   /* work-items of one group */
+    uint32_t offset[3];  /* of the first global id */
+};
+FACET_STATIC_ASSERT(sizeof(struct facet_range) == 56, "ABI: facet_range");
+
+/*
+ * A kernel of an image, loaded for a context of a session: a module of its own. The image must be for the context's
+ * device. It may be destroyed afterwards; session and context must outlive the kernel. FACET_NOT_FOUND: `error` lists
+ * the kernels that there are. An image that does not describe its kernels (SPIR-V read from bytes) has none.
+ */
+FACET_API enum facet_status facet_kernel_load(struct facet_session *session, uint64_t context,
+                                              const struct facet_image *image, const char *name,
+                                              struct facet_kernel **ret_kernel, struct facet_error *error);
+/* While a launch of it runs its module stays loaded, until the context is destroyed. NULL is allowed. */
+FACET_API void facet_kernel_destroy(struct facet_kernel *kernel);
+
+/* Binds argument `index`. FACET_INVALID_ARGUMENT when it is not of that kind or size, naming it as the source does. */
+FACET_API enum facet_status facet_kernel_set_value(struct facet_kernel *kernel, uint32_t index, const void *value,
+                                                   size_t bytes, struct facet_error *error);
+FACET_API enum facet_status facet_kernel_set_memory(struct facet_kernel *kernel, uint32_t index, uint64_t address,
+                                                    struct facet_error *error);
+FACET_API enum facet_status facet_kernel_set_local(struct facet_kernel *kernel, uint32_t index, uint32_t bytes,
+                                                   struct facet_error *error);
+
+/* Queues a launch. Everything is checked before: unset arguments (FACET_BAD_STATE), sizes of grid, group and local
+ * memory (FACET_OUT_OF_RANGE), and by the provider whether each address is the context's. */
+FACET_API enum facet_status facet_kernel_launch(struct facet_kernel *kernel, uint64_t stream,
+                                                const struct facet_range *range, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

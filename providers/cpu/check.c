@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checked images (FACET_CHECK=1 when they were compiled): each access is judged before it is made.
+ *
+ * Owns: what is out of bounds, what is a race, and the sentence that says who did it where.
+ * Never: changes what a right kernel computes. An access out of bounds is not made; one in a race is.
+ *
+ * Memory is bounded by what the context has, and by the group's local memory. Races are looked for among the work-items
+ * of one group, between two of its barriers; the executor runs such a launch one work-group at a time. Behind the
+ * launch its stream gets a job that fails with what was found, so that the stream's state tells it like any other
+ * failure.
+ */
+#include <stdlib.h>
+
+#include "cpu.h"
+
+struct checked {
+    struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
+    const struct facet_host_kernel *original; /* of the module */
+    const struct cpu_module *module;
+    struct cpu_queue *queue;
+    uint32_t references;  /* of the launch, and of the job behind it; under the context's lock */
+    uint32_t local_bytes; /* of the group: the kernel's and the launch's */
+    uint32_t argument_bytes;
+    cpu_done_func done;
+    void *owner;
+
+    const struct facet_host_group *group; /* under way */
+    uint64_t arguments;                   /* its block, which a kernel may read */
+    struct cpu_shadow *shadow;
+    enum facet_status finding;
+    char text[sizeof((struct facet_error *)NULL)->message];
+};
+
+static void drop(struct checked *checked)
+{
+    pthread_mutex_t *lock = &checked->queue->context->lock;
+
+    pthread_mutex_lock(lock);
+    bool last = --checked->references == 0;
+    pthread_mutex_unlock(lock);
+    if (!last)
+        return;
+    cpu_shadow_free(checked->shadow);
+    free(checked);
+}
+
+/* --- while it runs --- */
+
+static void run_checked(const void *arguments, const struct facet_host_group *group)
+{
+    struct checked *checked = group->check;
+
+    checked->group = group;
+    checked->arguments = (uint64_t)arguments;
+    cpu_shadow_forget(checked->shadow);
+    checked->original->run(arguments, group);
+}
+
+static const char *name_of_access(uint32_t flags)
+{
+    return flags & FACET_CHECK_ATOMIC ? "atomic access" : flags & FACET_CHECK_WRITE ? "write" : "read";
+}
+
+/* The work-item's global id, and where in the source it is. */
+static int describe(const struct checked *checked, uint32_t item, uint32_t site, char *text, size_t size)
+{
+    const struct facet_host_group *group = checked->group;
+    const struct facet_host_site *sites = checked->module->image->sites;
+    uint32_t local[3] = {item % group->group_size[0], item / group->group_size[0] % group->group_size[1],
+                         item / group->group_size[0] / group->group_size[1]};
+    uint32_t global[3];
+
+    for (int i = 0; i < 3; i++)
+        global[i] = group->offset[i] + group->group_id[i] * group->group_size[i] + local[i];
+    bool known = sites && site < checked->module->image->site_count;
+    return snprintf(text, size,
+                    "%.64s:%" PRIu32 ":%" PRIu32 ": kernel %s, work-item (%" PRIu32 ", %" PRIu32 ", %" PRIu32 "): ",
+                    known ? sites[site].file : "?", known ? sites[site].line : 0, known ? sites[site].column : 0,
+                    checked->original->name, global[0], global[1], global[2]);
+}
+
+FACET_PRINTF(5, 6)
+static void find(struct checked *checked, enum facet_status status, uint32_t item, uint32_t site, const char *format,
+                 ...)
+{
+    va_list arguments;
+
+    if (checked->finding != FACET_OK)
+        return;
+    checked->finding = status;
+    int length = describe(checked, item, site, checked->text, sizeof checked->text);
+    if (length < 0 || (size_t)length >= sizeof checked->text)
+        return;
+    va_start(arguments, format);
+    vsnprintf(checked->text + length, sizeof checked->text - (size_t)length, format, arguments);
+    va_end(arguments);
+}
+
+static bool is_inside(uint64_t address, uint64_t bytes, uint64_t start, uint64_t size)
+{
+    return address >= start && address - start <= size && bytes <= size - (address - start);
+}
+
+static bool is_allowed(struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
+{
+    struct cpu_space *space = &checked->queue->context->space;
+
+    if (flags & FACET_CHECK_LOCAL)
+        return is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes);
+    /* What a generic pointer leads to may be local memory, an argument, or a constant of the image. */
+    if (is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes) ||
+        (!(flags & FACET_CHECK_WRITE) && is_inside(address, bytes, checked->arguments, checked->argument_bytes)))
+        return true;
+    pthread_rwlock_rdlock(&space->lock);
+    bool has = cpu_space_has(space, address, bytes);
+    pthread_rwlock_unlock(&space->lock);
+    return has;
+}
+
+/* File-scope tables lie in the object itself. */
+static bool is_constant(const struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
+{
+    return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL)) &&
+           cpu_module_has(checked->module, address, bytes);
+}
+
+static int check_access(void *check, const void *pointer, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+{
+    struct checked *checked = check;
+    uint64_t address = (uint64_t)pointer;
+
+    if (!is_allowed(checked, address, bytes, flags)) {
+        if (is_constant(checked, address, bytes, flags))
+            return 1;
+        find(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s memory %s",
+             name_of_access(flags), bytes, address, flags & FACET_CHECK_LOCAL ? "local" : "global",
+             flags & FACET_CHECK_LOCAL ? "of its work-group" : "of its context");
+        return 0;
+    }
+    if (cpu_shadow_races(checked->shadow, address, bytes, flags, item))
+        find(checked, FACET_INVALID_ARGUMENT, item, site,
+             "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected a barrier between it and another work-item's access",
+             name_of_access(flags), bytes, address);
+    return 1;
+}
+
+static void check_barrier(void *check)
+{
+    cpu_shadow_forget(((struct checked *)check)->shadow);
+}
+
+const struct facet_host_check cpu_check_functions = {
+    .size = sizeof cpu_check_functions, .access = check_access, .barrier = check_barrier};
+
+/* --- before and after --- */
+
+/* The launch is complete. What it found waits for the next who synchronizes. */
+static void launch_done(void *owner)
+{
+    struct checked *checked = owner;
+    struct cpu_queue *queue = checked->queue;
+    cpu_done_func done = checked->done;
+    void *done_owner = checked->owner;
+
+    pthread_mutex_lock(&queue->context->lock);
+    if (checked->finding != FACET_OK && queue->finding == FACET_OK) {
+        queue->finding = checked->finding;
+        memcpy(queue->finding_text, checked->text, sizeof queue->finding_text);
+    }
+    pthread_mutex_unlock(&queue->context->lock);
+    drop(checked);
+    done(done_owner);
+}
+
+static enum facet_status finish(void *owner)
+{
+    return ((const struct checked *)owner)->finding;
+}
+
+static void finish_done(void *owner)
+{
+    drop(owner);
+}
+
+static struct checked *new_checked(struct cpu_queue *queue, const struct cpu_module *module,
+                                   const struct facet_host_kernel *kernel, const struct facet_launch *launch)
+{
+    struct checked *checked = calloc(1, sizeof *checked);
+
+    if (!checked)
+        return NULL;
+    checked->shadow = cpu_shadow_create();
+    if (!checked->shadow) {
+        free(checked);
+        return NULL;
+    }
+    checked->kernel = *kernel;
+    checked->kernel.run = run_checked;
+    checked->original = kernel;
+    checked->module = module;
+    checked->queue = queue;
+    checked->local_bytes = kernel->local_bytes + launch->local_bytes;
+    checked->argument_bytes = kernel->argument_bytes;
+    checked->references = 2;
+    return checked;
+}
+
+enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_module *module,
+                                     const struct facet_host_kernel *kernel, const struct facet_launch *launch,
+                                     const void *arguments, cpu_done_func done, void *owner, struct facet_error *error)
+{
+    struct checked *checked = new_checked(queue, module, kernel, launch);
+
+    if (!checked)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to watch a launch");
+    checked->done = done;
+    checked->owner = owner;
+    enum facet_status status = cpu_stream_launch(queue->stream, &checked->kernel, launch, arguments,
+                                                 &cpu_check_functions, checked, launch_done, checked, error);
+    if (status != FACET_OK) {
+        checked->references = 1;
+        drop(checked);
+        return status;
+    }
+    /* Without it the finding is still told by synchronize. */
+    if (cpu_stream_call(queue->stream, finish, finish_done, checked, NULL) != FACET_OK)
+        drop(checked);
+    return FACET_OK;
+}

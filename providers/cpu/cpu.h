@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of this provider share: the instance, its workers, its contexts and what they own.
+ *
+ * Owns: the objects, and the order of their locks.
+ * Never: decides whose work-group is next (executor.h).
+ *
+ * Locks, outermost first: a context's space, a context's own lock, the instance's. Whoever holds one may call the
+ * executor, which calls back holding none. Nobody holds one while he waits.
+ *
+ * Lives. A context is in the instance's list and counted once for that; each operation on it counts it once more. The
+ * last one that lets go of it takes it apart. The same holds for queues and their context's list.
+ */
+#ifndef CPU_H
+#define CPU_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <facet/host_kernel.h>
+#include <facet/provider.h>
+
+#include "elf_image.h"
+#include "executor.h"
+#include "map.h"
+#include "provider_kit.h"
+#include "space.h"
+
+#define CPU_ARGUMENTS_MOST 4096u
+#define CPU_LOCAL_MOST     (1u << 20)          /* local memory of a work-group: the kernel's own and the launch's */
+#define CPU_GLOBAL_MOST    INT32_MAX           /* work-items of a dimension, with its offset */
+#define CPU_GROUPS_MOST    (UINT64_C(1) << 48) /* of a launch */
+#define CPU_EVENTS_KEPT    64u
+#define CPU_DRAIN_NS       UINT64_C(4000000000) /* how long a copy or an unmap waits for the context's work */
+#define CPU_GRACE_NS       UINT64_C(2000000000) /* how long an end waits for work-groups under way */
+
+#define CPU_REQUIRE(pointer, error)                                                                                    \
+    do {                                                                                                               \
+        if (!(pointer))                                                                                                \
+            return facet_kit_fail((error), FACET_INVALID_ARGUMENT, "%s: expected one, not NULL", #pointer);            \
+    } while (0)
+
+/* Everything of one worker's name on the device. Under the instance's lock. */
+struct cpu_worker {
+    TAILQ_ENTRY(cpu_worker) link;
+    char name[FACET_WORKER_SIZE];
+    uint32_t valid; /* FACET_WORKER_HAS_*: which limits are set */
+    uint32_t units;
+    uint64_t memory_bytes;
+    struct cpu_tenant *tenant; /* with a compute limit: the one that all its contexts share. Else NULL */
+    uint32_t contexts;
+    uint64_t used_bytes, reserved_bytes;
+    uint64_t past_ns; /* device time of its contexts that are no more */
+    uint64_t read_at_ns, read_busy_ns;
+    uint32_t compute_milli; /* between the last two readings */
+    bool was_read;
+};
+
+/* A launch that is not complete: it keeps its module, and the memory that was there when it was queued. */
+struct cpu_launch {
+    TAILQ_ENTRY(cpu_launch) link;
+    struct cpu_context *context;
+    struct cpu_module *module;
+    uint64_t sequence;
+};
+
+struct cpu_module {
+    TAILQ_ENTRY(cpu_module) link;
+    uint64_t number;
+    uint32_t pending; /* launches */
+    int fd;           /* of its bytes: open as long as the object, whose name is /proc/self/fd/FD */
+    void *object;
+    uint64_t base; /* where it was loaded */
+    struct cpu_elf elf;
+    const struct facet_host_image *image;
+};
+
+/* A stream of the ABI. */
+struct cpu_queue {
+    TAILQ_ENTRY(cpu_queue) link;
+    uint64_t number; /* 0: it was destroyed */
+    uint64_t order;  /* the number that it had */
+    uint32_t references;
+    struct cpu_context *context;
+    struct cpu_stream *stream;
+    enum facet_status finding; /* of a checked launch, told by the next synchronize; FACET_OK: none */
+    char finding_text[sizeof((struct facet_error *)NULL)->message];
+};
+
+/* Plain memory that was freed while launches queued before could still use it. */
+struct cpu_grave {
+    TAILQ_ENTRY(cpu_grave) link;
+    struct cpu_range range;
+    uint64_t sequence; /* of the first launch that cannot use it */
+};
+
+struct cpu_context {
+    TAILQ_ENTRY(cpu_context) link;
+    struct facet_provider_instance *instance;
+    struct cpu_worker *worker;
+    struct cpu_tenant *tenant; /* its own, or the worker's */
+    uint64_t number;
+    uint64_t used_bytes, reserved_bytes; /* these and the next: under the instance's lock */
+    uint32_t references;
+    uint64_t past_ns; /* device time that its worker was counted when it was ended */
+
+    struct cpu_space space;
+
+    pthread_mutex_t lock; /* the lists below */
+    TAILQ_HEAD(, cpu_queue) queues;
+    TAILQ_HEAD(, cpu_module) modules;
+    TAILQ_HEAD(cpu_launches, cpu_launch) launches; /* in the order of their sequence */
+    TAILQ_HEAD(cpu_graves, cpu_grave) graves;
+    uint64_t sequence;
+};
+
+struct facet_provider_instance {
+    struct facet_device_info info;
+    char *features; /* of the processor: " fpu vme ... " */
+    struct cpu_executor *executor;
+    struct cpu_pool pool;
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t gone;  /* a zombie is */
+    TAILQ_HEAD(, cpu_context) contexts;
+    TAILQ_HEAD(, cpu_worker) workers;
+    uint64_t number;  /* the last that was given out */
+    uint32_t zombies; /* contexts whose end waits for a work-group */
+    uint64_t read_at_ns, read_unit_ns;
+    uint32_t compute_milli;
+    bool was_read;
+    struct facet_event events[CPU_EVENTS_KEPT];
+    uint64_t last_event;
+};
+
+extern const struct facet_device_ops cpu_device_ops;
+extern const struct facet_limit_ops cpu_limit_ops;
+extern const struct facet_metrics_ops cpu_metrics_ops;
+extern const struct facet_container_ops cpu_container_ops;
+extern const struct facet_memory_ops cpu_memory_ops;
+extern const struct facet_execution_ops cpu_execution_ops;
+
+/* --- machine.c: what this machine is --- */
+
+/* `ret_features` to free(). */
+enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char **ret_features,
+                                       struct facet_error *error);
+/* The setting in the environment; 0 when it is not there. FACET_INVALID_ARGUMENT. */
+enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error);
+
+/* --- instance.c --- */
+
+enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct facet_error *error);
+void cpu_close(struct facet_provider_instance *instance);
+/* This object stays in the process: a thread of it may be in it for longer than an instance lives. */
+void cpu_stay(void);
+uint64_t cpu_now_ns(clockid_t clock);
+uint64_t cpu_number(struct facet_provider_instance *instance);
+/* What every operation on the device does first. */
+enum facet_status cpu_check_device(const struct facet_provider_instance *instance, uint32_t device,
+                                   struct facet_error *error);
+
+/* --- event.c --- */
+
+void cpu_event_add(struct facet_provider_instance *instance, const char *message, uint64_t value);
+enum facet_status cpu_events(struct facet_provider_instance *instance, uint64_t after, void *items, uint32_t item_size,
+                             uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+
+/* --- worker.c: all with the instance's lock held --- */
+
+struct cpu_worker *cpu_worker_find(struct facet_provider_instance *instance, const char *name);
+enum facet_status cpu_worker_get(struct facet_provider_instance *instance, const char *name,
+                                 struct cpu_worker **ret_worker, struct facet_error *error);
+/* Drops it when nothing of it is left. */
+void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_worker *worker);
+/* Bytes that no limit promises and nobody without a limit uses. */
+uint64_t cpu_memory_free(const struct facet_provider_instance *instance);
+uint64_t cpu_memory_used(const struct facet_provider_instance *instance);
+/* Units that no limit promises. */
+uint32_t cpu_units_free(const struct facet_provider_instance *instance);
+/* Tells those without a limit how many units are left to them. */
+void cpu_units_spread(struct facet_provider_instance *instance);
+uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, const struct cpu_worker *worker);
+
+/* --- context.c --- */
+
+/* Counted; cpu_context_drop() it. */
+enum facet_status cpu_context_take(struct facet_provider_instance *instance, uint64_t number,
+                                   struct cpu_context **ret_context, struct facet_error *error);
+void cpu_context_drop(struct cpu_context *context);
+enum facet_status cpu_context_create(struct facet_provider_instance *instance, const char *worker,
+                                     uint64_t *ret_context, struct facet_error *error);
+/* Out of the list, cancelled, and gone as soon as no work-group of it runs. */
+void cpu_context_end(struct cpu_context *context);
+/* Waits for everything it has queued. */
+enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeout_ns, struct facet_error *error);
+
+/* Quota and device. */
+enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
+void cpu_account_give(struct cpu_context *context, uint64_t bytes);
+void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more);
+
+/* --- queue.c --- */
+
+enum facet_status cpu_queue_create(struct cpu_context *context, uint64_t *ret_number, struct facet_error *error);
+/* Counted, and its context with it; cpu_queue_drop() it. */
+enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                 struct cpu_queue **ret_queue, struct facet_error *error);
+void cpu_queue_drop(struct cpu_queue *queue);
+/* The next one by its order, counted; NULL behind the last. */
+struct cpu_queue *cpu_queue_next(struct cpu_context *context, uint64_t after);
+/* Out of the list, cancelled. What cannot end yet ends with the context. */
+void cpu_queue_end(struct cpu_queue *queue);
+
+/* --- module.c --- */
+
+enum facet_status cpu_module_load(struct facet_provider_instance *instance, const void *image, uint64_t bytes,
+                                  struct cpu_module **ret_module, struct facet_error *error);
+void cpu_module_free(struct cpu_module *module);
+const struct facet_host_kernel *cpu_module_kernel(const struct cpu_module *module, const char *name);
+/* Whether bytes are in the object. */
+bool cpu_module_has(const struct cpu_module *module, uint64_t address, uint64_t bytes);
+/* With the context's lock held. */
+struct cpu_module *cpu_module_find(struct cpu_context *context, uint64_t number);
+
+/* --- image_table.c --- */
+
+/* Everything in the table that can be checked: that it lies in the object, and says what can be. `base` is where the
+ * object was loaded. */
+enum facet_status cpu_image_check(const struct facet_host_image *image, const struct cpu_elf *elf, uint64_t base,
+                                  const char *features, struct facet_error *error);
+
+/* --- conformance.c --- */
+
+/* The image that `facet provider check` loads, by the name that the properties publish. */
+#define CPU_CONFORMANCE_NAME "facet-cpu:store_words"
+extern const unsigned char cpu_conformance_image[];
+extern const unsigned int cpu_conformance_image_size;
+
+/* --- launch.c --- */
+
+enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch *launch, const void *arguments,
+                             struct facet_error *error);
+
+/* --- transfer.c --- */
+
+struct cpu_transfer {
+    uint64_t to, from, bytes;
+    const void *data; /* to write; else NULL */
+    uint32_t fill;    /* a byte's value, or CPU_NO_FILL */
+};
+#define CPU_NO_FILL UINT32_MAX
+
+/* At once. */
+enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu_transfer *transfer,
+                                   struct facet_error *error);
+/* In the queue's order. */
+enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
+                                     struct facet_error *error);
+
+/* --- grave.c --- */
+
+/* Plain memory that is no longer in the space, given back once no launch can use it. With the space's lock held. */
+void cpu_grave_bury(struct cpu_context *context, struct cpu_grave *grave, struct cpu_range range);
+/* What nobody can use any more. With no lock held. */
+void cpu_graves_clear(struct cpu_context *context);
+bool cpu_launches_pending(struct cpu_context *context);
+
+/* --- check.c --- */
+
+/* A launch of a checked image: each access is looked at, and the first that is wrong fails the stream. */
+enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_module *module,
+                                     const struct facet_host_kernel *kernel, const struct facet_launch *launch,
+                                     const void *arguments, cpu_done_func done, void *owner, struct facet_error *error);
+/* What a checked image calls. */
+extern const struct facet_host_check cpu_check_functions;
+
+/* --- shadow.c --- */
+
+/* Who touched which byte since the last barrier. */
+struct cpu_shadow;
+
+struct cpu_shadow *cpu_shadow_create(void); /* NULL: no memory */
+void cpu_shadow_free(struct cpu_shadow *shadow);
+void cpu_shadow_forget(struct cpu_shadow *shadow);
+/* Notes an access, and says whether another work-item made one that it races with. `flags`: facet/host_kernel.h. */
+bool cpu_shadow_races(struct cpu_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t flags, uint32_t item);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the executor's beginning and end, its clock and its threads' beginnings. Never: chooses or runs work. */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "executor_parts.h"
+#include "provider_kit.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* ---- time ---- */
+
+static uint64_t real_now_ns(void *owner)
+{
+    struct timespec now;
+
+    (void)owner;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t cpu_deadline_ns(uint64_t timeout_ns)
+{
+    uint64_t now = real_now_ns(NULL);
+
+    return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+}
+
+void cpu_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+bool cpu_condition_wait(struct cpu_executor *executor, pthread_cond_t *condition, uint64_t deadline_ns)
+{
+    const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+                                      .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+
+    if (deadline_ns == UINT64_MAX)
+        return pthread_cond_wait(condition, &executor->lock) == 0;
+    return pthread_cond_timedwait(condition, &executor->lock, &deadline) == 0;
+}
+
+/* ---- threads ---- */
+
+/* Signals are the program's: none is handled on a thread of ours. */
+bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(thread, NULL, run, argument) == 0;
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started)
+        pthread_setname_np(*thread, name);
+    return started;
+}
+
+static void end_units(struct cpu_executor *executor)
+{
+    for (uint32_t i = 0; i < executor->started; i++)
+        pthread_cond_signal(&executor->units[i].wake);
+    for (uint32_t i = 0; i < executor->started; i++) {
+        pthread_mutex_unlock(&executor->lock);
+        pthread_join(executor->units[i].thread, NULL);
+        pthread_mutex_lock(&executor->lock);
+    }
+}
+
+/* ---- the executor ---- */
+
+static void init_units(struct cpu_executor *executor)
+{
+    for (uint32_t i = 0; i < executor->options.units; i++) {
+        executor->units[i].executor = executor;
+        executor->units[i].index = i;
+        cpu_condition_init(&executor->units[i].wake);
+    }
+}
+
+enum facet_status cpu_executor_create(const struct cpu_executor_options *options, struct cpu_executor **ret_executor,
+                                      struct facet_error *error)
+{
+    struct facet_pick_config config = facet_pick_defaults;
+
+    if (options->units == 0 || options->units > CPU_UNITS_MOST)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "units %" PRIu32 ": expected 1 to %u", options->units,
+                              CPU_UNITS_MOST);
+    if (!facet_pick_policy_name((enum facet_pick_policy)options->policy))
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "policy %" PRIu32 ": expected an enum facet_pick_policy",
+                              options->policy);
+    size_t bytes = sizeof(struct cpu_executor) + options->units * sizeof(struct cpu_unit);
+    struct cpu_executor *executor = aligned_alloc(CPU_LINE, (bytes + CPU_LINE - 1) / CPU_LINE * CPU_LINE);
+
+    if (!executor)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " compute units", options->units);
+    memset(executor, 0, bytes);
+    executor->options = *options;
+    if (!executor->options.now_ns)
+        executor->options.now_ns = real_now_ns;
+    config.policy = (enum facet_pick_policy)options->policy;
+    config.parallel = options->units;
+    facet_pick_init(&executor->pick, &config);
+    pthread_mutex_init(&executor->lock, NULL);
+    cpu_condition_init(&executor->watch);
+    SLIST_INIT(&executor->idle);
+    init_units(executor);
+    *ret_executor = executor;
+    return FACET_OK;
+}
+
+void cpu_executor_destroy(struct cpu_executor *executor)
+{
+    if (!executor)
+        return;
+    pthread_mutex_lock(&executor->lock);
+    executor->closing = true;
+    end_units(executor);
+    cpu_watchdog_end(executor);
+    pthread_mutex_unlock(&executor->lock);
+    for (uint32_t i = 0; i < executor->options.units; i++) {
+        pthread_cond_destroy(&executor->units[i].wake);
+        free(executor->units[i].local);
+        free(executor->units[i].scratch);
+    }
+    pthread_cond_destroy(&executor->watch);
+    pthread_mutex_destroy(&executor->lock);
+    free(executor);
+}
+
+/* What is under way counts as far as it has come. */
+void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns)
+{
+    pthread_mutex_lock(&executor->lock);
+    uint64_t now = cpu_now_ns(executor), unit_ns = executor->unit_ns, busy_ns = executor->busy_ns;
+
+    for (uint32_t i = 0; i < executor->started; i++) {
+        if (executor->units[i].job)
+            unit_ns += now - executor->units[i].turn_start_ns;
+    }
+    if (executor->active > 0)
+        busy_ns += now - executor->active_since_ns;
+    pthread_mutex_unlock(&executor->lock);
+    *ret_unit_ns = unit_ns;
+    *ret_busy_ns = busy_ns;
+}

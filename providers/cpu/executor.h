@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executor: a fixed set of compute units (threads) that claim work-groups from streams.
+ *
+ * Owns: units, the order of work, time measured per work-group and charged to tenants, preemption between work-groups,
+ * cancelling, records, the watchdog.
+ * Never: knows contexts, modules or addresses (the provider's tables do), and never decides who is next by itself: the
+ * policies of src/compute do (ADR 12).
+ *
+ * A tenant is one context's presence: its share, its priority, its streams. A stream runs its jobs in order, one at a
+ * time; the work-groups of one job run on as many units as the policy gives it. Between two work-groups a unit may turn
+ * to another job; a job is never bound to a thread.
+ *
+ * Thread rule: any thread. Destroy functions may be called once per object, when nobody else uses it.
+ */
+#ifndef CPU_EXECUTOR_H
+#define CPU_EXECUTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/host_kernel.h>
+#include <facet/provider.h>
+
+struct cpu_executor;
+struct cpu_tenant;
+struct cpu_stream;
+
+#define CPU_UNITS_MOST 256u
+
+struct cpu_executor_options {
+    uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */
+    uint64_t watchdog_ns; /* a work-group that runs longer is reported, once; 0: none is */
+    /* Called from the watchdog's thread: which kernel, and for how long by now. NULL: nobody asks. */
+    void (*overlong)(void *owner, const char *kernel, uint64_t running_ns);
+    void *owner;
+    uint32_t policy;                 /* enum facet_pick_policy (src/compute/pick.h); 0: fair */
+    uint64_t (*now_ns)(void *owner); /* time as it is charged and recorded. NULL: CLOCK_MONOTONIC */
+};
+
+/* Starts no thread before the first job. FACET_NO_MEMORY, FACET_OUT_OF_RANGE. */
+enum facet_status cpu_executor_create(const struct cpu_executor_options *options, struct cpu_executor **ret_executor,
+                                      struct facet_error *error);
+/* After all tenants. Ends and joins the threads. NULL is allowed. */
+void cpu_executor_destroy(struct cpu_executor *executor);
+
+/* Compute-unit time since the start, summed over units; and time with at least one unit at work. */
+void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns);
+
+enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_tenant **ret_tenant,
+                                    struct facet_error *error);
+/* Cancels everything; returns when no unit is in any of its work-groups. Its streams are gone. NULL is allowed. */
+void cpu_tenant_destroy(struct cpu_tenant *tenant);
+/* As facet_execution_ops.set_share. Begins as best effort, no cap, normal. */
+void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);
+/* At most so many units work for it at a time: a hard limit. Begins with all. */
+void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units);
+uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant);
+uint32_t cpu_tenant_units_active(struct cpu_tenant *tenant);
+/* Stops handing out its work-groups (true), or goes on. Returns when no unit is in one of them. */
+void cpu_tenant_pause(struct cpu_tenant *tenant, bool pause);
+/* Waits until nothing of any of its streams is left, at most `timeout_ns`: FACET_TIMEOUT. */
+enum facet_status cpu_tenant_wait(struct cpu_tenant *tenant, uint64_t timeout_ns);
+
+enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
+                                    struct facet_error *error);
+/* Cancels; returns when no unit is in one of its work-groups. NULL is allowed. */
+void cpu_stream_destroy(struct cpu_stream *stream);
+void cpu_stream_set_priority(struct cpu_stream *stream, uint32_t priority);
+
+/* Told once for each job that was accepted, when it is complete, failed or cancelled; from a unit's thread or the one
+ * that cancels, holding no lock. A stream's owners are told in order, and its next job begins after that: so be brief,
+ * and do not wait for or destroy the stream in it. Who waited for a job finds that it was told. */
+typedef void (*cpu_done_func)(void *owner);
+
+/*
+ * A launch. `launch` was validated; both it and the arguments are copied, the kernel is borrowed until `done`.
+ * With `check` the work-groups run one at a time, and its `barrier` is called before each: so the owner sees the
+ * accesses of one work-group between two calls. NULL: not a checked image.
+ */
+enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
+                                    const struct facet_launch *launch, const void *arguments,
+                                    const struct facet_host_check *check, void *check_owner, cpu_done_func done,
+                                    void *owner, struct facet_error *error);
+/* A transfer: `work` runs on a unit in its turn. Its status fails the stream: what is queued behind it runs all the
+ * same. Counted in facet_stream_state as launches are. */
+typedef enum facet_status (*cpu_work_func)(void *owner);
+enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work, cpu_done_func done, void *owner,
+                                  struct facet_error *error);
+
+enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns);
+void cpu_stream_state(struct cpu_stream *stream, struct facet_stream_state *ret_state);
+void cpu_stream_cancel(struct cpu_stream *stream);
+/* At most `capacity` records above `after` into `records` (may be NULL); returns how many there are. */
+uint32_t cpu_stream_records(struct cpu_stream *stream, uint64_t after, struct facet_launch_record *records,
+                            uint32_t capacity);
+
+#endif

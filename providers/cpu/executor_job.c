@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: one job: its memory, claiming its work-groups, running them. Never: decides whose turn it is.
+ *
+ * A unit claims work-groups in batches that are expected to take BATCH_NS, so that neither the claim nor the clock
+ * costs anything that can be seen, and looks between any two of them whether it is wanted elsewhere.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor_parts.h"
+#include "provider_kit.h"
+
+#define BATCH_NS  UINT64_C(20000)
+#define SINGLE_NS UINT64_C(4000) /* work-groups at least so long are timed one by one */
+#define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
+
+static uint64_t least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN;
+}
+
+enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,
+                              struct facet_error *error)
+{
+    uint32_t units = stream->tenant->executor->options.units;
+    uint64_t ranges_at = aligned(sizeof(struct cpu_job));
+    uint64_t arguments_at = ranges_at + aligned(units * sizeof(struct cpu_range));
+    uint64_t bytes = arguments_at + aligned(argument_bytes);
+    struct cpu_job *job = aligned_alloc(FACET_HOST_LOCAL_ALIGN, bytes);
+
+    if (!job)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a launch with %" PRIu32 " bytes of arguments",
+                              argument_bytes);
+    memset(job, 0, sizeof *job);
+    job->stream = stream;
+    job->total = 1;
+    job->leftover = (void *)((char *)job + ranges_at);
+    job->arguments = (char *)job + arguments_at;
+    job->record.size = sizeof job->record;
+    *ret_job = job;
+    return FACET_OK;
+}
+
+static bool unclaimed(const struct cpu_job *job)
+{
+    return job->leftovers > 0 || atomic_load_explicit(&job->next, memory_order_relaxed) < job->total;
+}
+
+bool cpu_job_has_more(const struct cpu_job *job)
+{
+    bool alone = job->check || !job->kernel; /* a checker follows one work-group at a time */
+
+    return !job->stopped && unclaimed(job) && (!alone || job->running == 0);
+}
+
+bool cpu_job_is_over(const struct cpu_job *job)
+{
+    return job->running == 0 && (job->stopped || !unclaimed(job));
+}
+
+/* ---- claiming ---- */
+
+void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range)
+{
+    *ret_range = (struct cpu_range){0};
+    if (job->leftovers > 0)
+        *ret_range = job->leftover[--job->leftovers];
+}
+
+/* Near the end of a job the batches become small, so that the units end together. */
+static bool claim(const struct cpu_unit *unit, struct cpu_job *job, uint64_t batch, struct cpu_range *range)
+{
+    uint64_t next = atomic_load_explicit(&job->next, memory_order_relaxed);
+
+    if (next >= job->total)
+        return false;
+    uint64_t part = (job->total - next) / (2 * (uint64_t)unit->executor->options.units);
+    if (unit->executor->options.units > 1 && batch > part)
+        batch = part > 0 ? part : 1;
+
+    next = atomic_fetch_add_explicit(&job->next, batch, memory_order_relaxed);
+    if (next >= job->total)
+        return false;
+    *range = (struct cpu_range){next, least(next + batch, job->total)};
+    return true;
+}
+
+static uint64_t batch_of(uint64_t group_ns, uint64_t last)
+{
+    if (group_ns >= SINGLE_NS)
+        return 1;
+    return least(BATCH_NS / (group_ns > 0 ? group_ns : 1), last * GROWTH);
+}
+
+/* ---- running ---- */
+
+static void set_group(struct facet_host_group *group, uint64_t index)
+{
+    group->group_id[0] = (uint32_t)(index % group->grid[0]);
+    group->group_id[1] = (uint32_t)(index / group->grid[0] % group->grid[1]);
+    group->group_id[2] = (uint32_t)(index / group->grid[0] / group->grid[1]);
+}
+
+static inline void next_group(struct facet_host_group *group)
+{
+    if (++group->group_id[0] < group->grid[0])
+        return;
+    group->group_id[0] = 0;
+    if (++group->group_id[1] < group->grid[1])
+        return;
+    group->group_id[1] = 0;
+    group->group_id[2]++;
+}
+
+/* Runs work-groups from the front of the range, at most `most`, until the unit is wanted elsewhere. */
+static uint64_t run_batch(struct cpu_unit *unit, const struct cpu_job *job, struct facet_host_group *group,
+                          struct cpu_range *range, uint64_t most)
+{
+    const facet_host_run_func run = job->kernel->run;
+    uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
+    uint64_t index = range->begin, end = least(range->end, range->begin + most);
+
+    set_group(group, index);
+    while (index < end && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {
+        atomic_store_explicit(&unit->beat, ++beat, memory_order_relaxed);
+        if (job->check)
+            job->check->barrier(group->check);
+        run(job->arguments, group);
+        next_group(group);
+        index++;
+    }
+    uint64_t ran = index - range->begin;
+
+    range->begin = index;
+    return ran;
+}
+
+static void note_batch(struct cpu_job *job, struct cpu_turn *turn, uint64_t groups, uint64_t elapsed_ns)
+{
+    uint64_t each_ns = elapsed_ns / groups;
+
+    turn->groups += groups;
+    if (each_ns > turn->longest_ns)
+        turn->longest_ns = each_ns;
+    atomic_store_explicit(&job->group_ns, each_ns, memory_order_relaxed);
+}
+
+static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_host_group *group,
+                       struct cpu_turn *turn)
+{
+    uint64_t now = turn->start_ns;
+    uint64_t batch = atomic_load_explicit(&job->group_ns, memory_order_relaxed) > 0 ? BATCH_NS : 0;
+
+    while (now < turn->until_ns && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {
+        batch = batch > 0 ? batch_of(atomic_load_explicit(&job->group_ns, memory_order_relaxed), batch) : 1;
+        if (turn->range.begin >= turn->range.end && !claim(unit, job, batch, &turn->range))
+            break;
+        uint64_t ran = run_batch(unit, job, group, &turn->range, batch);
+        uint64_t then = cpu_now_ns(unit->executor);
+
+        if (ran > 0)
+            note_batch(job, turn, ran, then - now);
+        now = then;
+    }
+}
+
+/* Memory of a unit grows to what the largest of its jobs needed, and is never cleared. */
+static bool grow(void **memory, uint64_t *bytes, uint64_t needed)
+{
+    needed = aligned(needed > 0 ? needed : 1);
+    if (*bytes >= needed)
+        return true;
+    free(*memory);
+    *memory = aligned_alloc(FACET_HOST_LOCAL_ALIGN, needed);
+    *bytes = *memory ? needed : 0;
+    return *memory != NULL;
+}
+
+static void run_launch(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn)
+{
+    struct facet_host_group group = job->group;
+
+    if (!grow(&unit->local, &unit->local_bytes, job->local_bytes) ||
+        !grow(&unit->scratch, &unit->scratch_bytes, job->scratch_bytes)) {
+        turn->status = FACET_NO_MEMORY;
+        return;
+    }
+    group.local = unit->local;
+    group.scratch = unit->scratch;
+    run_groups(unit, job, &group, turn);
+}
+
+void cpu_job_run(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn)
+{
+    if (job->kernel) {
+        run_launch(unit, job, turn);
+        return;
+    }
+    turn->status = job->work(job->work_owner);
+}

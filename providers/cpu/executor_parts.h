@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executor's insides, shared by executor*.c alone.
+ *
+ * Owns: its structs and who may touch what. Never: included by anyone else.
+ *
+ * One lock, the executor's, guards everything but what is marked atomic. It is held to choose a turn and to account for
+ * it, never during a work-group, a transfer, or a call to somebody else.
+ */
+#ifndef CPU_EXECUTOR_PARTS_H
+#define CPU_EXECUTOR_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "compute/pick.h"
+#include "executor.h"
+
+#define CPU_LINE 64u /* of a cache */
+
+/* Work-groups [begin, end) of a job, counted along x, then y, then z. */
+struct cpu_range {
+    uint64_t begin, end;
+};
+
+/* A launch or a transfer. Allocated in one piece with its leftovers and its arguments. */
+struct cpu_job {
+    TAILQ_ENTRY(cpu_job) link;
+    struct cpu_stream *stream;
+    cpu_done_func done;
+    void *done_owner;
+
+    const struct facet_host_kernel *kernel; /* NULL: a transfer */
+    const struct facet_host_check *check;
+    const void *arguments;
+    struct facet_host_group group; /* local and scratch are each unit's own */
+    uint64_t local_bytes, scratch_bytes;
+
+    cpu_work_func work; /* a transfer: one group */
+    void *work_owner;
+
+    uint64_t total;                                /* work-groups */
+    _Alignas(CPU_LINE) atomic_uint_least64_t next; /* the first that nobody claimed; may pass `total` */
+    atomic_uint_least64_t group_ns;                /* how long one takes, as last seen; 0: not known */
+
+    /* Under the lock. */
+    _Alignas(CPU_LINE) struct facet_launch_record record;
+    uint32_t running; /* units */
+    bool stopped;     /* hands out nothing more */
+    /* Claimed and not run, by units that had to turn to something else. Each unit holds one range and takes one from
+     * here before it claims: so there are never more than units. */
+    uint32_t leftovers;
+    struct cpu_range *leftover;
+};
+
+struct cpu_stream {
+    TAILQ_ENTRY(cpu_stream) link;
+    struct cpu_tenant *tenant;
+    uint32_t priority;
+    uint64_t turn; /* number of its last turn: among equals the one that waited for longest goes next */
+    TAILQ_HEAD(, cpu_job) jobs;
+    bool telling; /* a thread is in `done` */
+    struct facet_stream_state state;
+
+    struct facet_launch_record *records; /* a ring; grows to CPU_RECORDS */
+    uint32_t record_room;
+    uint64_t recorded;
+};
+
+#define CPU_RECORDS 1024u
+
+struct cpu_tenant {
+    struct cpu_executor *executor;
+    int entity;
+    uint32_t units_most, active;
+    bool paused;
+    bool arrived; /* has work that nobody made room for yet */
+    uint64_t busy_ns;
+    TAILQ_HEAD(, cpu_stream) streams;
+    pthread_cond_t changed; /* a job is over, or a unit has left */
+};
+
+/* A thread. */
+struct cpu_unit {
+    struct cpu_executor *executor;
+    uint32_t index;
+    pthread_t thread;
+    pthread_cond_t wake;
+    void *local, *scratch; /* its own: only its thread touches them */
+    uint64_t local_bytes, scratch_bytes;
+
+    /* Under the lock. */
+    struct cpu_job *job; /* NULL: none */
+    uint64_t turn_start_ns;
+    bool long_turn; /* nobody waited when it began */
+    bool idle;      /* in the list of those that sleep */
+    uint64_t look_ns;
+    SLIST_ENTRY(cpu_unit) link;
+    uint64_t watched_beat, watched_since_ns; /* the watchdog's */
+    bool reported;
+
+    _Alignas(CPU_LINE) atomic_bool wanted; /* leave the job at the next work-group */
+    atomic_uint_least64_t beat;            /* work-groups begun */
+};
+
+struct cpu_executor {
+    struct cpu_executor_options options;
+    pthread_mutex_t lock;
+    struct facet_pick pick;
+    struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
+    uint32_t started; /* threads */
+    uint32_t active;  /* units at work */
+    uint64_t turns;
+    uint64_t unit_ns, busy_ns, active_since_ns;
+    SLIST_HEAD(, cpu_unit) idle; /* the one that went to sleep last is first: its caches are warm */
+    struct cpu_unit *spinner;    /* NULL: none. It looks for work without the lock, and is woken before any other */
+    bool closing;
+
+    pthread_t watchdog;
+    pthread_cond_t watch; /* a unit is at work, or closing */
+    bool watching, watchdog_started;
+
+    struct cpu_unit units[];
+};
+
+/* What a unit does before it takes the lock again. */
+struct cpu_turn {
+    struct cpu_range range; /* claimed and not run */
+    uint64_t start_ns, until_ns, end_ns;
+    uint64_t groups, longest_ns;
+    enum facet_status status;
+};
+
+static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
+{
+    return executor->options.now_ns(executor->options.owner);
+}
+
+/* executor_job.c */
+enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,
+                              struct facet_error *error);
+bool cpu_job_has_more(const struct cpu_job *job);
+bool cpu_job_is_over(const struct cpu_job *job);
+void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range);
+void cpu_job_run(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn);
+
+/* executor_turn.c: all under the lock */
+void *cpu_unit_main(void *unit);
+enum facet_status cpu_units_begin(struct cpu_executor *executor, struct facet_error *error);
+void cpu_tenant_refresh(struct cpu_tenant *tenant);
+void cpu_tenant_arrive(struct cpu_tenant *tenant);
+void cpu_units_reconsider(struct cpu_executor *executor);
+void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream);
+
+/* executor_stream.c: all under the lock */
+bool cpu_stream_claimable(const struct cpu_stream *stream);
+/* Tells of what is over at the head of the stream: leaves the lock meanwhile. */
+void cpu_stream_settle(struct cpu_stream *stream);
+void cpu_stream_stop(struct cpu_stream *stream);
+void cpu_stream_release(struct cpu_stream *stream);
+
+/* executor_record.c: all under the lock */
+void cpu_record_keep(struct cpu_stream *stream, const struct facet_launch_record *record);
+
+/* executor_watch.c: under the lock */
+void cpu_watchdog_wake(struct cpu_executor *executor);
+void cpu_watchdog_end(struct cpu_executor *executor);
+
+/* executor.c */
+bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
+void cpu_condition_init(pthread_cond_t *condition);
+/* Waits for `condition`, by the real clock; false: `deadline_ns` has passed. UINT64_MAX: waits for ever. */
+bool cpu_condition_wait(struct cpu_executor *executor, pthread_cond_t *condition, uint64_t deadline_ns);
+uint64_t cpu_deadline_ns(uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: a stream's ring of records. Never: makes one up: it keeps what it is given, in that order. */
+#include <stdlib.h>
+
+#include "executor_parts.h"
+
+#define FIRST_ROOM 16u
+
+/* A ring that cannot grow forgets its oldest earlier. The new room begins with the oldest. */
+static void make_room(struct cpu_stream *stream)
+{
+    uint32_t room = stream->record_room ? stream->record_room * 2 : FIRST_ROOM;
+
+    if (stream->recorded < stream->record_room || stream->record_room >= CPU_RECORDS)
+        return;
+    /* It is exactly full for the first time, hence not yet turned over: its order is that of the array. */
+    struct facet_launch_record *records =
+        stream->recorded == stream->record_room ? reallocarray(stream->records, room, sizeof *records) : NULL;
+    if (!records)
+        return;
+    stream->records = records;
+    stream->record_room = room;
+}
+
+void cpu_record_keep(struct cpu_stream *stream, const struct facet_launch_record *record)
+{
+    make_room(stream);
+    if (stream->record_room > 0)
+        stream->records[stream->recorded % stream->record_room] = *record;
+    stream->recorded++;
+}
+
+uint32_t cpu_stream_records(struct cpu_stream *stream, uint64_t after, struct facet_launch_record *records,
+                            uint32_t capacity)
+{
+    struct cpu_executor *executor = stream->tenant->executor;
+    uint32_t count = 0;
+
+    pthread_mutex_lock(&executor->lock);
+    uint64_t oldest = stream->recorded > stream->record_room ? stream->recorded - stream->record_room : 0;
+
+    for (uint64_t i = oldest; i < stream->recorded; i++) {
+        const struct facet_launch_record *record = &stream->records[i % stream->record_room];
+
+        if (record->sequence <= after)
+            continue;
+        if (records && count < capacity)
+            records[count] = *record;
+        count++;
+    }
+    pthread_mutex_unlock(&executor->lock);
+    return count;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: streams: the order of their jobs, telling what became of each, waiting, cancelling. Never: chooses units.
+ *
+ * A job stays at the head of its stream until its owner was told of its end. So owners are told in order, the next job
+ * begins after that, and who waited for a job finds its owner told.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor_parts.h"
+#include "provider_kit.h"
+
+enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
+                                    struct facet_error *error)
+{
+    struct cpu_stream *stream = calloc(1, sizeof *stream);
+
+    if (!stream)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a stream");
+    stream->tenant = tenant;
+    stream->priority = FACET_PRIORITY_NORMAL;
+    stream->state.size = sizeof stream->state;
+    TAILQ_INIT(&stream->jobs);
+    pthread_mutex_lock(&tenant->executor->lock);
+    TAILQ_INSERT_TAIL(&tenant->streams, stream, link);
+    pthread_mutex_unlock(&tenant->executor->lock);
+    *ret_stream = stream;
+    return FACET_OK;
+}
+
+void cpu_stream_release(struct cpu_stream *stream)
+{
+    struct cpu_tenant *tenant = stream->tenant;
+
+    cpu_stream_stop(stream);
+    while (!TAILQ_EMPTY(&stream->jobs))
+        cpu_condition_wait(tenant->executor, &tenant->changed, UINT64_MAX);
+    TAILQ_REMOVE(&tenant->streams, stream, link);
+    free(stream->records);
+    free(stream);
+}
+
+void cpu_stream_destroy(struct cpu_stream *stream)
+{
+    if (!stream)
+        return;
+    struct cpu_executor *executor = stream->tenant->executor;
+
+    pthread_mutex_lock(&executor->lock);
+    cpu_stream_release(stream);
+    pthread_mutex_unlock(&executor->lock);
+}
+
+void cpu_stream_set_priority(struct cpu_stream *stream, uint32_t priority)
+{
+    struct cpu_executor *executor = stream->tenant->executor;
+
+    pthread_mutex_lock(&executor->lock);
+    stream->priority = priority;
+    cpu_units_reconsider(executor);
+    pthread_mutex_unlock(&executor->lock);
+}
+
+bool cpu_stream_claimable(const struct cpu_stream *stream)
+{
+    const struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
+
+    return job && cpu_job_has_more(job);
+}
+
+/* ---- the end of a job ---- */
+
+static void make_record(struct cpu_job *job)
+{
+    struct cpu_stream *stream = job->stream;
+    struct facet_launch_record *record = &job->record;
+    bool whole = job->kernel ? record->groups == job->total : record->start_ns != 0;
+
+    if (record->status == FACET_OK && !whole)
+        record->status = FACET_BAD_STATE; /* cancelled */
+    else if (record->status != FACET_OK && stream->state.failed == 0)
+        stream->state.failed = (uint32_t)-record->status;
+    if (record->end_ns == 0)
+        record->end_ns = cpu_now_ns(stream->tenant->executor);
+    stream->state.busy_ns += record->busy_ns;
+    cpu_record_keep(stream, record);
+}
+
+void cpu_stream_settle(struct cpu_stream *stream)
+{
+    struct cpu_executor *executor = stream->tenant->executor;
+    struct cpu_job *job;
+
+    if (stream->telling)
+        return;
+    while ((job = TAILQ_FIRST(&stream->jobs)) && cpu_job_is_over(job)) {
+        stream->telling = true;
+        make_record(job);
+        pthread_mutex_unlock(&executor->lock);
+        if (job->done)
+            job->done(job->done_owner);
+        pthread_mutex_lock(&executor->lock);
+        stream->telling = false;
+        TAILQ_REMOVE(&stream->jobs, job, link);
+        stream->state.completed++;
+        free(job);
+    }
+    pthread_cond_broadcast(&stream->tenant->changed);
+}
+
+void cpu_stream_stop(struct cpu_stream *stream)
+{
+    struct cpu_job *job;
+
+    TAILQ_FOREACH(job, &stream->jobs, link)
+    job->stopped = true;
+    cpu_units_leave(stream->tenant->executor, stream->tenant, stream);
+    cpu_stream_settle(stream);
+    cpu_tenant_arrive(stream->tenant); /* what was queued meanwhile */
+}
+
+void cpu_stream_cancel(struct cpu_stream *stream)
+{
+    struct cpu_executor *executor = stream->tenant->executor;
+
+    pthread_mutex_lock(&executor->lock);
+    cpu_stream_stop(stream);
+    pthread_mutex_unlock(&executor->lock);
+}
+
+/* ---- queueing ---- */
+
+static enum facet_status queue(struct cpu_job *job, struct facet_error *error)
+{
+    struct cpu_stream *stream = job->stream;
+    struct cpu_tenant *tenant = stream->tenant;
+
+    pthread_mutex_lock(&tenant->executor->lock);
+    enum facet_status status = cpu_units_begin(tenant->executor, error);
+
+    if (status == FACET_OK) {
+        bool first = TAILQ_EMPTY(&stream->jobs);
+
+        job->record.sequence = ++stream->state.launched;
+        job->record.queued_ns = cpu_now_ns(tenant->executor);
+        TAILQ_INSERT_TAIL(&stream->jobs, job, link);
+        if (first)
+            cpu_tenant_arrive(tenant);
+    }
+    pthread_mutex_unlock(&tenant->executor->lock);
+    if (status != FACET_OK)
+        free(job);
+    return status;
+}
+
+static void describe(struct cpu_job *job, const struct facet_host_kernel *kernel, const struct facet_launch *launch)
+{
+    uint64_t items = (uint64_t)launch->group[0] * launch->group[1] * launch->group[2];
+
+    job->kernel = kernel;
+    job->total = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    job->local_bytes = (uint64_t)kernel->local_bytes + launch->local_bytes;
+    job->scratch_bytes = facet_host_scratch_bytes(kernel, (uint32_t)items);
+    memcpy(job->group.grid, launch->grid, sizeof job->group.grid);
+    memcpy(job->group.group_size, launch->group, sizeof job->group.group_size);
+    memcpy(job->group.offset, launch->offset, sizeof job->group.offset);
+    job->group.dimensions = launch->dimensions > 0 ? launch->dimensions : 3;
+    memcpy(job->record.kernel, launch->kernel, sizeof job->record.kernel);
+}
+
+enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
+                                    const struct facet_launch *launch, const void *arguments,
+                                    const struct facet_host_check *check, void *check_owner, cpu_done_func done,
+                                    void *owner, struct facet_error *error)
+{
+    struct cpu_job *job = NULL;
+    enum facet_status status = cpu_job_new(stream, launch->argument_bytes, &job, error);
+
+    if (status != FACET_OK)
+        return status;
+    describe(job, kernel, launch);
+    if (launch->argument_bytes > 0)
+        memcpy((void *)job->arguments, arguments, launch->argument_bytes);
+    job->check = check;
+    job->group.check = check_owner;
+    job->done = done;
+    job->done_owner = owner;
+    return queue(job, error);
+}
+
+enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work, cpu_done_func done, void *owner,
+                                  struct facet_error *error)
+{
+    struct cpu_job *job = NULL;
+    enum facet_status status = cpu_job_new(stream, 0, &job, error);
+
+    if (status != FACET_OK)
+        return status;
+    job->work = work;
+    job->work_owner = owner;
+    job->done = done;
+    job->done_owner = owner;
+    return queue(job, error);
+}
+
+/* ---- looking ---- */
+
+enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns)
+{
+    struct cpu_tenant *tenant = stream->tenant;
+    uint64_t deadline = cpu_deadline_ns(timeout_ns);
+    bool in_time = true;
+
+    pthread_mutex_lock(&tenant->executor->lock);
+    for (uint64_t target = stream->state.launched; stream->state.completed < target && in_time;)
+        in_time = cpu_condition_wait(tenant->executor, &tenant->changed, deadline) || stream->state.completed >= target;
+    pthread_mutex_unlock(&tenant->executor->lock);
+    return in_time ? FACET_OK : FACET_TIMEOUT;
+}
+
+void cpu_stream_state(struct cpu_stream *stream, struct facet_stream_state *ret_state)
+{
+    pthread_mutex_lock(&stream->tenant->executor->lock);
+    *ret_state = stream->state;
+    pthread_mutex_unlock(&stream->tenant->executor->lock);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: turns: which unit works on what and until when, waking those that sleep, making those leave that are in the
+ * way. Never: runs a work-group under the lock, or decides whose turn it is: src/compute/pick does.
+ *
+ * A turn ends when the job has nothing more, its time is over, or the unit is wanted elsewhere. Time is charged at its
+ * end. While somebody else waits turns are short, so that shares hold over short times; whoever arrives ends the long
+ * ones.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "executor_parts.h"
+#include "provider_kit.h"
+
+#define SHORT_TURN_NS UINT64_C(50000)
+#define LONG_TURN_NS  UINT64_C(1000000)
+/* Each turn takes the one lock: with many units turns are longer, so that it is not what they wait for. */
+#define TURN_PER_UNIT_NS UINT64_C(1500)
+/* So long one unit looks for work before it sleeps: who launches and waits in turn halves his time (bench/executor). */
+#define SPIN_NS UINT64_C(20000)
+
+static uint64_t later(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static uint64_t sooner(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* ---- what a tenant wants ---- */
+
+/* The stream whose job goes next: the highest priority, and among equals the one that has waited for longest. */
+static struct cpu_stream *next_stream(struct cpu_tenant *tenant)
+{
+    struct cpu_stream *stream, *best = NULL;
+
+    TAILQ_FOREACH(stream, &tenant->streams, link)
+    {
+        if (!cpu_stream_claimable(stream))
+            continue;
+        if (!best || stream->priority > best->priority ||
+            (stream->priority == best->priority && stream->turn < best->turn))
+            best = stream;
+    }
+    return best;
+}
+
+static bool has_work(const struct cpu_tenant *tenant)
+{
+    const struct cpu_stream *stream;
+
+    if (tenant->active > 0)
+        return true;
+    TAILQ_FOREACH(stream, &tenant->streams, link)
+    if (!TAILQ_EMPTY(&stream->jobs))
+        return true;
+    return false;
+}
+
+static enum facet_pick_want want_of(struct cpu_tenant *tenant)
+{
+    if (tenant->paused || !has_work(tenant))
+        return FACET_PICK_IDLE;
+    return tenant->active < tenant->units_most && next_stream(tenant) ? FACET_PICK_READY : FACET_PICK_SERVED;
+}
+
+void cpu_tenant_refresh(struct cpu_tenant *tenant)
+{
+    facet_pick_set_want(&tenant->executor->pick, tenant->entity, want_of(tenant));
+}
+
+static bool is_ready(const struct cpu_tenant *tenant)
+{
+    return tenant->executor->pick.entities[tenant->entity].want == FACET_PICK_READY;
+}
+
+/* ---- getting units ---- */
+
+static bool start_unit(struct cpu_executor *executor)
+{
+    struct cpu_unit *unit = &executor->units[executor->started];
+    char name[16]; /* what a thread's name may have */
+
+    if (executor->started == executor->options.units || executor->closing)
+        return false;
+    snprintf(name, sizeof name, "facet-cpu-%u", unit->index % 1000);
+    if (!cpu_thread_start(&unit->thread, name, cpu_unit_main, unit))
+        return false;
+    executor->started++;
+    return true;
+}
+
+enum facet_status cpu_units_begin(struct cpu_executor *executor, struct facet_error *error)
+{
+    if (executor->started == 0)
+        start_unit(executor);
+    if (executor->started == 0)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no thread for a compute unit: expected at least one to start");
+    return FACET_OK;
+}
+
+static void want_back(struct cpu_unit *unit)
+{
+    atomic_store_explicit(&unit->wanted, true, memory_order_relaxed);
+}
+
+/* Whether a unit waits for work. */
+static bool sleeps(const struct cpu_executor *executor)
+{
+    return executor->spinner || !SLIST_EMPTY(&executor->idle);
+}
+
+static bool wake_one(struct cpu_executor *executor)
+{
+    struct cpu_unit *unit = SLIST_FIRST(&executor->idle);
+
+    if (executor->spinner) {
+        want_back(executor->spinner);
+        executor->spinner = NULL;
+        return true;
+    }
+    if (!unit)
+        return false;
+    SLIST_REMOVE_HEAD(&executor->idle, link);
+    unit->idle = false;
+    pthread_cond_signal(&unit->wake);
+    return true;
+}
+
+/* Whether a unit should look again because `tenant`, whose next work is of `stream`, has come. */
+static bool must_look(const struct cpu_unit *unit, const struct cpu_tenant *tenant, const struct cpu_stream *stream)
+{
+    const struct cpu_stream *other = unit->job ? unit->job->stream : NULL;
+
+    if (!other)
+        return false;
+    if (other->tenant == tenant)
+        return stream->priority > other->priority;
+    return is_ready(tenant) &&
+           (unit->long_turn || facet_pick_goes_before(&tenant->executor->pick, tenant->entity, other->tenant->entity));
+}
+
+static void interrupt(struct cpu_tenant *tenant)
+{
+    struct cpu_executor *executor = tenant->executor;
+    const struct cpu_stream *stream = next_stream(tenant);
+
+    for (uint32_t i = 0; stream && i < executor->started; i++) {
+        if (must_look(&executor->units[i], tenant, stream))
+            want_back(&executor->units[i]);
+    }
+}
+
+/* Who has got a unit wakes the next: so a launch costs its caller one wake, and a small one wakes few. */
+static bool spread(struct cpu_executor *executor, uint64_t now_ns)
+{
+    if (!sleeps(executor) && executor->started == executor->options.units)
+        return false;
+    return facet_pick_waits(&executor->pick, now_ns) && (wake_one(executor) || start_unit(executor));
+}
+
+/* Once for each arrival, and not before all that slept are awake. */
+static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
+{
+    struct cpu_executor *executor = tenant->executor;
+
+    if (!tenant->arrived || !is_ready(tenant)) {
+        tenant->arrived = false;
+        return;
+    }
+    if (sleeps(executor))
+        return;
+    tenant->arrived = false;
+    if (facet_pick_open(&executor->pick, tenant->entity, now_ns))
+        interrupt(tenant);
+}
+
+void cpu_tenant_arrive(struct cpu_tenant *tenant)
+{
+    uint64_t now = cpu_now_ns(tenant->executor);
+
+    cpu_tenant_refresh(tenant);
+    tenant->arrived = true;
+    if (!is_ready(tenant))
+        interrupt(tenant); /* it has all units that it may have: a better stream takes one of them */
+    else if (!spread(tenant->executor, now))
+        make_room(tenant, now);
+}
+
+void cpu_units_reconsider(struct cpu_executor *executor)
+{
+    for (uint32_t i = 0; i < executor->started; i++)
+        want_back(&executor->units[i]);
+    wake_one(executor);
+}
+
+void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *tenant, const struct cpu_stream *stream)
+{
+    for (uint32_t i = 0; i < executor->started; i++) {
+        const struct cpu_job *job = executor->units[i].job;
+
+        if (job && (job->stream == stream || (!stream && job->stream->tenant == tenant)))
+            want_back(&executor->units[i]);
+    }
+}
+
+/* ---- a turn ---- */
+
+static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
+{
+    return long_turn ? LONG_TURN_NS : later(SHORT_TURN_NS, TURN_PER_UNIT_NS * executor->options.units);
+}
+
+/* For how long: until others who wait want their part, its cap closes it, or somebody's cap lets him come back. */
+static uint64_t turn_until(struct cpu_tenant *tenant, const struct cpu_unit *unit, uint64_t now_ns, uint64_t again_ns)
+{
+    struct cpu_executor *executor = tenant->executor;
+    uint64_t budget_ns = facet_pick_budget_ns(&executor->pick, tenant->entity, now_ns);
+    uint64_t length_ns = sooner(turn_ns(executor, unit->long_turn), later(budget_ns / (tenant->active + 1), 1));
+
+    return later(sooner(now_ns + length_ns, again_ns), now_ns + 1);
+}
+
+static void count_active(struct cpu_executor *executor, uint64_t now_ns)
+{
+    if (executor->active++ == 0)
+        executor->active_since_ns = now_ns;
+    cpu_watchdog_wake(executor);
+}
+
+static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_t now_ns, uint64_t again_ns,
+                       struct cpu_turn *ret_turn)
+{
+    struct cpu_executor *executor = unit->executor;
+    struct cpu_tenant *tenant = stream->tenant;
+    struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
+
+    unit->job = job;
+    unit->turn_start_ns = now_ns;
+    unit->long_turn = executor->pick.ready <= 1; /* this one alone */
+    atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
+    *ret_turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_until(tenant, unit, now_ns, again_ns)};
+    cpu_job_take_range(job, &ret_turn->range);
+    if (!job->kernel)
+        atomic_store_explicit(&job->next, 1, memory_order_relaxed);
+    if (job->record.start_ns == 0)
+        job->record.start_ns = now_ns;
+    if (++job->running > job->record.units)
+        job->record.units = job->running;
+    stream->turn = ++executor->turns;
+    tenant->active++;
+    count_active(executor, now_ns);
+}
+
+/* Somebody must be awake, or asleep until then, when a cap lets its tenant come back. */
+static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
+{
+    const struct cpu_unit *sleeper = SLIST_FIRST(&executor->idle);
+
+    if (!executor->spinner && sleeper && sleeper->look_ns > again_ns)
+        wake_one(executor);
+}
+
+static bool take_turn(struct cpu_unit *unit, struct cpu_turn *ret_turn)
+{
+    struct cpu_executor *executor = unit->executor;
+    uint64_t now_ns = cpu_now_ns(executor);
+    int entity;
+
+    while ((entity = facet_pick_next(&executor->pick, now_ns, &unit->look_ns)) != FACET_PICK_NOBODY) {
+        struct cpu_tenant *tenant = executor->tenants[entity];
+        struct cpu_stream *stream = next_stream(tenant);
+
+        if (stream)
+            begin_turn(unit, stream, now_ns, unit->look_ns, ret_turn);
+        cpu_tenant_refresh(tenant); /* the last of its work-groups may have been claimed without the lock */
+        if (!stream)
+            continue;
+        spread(executor, now_ns);
+        make_room(tenant, now_ns);
+        keep_lookout(executor, unit->look_ns);
+        return true;
+    }
+    return false;
+}
+
+static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu_turn *turn)
+{
+    struct cpu_executor *executor = unit->executor;
+    struct cpu_tenant *tenant = job->stream->tenant;
+    uint64_t spent_ns = turn->end_ns - turn->start_ns;
+
+    facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
+    tenant->busy_ns += spent_ns;
+    executor->unit_ns += spent_ns;
+    job->record.busy_ns += spent_ns;
+    job->record.groups += turn->groups;
+    job->record.longest_ns = later(job->record.longest_ns, turn->longest_ns);
+    job->record.end_ns = later(job->record.end_ns, turn->end_ns);
+    if (turn->status != FACET_OK && job->record.status == FACET_OK) {
+        job->record.status = turn->status;
+        job->stopped = true;
+    }
+}
+
+/* Returns the job when it could go on: something else made it wait, then. */
+static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *turn)
+{
+    struct cpu_executor *executor = unit->executor;
+    struct cpu_job *job = unit->job;
+    struct cpu_stream *stream = job->stream;
+    struct cpu_tenant *tenant = stream->tenant;
+
+    account(unit, job, turn);
+    if (turn->range.begin < turn->range.end)
+        job->leftover[job->leftovers++] = turn->range;
+    unit->job = NULL;
+    job->running--;
+    tenant->active--;
+    if (--executor->active == 0)
+        executor->busy_ns += turn->end_ns - executor->active_since_ns;
+    bool goes_on = cpu_job_has_more(job);
+
+    if (cpu_job_is_over(job))
+        cpu_stream_settle(stream);
+    cpu_tenant_refresh(tenant);
+    if (tenant->active == 0)
+        pthread_cond_broadcast(&tenant->changed);
+    return goes_on ? job : NULL;
+}
+
+/* ---- a unit ---- */
+
+/* Leaves the lock, and looks for a while whether somebody brings work. One unit at a time. */
+static void spin(struct cpu_unit *unit)
+{
+    struct cpu_executor *executor = unit->executor;
+    uint64_t until = cpu_deadline_ns(SPIN_NS);
+
+    executor->spinner = unit;
+    atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
+    pthread_mutex_unlock(&executor->lock);
+    while (!atomic_load_explicit(&unit->wanted, memory_order_relaxed) && cpu_deadline_ns(0) < until)
+        ;
+    pthread_mutex_lock(&executor->lock);
+    if (executor->spinner == unit)
+        executor->spinner = NULL;
+}
+
+static void sleep_unit(struct cpu_unit *unit)
+{
+    struct cpu_executor *executor = unit->executor;
+    uint64_t now = cpu_now_ns(executor), deadline = UINT64_MAX;
+    bool in_time = true;
+
+    if (unit->look_ns != FACET_PICK_NEVER)
+        deadline = cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0);
+    SLIST_INSERT_HEAD(&executor->idle, unit, link);
+    unit->idle = true;
+    while (unit->idle && in_time && !executor->closing)
+        in_time = cpu_condition_wait(executor, &unit->wake, deadline);
+    if (unit->idle)
+        SLIST_REMOVE(&executor->idle, unit, cpu_unit, link);
+    unit->idle = false;
+}
+
+void *cpu_unit_main(void *argument)
+{
+    struct cpu_unit *unit = argument;
+    struct cpu_executor *executor = unit->executor;
+    struct cpu_job *left = NULL; /* by this unit, without having dropped the lock since */
+    struct cpu_turn turn = {0};
+    bool worked = false;
+
+    pthread_mutex_lock(&executor->lock);
+    while (!executor->closing) {
+        bool working = take_turn(unit, &turn), spins = worked && !working && !executor->spinner;
+
+        if (left && unit->job != left)
+            left->record.preemptions++;
+        left = NULL;
+        worked = working;
+        if (!working) {
+            if (spins)
+                spin(unit);
+            else
+                sleep_unit(unit);
+            continue;
+        }
+        pthread_mutex_unlock(&executor->lock);
+        cpu_job_run(unit, unit->job, &turn);
+        pthread_mutex_lock(&executor->lock);
+        turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
+        left = end_turn(unit, &turn);
+    }
+    pthread_mutex_unlock(&executor->lock);
+    return NULL;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: opening and closing, the device's health and properties.
+ * Never: starts a thread or takes memory of the device before a context is made: listing stays cheap.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cpu.h"
+
+#define NS_PER_S         UINT64_C(1000000000)
+#define NS_PER_MS        UINT64_C(1000000)
+#define WATCHDOG_MS      UINT64_C(10000) /* FACET_CPU_WATCHDOG: how long a work-group may take before it is reported */
+#define WATCHDOG_MS_MOST UINT64_C(86400000)
+
+uint64_t cpu_now_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t cpu_number(struct facet_provider_instance *instance)
+{
+    pthread_mutex_lock(&instance->lock);
+    uint64_t number = ++instance->number;
+    pthread_mutex_unlock(&instance->lock);
+    return number;
+}
+
+enum facet_status cpu_check_device(const struct facet_provider_instance *instance, uint32_t device,
+                                   struct facet_error *error)
+{
+    CPU_REQUIRE(instance, error);
+    return facet_kit_check_device(device, 1, error);
+}
+
+/* A work-group cannot be interrupted; but whoever looks at events learns of it. */
+static void report_overlong(void *owner, const char *kernel, uint64_t running_ns)
+{
+    char message[128];
+
+    snprintf(message, sizeof message, "kernel %.40s: a work-group has been running for %" PRIu64 " ms", kernel,
+             running_ns / NS_PER_MS);
+    cpu_event_add(owner, message, running_ns);
+}
+
+static enum facet_status open_executor(struct facet_provider_instance *instance, struct facet_error *error)
+{
+    struct cpu_executor_options options = {
+        .units = instance->info.compute_units, .overlong = report_overlong, .owner = instance};
+    uint64_t watchdog_ms = 0;
+    enum facet_status status = cpu_setting("FACET_CPU_WATCHDOG", WATCHDOG_MS_MOST, &watchdog_ms, error);
+
+    if (status != FACET_OK)
+        return status;
+    options.watchdog_ns = (watchdog_ms ? watchdog_ms : WATCHDOG_MS) * NS_PER_MS;
+    return cpu_executor_create(&options, &instance->executor, error);
+}
+
+enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
+{
+    CPU_REQUIRE(ret_instance, error);
+    struct facet_provider_instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
+    enum facet_status status = cpu_machine_describe(&instance->info, &instance->features, error);
+    if (status == FACET_OK)
+        status = open_executor(instance, error);
+    if (status != FACET_OK) {
+        free(instance->features);
+        free(instance);
+        return status;
+    }
+    pthread_mutex_init(&instance->lock, NULL);
+    pthread_cond_init(&instance->gone, NULL);
+    cpu_pool_open(&instance->pool);
+    TAILQ_INIT(&instance->contexts);
+    TAILQ_INIT(&instance->workers);
+    *ret_instance = instance;
+    return FACET_OK;
+}
+
+/* False: a work-group still runs after the grace; nothing that it may use can be taken away. */
+static bool wait_for_zombies(struct facet_provider_instance *instance)
+{
+    struct timespec end;
+    bool gone;
+
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += (time_t)(CPU_GRACE_NS / NS_PER_S);
+    pthread_mutex_lock(&instance->lock);
+    while (instance->zombies > 0 && pthread_cond_timedwait(&instance->gone, &instance->lock, &end) == 0)
+        ;
+    gone = instance->zombies == 0;
+    pthread_mutex_unlock(&instance->lock);
+    return gone;
+}
+
+void cpu_stay(void)
+{
+    Dl_info place;
+
+    if (dladdr((void *)(uintptr_t)&cpu_close, &place) && place.dli_fname)
+        dlopen(place.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+static void free_workers(struct facet_provider_instance *instance)
+{
+    struct cpu_worker *worker;
+
+    while ((worker = TAILQ_FIRST(&instance->workers))) {
+        TAILQ_REMOVE(&instance->workers, worker, link);
+        cpu_tenant_destroy(worker->tenant);
+        free(worker);
+    }
+}
+
+void cpu_close(struct facet_provider_instance *instance)
+{
+    struct cpu_context *context = NULL;
+
+    if (!instance)
+        return;
+    while (TAILQ_FIRST(&instance->contexts) &&
+           cpu_context_take(instance, TAILQ_FIRST(&instance->contexts)->number, &context, NULL) == FACET_OK) {
+        cpu_context_end(context);
+        cpu_context_drop(context);
+    }
+    if (!wait_for_zombies(instance))
+        return; /* and what is left is lost: code runs in it */
+    free_workers(instance);
+    cpu_executor_destroy(instance->executor);
+    cpu_pool_close(&instance->pool);
+    pthread_cond_destroy(&instance->gone);
+    pthread_mutex_destroy(&instance->lock);
+    free(instance->features);
+    free(instance);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: judging a launch before anything of it runs.
+ * Never: lets a kernel have an address that is not memory of its context.
+ */
+#include <stdlib.h>
+
+#include "cpu.h"
+
+#define LAUNCH_1_1 offsetof(struct facet_launch, offset) /* its size before 1.2 */
+
+/* The host's struct, as this provider was built: what it has beyond its size is zero. */
+static enum facet_status take_request(const struct facet_launch *launch, struct facet_launch *ret_request,
+                                      struct facet_error *error)
+{
+    struct facet_launch request = {0};
+
+    if (launch->size < LAUNCH_1_1)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %zu",
+                              launch->size, (size_t)LAUNCH_1_1);
+    memcpy(&request, launch, launch->size < sizeof request ? launch->size : sizeof request);
+    request.size = sizeof request;
+    request.kernel[sizeof request.kernel - 1] = '\0';
+    *ret_request = request;
+    return FACET_OK;
+}
+
+static enum facet_status check_dimension(const struct facet_launch *launch, int i, struct facet_error *error)
+{
+    uint64_t items = (uint64_t)launch->grid[i] * launch->group[i];
+
+    if (launch->grid[i] == 0 || launch->group[i] == 0)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "grid[%d] %" PRIu32 ", group[%d] %" PRIu32 ": expected at least 1", i, launch->grid[i], i,
+                              launch->group[i]);
+    if (items > CPU_GLOBAL_MOST || launch->offset[i] > CPU_GLOBAL_MOST - items)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "grid[%d] %" PRIu32 " of %" PRIu32 " work-items from %" PRIu32
+                              ": expected global ids of at most %d",
+                              i, launch->grid[i], launch->group[i], launch->offset[i], CPU_GLOBAL_MOST);
+    if (launch->dimensions && i >= (int)launch->dimensions && (items != 1 || launch->offset[i]))
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "grid[%d] %" PRIu32 ": expected 1, as there are %" PRIu32 " dimensions", i,
+                              launch->grid[i], launch->dimensions);
+    return FACET_OK;
+}
+
+static enum facet_status check_dimensions(const struct facet_launch *launch, struct facet_error *error)
+{
+    uint64_t items = 1, groups = 1;
+
+    if (launch->dimensions > 3)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "dimensions %" PRIu32 ": expected at most 3",
+                              launch->dimensions);
+    for (int i = 0; i < 3; i++) {
+        enum facet_status status = check_dimension(launch, i, error);
+
+        if (status != FACET_OK)
+            return status;
+        items *= launch->group[i]; /* each is below 2^31, and the product so far at most 4096 */
+        if (items > FACET_HOST_GROUP_MOST)
+            return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                                  "group[%d] %" PRIu32 ": expected at most %u work-items of a group", i,
+                                  launch->group[i], FACET_HOST_GROUP_MOST);
+        if (__builtin_mul_overflow(groups, launch->grid[i], &groups) || groups > CPU_GROUPS_MOST)
+            return facet_kit_fail(error, FACET_OUT_OF_RANGE, "grid[%d] %" PRIu32 ": expected at most 2^48 groups", i,
+                                  launch->grid[i]);
+    }
+    return FACET_OK;
+}
+
+static enum facet_status check_kernel(const struct facet_host_kernel *kernel, const struct facet_launch *launch,
+                                      struct facet_error *error)
+{
+    const uint32_t *required = kernel->required_group_size;
+
+    if (required[0] && memcmp(required, launch->group, sizeof launch->group) != 0)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "group %" PRIu32 "x%" PRIu32 "x%" PRIu32 ": expected %" PRIu32 "x%" PRIu32 "x%" PRIu32
+                              ", which kernel %s requires",
+                              launch->group[0], launch->group[1], launch->group[2], required[0], required[1],
+                              required[2], kernel->name);
+    if (kernel->local_bytes > CPU_LOCAL_MOST || launch->local_bytes > CPU_LOCAL_MOST - kernel->local_bytes)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "local_bytes %" PRIu32 ", and %" PRIu32 " of kernel %s: expected at most %u",
+                              launch->local_bytes, kernel->local_bytes, kernel->name, CPU_LOCAL_MOST);
+    if (launch->argument_bytes != kernel->argument_bytes)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "argument_bytes %" PRIu32 ": expected %" PRIu32 " for kernel %s", launch->argument_bytes,
+                              kernel->argument_bytes, kernel->name);
+    return FACET_OK;
+}
+
+static enum facet_status wrong_argument(const struct facet_host_kernel *kernel, uint32_t index, const char *expected,
+                                        uint64_t value, struct facet_error *error)
+{
+    return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                          "argument %" PRIu32 " (%.32s) of kernel %s is %#" PRIx64 ": expected %s", index,
+                          kernel->arguments[index].name, kernel->name, value, expected);
+}
+
+/* The description, and all of the pixels that it describes. */
+static bool has_image(const struct cpu_space *space, uint64_t address)
+{
+    struct facet_host_image_object image;
+
+    if (address % 8 || !cpu_space_has(space, address, sizeof image))
+        return false;
+    memcpy(&image, (const void *)address, sizeof image);
+    uint64_t slices = image.depth > 1 ? image.depth : image.array_size > 1 ? image.array_size : 1;
+    uint64_t rows = image.height > 1 ? image.height : 1;
+    uint64_t slice_bytes = rows * image.row_bytes;
+    if (image.slice_bytes > slice_bytes)
+        slice_bytes = image.slice_bytes;
+    return slice_bytes <= (UINT64_C(1) << 48) / slices && cpu_space_has(space, image.pixels, slice_bytes * slices);
+}
+
+static enum facet_status check_argument(const struct cpu_space *space, const struct facet_host_kernel *kernel,
+                                        uint32_t index, const void *arguments, const struct facet_launch *launch,
+                                        struct facet_error *error)
+{
+    const struct facet_host_argument *argument = &kernel->arguments[index];
+    uint64_t value = 0;
+
+    if (argument->kind == FACET_ARGUMENT_VALUE)
+        return FACET_OK;
+    memcpy(&value, (const char *)arguments + argument->offset, argument->bytes);
+    switch (argument->kind) {
+    case FACET_ARGUMENT_GLOBAL:
+        return value == 0 || cpu_piece_at(space, value)
+                   ? FACET_OK
+                   : wrong_argument(kernel, index, "0, or memory of this context", value, error);
+    case FACET_ARGUMENT_IMAGE:
+        return has_image(space, value)
+                   ? FACET_OK
+                   : wrong_argument(kernel, index, "an image in memory of this context", value, error);
+    case FACET_ARGUMENT_LOCAL:
+        return value % FACET_HOST_LOCAL_ALIGN == 0 && value <= launch->local_bytes
+                   ? FACET_OK
+                   : wrong_argument(kernel, index, "a multiple of 128 within the launch's local memory", value, error);
+    default:
+        return FACET_OK;
+    }
+}
+
+static enum facet_status check_arguments(const struct cpu_space *space, const struct facet_host_kernel *kernel,
+                                         const void *arguments, const struct facet_launch *launch,
+                                         struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    if (launch->argument_bytes > 0)
+        CPU_REQUIRE(arguments, error);
+    for (uint32_t i = 0; status == FACET_OK && i < kernel->argument_count; i++)
+        status = check_argument(space, kernel, i, arguments, launch, error);
+    return status;
+}
+
+/* The module, kept by the launch from here on. */
+static enum facet_status keep_module(struct cpu_context *context, const struct facet_launch *request,
+                                     struct cpu_launch *launch, const struct facet_host_kernel **ret_kernel,
+                                     struct facet_error *error)
+{
+    pthread_mutex_lock(&context->lock);
+    launch->module = cpu_module_find(context, request->module);
+    const struct facet_host_kernel *kernel = launch->module ? cpu_module_kernel(launch->module, request->kernel) : NULL;
+    if (kernel)
+        launch->module->pending++;
+    pthread_mutex_unlock(&context->lock);
+    if (!launch->module)
+        return facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": expected one of this context",
+                              request->module);
+    if (!kernel)
+        return facet_kit_fail(error, FACET_NOT_FOUND, "kernel '%s': expected one of module %" PRIu64, request->kernel,
+                              request->module);
+    *ret_kernel = kernel;
+    return FACET_OK;
+}
+
+/* From here on what is freed stays until the launch is complete: judged and entered under one lock. */
+static enum facet_status enter(struct cpu_context *context, struct cpu_launch *launch,
+                               const struct facet_host_kernel *kernel, const struct facet_launch *request,
+                               const void *arguments, struct facet_error *error)
+{
+    pthread_rwlock_rdlock(&context->space.lock);
+    enum facet_status status = check_arguments(&context->space, kernel, arguments, request, error);
+    if (status == FACET_OK) {
+        pthread_mutex_lock(&context->lock);
+        launch->sequence = ++context->sequence;
+        TAILQ_INSERT_TAIL(&context->launches, launch, link);
+        pthread_mutex_unlock(&context->lock);
+    }
+    pthread_rwlock_unlock(&context->space.lock);
+    return status;
+}
+
+static void forget_module(struct cpu_launch *launch)
+{
+    pthread_mutex_lock(&launch->context->lock);
+    launch->module->pending--;
+    pthread_mutex_unlock(&launch->context->lock);
+}
+
+static void leave(struct cpu_launch *launch)
+{
+    struct cpu_context *context = launch->context;
+
+    pthread_mutex_lock(&context->lock);
+    TAILQ_REMOVE(&context->launches, launch, link);
+    bool graves = !TAILQ_EMPTY(&context->graves);
+    pthread_mutex_unlock(&context->lock);
+    if (graves)
+        cpu_graves_clear(context);
+}
+
+/* Told by the executor: complete, failed or cancelled. */
+static void done(void *owner)
+{
+    struct cpu_launch *launch = owner;
+
+    leave(launch);
+    forget_module(launch);
+    free(launch);
+}
+
+static enum facet_status submit(struct cpu_queue *queue, struct cpu_launch *launch,
+                                const struct facet_host_kernel *kernel, const struct facet_launch *request,
+                                const void *arguments, struct facet_error *error)
+{
+    enum facet_status status = enter(queue->context, launch, kernel, request, arguments, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = launch->module->image->check
+                 ? cpu_checked_launch(queue, launch->module, kernel, request, arguments, done, launch, error)
+                 : cpu_stream_launch(queue->stream, kernel, request, arguments, NULL, NULL, done, launch, error);
+    if (status != FACET_OK)
+        leave(launch);
+    return status;
+}
+
+enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch *request, const void *arguments,
+                             struct facet_error *error)
+{
+    const struct facet_host_kernel *kernel = NULL;
+    struct facet_launch taken = {0};
+    enum facet_status status = take_request(request, &taken, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct cpu_launch *launch = calloc(1, sizeof *launch);
+    if (!launch)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a launch");
+    launch->context = queue->context;
+    status = keep_module(queue->context, &taken, launch, &kernel, error);
+    if (status != FACET_OK) {
+        free(launch);
+        return status;
+    }
+    status = check_dimensions(&taken, error);
+    if (status == FACET_OK)
+        status = check_kernel(kernel, &taken, error);
+    if (status == FACET_OK)
+        status = submit(queue, launch, kernel, &taken, arguments, error);
+    if (status != FACET_OK) {
+        forget_module(launch);
+        free(launch);
+    }
+    return status;
+}

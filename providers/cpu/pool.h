@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file that pages come from, one for each instance.
+ *
+ * Owns: its parts (struct cpu_pool, space.h). Never: maps them.
+ */
+#ifndef CPU_POOL_H
+#define CPU_POOL_H
+
+#include "space.h"
+
+/* Zeroed. FACET_NO_MEMORY. */
+enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cpu_extent **ret_extent,
+                                struct facet_error *error);
+void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The provider `cpu`: the machine's own processors as one accelerator that is real.
+ *
+ * Owns: the entry point. Never: needs a driver, a vendor's runtime or the kernel compiler.
+ *
+ * Kernels are images of the target `host` (facet/host_kernel.h): code that runs in this process, at the addresses that
+ * the memory table hands out. So a kernel that goes astray takes this process with it, and nothing else; the host runs
+ * it in one of its own. FACET_CHECK=1, when kernels are compiled, tells such kernels by name.
+ *
+ * The device has no mode and no address: no interposer enters programs here, so no vGPU can be made of it (ADR 9).
+ */
+#include "cpu.h"
+
+static const struct facet_provider provider = {
+    .size = sizeof provider,
+    .abi_major = FACET_PROVIDER_ABI_MAJOR,
+    .abi_minor = FACET_PROVIDER_ABI_MINOR,
+    .name = "cpu",
+    .version = FACET_VERSION,
+    .description = "This machine's processors, sharing work-groups fairly",
+    .device = &cpu_device_ops,
+    .limit = &cpu_limit_ops,
+    .metrics = &cpu_metrics_ops,
+    .container = &cpu_container_ops,
+    .memory = &cpu_memory_ops,
+    .execution = &cpu_execution_ops,
+};
+
+enum facet_status facet_provider_entry(const struct facet_provider_host *host,
+                                       const struct facet_provider **ret_provider)
+{
+    return facet_kit_enter(host, &provider, ret_provider);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a table of bytes that work-items of one group touched since its last barrier.
+ * Never: takes two work-items at two bytes for a race: neighbours may write to one word.
+ *
+ * A table that cannot grow any more forgets: then a race may go unseen, but none is made up.
+ */
+#include <stdlib.h>
+
+#include "cpu.h"
+
+#define FIRST_SLOTS 4096u
+#define NOBODY      UINT32_MAX
+#define MANY        (UINT32_MAX - 1) /* more than one has read it */
+
+struct touch {
+    uint64_t address;
+    uint32_t epoch; /* of another: the slot is free */
+    uint32_t writer, reader;
+    bool atomic; /* all who wrote did it so */
+};
+
+struct cpu_shadow {
+    uint64_t slots, used; /* a power of two */
+    uint32_t epoch;
+    struct touch *touches;
+};
+
+struct cpu_shadow *cpu_shadow_create(void)
+{
+    struct cpu_shadow *shadow = calloc(1, sizeof *shadow);
+
+    if (!shadow)
+        return NULL;
+    shadow->slots = FIRST_SLOTS;
+    shadow->epoch = 1;
+    shadow->touches = calloc(shadow->slots, sizeof *shadow->touches);
+    if (!shadow->touches) {
+        free(shadow);
+        return NULL;
+    }
+    return shadow;
+}
+
+void cpu_shadow_free(struct cpu_shadow *shadow)
+{
+    if (shadow)
+        free(shadow->touches);
+    free(shadow);
+}
+
+void cpu_shadow_forget(struct cpu_shadow *shadow)
+{
+    shadow->used = 0;
+    if (++shadow->epoch == 0) {
+        memset(shadow->touches, 0, shadow->slots * sizeof *shadow->touches);
+        shadow->epoch = 1;
+    }
+}
+
+static struct touch *slot_of(const struct cpu_shadow *shadow, uint64_t address)
+{
+    uint64_t slot = (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
+
+    for (;; slot++) {
+        struct touch *touch = &shadow->touches[slot & (shadow->slots - 1)];
+
+        if (touch->epoch != shadow->epoch || touch->address == address)
+            return touch;
+    }
+}
+
+static void grow(struct cpu_shadow *shadow)
+{
+    struct cpu_shadow larger = {.slots = shadow->slots * 2, .used = shadow->used, .epoch = shadow->epoch};
+
+    larger.touches = calloc(larger.slots, sizeof *larger.touches);
+    if (!larger.touches) {
+        cpu_shadow_forget(shadow);
+        return;
+    }
+    for (uint64_t i = 0; i < shadow->slots; i++)
+        if (shadow->touches[i].epoch == shadow->epoch)
+            *slot_of(&larger, shadow->touches[i].address) = shadow->touches[i];
+    free(shadow->touches);
+    *shadow = larger;
+}
+
+static struct touch *touch_of(struct cpu_shadow *shadow, uint64_t address)
+{
+    struct touch *touch = slot_of(shadow, address);
+
+    if (touch->epoch == shadow->epoch)
+        return touch;
+    if (shadow->used >= shadow->slots / 2) {
+        grow(shadow);
+        touch = slot_of(shadow, address);
+    }
+    shadow->used++;
+    *touch = (struct touch){.address = address, .epoch = shadow->epoch, .writer = NOBODY, .reader = NOBODY};
+    return touch;
+}
+
+static bool differs(uint32_t other, uint32_t item)
+{
+    return other != NOBODY && other != item;
+}
+
+static bool touch_byte(struct touch *touch, uint32_t flags, uint32_t item)
+{
+    bool atomic = flags & FACET_CHECK_ATOMIC, write = atomic || flags & FACET_CHECK_WRITE;
+    bool races =
+        (differs(touch->writer, item) && !(atomic && touch->atomic)) || (write && differs(touch->reader, item));
+
+    if (!write) {
+        touch->reader = differs(touch->reader, item) ? MANY : item;
+        return races;
+    }
+    touch->atomic = touch->writer == NOBODY ? atomic : touch->atomic && atomic;
+    touch->writer = item;
+    return races;
+}
+
+bool cpu_shadow_races(struct cpu_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t flags, uint32_t item)
+{
+    bool races = false;
+
+    for (uint64_t i = 0; i < bytes && !races; i++)
+        races = touch_byte(touch_of(shadow, address + i), flags, item);
+    return races;
+}

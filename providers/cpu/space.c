@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: plain blocks, reservations, and looking things up by address.
+ * Never: maps pages (map.c).
+ */
+#include "space.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "map.h"
+#include "pool.h"
+#include "provider_kit.h"
+
+#define HUGE_BYTES UINT64_C(2097152)
+
+/* Ranges that overlap are equal: what is in a tree never overlaps, and a look-up names any part. */
+int cpu_range_compare(const void *left, const void *right)
+{
+    const struct cpu_range *one = left, *other = right;
+
+    if (one->end <= other->at)
+        return -1;
+    return one->at >= other->end;
+}
+
+static void *find(void *const *tree, struct cpu_range range)
+{
+    void *const *node = tfind(&range, tree, cpu_range_compare);
+
+    return node ? *node : NULL;
+}
+
+struct cpu_piece *cpu_piece_at(const struct cpu_space *space, uint64_t address)
+{
+    if (address == UINT64_MAX)
+        return NULL;
+    return find(&space->pieces, (struct cpu_range){address, address + 1});
+}
+
+struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range range)
+{
+    return find(&space->pieces, range);
+}
+
+bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
+{
+    space->pool = pool;
+    TAILQ_INIT(&space->pages);
+    return pthread_rwlock_init(&space->lock, NULL) == 0;
+}
+
+/* What is mapped goes with its reservation: a gap in that could be somebody else's by then. */
+static void close_piece(void *node)
+{
+    struct cpu_piece *piece = node;
+
+    if (!piece->pages)
+        munmap((void *)piece->range.at, piece->range.end - piece->range.at);
+    free(piece);
+}
+
+static void close_reservation(void *node)
+{
+    struct cpu_range *range = node;
+
+    munmap((void *)range->at, range->end - range->at);
+    free(range);
+}
+
+void cpu_space_close(struct cpu_space *space)
+{
+    struct cpu_pages *pages;
+
+    tdestroy(space->pieces, close_piece);
+    tdestroy(space->reservations, close_reservation);
+    while ((pages = TAILQ_FIRST(&space->pages))) {
+        TAILQ_REMOVE(&space->pages, pages, link);
+        cpu_pool_give(space->pool, pages->extent);
+        free(pages);
+    }
+    pthread_rwlock_destroy(&space->lock);
+}
+
+bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes)
+{
+    if (bytes > UINT64_MAX - address)
+        return false;
+    for (uint64_t end = address + bytes; address < end;) {
+        const struct cpu_piece *piece = cpu_piece_at(space, address);
+
+        if (!piece)
+            return false;
+        address = piece->range.end;
+    }
+    return true;
+}
+
+enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
+                                  struct facet_error *error)
+{
+    if (cpu_space_has(space, address, bytes))
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                          "address %#" PRIx64 ", bytes %" PRIu64 ": expected memory of this context", address, bytes);
+}
+
+/* Addresses of this process. `align` is a power of two. NULL: there are none. */
+static void *take_addresses(uint64_t bytes, uint64_t align, int protection)
+{
+    uint64_t whole = bytes + align;
+
+    if (whole < bytes)
+        return NULL;
+    void *start = mmap(NULL, whole, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    uint64_t at = (uint64_t)start, begin = (at + align - 1) & ~(align - 1);
+    if (begin > at)
+        munmap(start, begin - at);
+    if (at + whole > begin + bytes)
+        munmap((void *)(begin + bytes), at + whole - begin - bytes);
+    return (void *)begin;
+}
+
+static enum facet_status no_addresses(uint64_t bytes, struct facet_error *error)
+{
+    return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses for %" PRIu64 " bytes: %s", bytes, strerror(errno));
+}
+
+enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t *ret_address,
+                                  struct facet_error *error)
+{
+    struct cpu_piece *piece = calloc(1, sizeof *piece);
+    void *memory = take_addresses(bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : CPU_BLOCK_BYTES, PROT_READ | PROT_WRITE);
+
+    if (!piece || !memory)
+        goto fail;
+    if (bytes >= HUGE_BYTES) /* what kernels stream through wants few entries of the translation buffer */
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    piece->range = (struct cpu_range){(uint64_t)memory, (uint64_t)memory + bytes};
+    if (!tsearch(piece, &space->pieces, cpu_range_compare))
+        goto fail;
+    *ret_address = piece->range.at;
+    return FACET_OK;
+
+fail:
+    if (memory)
+        munmap(memory, bytes);
+    free(piece);
+    return no_addresses(bytes, error);
+}
+
+enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,
+                                 struct facet_error *error)
+{
+    struct cpu_piece *piece = cpu_piece_at(space, address);
+
+    if (!piece || piece->pages || piece->range.at != address)
+        return facet_kit_fail(error, FACET_NOT_FOUND, "address %#" PRIx64 ": expected one that alloc gave", address);
+    tdelete(piece, &space->pieces, cpu_range_compare);
+    *ret_range = piece->range;
+    free(piece);
+    return FACET_OK;
+}
+
+enum facet_status cpu_space_reserve(struct cpu_space *space, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                    struct facet_error *error)
+{
+    struct cpu_range *range = calloc(1, sizeof *range);
+    void *start = take_addresses(bytes, align, PROT_NONE);
+
+    if (!range || !start)
+        goto fail;
+    *range = (struct cpu_range){(uint64_t)start, (uint64_t)start + bytes};
+    if (!tsearch(range, &space->reservations, cpu_range_compare))
+        goto fail;
+    *ret_address = range->at;
+    return FACET_OK;
+
+fail:
+    if (start)
+        munmap(start, bytes);
+    free(range);
+    return no_addresses(bytes, error);
+}
+
+const struct cpu_range *cpu_reservation_around(const struct cpu_space *space, struct cpu_range range)
+{
+    const struct cpu_range *reservation = find(&space->reservations, range);
+
+    return reservation && range.at >= reservation->at && range.end <= reservation->end ? reservation : NULL;
+}
+
+enum facet_status cpu_space_release(struct cpu_space *space, uint64_t address, uint64_t *ret_bytes,
+                                    struct facet_error *error)
+{
+    struct cpu_range *range =
+        address < UINT64_MAX ? find(&space->reservations, (struct cpu_range){address, address + 1}) : NULL;
+
+    if (!range || range->at != address)
+        return facet_kit_fail(error, FACET_NOT_FOUND, "address %#" PRIx64 ": expected the start of a reservation",
+                              address);
+    if (cpu_piece_in(space, *range))
+        return facet_kit_fail(error, FACET_BUSY, "address %#" PRIx64 ": expected nothing to be mapped in it", address);
+    tdelete(range, &space->reservations, cpu_range_compare);
+    *ret_bytes = range->end - range->at;
+    close_reservation(range);
+    return FACET_OK;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of one context: addresses of this process, and what lies there.
+ *
+ * Owns: plain blocks, reservations, pages and where they are mapped; the file that pages come from.
+ * Never: counts against a quota (context.c), or waits for launches (memory.c and grave.c do).
+ *
+ * Addresses are this process's own, so that kernels use them as they are. Plain memory is anonymous, as that comes in
+ * huge pages; pages are parts of one file without a name per instance, so that they can be mapped at several places and
+ * moved under an address that stays.
+ *
+ * Thread rule: one lock per space; the caller takes it, for reading to look and copy, for writing to change.
+ */
+#ifndef CPU_SPACE_H
+#define CPU_SPACE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <facet/error.h>
+
+#define CPU_PAGE_BYTES  UINT64_C(65536) /* of reserve, create, map and unmap */
+#define CPU_BLOCK_BYTES UINT64_C(4096)  /* plain memory comes in multiples of it */
+
+struct cpu_range {
+    uint64_t at, end;
+};
+
+struct cpu_extent {
+    TAILQ_ENTRY(cpu_extent) link;
+    uint64_t offset, bytes;
+};
+
+/* The file. */
+struct cpu_pool {
+    pthread_mutex_t lock;
+    int fd; /* -1 before the first pages */
+    TAILQ_HEAD(, cpu_extent) extents;
+};
+
+struct cpu_pages {
+    TAILQ_ENTRY(cpu_pages) link;
+    uint64_t number;
+    struct cpu_extent *extent;
+    uint32_t mappings;
+    bool destroyed; /* goes with its last mapping */
+};
+
+/* Memory at an address: a plain block, or a part of pages that is mapped. */
+struct cpu_piece {
+    struct cpu_range range;
+    struct cpu_pages *pages; /* NULL: plain */
+    uint64_t offset;         /* in the pages */
+};
+
+struct cpu_space {
+    pthread_rwlock_t lock;
+    struct cpu_pool *pool;
+    void *pieces;       /* trees in the sense of tsearch(), in the order of addresses */
+    void *reservations; /* of struct cpu_range */
+    TAILQ_HEAD(, cpu_pages) pages;
+};
+
+void cpu_pool_open(struct cpu_pool *pool);
+void cpu_pool_close(struct cpu_pool *pool);
+
+bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);
+void cpu_space_close(struct cpu_space *space);
+
+/* Whether all of it is memory. No bytes always are. */
+bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
+enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
+                                  struct facet_error *error);
+
+/* Zeroed. `bytes` is a multiple of CPU_BLOCK_BYTES. FACET_NO_MEMORY. */
+enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t *ret_address,
+                                  struct facet_error *error);
+/* Takes a block out of the space; its memory is still there, for whoever gives it back. FACET_NOT_FOUND. */
+enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,
+                                 struct facet_error *error);
+
+enum facet_status cpu_space_reserve(struct cpu_space *space, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                    struct facet_error *error);
+enum facet_status cpu_space_release(struct cpu_space *space, uint64_t address, uint64_t *ret_bytes,
+                                    struct facet_error *error);
+
+enum facet_status cpu_space_create_pages(struct cpu_space *space, uint64_t number, uint64_t bytes,
+                                         struct facet_error *error);
+/* `ret_bytes`: what is free by that; 0 while they are mapped. */
+enum facet_status cpu_space_destroy_pages(struct cpu_space *space, uint64_t number, uint64_t *ret_bytes,
+                                          struct facet_error *error);
+enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
+                                struct facet_error *error);
+enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, uint64_t *ret_bytes,
+                                  struct facet_error *error);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who works next on a device that can be turned over at any moment: named policies over entities with shares.
+ *
+ * Owns: virtual times, turns, caps and priorities of the entities that compete for one device.
+ * Never: reads a clock, knows what work is, sleeps or allocates. State and time in, decisions out.
+ *
+ * Where `fair` (compute/fair.h) grants leases to clients whose work can only be followed from outside, this asks who
+ * should have the next turn and is told afterwards what the turn cost. Units of the device (threads of an executor, the
+ * one queue of a stream scheduler) ask in turn; several may serve the same entity.
+ *
+ * Policies:
+ *     fair          who has had least device time per weight. A priority level is a bounded head start, so that
+ *                   guarantees hold all the same; who comes back starts where the others are
+ *     round_robin   turns go around, whatever they cost
+ *     priority      the higher priority always; among equals as fair
+ *     fifo          who has wanted the device for longest, until it wants nothing more
+ * A cap holds with all of them. None lets the device idle while somebody may have it.
+ *
+ * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: under one lock.
+ */
+#ifndef FACET_COMPUTE_PICK_H
+#define FACET_COMPUTE_PICK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/limits.h>
+
+#define FACET_PICK_ENTITIES 256u
+#define FACET_PICK_NEVER    UINT64_MAX
+#define FACET_PICK_NOBODY   (-1)
+
+enum facet_pick_policy {
+    FACET_PICK_FAIR = 0,
+    FACET_PICK_ROUND_ROBIN = 1,
+    FACET_PICK_PRIORITY = 2,
+    FACET_PICK_FIFO = 3,
+};
+
+struct facet_pick_config {
+    enum facet_pick_policy policy;
+    uint32_t parallel;    /* units: so many turns can be under way at a time; at least 1 */
+    uint64_t bonus_ns;    /* fair: head start of a priority level, in virtual time of a whole device */
+    uint64_t comeback_ns; /* how far behind the others one may start that comes back: what short gaps cost it */
+    uint64_t burst_ns;    /* a cap's bucket holds what it gains in so long */
+    uint64_t reopen_ns;   /* ... and one that ran dry is let in again when it holds what it gains in so long */
+};
+
+/* fair, one unit. */
+extern const struct facet_pick_config facet_pick_defaults;
+
+struct facet_pick_share {
+    uint32_t request_milli; /* weight; 0: best effort, shares what weights leave */
+    uint32_t limit_milli;   /* cap, 1 to 1000 */
+    uint32_t priority;      /* enum facet_priority */
+};
+
+enum facet_pick_want {
+    FACET_PICK_IDLE = 0,   /* nothing */
+    FACET_PICK_SERVED = 1, /* it has what it can use: competes, but takes no further turn */
+    FACET_PICK_READY = 2,  /* another turn */
+};
+
+struct facet_pick_entity {
+    bool used, dry; /* dry: its cap's bucket was emptied, and is not yet filled enough */
+    enum facet_pick_want want;
+    struct facet_pick_share share;
+    uint64_t weight_milli;
+    uint64_t vtime;  /* device time had, divided by weight, in ns of a whole device */
+    uint64_t had_ns; /* device time charged in all */
+    uint64_t turn;   /* number of its last turn */
+    uint64_t since;  /* number of the moment from which it has wanted the device */
+    int64_t credit_ns;
+    uint64_t credited_ns; /* until when its bucket was filled */
+};
+
+struct facet_pick {
+    struct facet_pick_config config;
+    struct facet_pick_entity entities[FACET_PICK_ENTITIES];
+    uint32_t top;    /* one past the highest entity ever used: no loop goes further */
+    uint32_t ready;  /* entities that want another turn */
+    uint64_t floor;  /* virtual time of the device: who comes back does not start before it */
+    uint64_t moment; /* numbers turns and arrivals */
+};
+
+const char *facet_pick_policy_name(enum facet_pick_policy policy); /* "round_robin"; NULL when unknown */
+bool facet_pick_policy_find(const char *name, enum facet_pick_policy *ret_policy);
+
+void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *config);
+
+/* Adds an entity that wants nothing yet; FACET_PICK_NOBODY when all FACET_PICK_ENTITIES are used. */
+int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share, uint64_t now_ns);
+void facet_pick_remove(struct facet_pick *pick, int entity);
+void facet_pick_set_share(struct facet_pick *pick, int entity, const struct facet_pick_share *share, uint64_t now_ns);
+void facet_pick_set_want(struct facet_pick *pick, int entity, enum facet_pick_want want);
+
+/*
+ * Whose turn it is: an entity that is ready and under its cap, or FACET_PICK_NOBODY. Either way *ret_again_ns says when
+ * one that its cap holds back now may be had: FACET_PICK_NEVER when there is none.
+ */
+int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns);
+
+/* Whether a turn of `right` should make room for one of `left`. Looks at no cap. */
+bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right);
+
+/* Whether anybody could have a turn now. */
+bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns);
+
+/* Whether its cap lets it have turns now. */
+bool facet_pick_open(struct facet_pick *pick, int entity, uint64_t now_ns);
+
+/* For how much device time its cap still lets it go on; FACET_PICK_NEVER without a cap. */
+uint64_t facet_pick_budget_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
+
+/* It has had so much device time. May be called several times for one turn. */
+void facet_pick_charge(struct facet_pick *pick, int entity, uint64_t device_ns, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands between the library, which has no LLVM, and the kernel compiler, which is LLVM: one shared object,
+ * facet-kernel-compiler.so, opened when something must really be compiled.
+ *
+ * Owns: the one symbol, its version, a request and a result.
+ * Never: crosses with anything but plain data; the compiler keeps no state between two calls that a caller could see.
+ */
+#ifndef FACET_KERNEL_BACKEND_H
+#define FACET_KERNEL_BACKEND_H
+
+#include <facet/kernel.h>
+
+#define FACET_BACKEND_FILE  "facet-kernel-compiler.so"
+#define FACET_BACKEND_ENTRY "facet_kernel_backend"
+#define FACET_BACKEND_ABI   1u
+
+/* Everything is borrowed for the call. */
+struct facet_backend_request {
+    const void *source;
+    size_t bytes;
+    const char *target;           /* complete: "host:znver5", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2" */
+    const char *name;             /* of the source */
+    const char *const *arguments; /* NULL-terminated, or NULL */
+    uint32_t source_kind;         /* enum facet_source_kind, never DETECT */
+    uint32_t optimize;            /* FACET_OPTIMIZE_DEFAULT or FACET_OPTIMIZE(level) */
+    uint32_t check;
+};
+
+struct facet_backend_diagnostic {
+    uint32_t severity, line, column;
+    char *file, *text;
+};
+
+/* What a compile made; freed with the backend's `clear`. After errors in the source there are only diagnostics. */
+struct facet_backend_result {
+    void *image;
+    size_t bytes;
+    char *description; /* JSON: schemas/kernel_image.schema.json */
+    struct facet_backend_diagnostic *diagnostics;
+    uint32_t diagnostic_count;
+    uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
+};
+
+struct facet_backend {
+    uint32_t abi; /* FACET_BACKEND_ABI */
+    uint32_t reserved;
+    const char *version; /* of everything whose change changes the code: part of the cache's key */
+
+    /* `ret_result` is filled also when the source has errors (FACET_CORRUPT). Any thread, several at a time. */
+    enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
+                                 struct facet_error *error);
+    void (*clear)(struct facet_backend_result *result);
+
+    /* Whether LLVM knows a processor of "ptx" or "amdgcn" or "host"; it silently ignores those that it does not. */
+    int (*knows)(const char *family, const char *processor);
+};
+
+/* The type of FACET_BACKEND_ENTRY. */
+typedef const struct facet_backend *(*facet_backend_entry_func)(void);
+
+#endif

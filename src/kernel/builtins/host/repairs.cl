@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what libclc has wrong: mad_sat() of long, and ldexp() of float with a result too small for a normal number.
+ * Never: anything else. */
+#include "vectors.h"
+
+/* a * b + c in 128 bits: only the sum is limited. */
+PUBLIC long mad_sat(long a, long b, long c)
+{
+    ulong low = (ulong)a * (ulong)b, sum = low + (ulong)c;
+    long high = mul_hi(a, b) + (c >> 63) + (sum < low ? 1 : 0);
+
+    return high == (long)sum >> 63 ? (long)sum : (high < 0 ? LONG_MIN : LONG_MAX);
+}
+
+/* In double, which holds every result: it is rounded once. */
+PUBLIC float ldexp(float x, int n)
+{
+    long exponent = clamp(n, -400, 400);
+
+    return (float)((double)x * as_double((exponent + 1023) << 52));
+}
+
+#define MAD_SAT(count)                                                                                         \
+    PUBLIC long##count mad_sat(long##count a, long##count b, long##count c)                                            \
+    {                                                                                                                  \
+        return (long##count)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.hi, b.hi, c.hi));                                    \
+    }
+MAD_SAT(2)
+MAD_SAT(4)
+MAD_SAT(8)
+MAD_SAT(16)
+
+PUBLIC long3 mad_sat(long3 a, long3 b, long3 c)
+{
+    return (long3)(mad_sat(a.xy, b.xy, c.xy), mad_sat(a.z, b.z, c.z));
+}
+
+#define LDEXP(count)                                                                                                   \
+    PUBLIC float##count ldexp(float##count x, int n)                                                                   \
+    {                                                                                                                  \
+        return ldexp(x, (int##count)(n));                                                                              \
+    }
+VECTORS2(ldexp, float, int)
+LDEXP(2)
+LDEXP(3)
+LDEXP(4)
+LDEXP(8)
+LDEXP(16)

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what library.c and link.cc share. Never: included by others. */
+#ifndef FACET_KERNEL_BUILTINS_LIBRARY_INSIDE_H
+#define FACET_KERNEL_BUILTINS_LIBRARY_INSIDE_H
+
+#include "kernel/builtins/archive.h"
+
+struct facet_builtins {
+    struct facet_archive archive;
+};
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: linking shards into a module. In C++, since LLVM-C links whole modules only.
+ * Never: changes functions that the module has.
+ */
+#include <set>
+#include <string>
+#include <vector>
+
+#include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/Support/MemoryBuffer.h>
+
+#include "kernel/builtins/library.h"
+#include "kernel/builtins/library_inside.h"
+
+using namespace llvm;
+
+namespace
+{
+
+struct Linking {
+    const facet_archive *archive;
+    Module &module;
+    Linker linker;
+    std::vector<std::string> names; /* given bodies */
+};
+
+/* What the module lacks and the archive has. */
+std::set<uint32_t> find_lacking(Linking &linking, std::vector<std::string> &names)
+{
+    std::set<uint32_t> shards;
+
+    for (const Function &function : linking.module) {
+        if (!function.isDeclaration() || function.isIntrinsic() || function.use_empty())
+            continue;
+        std::string name = function.getName().str();
+        uint32_t shard = facet_archive_find(linking.archive, name.c_str());
+        if (shard == FACET_ARCHIVE_NONE)
+            continue;
+        shards.insert(shard);
+        names.push_back(name);
+    }
+    return shards;
+}
+
+facet_status check_types(const Module &module, const Module &shard, const std::vector<std::string> &names,
+                         facet_error *error)
+{
+    for (const std::string &name : names) {
+        const Function *body = shard.getFunction(name);
+        if (body && !body->isDeclaration() && module.getFunction(name)->getFunctionType() != body->getFunctionType())
+            return facet_error_set(error, FACET_INVALID_ARGUMENT,
+                                   "the module declares the builtin function %s with another type than it has",
+                                   name.c_str());
+    }
+    return FACET_OK;
+}
+
+facet_status link_shard(Linking &linking, uint32_t index, const std::vector<std::string> &names, facet_error *error)
+{
+    const facet_archive_shard &place = linking.archive->shards[index];
+    StringRef bytes((const char *)linking.archive->bytes + place.offset, place.size);
+    auto shard = getLazyBitcodeModule(MemoryBufferRef(bytes, "builtins"), linking.module.getContext(), true);
+
+    if (!shard)
+        return facet_error_set(error, FACET_CORRUPT, "shard %u of the builtin functions: %s", index,
+                               toString(shard.takeError()).c_str());
+    facet_status status = check_types(linking.module, **shard, names, error);
+    if (status != FACET_OK)
+        return status;
+    (*shard)->setDataLayout(linking.module.getDataLayout());
+    (*shard)->setTargetTriple(linking.module.getTargetTriple());
+    if (linking.linker.linkInModule(std::move(*shard), Linker::LinkOnlyNeeded))
+        return facet_error_set(error, FACET_CORRUPT, "shard %u of the builtin functions cannot be linked", index);
+    return FACET_OK;
+}
+
+/* One round: what it links may lack more. */
+facet_status link_round(Linking &linking, bool *ret_more, facet_error *error)
+{
+    std::vector<std::string> names;
+    std::set<uint32_t> shards = find_lacking(linking, names);
+
+    for (uint32_t shard : shards) {
+        facet_status status = link_shard(linking, shard, names, error);
+        if (status != FACET_OK)
+            return status;
+    }
+    for (const std::string &name : names)
+        if (linking.module.getFunction(name)->isDeclaration())
+            return facet_error_set(error, FACET_CORRUPT, "the archive of builtin functions lists %s but lacks it",
+                                   name.c_str());
+    linking.names.insert(linking.names.end(), names.begin(), names.end());
+    *ret_more = !names.empty();
+    return FACET_OK;
+}
+
+} // namespace
+
+extern "C" facet_status facet_builtins_link(const facet_builtins *library, LLVMModuleRef module, facet_error *error)
+{
+    Linking linking = {&library->archive, *unwrap(module), Linker(*unwrap(module)), {}};
+
+    for (bool more = true; more;) {
+        facet_status status = link_round(linking, &more, error);
+        if (status != FACET_OK)
+            return status;
+    }
+    for (const std::string &name : linking.names) /* at last: a shard cannot refer to what is internal already */
+        linking.module.getFunction(name)->setLinkage(GlobalValue::InternalLinkage);
+    return FACET_OK;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the vector overloads of a scalar function, element by element. Kernels are vectorized across work-items, for
+ *       which scalar code is best; elsewhere LLVM puts the elements together again.
+ * Never: holds mathematics.
+ */
+#ifndef FACET_KERNEL_BUILTINS_VECTORS_H
+#define FACET_KERNEL_BUILTINS_VECTORS_H
+
+#define PUBLIC __attribute__((overloadable))
+
+#define VECTORS1(name, T)                                                                                              \
+    PUBLIC T##2 name(T##2 x)                                                                                           \
+    {                                                                                                                  \
+        return (T##2)(name(x.x), name(x.y));                                                                           \
+    }                                                                                                                  \
+    PUBLIC T##3 name(T##3 x)                                                                                           \
+    {                                                                                                                  \
+        return (T##3)(name(x.x), name(x.y), name(x.z));                                                                \
+    }                                                                                                                  \
+    PUBLIC T##4 name(T##4 x)                                                                                           \
+    {                                                                                                                  \
+        return (T##4)(name(x.x), name(x.y), name(x.z), name(x.w));                                                     \
+    }                                                                                                                  \
+    PUBLIC T##8 name(T##8 x)                                                                                           \
+    {                                                                                                                  \
+        return (T##8)(name(x.lo), name(x.hi));                                                                         \
+    }                                                                                                                  \
+    PUBLIC T##16 name(T##16 x)                                                                                         \
+    {                                                                                                                  \
+        return (T##16)(name(x.lo), name(x.hi));                                                                        \
+    }
+
+/* `U` is the type of the second argument. */
+#define VECTORS2(name, T, U)                                                                                           \
+    PUBLIC T##2 name(T##2 x, U##2 y)                                                                                   \
+    {                                                                                                                  \
+        return (T##2)(name(x.x, y.x), name(x.y, y.y));                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##3 name(T##3 x, U##3 y)                                                                                   \
+    {                                                                                                                  \
+        return (T##3)(name(x.x, y.x), name(x.y, y.y), name(x.z, y.z));                                                 \
+    }                                                                                                                  \
+    PUBLIC T##4 name(T##4 x, U##4 y)                                                                                   \
+    {                                                                                                                  \
+        return (T##4)(name(x.x, y.x), name(x.y, y.y), name(x.z, y.z), name(x.w, y.w));                                 \
+    }                                                                                                                  \
+    PUBLIC T##8 name(T##8 x, U##8 y)                                                                                   \
+    {                                                                                                                  \
+        return (T##8)(name(x.lo, y.lo), name(x.hi, y.hi));                                                             \
+    }                                                                                                                  \
+    PUBLIC T##16 name(T##16 x, U##16 y)                                                                                \
+    {                                                                                                                  \
+        return (T##16)(name(x.lo, y.lo), name(x.hi, y.hi));                                                            \
+    }
+
+/* One through a pointer, in each address space. */
+#define VECTORS_POINTER(name, T, space)                                                                                \
+    PUBLIC T##2 name(T##2 x, space T##2 * y)                                                                           \
+    {                                                                                                                  \
+        T a, b;                                                                                                        \
+        T##2 result = (T##2)(name(x.x, &a), name(x.y, &b));                                                            \
+        *y = (T##2)(a, b);                                                                                             \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##3 name(T##3 x, space T##3 * y)                                                                           \
+    {                                                                                                                  \
+        T a, b, c;                                                                                                     \
+        T##3 result = (T##3)(name(x.x, &a), name(x.y, &b), name(x.z, &c));                                             \
+        *y = (T##3)(a, b, c);                                                                                          \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##4 name(T##4 x, space T##4 * y)                                                                           \
+    {                                                                                                                  \
+        T##2 a, b;                                                                                                     \
+        T##4 result = (T##4)(name(x.lo, &a), name(x.hi, &b));                                                          \
+        *y = (T##4)(a, b);                                                                                             \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##8 name(T##8 x, space T##8 * y)                                                                           \
+    {                                                                                                                  \
+        T##4 a, b;                                                                                                     \
+        T##8 result = (T##8)(name(x.lo, &a), name(x.hi, &b));                                                          \
+        *y = (T##8)(a, b);                                                                                             \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##16 name(T##16 x, space T##16 * y)                                                                        \
+    {                                                                                                                  \
+        T##8 a, b;                                                                                                     \
+        T##16 result = (T##16)(name(x.lo, &a), name(x.hi, &b));                                                        \
+        *y = (T##16)(a, b);                                                                                            \
+        return result;                                                                                                 \
+    }
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the folder, its entries, and the locks of keys. Never: follows a link in the folder. */
+#include "kernel/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/paths.h"
+#include "kernel/cache_entry.h"
+
+enum { NAME_SIZE = 96 };
+#define ENTRY_MOST (UINT64_C(1) << 30)
+#define POLL_LEAST (200 * FACET_NS_PER_US)
+#define POLL_MOST  (5 * FACET_NS_PER_MS)
+
+/* --- the folder ------------------------------------------------------------------------------------------------- */
+
+/* Programs are taken from here: nobody else may have put one in. */
+static enum facet_status check_folder(int folder, const char *path, struct facet_error *error)
+{
+    struct stat info;
+
+    if (fstat(folder, &info) < 0)
+        return facet_error_errno(error, errno, "cannot look at the kernel cache %s", path);
+    if (info.st_uid != geteuid() && info.st_uid != 0)
+        return facet_error_argument(error, FACET_PERMISSION, "cache_dir",
+                                    "the kernel cache %s belongs to user %lu; expected user %lu or root", path,
+                                    (unsigned long)info.st_uid, (unsigned long)geteuid());
+    if (info.st_mode & (S_IWGRP | S_IWOTH))
+        return facet_error_argument(error, FACET_PERMISSION, "cache_dir",
+                                    "the kernel cache %s may be written by others (mode %04o); expected 0700", path,
+                                    (unsigned)info.st_mode & 07777u);
+    return FACET_OK;
+}
+
+static bool exists(const char *path)
+{
+    struct stat info;
+
+    return lstat(path, &info) == 0;
+}
+
+/* A folder that cannot be made is no error: then nothing is kept. */
+static enum facet_status open_folder(const char *path, bool make, int *ret_folder, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int folder = -1;
+    struct facet_error reason = {0};
+    enum facet_status status = make ? facet_path_make(path, 0700, &reason) : FACET_OK;
+
+    if (status == FACET_PERMISSION && exists(path))
+        return facet_error_argument(error, status, "cache_dir", "%s", reason.message);
+    if (status != FACET_OK)
+        return FACET_OK;
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return FACET_OK;
+    status = check_folder(folder, path, error);
+    if (status == FACET_OK)
+        *ret_folder = FACET_TAKE_FD(folder);
+    return status;
+}
+
+/* FACET_NOT_FOUND, without an error's text: there is no home to have one in. */
+static enum facet_status choose_folder(const char *chosen, char *ret_path, struct facet_error *error)
+{
+    struct facet_error reason = {0};
+
+    if (!chosen) {
+        enum facet_status status = facet_path_cache(ret_path, FACET_PATH_SIZE, &reason);
+        if (status != FACET_INVALID_ARGUMENT && status != FACET_OUT_OF_RANGE)
+            return status == FACET_OK ? status : FACET_NOT_FOUND;
+        return facet_error_argument(error, status, reason.argument, "%s", reason.message);
+    }
+    if (chosen[0] != '/' || strlen(chosen) >= FACET_PATH_SIZE)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "cache_dir",
+                                    "cache_dir '%.200s': expected an absolute path", chosen);
+    strcpy(ret_path, chosen);
+    return FACET_OK;
+}
+
+enum facet_status facet_cache_open(const struct facet_compiler_options *options, struct facet_cache *ret_cache,
+                                   struct facet_error *error)
+{
+    struct facet_cache cache = {.folder = -1, .mode = options->cache_mode, .limit = options->cache_bytes};
+    char path[FACET_PATH_SIZE];
+    enum facet_status status = FACET_OK;
+
+    if (!cache.limit)
+        status = facet_config_u64(FACET_SETTING_CACHE_SIZE, &cache.limit, error);
+    if (status == FACET_OK && cache.mode != FACET_CACHE_BYPASS) {
+        status = choose_folder(options->cache_dir, path, error);
+        if (status == FACET_OK)
+            status = open_folder(path, cache.mode != FACET_CACHE_READ_ONLY, &cache.folder, error);
+        else if (status == FACET_NOT_FOUND)
+            status = FACET_OK;
+    }
+    if (status == FACET_OK)
+        *ret_cache = cache;
+    return status;
+}
+
+void facet_cache_close(struct facet_cache *cache)
+{
+    if (cache->folder >= 0)
+        close(cache->folder);
+    cache->folder = -1;
+}
+
+/* --- entries ---------------------------------------------------------------------------------------------------- */
+
+static void name_of(const struct facet_cache_key *key, const char *ending, char name[NAME_SIZE])
+{
+    char digits[33];
+
+    facet_cache_key_print(key, digits);
+    snprintf(name, NAME_SIZE, "%s%s", digits, ending);
+}
+
+/* The file's bytes; NULL when it is none that we take. */
+static void *read_entry(int fd, size_t *ret_size)
+{
+    struct stat info;
+    size_t done = 0;
+
+    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || (info.st_uid != geteuid() && info.st_uid != 0) ||
+        (uint64_t)info.st_size > ENTRY_MOST)
+        return NULL;
+    size_t size = (size_t)info.st_size;
+    FACET_CLEANUP_FREE char *bytes = malloc(size + 1);
+    while (bytes && done < size) {
+        ssize_t got = read(fd, bytes + done, size - done);
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return NULL;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    *ret_size = size;
+    return FACET_TAKE_PTR(bytes);
+}
+
+struct facet_image *facet_cache_find(const struct facet_cache *cache, const struct facet_cache_key *key)
+{
+    static const struct timespec used_now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
+    struct facet_image *image = NULL;
+    char name[NAME_SIZE];
+    size_t size;
+
+    if (cache->folder < 0)
+        return NULL;
+    name_of(key, ".kernel", name);
+    FACET_CLEANUP_FD int fd = openat(cache->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    FACET_CLEANUP_FREE void *bytes = read_entry(fd, &size);
+    if (!bytes)
+        return NULL;
+    enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, NULL);
+    if (cache->mode == FACET_CACHE_READ_ONLY)
+        return image;
+    if (status == FACET_OK)
+        (void)futimens(fd, used_now);
+    else if (status == FACET_CORRUPT)
+        (void)unlinkat(cache->folder, name, 0);
+    return image;
+}
+
+static bool write_all(int fd, const char *bytes, size_t size)
+{
+    while (size) {
+        ssize_t put = write(fd, bytes, size);
+        if (put < 0 && errno != EINTR)
+            return false;
+        bytes += put > 0 ? put : 0;
+        size -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+/* Nobody sees an entry before it is whole. After a crash of the machine it may be cut off: the checksum says so. */
+static bool write_entry(const struct facet_cache *cache, const struct facet_cache_key *key, const void *bytes,
+                        size_t size)
+{
+    char name[NAME_SIZE], temporary[NAME_SIZE], ending[40];
+
+    snprintf(ending, sizeof ending, ".%ld.%" PRIx64 ".tmp", (long)gettid(), facet_clock_now_ns());
+    name_of(key, ".kernel", name);
+    name_of(key, ending, temporary);
+    FACET_CLEANUP_FD int fd =
+        openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    if (write_all(fd, bytes, size) && renameat(cache->folder, temporary, cache->folder, name) == 0)
+        return true;
+    (void)unlinkat(cache->folder, temporary, 0);
+    return false;
+}
+
+void facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_key *key,
+                      const struct facet_image *image)
+{
+    void *bytes;
+    size_t size;
+
+    if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS)
+        return;
+    if (facet_cache_entry_write(key, image, &bytes, &size, NULL) != FACET_OK)
+        return;
+    if (size <= cache->limit && size <= ENTRY_MOST && write_entry(cache, key, bytes, size))
+        facet_cache_account(cache, size);
+    free(bytes);
+}
+
+/* --- who compiles ----------------------------------------------------------------------------------------------- */
+
+/* Whether `lock` is still the file of that name: its last holder may have removed it while we waited. */
+static bool still_named(const struct facet_cache *cache, const char *name, int lock)
+{
+    struct stat held, named;
+
+    return fstat(lock, &held) == 0 && fstatat(cache->folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+/* One attempt. -1 with EWOULDBLOCK: somebody has it. */
+static int try_lock(const struct facet_cache *cache, const char *name)
+{
+    FACET_CLEANUP_FD int lock = openat(cache->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return -1;
+    if (!still_named(cache, name, lock)) {
+        errno = EWOULDBLOCK;
+        return -1;
+    }
+    return FACET_TAKE_FD(lock);
+}
+
+int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns)
+{
+    uint64_t begin = facet_clock_now_ns(), pause = POLL_LEAST;
+    char name[NAME_SIZE];
+
+    if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS)
+        return -1;
+    name_of(key, ".lock", name);
+    for (;;) {
+        int lock = try_lock(cache, name);
+        if (lock >= 0 || errno != EWOULDBLOCK || facet_clock_now_ns() - begin >= wait_ns)
+            return lock;
+        const struct timespec time = facet_ns_timespec(pause);
+        nanosleep(&time, NULL);
+        pause = pause * 2 < POLL_MOST ? pause * 2 : POLL_MOST;
+    }
+}
+
+void facet_cache_unlock(const struct facet_cache *cache, const struct facet_cache_key *key, int lock)
+{
+    char name[NAME_SIZE];
+
+    if (lock < 0)
+        return;
+    /* Removed while it is held: who opened it before sees that it has lost its name, and tries again. */
+    name_of(key, ".lock", name);
+    (void)unlinkat(cache->folder, name, 0);
+    close(lock);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the one symbol of facet-kernel-compiler.so: a request becomes a result.
+ * Never: ends the process. LLVM calls a handler where it knows no way on, and that jumps back to here; what LLVM had
+ * then under way is left behind, since nothing of it may be touched any more.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/ErrorHandling.h>
+
+#include "kernel/compile/compile.h"
+
+/* The compile that this thread is in. */
+struct guard {
+    jmp_buf back;
+    char reason[256];
+};
+static _Thread_local struct guard *guarding;
+
+/* Returns for threads that are not in a compile: the process has its own use of LLVM, and LLVM then does as it would.
+ */
+static void give_up(const char *reason)
+{
+    struct guard *guard = guarding;
+
+    if (!guard)
+        return;
+    guarding = NULL;
+    snprintf(guard->reason, sizeof guard->reason, "%s", reason);
+    longjmp(guard->back, 1);
+}
+
+static void hear(LLVMDiagnosticInfoRef info, void *context)
+{
+    static const uint32_t severities[] = {
+        [LLVMDSError] = FACET_SEVERITY_ERROR,
+        [LLVMDSWarning] = FACET_SEVERITY_WARNING,
+        [LLVMDSRemark] = 0,
+        [LLVMDSNote] = FACET_SEVERITY_NOTE,
+    };
+    uint32_t severity = severities[LLVMGetDiagInfoSeverity(info)];
+    char *text;
+
+    if (!severity)
+        return;
+    text = LLVMGetDiagInfoDescription(info);
+    facet_compile_remark(context, severity, 0, 0, NULL, text);
+    LLVMDisposeMessage(text);
+}
+
+static enum facet_status build(struct facet_compilation *compilation, struct facet_error *error)
+{
+    struct facet_backend_result *result = compilation->result;
+    uint64_t start = facet_compile_now();
+    enum facet_status status = facet_compile_source(compilation, error);
+
+    if (status == FACET_OK)
+        status = facet_compile_shape(compilation, error);
+    if (status == FACET_OK && compilation->family == FACET_COMPILE_HOST)
+        status = facet_compile_portable(compilation, error);
+    result->frontend_ns = facet_compile_now() - start;
+    if (status != FACET_OK)
+        return status;
+    start = facet_compile_now();
+    if (compilation->flavour->library)
+        status = facet_compile_library(compilation, error);
+    result->library_ns = facet_compile_now() - start;
+    if (status != FACET_OK)
+        return status;
+    return compilation->family == FACET_COMPILE_HOST ? facet_compile_host(compilation, error)
+                                                     : facet_compile_device(compilation, error);
+}
+
+static enum facet_status run(struct facet_compilation *compilation, struct facet_error *error)
+{
+    enum facet_status status = facet_compile_target(compilation, error);
+
+    if (status == FACET_OK)
+        status = facet_compile_arguments(compilation, error);
+    if (status == FACET_OK && compilation->request->check && compilation->family != FACET_COMPILE_HOST)
+        status = facet_error_argument(error, FACET_UNSUPPORTED, "check", "check: only for host, not for '%s'",
+                                      compilation->target);
+    if (status == FACET_OK)
+        status = facet_compile_machine(compilation, error);
+    if (status != FACET_OK)
+        return status;
+    compilation->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(compilation->context, hear, compilation);
+    return build(compilation, error);
+}
+
+static void clear_llvm(struct facet_compilation *compilation)
+{
+    if (compilation->module)
+        LLVMDisposeModule(compilation->module);
+    if (compilation->machine)
+        LLVMDisposeTargetMachine(compilation->machine);
+    if (compilation->context)
+        LLVMContextDispose(compilation->context);
+}
+
+static void clear_own(struct facet_compilation *compilation)
+{
+    facet_compile_shape_clear(compilation);
+    free(compilation->arguments);
+    free(compilation->machine_features);
+    free(compilation->features);
+}
+
+/* Not a result that is half made: code without a status that says so. */
+static void drop_code(struct facet_backend_result *result)
+{
+    free(result->image);
+    free(result->description);
+    result->image = NULL;
+    result->description = NULL;
+    result->bytes = 0;
+}
+
+static enum facet_status guarded(struct facet_compilation *compilation, struct guard *guard, struct facet_error *error)
+{
+    if (setjmp(guard->back))
+        return facet_error_set(error, FACET_INTERNAL, "LLVM gave up: %s", guard->reason);
+    guarding = guard;
+    enum facet_status status = run(compilation, error);
+    guarding = NULL;
+    clear_llvm(compilation);
+    return status;
+}
+
+static enum facet_status compile(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
+                                 struct facet_error *error)
+{
+    struct facet_compilation *compilation = calloc(1, sizeof *compilation);
+    struct guard guard = {.reason = ""};
+
+    *ret_result = (struct facet_backend_result){0};
+    if (!compilation)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a compile");
+    compilation->request = request;
+    compilation->result = ret_result;
+    enum facet_status status = guarded(compilation, &guard, error);
+    clear_own(compilation);
+    free(compilation);
+    if (status != FACET_OK)
+        drop_code(ret_result);
+    return status;
+}
+
+static void clear(struct facet_backend_result *result)
+{
+    if (!result)
+        return;
+    for (uint32_t i = 0; i < result->diagnostic_count; i++) {
+        free(result->diagnostics[i].file);
+        free(result->diagnostics[i].text);
+    }
+    free(result->diagnostics);
+    drop_code(result);
+    *result = (struct facet_backend_result){0};
+}
+
+static void install(void)
+{
+    LLVMInstallFatalErrorHandler(give_up);
+}
+
+__attribute__((visibility("default"))) const struct facet_backend *facet_kernel_backend(void);
+
+const struct facet_backend *facet_kernel_backend(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static const struct facet_backend backend = {
+        .abi = FACET_BACKEND_ABI,
+        .version = "facet " FACET_VERSION ", LLVM " FACET_LLVM_VERSION,
+        .compile = compile,
+        .clear = clear,
+        .knows = facet_compile_knows,
+    };
+
+    pthread_once(&once, install);
+    return &backend;
+}

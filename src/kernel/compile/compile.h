@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: one compile on its way from source to image, and the steps that it takes.
+ * Never: is seen outside src/kernel/compile; outlives the call that it is for.
+ */
+#ifndef FACET_KERNEL_COMPILE_H
+#define FACET_KERNEL_COMPILE_H
+
+#include <stdbool.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "kernel/backend.h"
+
+enum facet_compile_family {
+    FACET_COMPILE_HOST,
+    FACET_COMPILE_PTX,
+    FACET_COMPILE_AMDGCN,
+    FACET_COMPILE_SPIRV,
+};
+
+enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FAMILIES = 4 };
+
+/* What is the same for all processors of a family. */
+struct facet_compile_flavour {
+    const char *name;             /* "host" */
+    const char *source_triple;    /* what clang compiles for */
+    const char *triple;           /* what code is made for */
+    const char *library;          /* of built-in functions, beside the compiler; NULL: none */
+    const char *const *arguments; /* of clang's, NULL-terminated */
+    uint32_t convention;          /* LLVM's number of the calling convention that marks kernels */
+};
+
+/* A kernel, as its declaration says. */
+struct facet_compile_kernel {
+    char *name;
+    struct facet_host_argument *arguments; /* their texts are of the heap */
+    uint32_t argument_count, argument_bytes;
+    uint32_t required_group_size[3];
+    uint32_t local_bytes, scratch_fixed_bytes, scratch_item_bytes, flags;
+};
+
+struct facet_compilation {
+    const struct facet_backend_request *request;
+    struct facet_backend_result *result;
+    const struct facet_compile_flavour *flavour;
+    enum facet_compile_family family;
+    char processor[FACET_COMPILE_NAME_SIZE]; /* as LLVM names it; of SPIR-V the version */
+    char target[FACET_COMPILE_NAME_SIZE + 16];
+    char *machine_features; /* what LLVM is told of the processor */
+    char *features;         /* what must be there, as /proc/cpuinfo names it; host only */
+    uint32_t optimize;      /* 0 to 3 */
+    const char **arguments; /* clang's; borrowed from the request and from constants */
+    uint32_t argument_count;
+
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetMachineRef machine;
+    struct facet_compile_kernel *kernels; /* in order of name */
+    uint32_t kernel_count;
+    bool failed; /* there are diagnostics that are errors */
+};
+
+/* target.c: family, processor and machine of the request's target. FACET_INVALID_ARGUMENT. */
+enum facet_status facet_compile_target(struct facet_compilation *compilation, struct facet_error *error);
+enum facet_status facet_compile_machine(struct facet_compilation *compilation, struct facet_error *error);
+int facet_compile_knows(const char *family, const char *processor);
+
+/* arguments.c: clang's command line and the optimization level. FACET_INVALID_ARGUMENT names what is not taken. */
+enum facet_status facet_compile_arguments(struct facet_compilation *compilation, struct facet_error *error);
+
+/* source.c: the module, of the family's flavour and verified; FACET_CORRUPT after errors, which are diagnostics. */
+enum facet_status facet_compile_source(struct facet_compilation *compilation, struct facet_error *error);
+
+/* private.c: a module in SPIR's terms, rewritten for AMDGPU but for its private memory. */
+void facet_compile_private(struct facet_compilation *compilation);
+
+/* shape.c: what the module's kernels are called and take. */
+enum facet_status facet_compile_shape(struct facet_compilation *compilation, struct facet_error *error);
+void facet_compile_shape_clear(struct facet_compilation *compilation);
+bool facet_compile_is_kernel(const struct facet_compilation *compilation, const char *name);
+LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel);
+
+/* library.c: links the built-in functions that the module calls; what is then missing is a diagnostic. Everything but
+ * the kernels becomes internal. */
+enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);
+
+/* description.c: the image's JSON into the result. */
+enum facet_status facet_compile_describe(struct facet_compilation *compilation, struct facet_error *error);
+
+/* portable.c, host.c; device.c: from the module to the image in the result. */
+enum facet_status facet_compile_portable(struct facet_compilation *compilation, struct facet_error *error);
+enum facet_status facet_compile_host(struct facet_compilation *compilation, struct facet_error *error);
+enum facet_status facet_compile_device(struct facet_compilation *compilation, struct facet_error *error);
+
+/* emit.c: machine code, and a linked object out of it. */
+enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
+                                     LLVMMemoryBufferRef *ret_code, struct facet_error *error);
+enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVMMemoryBufferRef object,
+                                     struct facet_error *error);
+enum facet_status facet_compile_passes(struct facet_compilation *compilation, const char *passes,
+                                       struct facet_error *error);
+/* Puts the description into the module, for the section that facet_image_parse() looks for. */
+void facet_compile_attach(struct facet_compilation *compilation);
+
+/* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
+void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
+                          const char *text);
+enum facet_status facet_compile_verdict(const struct facet_compilation *compilation, struct facet_error *error);
+
+/* clock.c's time, for the stages. */
+uint64_t facet_compile_now(void);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: images for devices: PTX text, AMDGPU code objects, SPIR-V.
+ * Never: runs them, or asks a device.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Target.h>
+
+#include "base/cleanup.h"
+#include "kernel/compile/compile.h"
+
+enum { LOCAL_SPACE = 3, USERS_DEEP = 8 };
+
+#define PTX_MARK "// facet: "
+
+/* --- local memory ------------------------------------------------------------------------------------------------ */
+
+static bool used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
+{
+    for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef user = LLVMGetUser(use);
+
+        if (LLVMIsAInstruction(user)) {
+            if (LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)) == function)
+                return true;
+        } else if (deep && used_in(user, function, deep - 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the kernel declares itself. Everything that it calls has been inlined, or is counted for nobody. */
+static void count_local(struct facet_compilation *compilation, uint32_t kernel)
+{
+    LLVMValueRef function = facet_compile_function(compilation, kernel);
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
+    uint32_t bytes = 0;
+
+    for (LLVMValueRef global = LLVMGetFirstGlobal(compilation->module); global; global = LLVMGetNextGlobal(global)) {
+        if (LLVMGetPointerAddressSpace(LLVMTypeOf(global)) != LOCAL_SPACE || !used_in(global, function, USERS_DEEP))
+            continue;
+        uint32_t align = LLVMGetAlignment(global) ? LLVMGetAlignment(global) : 1;
+        bytes =
+            ((bytes + align - 1) & ~(align - 1)) + (uint32_t)LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
+    }
+    compilation->kernels[kernel].local_bytes = bytes;
+}
+
+/* --- PTX --------------------------------------------------------------------------------------------------------- */
+
+static void require_group(struct facet_compilation *compilation, uint32_t kernel)
+{
+    const uint32_t *size = compilation->kernels[kernel].required_group_size;
+    char text[64];
+
+    if (!size[0])
+        return;
+    int length = snprintf(text, sizeof text, "%u,%u,%u", size[0], size[1], size[2]);
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(compilation->context, "nvvm.reqntid", 12, text, (unsigned)length);
+    LLVMAddAttributeAtIndex(facet_compile_function(compilation, kernel), (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            attribute);
+}
+
+static void forget_features(struct facet_compilation *compilation)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function)) {
+        LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "target-features",
+                                         15);
+        LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "target-cpu", 10);
+    }
+}
+
+static void prepare_ptx(struct facet_compilation *compilation)
+{
+    forget_features(compilation);
+    for (uint32_t i = 0; i < compilation->kernel_count; i++)
+        require_group(compilation, i);
+}
+
+/* --- finishing ---------------------------------------------------------------------------------------------------- */
+
+static enum facet_status keep(struct facet_compilation *compilation, LLVMMemoryBufferRef code, const char *tail,
+                              struct facet_error *error)
+{
+    struct facet_backend_result *result = compilation->result;
+    size_t size = LLVMGetBufferSize(code), more = tail ? strlen(PTX_MARK) + strlen(tail) + 1 : 0;
+    char *image = malloc(size + more + 1), *end;
+
+    if (!image)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image of %zu bytes", size + more);
+    memcpy(image, LLVMGetBufferStart(code), size);
+    end = image + size;
+    if (tail) {
+        memcpy(end, PTX_MARK, strlen(PTX_MARK));
+        memcpy(end + strlen(PTX_MARK), tail, strlen(tail));
+        end[more - 1] = '\n';
+    }
+    result->image = image;
+    result->bytes = size + more;
+    return FACET_OK;
+}
+
+static enum facet_status generate(struct facet_compilation *compilation, struct facet_error *error)
+{
+    bool amdgcn = compilation->family == FACET_COMPILE_AMDGCN, ptx = compilation->family == FACET_COMPILE_PTX;
+    LLVMMemoryBufferRef code = NULL;
+    enum facet_status status = facet_compile_emit(compilation, ptx ? LLVMAssemblyFile : LLVMObjectFile, &code, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (amdgcn)
+        status = facet_compile_link(compilation, code, error);
+    else
+        status = keep(compilation, code, ptx ? compilation->result->description : NULL, error);
+    LLVMDisposeMemoryBuffer(code);
+    return status;
+}
+
+static void set_machine(struct facet_compilation *compilation)
+{
+    char *triple = LLVMGetTargetMachineTriple(compilation->machine);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(compilation->machine);
+
+    LLVMSetTarget(compilation->module, triple);
+    LLVMSetModuleDataLayout(compilation->module, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMDisposeMessage(triple);
+}
+
+enum facet_status facet_compile_device(struct facet_compilation *compilation, struct facet_error *error)
+{
+    static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
+    uint64_t start = facet_compile_now();
+
+    set_machine(compilation);
+    if (compilation->family == FACET_COMPILE_PTX)
+        prepare_ptx(compilation);
+    enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
+    if (status != FACET_OK)
+        return status;
+    compilation->result->optimize_ns = facet_compile_now() - start;
+    for (uint32_t i = 0; i < compilation->kernel_count; i++)
+        count_local(compilation, i);
+    status = facet_compile_describe(compilation, error);
+    if (status != FACET_OK)
+        return status;
+    if (compilation->family == FACET_COMPILE_AMDGCN)
+        facet_compile_attach(compilation);
+    return generate(compilation, error);
+}

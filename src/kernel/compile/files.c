@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: files of one compile. Never: follows a link that somebody else put there; the folder is of mode 0700. */
+#include "kernel/compile/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct facet_error *error)
+{
+    const char *const places[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
+    struct facet_folder folder;
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (!places[i] ||
+            snprintf(folder.path, sizeof folder.path, "%s/facet-XXXXXX", places[i]) >= (int)sizeof folder.path)
+            continue;
+        if (!mkdtemp(folder.path))
+            continue;
+        *ret_folder = folder;
+        return FACET_OK;
+    }
+    return facet_error_errno(error, errno, "cannot make a folder in /dev/shm, $TMPDIR or /tmp");
+}
+
+enum facet_status facet_file_write(const char *path, const void *bytes, size_t size, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return facet_error_errno(error, errno, "cannot make %s", path);
+    for (size_t done = 0; done < size;) {
+        ssize_t wrote = write(fd, (const char *)bytes + done, size - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return facet_error_errno(error, wrote ? errno : ENOSPC, "cannot write %s", path);
+        done += (size_t)wrote;
+    }
+    return FACET_OK;
+}
+
+enum facet_status facet_file_read(const char *path, void **ret_bytes, size_t *ret_size, struct facet_error *error)
+{
+    FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
+    struct stat info;
+
+    if (!file || fstat(fileno(file), &info) < 0)
+        return facet_error_errno(error, errno, "cannot read %s", path);
+    void *bytes = malloc((size_t)info.st_size + 1);
+    if (!bytes)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %s", path);
+    if (fread(bytes, 1, (size_t)info.st_size, file) != (size_t)info.st_size) {
+        free(bytes);
+        return facet_error_set(error, FACET_IO, "cannot read all of %s", path);
+    }
+    *ret_bytes = bytes;
+    *ret_size = (size_t)info.st_size;
+    return FACET_OK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: files for programs and libraries that take nothing else, and child processes that are given them.
+ * Never: waits for a child longer than it was allowed to run.
+ */
+#ifndef FACET_KERNEL_COMPILE_FILES_H
+#define FACET_KERNEL_COMPILE_FILES_H
+
+#include <stddef.h>
+
+#include <facet/error.h>
+
+struct facet_folder {
+    char path[256];
+};
+
+/* A new folder of our own, in memory where there is such a place. The caller removes it. */
+enum facet_status facet_folder_make(struct facet_folder *ret_folder, struct facet_error *error);
+enum facet_status facet_file_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
+/* To be freed. */
+enum facet_status facet_file_read(const char *path, void **ret_bytes, size_t *ret_size, struct facet_error *error);
+
+/* What a child left behind. `output` and `text` (its standard error, shortened) are to be freed. */
+struct facet_child {
+    void *output;
+    size_t bytes;
+    char text[256];
+    int exit_status; /* or -1 and the signal */
+    int signal;
+};
+
+/* Runs the program of arguments[0], looked up in PATH, with nothing on standard input. FACET_NOT_FOUND: there is none;
+ * FACET_TIMEOUT, FACET_OUT_OF_RANGE: it ran or wrote for too long, and was killed. */
+enum facet_status facet_child_run(const char *const *arguments, unsigned seconds, size_t most,
+                                  struct facet_child *ret_child, struct facet_error *error);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: an image for the host (facet/host_kernel.h): lowered kernels, the table that finds them, the linked object.
+ * Never: lets an object out that calls anything but the C library's copying and filling of memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "kernel/compile/compile.h"
+#include "kernel/compile/lower.h"
+
+/* Building constants. */
+struct table {
+    LLVMModuleRef module;
+    LLVMContextRef context;
+    LLVMTypeRef word, pointer;
+};
+
+static LLVMValueRef word(const struct table *table, uint32_t value)
+{
+    return LLVMConstInt(table->word, value, 0);
+}
+
+static LLVMValueRef hold(const struct table *table, LLVMValueRef constant, const char *name)
+{
+    LLVMValueRef global = LLVMAddGlobal(table->module, LLVMTypeOf(constant), name);
+
+    LLVMSetInitializer(global, constant);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    return global;
+}
+
+static LLVMValueRef text(const struct table *table, const char *content)
+{
+    return hold(table, LLVMConstStringInContext2(table->context, content, strlen(content), 0), "");
+}
+
+static LLVMValueRef record(const struct table *table, LLVMValueRef *members, uint32_t count)
+{
+    return LLVMConstStructInContext(table->context, members, count, 0);
+}
+
+static LLVMValueRef argument(const struct table *table, const struct facet_host_argument *given)
+{
+    LLVMValueRef members[] = {
+        text(table, given->name),   text(table, given->type),  word(table, given->kind),
+        word(table, given->offset), word(table, given->bytes), word(table, given->access),
+    };
+
+    return record(table, members, 6);
+}
+
+/* An array of records that all have one type; null for none. */
+static LLVMValueRef array(const struct table *table, LLVMValueRef *records, uint32_t count)
+{
+    if (!count)
+        return LLVMConstNull(table->pointer);
+    return hold(table, LLVMConstArray2(LLVMTypeOf(records[0]), records, count), "");
+}
+
+/* NULL: no memory. */
+static LLVMValueRef arguments(const struct table *table, const struct facet_compile_kernel *kernel)
+{
+    FACET_CLEANUP_FREE LLVMValueRef *records = calloc(kernel->argument_count + 1, sizeof(LLVMValueRef));
+
+    for (uint32_t i = 0; records && i < kernel->argument_count; i++)
+        records[i] = argument(table, &kernel->arguments[i]);
+    return records ? array(table, records, kernel->argument_count) : NULL;
+}
+
+static LLVMValueRef kernel_record(const struct table *table, const struct facet_compile_kernel *kernel,
+                                  LLVMValueRef run)
+{
+    LLVMValueRef members[] = {
+        text(table, kernel->name),
+        run,
+        arguments(table, kernel),
+        word(table, kernel->argument_count),
+        word(table, kernel->argument_bytes),
+        word(table, kernel->local_bytes),
+        word(table, kernel->scratch_fixed_bytes),
+        word(table, kernel->scratch_item_bytes),
+        word(table, kernel->required_group_size[0]),
+        word(table, kernel->required_group_size[1]),
+        word(table, kernel->required_group_size[2]),
+        word(table, kernel->flags),
+        word(table, 0),
+    };
+
+    return members[2] ? record(table, members, 13) : NULL;
+}
+
+/* The global through which a checked image reaches the functions of struct facet_host_check. */
+static LLVMValueRef check_of(const struct table *table)
+{
+    LLVMValueRef check = LLVMGetNamedGlobal(table->module, "facet_check");
+
+    return check ? check : LLVMConstNull(table->pointer);
+}
+
+static void add_image(const struct table *table, const struct facet_compilation *compilation, LLVMValueRef kernels)
+{
+    LLVMValueRef members[] = {
+        word(table, FACET_HOST_IMAGE_MAGIC),
+        word(table, FACET_HOST_IMAGE_ABI),
+        word(table, sizeof(struct facet_host_image)),
+        word(table, compilation->kernel_count),
+        kernels,
+        text(table, compilation->target),
+        text(table, compilation->features),
+        check_of(table),
+        LLVMConstNull(table->pointer),
+        word(table, 0),
+        word(table, 0),
+    };
+    LLVMValueRef image = hold(table, record(table, members, 11), FACET_HOST_IMAGE_NAME);
+
+    LLVMSetLinkage(image, LLVMExternalLinkage);
+    LLVMSetVisibility(image, LLVMProtectedVisibility);
+}
+
+static enum facet_status add_table(struct facet_compilation *compilation, const struct facet_lower_kernel *lowered,
+                                   struct facet_error *error)
+{
+    FACET_CLEANUP_FREE LLVMValueRef *records = calloc(compilation->kernel_count + 1, sizeof(LLVMValueRef));
+    const struct table table = {
+        .module = compilation->module,
+        .context = compilation->context,
+        .word = LLVMInt32TypeInContext(compilation->context),
+        .pointer = LLVMPointerTypeInContext(compilation->context, 0),
+    };
+
+    for (uint32_t i = 0; records && i < compilation->kernel_count; i++) {
+        LLVMSetLinkage(lowered[i].run, LLVMInternalLinkage);
+        records[i] = kernel_record(&table, &compilation->kernels[i], lowered[i].run);
+        if (!records[i])
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image's table");
+    }
+    if (!records)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for an image's table");
+    add_image(&table, compilation, array(&table, records, compilation->kernel_count));
+    return FACET_OK;
+}
+
+static void give(const struct facet_compile_kernel *kernel, struct facet_lower_argument *arguments_given,
+                 struct facet_lower_kernel *ret_lowered)
+{
+    for (uint32_t i = 0; i < kernel->argument_count; i++)
+        arguments_given[i] = (struct facet_lower_argument){
+            .kind = kernel->arguments[i].kind,
+            .offset = kernel->arguments[i].offset,
+            .bytes = kernel->arguments[i].bytes,
+        };
+    ret_lowered->name = kernel->name;
+    ret_lowered->arguments = arguments_given;
+    memcpy(ret_lowered->required_group_size, kernel->required_group_size, sizeof kernel->required_group_size);
+}
+
+static void take(const struct facet_lower_kernel *lowered, struct facet_compile_kernel *kernel)
+{
+    kernel->local_bytes = lowered->local_bytes;
+    kernel->scratch_fixed_bytes = lowered->scratch_fixed_bytes;
+    kernel->scratch_item_bytes = lowered->scratch_item_bytes;
+    kernel->flags = lowered->flags;
+}
+
+static enum facet_status lower(struct facet_compilation *compilation, struct facet_lower_kernel *lowered,
+                               struct facet_error *error)
+{
+    const struct facet_lower_options options = {
+        .machine = compilation->machine,
+        .optimize = compilation->optimize,
+        .check = compilation->request->check,
+    };
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < compilation->kernel_count; i++)
+        count += compilation->kernels[i].argument_count;
+    FACET_CLEANUP_FREE struct facet_lower_argument *given = calloc(count + 1, sizeof *given);
+    if (!given)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u arguments", count);
+    for (uint32_t i = 0, used = 0; i < compilation->kernel_count; used += compilation->kernels[i++].argument_count)
+        give(&compilation->kernels[i], given + used, &lowered[i]);
+    return facet_lower_host(compilation->module, &options, lowered, compilation->kernel_count, error);
+}
+
+enum facet_status facet_compile_host(struct facet_compilation *compilation, struct facet_error *error)
+{
+    FACET_CLEANUP_FREE struct facet_lower_kernel *lowered = calloc(compilation->kernel_count + 1, sizeof *lowered);
+    struct facet_backend_result *result = compilation->result;
+    LLVMMemoryBufferRef object = NULL;
+    uint64_t start = facet_compile_now();
+
+    if (!lowered)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", compilation->kernel_count);
+    enum facet_status status = lower(compilation, lowered, error);
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < compilation->kernel_count; i++)
+        take(&lowered[i], &compilation->kernels[i]);
+    result->optimize_ns = facet_compile_now() - start;
+    status = facet_compile_describe(compilation, error);
+    if (status == FACET_OK)
+        status = add_table(compilation, lowered, error);
+    if (status != FACET_OK)
+        return status;
+    facet_compile_attach(compilation);
+    status = facet_compile_emit(compilation, LLVMObjectFile, &object, error);
+    if (status == FACET_OK)
+        status = facet_compile_link(compilation, object, error);
+    if (object)
+        LLVMDisposeMemoryBuffer(object);
+    return status;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: linking the built-in functions that kernels call, and saying which ones there are not.
+ * Never: links what nobody calls; leaves anything but kernels visible.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/builtins/library.h"
+#include "kernel/compile/compile.h"
+
+/* Functions that lower.h promises to know. */
+#define LOWERED "__facet_"
+
+enum { PATH_SIZE = PATH_MAX + FACET_COMPILE_NAME_SIZE };
+
+/* The file beside the object that this code is in. */
+static void beside(const char *file, char *ret_path)
+{
+    Dl_info here;
+    const char *slash = NULL;
+
+    if (dladdr((const void *)&facet_compile_library, &here))
+        slash = strrchr(here.dli_fname, '/');
+    snprintf(ret_path, PATH_SIZE, "%.*s%s", slash ? (int)(slash - here.dli_fname) + 1 : 0, slash ? here.dli_fname : "",
+             file);
+}
+
+static enum facet_status link_needed(struct facet_compilation *compilation, struct facet_error *error)
+{
+    char path[PATH_SIZE];
+    struct facet_builtins *library;
+
+    beside(compilation->flavour->library, path);
+    enum facet_status status = facet_builtins_open(path, &library, error);
+    if (status != FACET_OK)
+        return status;
+    status = facet_builtins_link(library, compilation->module, error);
+    facet_builtins_close(library);
+    return status;
+}
+
+/* What a name is in the source, as far as a person needs it: "_Z3sinf" is "sin". */
+static void plain_name(const char *symbol, char *ret_name, size_t size)
+{
+    char *end = NULL;
+    unsigned long length = strncmp(symbol, "_Z", 2) == 0 ? strtoul(symbol + 2, &end, 10) : 0;
+
+    if (length && length <= strlen(end))
+        snprintf(ret_name, size, "%.*s", (int)length, end);
+    else
+        snprintf(ret_name, size, "%s", symbol);
+}
+
+static void remark_missing(struct facet_compilation *compilation, const char *symbol)
+{
+    char name[128], text[320];
+
+    plain_name(symbol, name, sizeof name);
+    if (strcmp(name, "printf") == 0)
+        snprintf(text, sizeof text, "printf() is not supported for the target '%s'", compilation->target);
+    else
+        snprintf(text, sizeof text, "'%s' (%s) is called and has no body for the target '%s'", name, symbol,
+                 compilation->target);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef function)
+{
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+
+    if (!LLVMIsDeclaration(function) || LLVMGetIntrinsicID(function) || !LLVMGetFirstUse(function))
+        return false;
+    return compilation->family != FACET_COMPILE_HOST || strncmp(name, LOWERED, strlen(LOWERED)) != 0;
+}
+
+/* Every definition but the kernels: what they are called outside does not matter to anybody. */
+static void hide(struct facet_compilation *compilation)
+{
+    LLVMValueRef value;
+
+    for (value = LLVMGetFirstFunction(compilation->module); value; value = LLVMGetNextFunction(value)) {
+        size_t length;
+        if (LLVMIsDeclaration(value) || facet_compile_is_kernel(compilation, LLVMGetValueName2(value, &length)))
+            continue;
+        LLVMSetVisibility(value, LLVMDefaultVisibility);
+        LLVMSetLinkage(value, LLVMInternalLinkage);
+    }
+    for (value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value)) {
+        if (LLVMIsDeclaration(value) || LLVMGetLinkage(value) == LLVMAppendingLinkage)
+            continue;
+        LLVMSetVisibility(value, LLVMDefaultVisibility);
+        LLVMSetLinkage(value, LLVMInternalLinkage);
+    }
+}
+
+enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error)
+{
+    enum facet_status status = link_needed(compilation, error);
+
+    if (status != FACET_OK)
+        return status;
+    hide(compilation);
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function)) {
+        size_t length;
+        if (is_missing(compilation, function))
+            remark_missing(compilation, LLVMGetValueName2(function, &length));
+    }
+    return facet_compile_verdict(compilation, error);
+}

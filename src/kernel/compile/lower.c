@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lowering for the host, in its order.
+ *
+ * Owns: the passes of LLVM that run in between, and the choice of width.
+ * Never: changes instructions itself: lower_item.c, lower_lanes.c and lower_group.c do.
+ */
+#include "lower_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/DebugInfo.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <facet/host_kernel.h>
+
+/* What one work-item does, simplified: no calls, no memory that can be registers. */
+static const char simplify[] =
+    "always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup>,instcombine<"
+    "no-verify-fixpoint>,"
+    "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
+    "sroa<modify-cfg>,gvn,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
+static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
+/* Control flow that lower_lanes.c takes: conditional branches only, each an if without else or a loop's latch. */
+static const char structurize[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
+                                  "sroa<modify-cfg>,instcombine<no-verify-fixpoint>,"
+                                  "loop-simplify,fix-irreducible,unify-loop-exits,structurizecfg,early-cse,lcssa)";
+static const char finish[] = "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+                             "loop-mssa(loop-rotate,licm),instcombine<no-verify-fixpoint>,"
+                             "sroa<modify-cfg>,simplifycfg,gvn,loop(indvars,loop-deletion),loop-unroll<O2>,"
+                             "sroa<modify-cfg>,early-cse<memssa>,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,"
+                             "adce,simplifycfg<switch-to-lookup>),globaldce";
+static const char finish_little[] = "function(sroa<preserve-cfg>),globaldce";
+
+struct lowering {
+    struct facet_arena arena;
+    LLVMModuleRef module;
+    const struct facet_lower_options *options;
+    struct facet_error *error;
+};
+
+static enum facet_status run_passes(struct lowering *lowering, const char *passes)
+{
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef failed = LLVMRunPasses(lowering->module, passes, lowering->options->machine, options);
+    enum facet_status status = FACET_OK;
+    char *text;
+
+    LLVMDisposePassBuilderOptions(options);
+    if (!failed)
+        return FACET_OK;
+    text = LLVMGetErrorMessage(failed);
+    status = facet_error_set(lowering->error, FACET_INTERNAL, "passes of LLVM: %s", text);
+    LLVMDisposeErrorMessage(text);
+    return status;
+}
+
+static void set_attribute(LLVMValueRef function, const char *name)
+{
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(LLVMGetModuleContext(LLVMGetGlobalParent(function)),
+                                                    LLVMGetEnumAttributeKindForName(name, strlen(name)), 0));
+}
+
+static void drop_attribute(LLVMValueRef function, const char *name)
+{
+    LLVMRemoveEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                   LLVMGetEnumAttributeKindForName(name, strlen(name)));
+}
+
+static void set_machine(LLVMValueRef function, LLVMTargetMachineRef machine)
+{
+    char *cpu = LLVMGetTargetMachineCPU(machine), *features = LLVMGetTargetMachineFeatureString(machine);
+
+    LLVMAddTargetDependentFunctionAttr(function, "target-cpu", cpu);
+    LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "target-features", 15);
+    if (*features)
+        LLVMAddTargetDependentFunctionAttr(function, "target-features", features);
+    LLVMAddTargetDependentFunctionAttr(function, "prefer-vector-width", "512");
+    LLVMAddTargetDependentFunctionAttr(function, "min-legal-vector-width", "512");
+    set_attribute(function, "nounwind");
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+}
+
+/* The promises of our own calls, so that they are moved and merged as the numbers that they are. */
+static void promise(LLVMValueRef function)
+{
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+
+    set_attribute(function, "nounwind");
+    set_attribute(function, "willreturn");
+    if (strcmp(name, "__facet_barrier") == 0) {
+        set_attribute(function, "convergent");
+        return;
+    }
+    set_attribute(function, "nosync");
+    set_attribute(function, "nofree");
+    set_attribute(function, "speculatable");
+    set_attribute(function, "memory");
+}
+
+/* Lanes of 32 bits in the machine's vectors. */
+static uint32_t choose_width(LLVMTargetMachineRef machine)
+{
+    static const char *const wide[] = {"znver4",       "znver5",     "x86-64-v4",      "skylake-avx512",
+                                       "cascadelake",  "cooperlake", "icelake-client", "icelake-server",
+                                       "tigerlake",    "rocketlake", "sapphirerapids", "emeraldrapids",
+                                       "graniterapids"};
+    char *cpu = LLVMGetTargetMachineCPU(machine), *features = LLVMGetTargetMachineFeatureString(machine);
+    uint32_t width = strstr(features, "+avx512f") ? 16 : 8;
+
+    for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
+        if (strcmp(cpu, wide[i]) == 0)
+            width = 16;
+    if (strstr(features, "-avx512f"))
+        width = 8;
+    if (!strcmp(cpu, "x86-64") || !strcmp(cpu, "generic") || !strcmp(cpu, "x86-64-v2") || !*cpu)
+        width = strstr(features, "+avx512f") ? 16 : strstr(features, "+avx2") ? 8 : 4;
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+    return width;
+}
+
+static void prepare_functions(struct lowering *lowering)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); function;
+         function = LLVMGetNextFunction(function)) {
+        size_t length;
+
+        if (LLVMIsDeclaration(function)) {
+            if (strncmp(LLVMGetValueName2(function, &length), "__facet_", 8) == 0)
+                promise(function);
+            continue;
+        }
+        drop_attribute(function, "noinline");
+        drop_attribute(function, "optnone");
+        set_machine(function, lowering->options->machine);
+        set_attribute(function, "alwaysinline");
+        LLVMSetLinkage(function, LLVMInternalLinkage);
+    }
+}
+
+static char *name_of(struct lowering *lowering, const char *prefix, const char *name, const char *suffix)
+{
+    size_t bytes = strlen(prefix) + strlen(name) + strlen(suffix) + 1;
+    char *text = facet_arena_take(&lowering->arena, bytes);
+
+    snprintf(text, bytes, "%s%s%s", prefix, name, suffix);
+    return text;
+}
+
+static LLVMValueRef make_group(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item,
+                               uint32_t width, uint32_t items_per_chunk, const char *suffix)
+{
+    struct facet_group_layout layout = {.width = width};
+    LLVMValueRef run;
+    uint32_t bytes;
+
+    memcpy(layout.required_group_size, kernel->required_group_size, sizeof(layout.required_group_size));
+    run = facet_group_make(&lowering->arena, item, LLVMGetModuleDataLayout(lowering->module), &layout,
+                           name_of(lowering, FACET_LOWER_RUN, kernel->name, suffix));
+    set_machine(run, lowering->options->machine);
+    bytes = (layout.frame_bytes + items_per_chunk - 1) / items_per_chunk;
+    if (bytes > kernel->scratch_item_bytes)
+        kernel->scratch_item_bytes = bytes;
+    return run;
+}
+
+/* Whole chunks or not: known only when it runs. */
+static LLVMValueRef make_choice(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef whole,
+                                LLVMValueRef part, uint32_t width)
+{
+    LLVMContextRef context = LLVMGetModuleContext(lowering->module);
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(context), type = LLVMGlobalGetValueType(whole);
+    LLVMValueRef run = LLVMAddFunction(lowering->module, name_of(lowering, FACET_LOWER_RUN, kernel->name, ""), type);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMBasicBlockRef blocks[3];
+    LLVMValueRef parameters[2] = {LLVMGetParam(run, 0), LLVMGetParam(run, 1)}, size;
+    LLVMValueRef offset = LLVMConstInt(i32, offsetof(struct facet_host_group, group_size), 0);
+
+    for (uint32_t i = 0; i < 3; i++)
+        blocks[i] = LLVMAppendBasicBlockInContext(context, run, "");
+    LLVMPositionBuilderAtEnd(builder, blocks[0]);
+    size = LLVMBuildGEP2(builder, LLVMInt8TypeInContext(context), parameters[1], &offset, 1, "");
+    size = LLVMBuildAnd(builder, LLVMBuildLoad2(builder, i32, size, ""), LLVMConstInt(i32, width - 1, 0), "");
+    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntEQ, size, LLVMConstInt(i32, 0, 0), ""), blocks[1],
+                    blocks[2]);
+    for (uint32_t i = 1; i < 3; i++) {
+        LLVMPositionBuilderAtEnd(builder, blocks[i]);
+        LLVMBuildCall2(builder, type, i == 1 ? whole : part, parameters, 2, "");
+        LLVMBuildRetVoid(builder);
+    }
+    LLVMSetLinkage(whole, LLVMInternalLinkage);
+    LLVMSetLinkage(part, LLVMInternalLinkage);
+    LLVMDisposeBuilder(builder);
+    set_machine(run, lowering->options->machine);
+    return run;
+}
+
+static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item, uint32_t width)
+{
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(lowering->module);
+    LLVMValueRef whole = NULL, part = NULL;
+    const char *why = NULL;
+    uint32_t required = kernel->required_group_size[0];
+
+    if (width > 1 && (!required || required % width == 0))
+        facet_lanes_make(&lowering->arena, item, layout, width, false, "facet_lanes", &whole, &why);
+    if (width > 1 && !why && (!required || required % width != 0))
+        facet_lanes_make(&lowering->arena, item, layout, width, true, "facet_lanes", &part, &why);
+    if (why || width == 1) {
+        if (whole)
+            LLVMDeleteFunction(whole);
+        kernel->run = make_group(lowering, kernel, item, 1, 1, "");
+        return;
+    }
+    LLVMDeleteFunction(item);
+    kernel->flags |= FACET_HOST_VECTORIZED;
+    if (whole)
+        whole = make_group(lowering, kernel, whole, width, width, part ? ".whole" : "");
+    if (part)
+        part = make_group(lowering, kernel, part, width, 1, whole ? ".part" : "");
+    kernel->run = whole && part ? make_choice(lowering, kernel, whole, part, width) : whole ? whole : part;
+}
+
+static enum facet_status make_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
+                                    LLVMValueRef *items)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!LLVMGetNamedFunction(lowering->module, kernels[i].name))
+            return facet_error_argument(lowering->error, FACET_NOT_FOUND, "kernels", "no function \"%s\"",
+                                        kernels[i].name);
+        kernels[i].local_bytes = kernels[i].scratch_fixed_bytes = kernels[i].scratch_item_bytes = 0;
+        kernels[i].flags = 0;
+        items[i] = facet_item_make(&lowering->arena, lowering->module, &kernels[i]);
+        set_machine(items[i], lowering->options->machine);
+    }
+    return FACET_OK;
+}
+
+static enum facet_status settle_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
+                                      LLVMValueRef *items)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *stranger;
+
+        facet_item_settle(&lowering->arena, items[i], &kernels[i]);
+        stranger = facet_item_stranger(items[i]);
+        if (stranger)
+            return facet_error_set(lowering->error, FACET_UNSUPPORTED,
+                                   "kernel \"%s\" calls \"%s\", which has no body or calls itself", kernels[i].name,
+                                   stranger);
+    }
+    return FACET_OK;
+}
+
+static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
+{
+    uint32_t optimize = lowering->options->optimize;
+    uint32_t width = optimize ? choose_width(lowering->options->machine) : 1;
+    LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items));
+    enum facet_status status;
+
+    prepare_functions(lowering);
+    status = make_items(lowering, kernels, count, items);
+    if (status == FACET_OK)
+        status = run_passes(lowering, optimize ? simplify : simplify_little);
+    if (status == FACET_OK)
+        status = settle_items(lowering, kernels, count, items);
+    if (status == FACET_OK && width > 1)
+        status = run_passes(lowering, structurize);
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < count; i++)
+        make_run(lowering, &kernels[i], items[i], width);
+    return run_passes(lowering, optimize ? finish : finish_little);
+}
+
+enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lower_options *options,
+                                   struct facet_lower_kernel *kernels, uint32_t count, struct facet_error *error)
+{
+    struct lowering lowering = {.module = module, .options = options, .error = error};
+    enum facet_status status;
+
+    if (options->check)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "check", "checked images are not made yet");
+    LLVMStripModuleDebugInfo(module);
+    if (setjmp(lowering.arena.exhausted))
+        status = facet_error_set(error, FACET_NO_MEMORY, "out of memory while lowering");
+    else
+        status = lower(&lowering, kernels, count);
+    facet_arena_release(&lowering.arena);
+    return status;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the arena, the map, and the control flow graph with its dominators.
+ * Never: changes a function.
+ */
+#include "lower_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct facet_arena_piece {
+    struct facet_arena_piece *next;
+    size_t used, size;
+    max_align_t memory[];
+};
+
+struct facet_map_entry {
+    const void *key;
+    void *value;
+};
+
+void *facet_arena_take(struct facet_arena *arena, size_t bytes)
+{
+    size_t need = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    struct facet_arena_piece *piece = arena->pieces;
+
+    if (!piece || piece->size - piece->used < need) {
+        size_t size = need > 65536 ? need : 65536;
+
+        piece = calloc(1, sizeof(*piece) + size);
+        if (!piece)
+            longjmp(arena->exhausted, 1);
+        piece->size = size;
+        piece->next = arena->pieces;
+        arena->pieces = piece;
+    }
+    piece->used += need;
+    return (char *)piece->memory + piece->used - need;
+}
+
+void facet_arena_release(struct facet_arena *arena)
+{
+    while (arena->pieces) {
+        struct facet_arena_piece *piece = arena->pieces;
+
+        arena->pieces = piece->next;
+        free(piece);
+    }
+}
+
+static struct facet_map_entry *slot_of(const struct facet_map *map, const void *key)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t index = (uint32_t)(hash >> 32) & (map->capacity - 1);
+
+    while (map->entries[index].key && map->entries[index].key != key)
+        index = (index + 1) & (map->capacity - 1);
+    return &map->entries[index];
+}
+
+static void map_grow(struct facet_map *map)
+{
+    struct facet_map old = *map;
+
+    map->capacity = old.capacity ? old.capacity * 2 : 64;
+    map->entries = facet_arena_take(map->arena, map->capacity * sizeof(*map->entries));
+    for (uint32_t i = 0; i < old.capacity; i++)
+        if (old.entries[i].key)
+            *slot_of(map, old.entries[i].key) = old.entries[i];
+}
+
+void facet_map_put(struct facet_map *map, const void *key, void *value)
+{
+    struct facet_map_entry *slot;
+
+    if (map->count * 2 >= map->capacity)
+        map_grow(map);
+    slot = slot_of(map, key);
+    map->count += !slot->key;
+    slot->key = key;
+    slot->value = value;
+}
+
+void *facet_map_get(const struct facet_map *map, const void *key)
+{
+    return map->capacity ? slot_of(map, key)->value : NULL;
+}
+
+uint32_t facet_graph_find(const struct facet_graph *graph, LLVMBasicBlockRef block)
+{
+    return (uint32_t)(uintptr_t)facet_map_get(&graph->indices, block) - 1;
+}
+
+/* Depth first without recursion: `order` fills from its end. Returns how many blocks were found. */
+static uint32_t order_blocks(struct facet_graph *graph, LLVMBasicBlockRef entry, LLVMBasicBlockRef *order, uint32_t all)
+{
+    struct facet_map seen = {.arena = graph->indices.arena};
+    LLVMBasicBlockRef *stack = facet_arena_take(seen.arena, all * sizeof(*stack));
+    uint32_t *next = facet_arena_take(seen.arena, all * sizeof(*next));
+    uint32_t depth = 1, place = all;
+
+    stack[0] = entry;
+    facet_map_put(&seen, entry, entry);
+    while (depth) {
+        LLVMValueRef end = LLVMGetBasicBlockTerminator(stack[depth - 1]);
+        LLVMBasicBlockRef successor;
+
+        if (next[depth - 1] == LLVMGetNumSuccessors(end)) {
+            order[--place] = stack[--depth];
+            continue;
+        }
+        successor = LLVMGetSuccessor(end, next[depth - 1]++);
+        if (facet_map_get(&seen, successor))
+            continue;
+        facet_map_put(&seen, successor, successor);
+        next[depth] = 0;
+        stack[depth++] = successor;
+    }
+    return all - place;
+}
+
+static void connect(struct facet_graph *graph)
+{
+    struct facet_arena *arena = graph->indices.arena;
+
+    for (uint32_t i = 0; i < graph->count; i++) {
+        struct facet_block *block = &graph->blocks[i];
+        LLVMValueRef end = LLVMGetBasicBlockTerminator(block->block);
+
+        block->successor_count = LLVMGetNumSuccessors(end);
+        block->successors = facet_arena_take(arena, (block->successor_count + 1) * sizeof(uint32_t));
+        for (uint32_t s = 0; s < block->successor_count; s++) {
+            block->successors[s] = facet_graph_find(graph, LLVMGetSuccessor(end, s));
+            graph->blocks[block->successors[s]].predecessor_count++;
+        }
+    }
+    for (uint32_t i = 0; i < graph->count; i++) {
+        struct facet_block *block = &graph->blocks[i];
+
+        block->predecessors = facet_arena_take(arena, (block->predecessor_count + 1) * sizeof(uint32_t));
+        block->predecessor_count = 0;
+    }
+    for (uint32_t i = 0; i < graph->count; i++)
+        for (uint32_t s = 0; s < graph->blocks[i].successor_count; s++) {
+            struct facet_block *to = &graph->blocks[graph->blocks[i].successors[s]];
+
+            to->predecessors[to->predecessor_count++] = i;
+        }
+}
+
+/* Where two walks up the tree of dominators meet (Cooper, Harvey, Kennedy). */
+static uint32_t meet_above(const struct facet_graph *graph, uint32_t a, uint32_t b)
+{
+    while (a != b) {
+        while (a > b)
+            a = graph->blocks[a].dominator;
+        while (b > a)
+            b = graph->blocks[b].dominator;
+    }
+    return a;
+}
+
+static void find_dominators(struct facet_graph *graph)
+{
+    bool changed = true;
+
+    for (uint32_t i = 1; i < graph->count; i++)
+        graph->blocks[i].dominator = FACET_NOWHERE;
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 1; i < graph->count; i++) {
+            struct facet_block *block = &graph->blocks[i];
+            uint32_t best = FACET_NOWHERE;
+
+            for (uint32_t p = 0; p < block->predecessor_count; p++) {
+                uint32_t from = block->predecessors[p];
+
+                if (from == 0 || graph->blocks[from].dominator != FACET_NOWHERE)
+                    best = best == FACET_NOWHERE ? from : meet_above(graph, from, best);
+            }
+            changed |= block->dominator != best;
+            block->dominator = best;
+        }
+    }
+}
+
+/* The same from the end; post-dominators have higher numbers only without loops, so depth is counted instead. */
+static uint32_t post_depth(const struct facet_graph *graph, uint32_t block)
+{
+    uint32_t depth = 0;
+
+    for (; block != FACET_NOWHERE && depth <= graph->count; depth++)
+        block = graph->blocks[block].post_dominator;
+    return depth;
+}
+
+static uint32_t meet_below(const struct facet_graph *graph, uint32_t a, uint32_t b)
+{
+    uint32_t depth_a = post_depth(graph, a), depth_b = post_depth(graph, b);
+
+    for (; depth_a > depth_b; depth_a--)
+        a = graph->blocks[a].post_dominator;
+    for (; depth_b > depth_a; depth_b--)
+        b = graph->blocks[b].post_dominator;
+    while (a != b) {
+        a = graph->blocks[a].post_dominator;
+        b = graph->blocks[b].post_dominator;
+    }
+    return a;
+}
+
+static void find_post_dominators(struct facet_graph *graph)
+{
+    bool *known = facet_arena_take(graph->indices.arena, graph->count);
+    bool changed = true;
+
+    for (uint32_t i = 0; i < graph->count; i++)
+        graph->blocks[i].post_dominator = FACET_NOWHERE;
+    for (uint32_t round = 0; changed && round <= graph->count; round++) {
+        changed = false;
+        for (uint32_t i = graph->count; i-- > 0;) {
+            struct facet_block *block = &graph->blocks[i];
+            uint32_t best = FACET_NOWHERE;
+            bool any = block->successor_count == 0;
+
+            for (uint32_t s = 0; s < block->successor_count; s++) {
+                uint32_t to = block->successors[s];
+
+                if (!known[to])
+                    continue;
+                best = any ? meet_below(graph, to, best) : to;
+                any = true;
+            }
+            changed |= known[i] != any || block->post_dominator != best;
+            known[i] = any;
+            block->post_dominator = best;
+        }
+    }
+}
+
+void facet_graph_make(struct facet_graph *graph, struct facet_arena *arena, LLVMValueRef function)
+{
+    uint32_t all = LLVMCountBasicBlocks(function);
+    LLVMBasicBlockRef *order = facet_arena_take(arena, all * sizeof(*order));
+
+    memset(graph, 0, sizeof(*graph));
+    graph->indices.arena = arena;
+    graph->count = order_blocks(graph, LLVMGetEntryBasicBlock(function), order, all);
+    graph->blocks = facet_arena_take(arena, graph->count * sizeof(*graph->blocks));
+    for (uint32_t i = 0; i < graph->count; i++) {
+        graph->blocks[i].block = order[all - graph->count + i];
+        facet_map_put(&graph->indices, graph->blocks[i].block, (void *)(uintptr_t)(i + 1));
+    }
+    connect(graph);
+    find_dominators(graph);
+    find_post_dominators(graph);
+}
+
+bool facet_graph_dominates(const struct facet_graph *graph, uint32_t above, uint32_t below)
+{
+    while (below > above)
+        below = graph->blocks[below].dominator;
+    return below == above;
+}
+
+uint32_t facet_graph_header(const struct facet_graph *graph, uint32_t latch)
+{
+    for (uint32_t s = 0; s < graph->blocks[latch].successor_count; s++)
+        if (facet_graph_dominates(graph, graph->blocks[latch].successors[s], latch))
+            return graph->blocks[latch].successors[s];
+    return FACET_NOWHERE;
+}
+
+uint32_t facet_graph_join(const struct facet_graph *graph, uint32_t branch)
+{
+    const struct facet_block *block = &graph->blocks[branch];
+
+    if (block->successor_count != 2 || block->successors[0] == block->successors[1] ||
+        facet_graph_header(graph, branch) != FACET_NOWHERE)
+        return FACET_NOWHERE;
+    for (uint32_t s = 0; s < 2; s++)
+        if (block->successors[s] == block->post_dominator && block->successors[s] > branch)
+            return block->successors[s];
+    return FACET_NOWHERE;
+}
+
+uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
+{
+    const struct facet_block *block = &graph->blocks[branch];
+    uint32_t join = facet_graph_join(graph, branch);
+    uint32_t then;
+
+    if (join == FACET_NOWHERE)
+        return FACET_NOWHERE;
+    then = block->successors[block->successors[0] == join];
+    return graph->blocks[then].predecessor_count == 1 ? then : FACET_NOWHERE;
+}

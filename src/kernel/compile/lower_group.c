@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what one item (or chunk of items) does to what a work-group does.
+ *
+ * Owns: regions between barriers, the loops over items, what a value that outlives a barrier is kept in.
+ * Never: changes what an item computes.
+ *
+ * A region is all that can be reached from a barrier (or the entry) without passing another one. Each is cloned into
+ * a loop over all items; behind the loop goes on the region of the barrier that was reached, which is the same for all
+ * items, so that a loop with barriers in it is again a loop around those loops. A value that lives across a barrier
+ * has a slot: a variable within a region, between them the item's frame in scratch memory or, when it is the same for
+ * all items, another variable. Slots become registers in the passes that follow.
+ */
+#include "lower_group.h"
+
+#include <facet/host_kernel.h>
+LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value)
+{
+    return LLVMConstInt(former->i32, value, 0);
+}
+
+static void redirect(struct facet_former *former, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+{
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(former->source); block;
+         block = LLVMGetNextBasicBlock(block)) {
+        LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
+
+        for (unsigned s = 0; end && s < LLVMGetNumSuccessors(end); s++)
+            if (LLVMGetSuccessor(end, s) == from)
+                LLVMSetSuccessor(end, s, to);
+    }
+}
+
+/* Puts what is before `barrier` into a block of its own. Moves the head, so that phis behind stay right. */
+static void split_before(struct facet_former *former, LLVMValueRef barrier)
+{
+    LLVMBasicBlockRef tail = LLVMGetInstructionParent(barrier);
+    LLVMBasicBlockRef head = LLVMInsertBasicBlockInContext(former->context, tail, "");
+
+    redirect(former, tail, head);
+    LLVMPositionBuilderAtEnd(former->builder, head);
+    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != barrier; at = LLVMGetFirstInstruction(tail)) {
+        LLVMInstructionRemoveFromParent(at);
+        LLVMInsertIntoBuilder(former->builder, at);
+    }
+    LLVMBuildBr(former->builder, tail);
+}
+
+static void split_at_barriers(struct facet_former *former)
+{
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(former->source); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
+            next = LLVMGetNextInstruction(at);
+            if (facet_call_of(at) == FACET_CALL_BARRIER)
+                split_before(former, at);
+        }
+}
+
+static bool can_be_early(LLVMValueRef instruction)
+{
+    switch (LLVMGetInstructionOpcode(instruction)) {
+    case LLVMLoad:
+        return LLVMHasMetadata(instruction) &&
+               LLVMGetMetadata(instruction, LLVMGetMDKindIDInContext(
+                                                LLVMGetModuleContext(LLVMGetGlobalParent(
+                                                    LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction)))),
+                                                "invariant.load", 14)) != NULL;
+    case LLVMUDiv:
+    case LLVMSDiv:
+    case LLVMURem:
+    case LLVMSRem:
+    case LLVMAlloca:
+    case LLVMPHI:
+        return false;
+    default:
+        return LLVMIsABinaryOperator(instruction) || LLVMIsACastInst(instruction) || LLVMIsACmpInst(instruction) ||
+               LLVMIsAGetElementPtrInst(instruction) || LLVMIsASelectInst(instruction) ||
+               LLVMIsAInsertElementInst(instruction) || LLVMIsAShuffleVectorInst(instruction);
+    }
+}
+
+/* A field of the launch, loaded once. */
+LLVMValueRef facet_group_field(struct facet_former *former, LLVMTypeRef type, uint32_t offset)
+{
+    LLVMValueRef place = LLVMConstInt(former->i64, offset, 0), load;
+
+    place = LLVMBuildGEP2(former->entry, LLVMInt8TypeInContext(former->context), LLVMGetParam(former->run, 1), &place,
+                          1, "");
+    load = LLVMBuildLoad2(former->entry, type, place, "");
+    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(former->context, "invariant.load", 14),
+                    LLVMMetadataAsValue(former->context, LLVMMDNodeInContext2(former->context, NULL, 0)));
+    return load;
+}
+
+LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension)
+{
+    if (former->group->required_group_size[0])
+        return facet_group_number(former, former->group->required_group_size[dimension]);
+    return facet_group_field(former, former->i32,
+                             (uint32_t)offsetof(struct facet_host_group, group_size) + 4 * dimension);
+}
+
+/* What a call that is the same for the group gives; NULL: it is not one of those. */
+static LLVMValueRef launch_call(struct facet_former *former, LLVMValueRef call)
+{
+    enum facet_call kind = facet_call_of(call);
+    uint32_t dimension = 0;
+
+    if (kind >= FACET_CALL_GROUP_ID && kind <= FACET_CALL_OFFSET)
+        dimension = (uint32_t)LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0));
+    switch (kind) {
+    case FACET_CALL_GROUP_ID:
+        return facet_group_field(former, former->i32,
+                                 (uint32_t)offsetof(struct facet_host_group, group_id) + 4 * dimension);
+    case FACET_CALL_GROUP_SIZE:
+        return facet_group_size(former, dimension);
+    case FACET_CALL_GRID:
+        return facet_group_field(former, former->i32,
+                                 (uint32_t)offsetof(struct facet_host_group, grid) + 4 * dimension);
+    case FACET_CALL_OFFSET:
+        return facet_group_field(former, former->i32,
+                                 (uint32_t)offsetof(struct facet_host_group, offset) + 4 * dimension);
+    case FACET_CALL_DIMENSIONS:
+        return facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, dimensions));
+    case FACET_CALL_LOCAL_MEMORY:
+        return facet_group_field(former, LLVMPointerTypeInContext(former->context, 0),
+                                 (uint32_t)offsetof(struct facet_host_group, local));
+    default:
+        return NULL;
+    }
+}
+
+static bool is_once(const struct facet_former *former, LLVMValueRef value)
+{
+    return !LLVMIsAInstruction(value) || facet_map_get(&former->once, value);
+}
+
+/* What needs only arguments and the launch is computed before all loops. */
+static void make_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
+{
+    LLVMValueRef made = LLVMIsACallInst(instruction) ? launch_call(former, instruction) : NULL;
+    uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
+
+    if (!made) {
+        if (!can_be_early(instruction) || (!entry && LLVMIsALoadInst(instruction)))
+            return;
+        for (uint32_t i = 0; i < count; i++)
+            if (!is_once(former, LLVMGetOperand(instruction, i)))
+                return;
+        made = LLVMInstructionClone(instruction);
+        for (uint32_t i = 0; i < count; i++) {
+            LLVMValueRef known = facet_map_get(&former->once, LLVMGetOperand(instruction, i));
+
+            if (known)
+                LLVMSetOperand(made, i, known);
+        }
+        LLVMInsertIntoBuilder(former->entry, made);
+    }
+    facet_map_put(&former->once, instruction, made);
+}
+
+static void find_once(struct facet_former *former)
+{
+    for (uint32_t i = 0; i < LLVMCountParams(former->source); i++)
+        facet_map_put(&former->once, LLVMGetParam(former->source, i), LLVMGetParam(former->run, i));
+    for (uint32_t i = 0; i < former->graph.count; i++)
+        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
+             at = LLVMGetNextInstruction(at))
+            make_once(former, at, i == 0);
+}
+
+static void find_regions(struct facet_former *former)
+{
+    uint32_t count = former->graph.count;
+
+    former->regions = facet_arena_take(former->arena, (count + 1) * sizeof(*former->regions));
+    former->region_of = facet_arena_take(former->arena, count * sizeof(*former->region_of));
+    for (uint32_t i = 0; i < count; i++) {
+        LLVMValueRef first = LLVMGetFirstInstruction(former->graph.blocks[i].block);
+
+        if (i != 0 && facet_call_of(first) != FACET_CALL_BARRIER)
+            continue;
+        former->regions[former->region_count].block = i;
+        former->region_of[i] = ++former->region_count;
+    }
+}
+
+static void fill_region(struct facet_former *former, struct facet_region *region)
+{
+    uint32_t *stack = facet_arena_take(former->arena, (former->graph.count + 1) * sizeof(*stack)), depth = 1;
+
+    region->in = facet_arena_take(former->arena, former->graph.count);
+    region->in[region->block] = true;
+    stack[0] = region->block;
+    while (depth) {
+        const struct facet_block *block = &former->graph.blocks[stack[--depth]];
+
+        for (uint32_t s = 0; s < block->successor_count; s++) {
+            uint32_t to = block->successors[s];
+
+            if (region->in[to] || (to && former->region_of[to]))
+                continue;
+            region->in[to] = true;
+            stack[depth++] = to;
+        }
+    }
+}
+
+LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type)
+{
+    return LLVMBuildAlloca(former->entry, type, "");
+}
+
+static struct facet_kept *keep(struct facet_former *former, LLVMValueRef value, uint32_t block)
+{
+    struct facet_kept *kept = facet_map_get(&former->kept, value);
+    LLVMTypeRef type = LLVMTypeOf(value);
+
+    if (kept)
+        return kept;
+    kept = facet_arena_take(former->arena, sizeof(*kept));
+    *kept = (struct facet_kept){.value = value, .slot = facet_group_slot(former, type), .defined = block};
+    if (facet_shapes_get(&former->shapes, value).kind == FACET_SHAPE_UNIFORM) {
+        kept->current = facet_group_slot(former, type);
+        kept->next = facet_group_slot(former, type);
+    } else {
+        uint32_t align = LLVMABIAlignmentOfType(former->layout, type);
+
+        kept->frame = (former->group->frame_bytes + align - 1) / align * align;
+        former->group->frame_bytes = kept->frame + (uint32_t)LLVMABISizeOfType(former->layout, type);
+    }
+    facet_map_put(&former->kept, value, kept);
+    former->list[former->kept_count++] = kept;
+    return kept;
+}
+
+/* Whether a barrier lies between this divergent branch and where its ways meet. */
+static bool barrier_within(struct facet_former *former, uint32_t branch)
+{
+    const struct facet_graph *graph = &former->graph;
+    bool *seen = facet_arena_take(former->arena, graph->count);
+    uint32_t *stack = facet_arena_take(former->arena, (graph->count + 1) * sizeof(*stack)), depth = 1;
+
+    stack[0] = branch;
+    while (depth) {
+        uint32_t at = stack[--depth];
+
+        if (at && at != branch && former->region_of[at])
+            return true;
+        for (uint32_t s = 0; s < graph->blocks[at].successor_count; s++) {
+            uint32_t to = graph->blocks[at].successors[s];
+
+            if (seen[to] || to == graph->blocks[branch].post_dominator)
+                continue;
+            seen[to] = true;
+            stack[depth++] = to;
+        }
+    }
+    return false;
+}
+
+static void find_guarded(struct facet_former *former)
+{
+    for (uint32_t i = 0; i < former->graph.count && former->region_count > 1; i++)
+        if (former->shapes.divergent[i] && barrier_within(former, i))
+            former->guarded = true;
+    former->waits = (former->group->frame_bytes + 3) / 4 * 4;
+    if (former->guarded)
+        former->group->frame_bytes = former->waits + 4;
+}
+
+/* Walks from a use back to the definition; the barriers on the way are where the value must be kept. */
+static void keep_backwards(struct facet_former *former, LLVMValueRef value, uint32_t defined, uint32_t used,
+                           bool at_end, uint32_t *seen, uint32_t mark, uint32_t *stack)
+{
+    uint32_t depth = 0;
+
+    if (used == defined && at_end)
+        return;
+    if (seen[used] == mark)
+        return;
+    seen[used] = mark;
+    stack[depth++] = used;
+    while (depth) {
+        uint32_t at = stack[--depth];
+        const struct facet_block *block = &former->graph.blocks[at];
+
+        if (at && former->region_of[at]) {
+            struct facet_kept *kept = keep(former, value, defined);
+            uint32_t index = 0;
+
+            while (former->list[index] != kept)
+                index++;
+            former->regions[former->region_of[at] - 1].live[index] = true;
+        }
+        for (uint32_t p = 0; p < block->predecessor_count; p++) {
+            uint32_t from = block->predecessors[p];
+
+            if (from == defined || seen[from] == mark)
+                continue;
+            seen[from] = mark;
+            stack[depth++] = from;
+        }
+    }
+}
+
+static void find_kept_of(struct facet_former *former, LLVMValueRef value, uint32_t defined, uint32_t *seen,
+                         uint32_t mark, uint32_t *stack)
+{
+    for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef user = LLVMGetUser(use);
+        uint32_t used = facet_graph_find(&former->graph, LLVMGetInstructionParent(user));
+
+        if (used == FACET_NOWHERE)
+            continue;
+        if (!LLVMIsAPHINode(user)) {
+            if (used != defined)
+                keep_backwards(former, value, defined, used, false, seen, mark, stack);
+            continue;
+        }
+        for (uint32_t i = 0; i < LLVMCountIncoming(user); i++) {
+            uint32_t from = facet_graph_find(&former->graph, LLVMGetIncomingBlock(user, i));
+
+            if (LLVMGetIncomingValue(user, i) == value && from != FACET_NOWHERE)
+                keep_backwards(former, value, defined, from, true, seen, mark, stack);
+        }
+    }
+}
+
+static void find_kept(struct facet_former *former)
+{
+    uint32_t all = 0, mark = 0;
+    uint32_t *seen = facet_arena_take(former->arena, former->graph.count * sizeof(*seen));
+    uint32_t *stack = facet_arena_take(former->arena, (former->graph.count + 1) * sizeof(*stack));
+
+    for (uint32_t i = 0; i < former->graph.count; i++)
+        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
+             at = LLVMGetNextInstruction(at))
+            all++;
+    former->list = facet_arena_take(former->arena, (all + 1) * sizeof(*former->list));
+    for (uint32_t i = 0; i < former->region_count; i++)
+        former->regions[i].live = facet_arena_take(former->arena, all + 1);
+    if (former->region_count == 1)
+        return;
+    for (uint32_t i = 0; i < former->graph.count; i++)
+        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
+             at = LLVMGetNextInstruction(at))
+            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && facet_call_of(at) != FACET_CALL_LOCAL_ID)
+                find_kept_of(former, at, i, seen, ++mark, stack);
+}
+
+static void reserve_private(struct facet_former *former, LLVMValueRef alloca)
+{
+    uint32_t align = LLVMGetAlignment(alloca);
+    uint32_t at = (former->group->frame_bytes + align - 1) / align * align;
+
+    former->group->frame_bytes = at + (uint32_t)LLVMABISizeOfType(former->layout, LLVMGetAllocatedType(alloca));
+    facet_map_put(&former->private, alloca, (void *)((uintptr_t)at + 1));
+}
+
+static void make_run(struct facet_former *former)
+{
+    LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(former->context, former->run, "entry"), end;
+
+    LLVMPositionBuilderAtEnd(former->entry, first);
+    for (uint32_t i = 0; i < 4; i++)
+        former->counters[i] = facet_group_slot(former, former->i32);
+    former->reached = facet_group_slot(former, former->i32);
+    find_once(former);
+    find_regions(former);
+    for (uint32_t i = 0; i < former->region_count; i++)
+        fill_region(former, &former->regions[i]);
+    find_kept(former);
+    find_guarded(former);
+    /* The frame's size must be known before it is used: private memory first. */
+    for (uint32_t i = 0; i < former->graph.count && former->region_count > 1; i++)
+        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
+             at = LLVMGetNextInstruction(at))
+            if (LLVMIsAAllocaInst(at))
+                reserve_private(former, at);
+    former->group->frame_bytes = (former->group->frame_bytes + 63) / 64 * 64;
+    for (uint32_t i = 0; i < former->region_count; i++) {
+        former->regions[i].start = LLVMAppendBasicBlockInContext(former->context, former->run, "region");
+        former->regions[i].after = LLVMAppendBasicBlockInContext(former->context, former->run, "after");
+    }
+    end = LLVMAppendBasicBlockInContext(former->context, former->run, "end");
+    for (uint32_t i = 0; i < former->region_count; i++)
+        facet_group_region(former, &former->regions[i], end);
+    LLVMPositionBuilderAtEnd(former->builder, end);
+    LLVMBuildRetVoid(former->builder);
+    LLVMBuildBr(former->entry, former->regions[0].start);
+}
+
+LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
+                              struct facet_group_layout *group, const char *name)
+{
+    struct facet_former former = {.arena = arena,
+                                  .module = LLVMGetGlobalParent(function),
+                                  .layout = layout,
+                                  .source = function,
+                                  .group = group,
+                                  .once = {.arena = arena},
+                                  .kept = {.arena = arena},
+                                  .private = {.arena = arena}};
+
+    former.context = LLVMGetModuleContext(former.module);
+    former.i32 = LLVMInt32TypeInContext(former.context);
+    former.i64 = LLVMInt64TypeInContext(former.context);
+    former.builder = LLVMCreateBuilderInContext(former.context);
+    former.entry = LLVMCreateBuilderInContext(former.context);
+    former.run = LLVMAddFunction(former.module, name, LLVMGlobalGetValueType(function));
+    group->frame_bytes = 0;
+    split_at_barriers(&former);
+    facet_graph_make(&former.graph, arena, function);
+    facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);
+    make_run(&former);
+    LLVMDisposeBuilder(former.builder);
+    LLVMDisposeBuilder(former.entry);
+    LLVMDeleteFunction(function);
+    return former.run;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the lowering for the host share.
+ *
+ * Owns: the arena that all of one lowering's memory comes from, the map from LLVM's objects to ours, the control flow
+ *       graph, the shapes of values, and the two transformations: lanes (many items in a vector), group (all of them).
+ * Never: seen outside of lower*.c.
+ *
+ * The road of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)`, all inlined, says what one
+ * work-item does. lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
+ * group: from any item function one that runs a whole work-group. Between the parts the place in the group is the call
+ * of __facet_local_id(0 to 2) (of a chunk: its first item's), and all else of the launch the same for all items.
+ */
+#ifndef FACET_KERNEL_COMPILE_LOWER_INSIDE_H
+#define FACET_KERNEL_COMPILE_LOWER_INSIDE_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lower.h"
+
+#define FACET_NOWHERE UINT32_MAX
+
+/* Memory of one lowering. Out of memory jumps to `exhausted`, as LLVM itself has no other way than to end. */
+struct facet_arena {
+    struct facet_arena_piece *pieces;
+    jmp_buf exhausted;
+};
+void *facet_arena_take(struct facet_arena *arena, size_t bytes); /* zeroed */
+void facet_arena_release(struct facet_arena *arena);
+
+struct facet_map {
+    struct facet_arena *arena;
+    struct facet_map_entry *entries;
+    uint32_t capacity, count;
+};
+void facet_map_put(struct facet_map *map, const void *key, void *value);
+void *facet_map_get(const struct facet_map *map, const void *key); /* NULL: not there */
+
+/* Blocks that can be reached from the entry, in reverse post-order. */
+struct facet_block {
+    LLVMBasicBlockRef block;
+    uint32_t *successors, *predecessors;
+    uint32_t successor_count, predecessor_count;
+    uint32_t dominator;      /* immediate; its own of the entry */
+    uint32_t post_dominator; /* immediate; FACET_NOWHERE: the end of the function, or none */
+};
+struct facet_graph {
+    struct facet_block *blocks;
+    uint32_t count;
+    struct facet_map indices; /* block -> index + 1 */
+};
+void facet_graph_make(struct facet_graph *graph, struct facet_arena *arena, LLVMValueRef function);
+uint32_t facet_graph_find(const struct facet_graph *graph, LLVMBasicBlockRef block);
+bool facet_graph_dominates(const struct facet_graph *graph, uint32_t above, uint32_t below);
+
+/* How a value differs between neighbours in x. */
+enum facet_shape_kind {
+    FACET_SHAPE_UNKNOWN, /* not looked at yet */
+    FACET_SHAPE_UNIFORM, /* the same */
+    FACET_SHAPE_STRIDED, /* by `stride` (bytes, of pointers) from lane to lane, with wrapping arithmetic */
+    FACET_SHAPE_VARYING,
+};
+struct facet_shape {
+    enum facet_shape_kind kind;
+    bool no_unsigned_wrap, no_signed_wrap; /* the lanes follow the stride also when extended */
+    bool rough;                            /* good for addresses only: see lower_shape.c */
+    int64_t stride;
+};
+struct facet_shapes {
+    struct facet_arena *arena;
+    const struct facet_graph *graph;
+    LLVMTargetDataRef layout;
+    struct facet_map values;
+    bool lanes;      /* else: any two items of the group, any control flow, and no strides */
+    bool *divergent; /* for each block: its terminator goes different ways */
+    bool changed;
+};
+void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, const struct facet_graph *graph,
+                       LLVMTargetDataRef layout, bool lanes);
+struct facet_shape facet_shapes_get(const struct facet_shapes *shapes, LLVMValueRef value);
+
+/* The join of a divergent branch that is an if without else, and its other side; FACET_NOWHERE: not one. */
+uint32_t facet_graph_join(const struct facet_graph *graph, uint32_t branch);
+uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch);
+/* The header of a loop that `latch` may go back to, and FACET_NOWHERE. */
+uint32_t facet_graph_header(const struct facet_graph *graph, uint32_t latch);
+
+/* Small things about instructions. */
+enum facet_call {
+    FACET_CALL_OTHER,
+    FACET_CALL_LOCAL_ID,
+    FACET_CALL_GROUP_ID,
+    FACET_CALL_GROUP_SIZE,
+    FACET_CALL_GRID,
+    FACET_CALL_OFFSET,
+    FACET_CALL_DIMENSIONS,
+    FACET_CALL_BARRIER,
+    FACET_CALL_LOCAL_MEMORY, /* `ptr __facet_local_memory()`: the group's, between prepare and group */
+};
+enum facet_call facet_call_of(LLVMValueRef instruction);
+bool facet_is_local_memory(LLVMValueRef pointer);
+LLVMValueRef facet_private_of(LLVMValueRef pointer); /* the alloca that it is an address in, when that is plain */
+/* How many bytes all accesses to this alloca have, when its lanes can be interleaved by that; else 0. */
+uint32_t facet_private_element(LLVMValueRef alloca, LLVMTargetDataRef layout);
+bool facet_is_ignored(LLVMValueRef instruction); /* says something about the program, does nothing */
+LLVMTypeRef facet_accessed_type(LLVMValueRef access);
+LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LLVMValueRef *operands);
+LLVMValueRef facet_function_declare(LLVMModuleRef module, const char *name, LLVMTypeRef type);
+
+/* Makes the item function `facet_item.NAME` of a kernel: a call of it with arguments out of the argument block. */
+LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel);
+/* After inlining: `__local` variables get their places, calls with ids that are not constant become choices. */
+void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel);
+/* The name of what is called and cannot be lowered, or NULL. */
+const char *facet_item_stranger(LLVMValueRef item);
+
+/* Makes `function`'s body anew as a chunk of `width`. masked: items beyond the group's size in x are switched off.
+ * false: it cannot; `ret_why` says so and `ret_function` is untouched. */
+bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout, uint32_t width,
+                      bool masked, const char *name, LLVMValueRef *ret_function, const char **ret_why);
+
+struct facet_group_layout {
+    uint32_t width;
+    uint32_t required_group_size[3];
+    uint32_t frame_bytes; /* filled in: of scratch memory for each chunk */
+};
+/* Makes `name` from the item function `function`, which it deletes. */
+LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
+                              struct facet_group_layout *group, const char *name);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The item function of a kernel: arguments out of their block, `__local` variables out of the group's memory.
+ *
+ * Owns: the layout of local memory. Never: looks at control flow.
+ */
+#include "lower_inside.h"
+
+#include <string.h>
+
+#include <facet/host_kernel.h>
+
+#define LOCAL_MEMORY   "__facet_local_memory"
+#define DYNAMIC_OFFSET "__facet_dynamic_offset" /* of local arguments: known when the variables are */
+
+struct maker {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMTypeRef i8, i32, i64, pointer;
+};
+
+static struct maker start(LLVMModuleRef module)
+{
+    LLVMContextRef context = LLVMGetModuleContext(module);
+
+    return (struct maker){.context = context,
+                          .module = module,
+                          .builder = LLVMCreateBuilderInContext(context),
+                          .i8 = LLVMInt8TypeInContext(context),
+                          .i32 = LLVMInt32TypeInContext(context),
+                          .i64 = LLVMInt64TypeInContext(context),
+                          .pointer = LLVMPointerTypeInContext(context, 0)};
+}
+
+static LLVMValueRef call_pure(struct maker *maker, const char *name, LLVMTypeRef result)
+{
+    static const char *const promises[] = {"nounwind", "willreturn", "nosync", "nofree", "speculatable", "memory"};
+    LLVMTypeRef type = LLVMFunctionType(result, NULL, 0, 0);
+    LLVMValueRef function = facet_function_declare(maker->module, name, type);
+
+    for (size_t i = 0; i < sizeof(promises) / sizeof(*promises); i++)
+        LLVMAddAttributeAtIndex(
+            function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+            LLVMCreateEnumAttribute(maker->context, LLVMGetEnumAttributeKindForName(promises[i], strlen(promises[i])),
+                                    0));
+    return LLVMBuildCall2(maker->builder, type, function, NULL, 0, "");
+}
+
+static LLVMValueRef load_argument(struct maker *maker, LLVMValueRef block, uint32_t offset, LLVMTypeRef type)
+{
+    LLVMValueRef place = LLVMConstInt(maker->i64, offset, 0), load;
+
+    place = LLVMBuildGEP2(maker->builder, maker->i8, block, &place, 1, "");
+    load = LLVMBuildLoad2(maker->builder, type, place, "");
+    LLVMSetAlignment(load, offset % 16 == 0 ? 16 : offset % 8 == 0 ? 8 : offset % 4 == 0 ? 4 : offset % 2 == 0 ? 2 : 1);
+    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(maker->context, "invariant.load", 14),
+                    LLVMMetadataAsValue(maker->context, LLVMMDNodeInContext2(maker->context, NULL, 0)));
+    return load;
+}
+
+static LLVMValueRef local_argument(struct maker *maker, LLVMValueRef block, uint32_t offset)
+{
+    LLVMValueRef bytes = LLVMBuildZExt(maker->builder, load_argument(maker, block, offset, maker->i32), maker->i64, "");
+    LLVMValueRef memory = call_pure(maker, LOCAL_MEMORY, maker->pointer);
+
+    bytes = LLVMBuildAdd(maker->builder, bytes, call_pure(maker, DYNAMIC_OFFSET, maker->i64), "");
+    return LLVMBuildGEP2(maker->builder, maker->i8, memory, &bytes, 1, "");
+}
+
+static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
+                                 LLVMTypeRef type)
+{
+    bool pointer = LLVMGetTypeKind(type) == LLVMPointerTypeKind;
+    LLVMValueRef place, value;
+
+    switch (argument->kind) {
+    case FACET_ARGUMENT_LOCAL:
+        return local_argument(maker, block, argument->offset);
+    case FACET_ARGUMENT_VALUE:
+        if (!pointer)
+            return load_argument(maker, block, argument->offset, type);
+        place = LLVMConstInt(maker->i64, argument->offset, 0); /* a struct, by value */
+        return LLVMBuildGEP2(maker->builder, maker->i8, block, &place, 1, "");
+    case FACET_ARGUMENT_SAMPLER:
+        value = load_argument(maker, block, argument->offset, maker->i32);
+        if (pointer)
+            return LLVMBuildIntToPtr(maker->builder, LLVMBuildZExt(maker->builder, value, maker->i64, ""), type, "");
+        return LLVMBuildIntCast2(maker->builder, value, type, 0, "");
+    default:
+        return load_argument(maker, block, argument->offset, type);
+    }
+}
+
+LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel)
+{
+    struct maker maker = start(module);
+    LLVMValueRef called = LLVMGetNamedFunction(module, kernel->name), item, *arguments;
+    uint32_t count = LLVMCountParams(called);
+    char *name = facet_arena_take(arena, strlen(kernel->name) + 16);
+
+    arguments = facet_arena_take(arena, (count + 1) * sizeof(*arguments));
+    strcat(strcpy(name, "facet_item."), kernel->name);
+    item = LLVMAddFunction(
+        module, name,
+        LLVMFunctionType(LLVMVoidTypeInContext(maker.context), (LLVMTypeRef[]){maker.pointer, maker.pointer}, 2, 0));
+    LLVMPositionBuilderAtEnd(maker.builder, LLVMAppendBasicBlockInContext(maker.context, item, "entry"));
+    for (uint32_t i = 0; i < count; i++)
+        arguments[i] =
+            one_argument(&maker, LLVMGetParam(item, 0), &kernel->arguments[i], LLVMTypeOf(LLVMGetParam(called, i)));
+    LLVMBuildCall2(maker.builder, LLVMGlobalGetValueType(called), called, arguments, count, "");
+    LLVMBuildRetVoid(maker.builder);
+    LLVMDisposeBuilder(maker.builder);
+    return item;
+}
+
+/* Constants that have the address of a variable in them become instructions. NULL: it has not. */
+static LLVMValueRef rebuild(struct maker *maker, LLVMValueRef constant, LLVMValueRef variable, LLVMValueRef place)
+{
+    LLVMValueRef parts[8], changed = NULL;
+    uint32_t count;
+
+    if (constant == variable)
+        return place;
+    if (!LLVMIsAConstantExpr(constant) || LLVMGetNumOperands(constant) > 8)
+        return NULL;
+    count = (uint32_t)LLVMGetNumOperands(constant);
+    for (uint32_t i = 0; i < count; i++) {
+        LLVMValueRef part = rebuild(maker, LLVMGetOperand(constant, i), variable, place);
+
+        parts[i] = part ? part : LLVMGetOperand(constant, i);
+        changed = part ? part : changed;
+    }
+    if (!changed)
+        return NULL;
+    switch (LLVMGetConstOpcode(constant)) {
+    case LLVMGetElementPtr:
+        return LLVMBuildGEP2(maker->builder, LLVMGetGEPSourceElementType(constant), parts[0], parts + 1, count - 1, "");
+    case LLVMPtrToInt:
+    case LLVMIntToPtr:
+    case LLVMTrunc:
+    case LLVMBitCast:
+        return LLVMBuildCast(maker->builder, LLVMGetConstOpcode(constant), parts[0], LLVMTypeOf(constant), "");
+    default:
+        return count == 2 ? LLVMBuildBinOp(maker->builder, LLVMGetConstOpcode(constant), parts[0], parts[1], "") : NULL;
+    }
+}
+
+static bool mentions(LLVMValueRef value, LLVMValueRef variable)
+{
+    if (value == variable)
+        return true;
+    for (int i = 0; LLVMIsAConstantExpr(value) && i < LLVMGetNumOperands(value); i++)
+        if (mentions(LLVMGetOperand(value, (unsigned)i), variable))
+            return true;
+    return false;
+}
+
+/* Returns whether the item uses it at all. */
+static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef variable, uint32_t offset)
+{
+    LLVMValueRef first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(item)), place = NULL;
+    LLVMValueRef bytes = LLVMConstInt(maker->i64, offset, 0);
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            for (int i = 0; i < LLVMGetNumOperands(at); i++) {
+                LLVMValueRef operand = LLVMGetOperand(at, (unsigned)i);
+
+                if (!LLVMIsAConstant(operand) || !mentions(operand, variable))
+                    continue;
+                LLVMPositionBuilderBefore(maker->builder, first);
+                if (!place)
+                    place = LLVMBuildGEP2(maker->builder, maker->i8, call_pure(maker, LOCAL_MEMORY, maker->pointer),
+                                          &bytes, 1, "");
+                LLVMSetOperand(at, (unsigned)i, rebuild(maker, operand, variable, place));
+            }
+    return place != NULL;
+}
+
+static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
+{
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(maker->module);
+    size_t length = strlen(FACET_LOWER_LOCAL), ignored;
+    uint32_t used = 0;
+
+    for (LLVMValueRef global = LLVMGetFirstGlobal(maker->module); global; global = LLVMGetNextGlobal(global)) {
+        uint32_t align, at;
+
+        if (strncmp(LLVMGetValueName2(global, &ignored), FACET_LOWER_LOCAL, length) != 0)
+            continue;
+        align = LLVMGetAlignment(global) > 64 ? LLVMGetAlignment(global) : 64;
+        at = (used + align - 1) / align * align;
+        if (place_variable(maker, item, global, at))
+            used = at + (uint32_t)LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
+    }
+    return (used + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN;
+}
+
+/* A call whose dimension is not constant: of each, and a choice. */
+static LLVMValueRef choose(struct maker *maker, LLVMValueRef call)
+{
+    LLVMValueRef callee = LLVMGetCalledValue(call), dimension = LLVMGetOperand(call, 0), result;
+    enum facet_call kind = facet_call_of(call);
+    bool size = kind == FACET_CALL_GROUP_SIZE || kind == FACET_CALL_GRID;
+
+    result = LLVMConstInt(maker->i32, size, 0);
+    for (uint32_t d = 0; d < 3; d++) {
+        LLVMValueRef number = LLVMConstInt(maker->i32, d, 0);
+        LLVMValueRef one = LLVMBuildCall2(maker->builder, LLVMGlobalGetValueType(callee), callee, &number, 1, "");
+
+        result = LLVMBuildSelect(maker->builder, LLVMBuildICmp(maker->builder, LLVMIntEQ, dimension, number, ""), one,
+                                 result, "");
+    }
+    return result;
+}
+
+static void settle_call(struct maker *maker, LLVMValueRef call, uint32_t local_bytes)
+{
+    enum facet_call kind = facet_call_of(call);
+    LLVMValueRef made = NULL;
+    size_t ignored;
+
+    LLVMPositionBuilderBefore(maker->builder, call);
+    if (kind >= FACET_CALL_LOCAL_ID && kind <= FACET_CALL_OFFSET) {
+        LLVMValueRef dimension = LLVMGetOperand(call, 0);
+
+        if (!LLVMIsAConstantInt(dimension) || LLVMConstIntGetZExtValue(dimension) > 2)
+            made = choose(maker, call);
+    } else if (kind == FACET_CALL_OTHER && LLVMIsAFunction(LLVMGetCalledValue(call)) &&
+               strcmp(LLVMGetValueName2(LLVMGetCalledValue(call), &ignored), DYNAMIC_OFFSET) == 0) {
+        made = LLVMConstInt(maker->i64, local_bytes, 0);
+    }
+    if (!made)
+        return;
+    LLVMReplaceAllUsesWith(call, made);
+    LLVMInstructionEraseFromParent(call);
+}
+
+void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel)
+{
+    struct maker maker = start(LLVMGetGlobalParent(item));
+
+    (void)arena;
+    kernel->local_bytes = place_variables(&maker, item);
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
+            next = LLVMGetNextInstruction(at);
+            if (facet_call_of(at) == FACET_CALL_BARRIER)
+                kernel->flags |= FACET_HOST_BARRIERS;
+            if (LLVMIsACallInst(at))
+                settle_call(&maker, at, kernel->local_bytes);
+        }
+    LLVMDisposeBuilder(maker.builder);
+}
+
+const char *facet_item_stranger(LLVMValueRef item)
+{
+    size_t length;
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+            LLVMValueRef callee = LLVMIsACallInst(at) ? LLVMGetCalledValue(at) : NULL;
+
+            if (LLVMIsAInvokeInst(at))
+                return "invoke";
+            if (callee && !LLVMIsAFunction(callee))
+                return "something that is not a function";
+            if (callee && facet_call_of(at) == FACET_CALL_OTHER && !LLVMGetIntrinsicID(callee))
+                return LLVMGetValueName2(callee, &length);
+        }
+    return NULL;
+}

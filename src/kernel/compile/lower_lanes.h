@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the vectorizer share.
+ *
+ * Owns: the state of one function's vectorization. Never: seen outside of lower_lane*.c, lower_memory.c and
+ * lower_fields.c.
+ */
+#ifndef FACET_KERNEL_COMPILE_LOWER_LANES_H
+#define FACET_KERNEL_COMPILE_LOWER_LANES_H
+
+#include "lower_inside.h"
+
+struct facet_lanes {
+    struct facet_arena *arena;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetDataRef layout;
+    LLVMBuilderRef builder;
+    LLVMValueRef source, target;
+    uint32_t width;
+    struct facet_graph graph;
+    struct facet_shapes shapes;
+    struct facet_map scalars; /* uniform and strided: lane 0's */
+    struct facet_map vectors;
+    LLVMBasicBlockRef *starts, *ends; /* of each source block */
+    LLVMValueRef *masks;              /* of each source block; NULL: all lanes */
+    LLVMValueRef *taken;              /* divergent branches: the lanes that take the `then` side, or stay in the loop */
+    LLVMValueRef *leaving;            /* divergent latches: those lanes of the mask */
+    uint32_t block;                   /* being made */
+    const char *why;                  /* set: it cannot be done */
+};
+
+void facet_lanes_refuse(struct facet_lanes *lanes, const char *why);
+LLVMTypeRef facet_lanes_type(struct facet_lanes *lanes, LLVMTypeRef type); /* widened; NULL: refused */
+LLVMValueRef facet_lanes_scalar(struct facet_lanes *lanes, LLVMValueRef value);
+LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value);
+LLVMValueRef facet_lanes_splat(struct facet_lanes *lanes, LLVMValueRef scalar);
+LLVMValueRef facet_lanes_steps(struct facet_lanes *lanes, LLVMTypeRef type, int64_t stride); /* 0, 1, 2 ... times */
+LLVMValueRef facet_lanes_mask(struct facet_lanes *lanes); /* of the block being made, never NULL */
+LLVMValueRef facet_lanes_any(struct facet_lanes *lanes, LLVMValueRef mask);
+LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types, uint32_t type_count,
+                              LLVMValueRef *arguments, uint32_t count);
+bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value);
+
+LLVMValueRef facet_lanes_compute(struct facet_lanes *lanes, LLVMValueRef from); /* its vector form, lane by lane */
+void facet_lanes_instruction(struct facet_lanes *lanes, LLVMValueRef instruction);
+void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction);
+void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load);
+void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store);
+bool facet_lanes_load_fields(struct facet_lanes *lanes, LLVMValueRef load); /* true: done, with its neighbours */
+bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store);
+void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);
+void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many work-items in the lanes of vectors: memory.
+ *
+ * Owns: loads, stores, atomics, private memory, and whatever has to be done lane by lane.
+ * Never: touches memory that no item of the chunk touches.
+ *
+ * Private memory whose accesses all have one size is interleaved: element e of lane l lies at e * width + l, so that
+ * lanes with the same index make one vector access. Its addresses are kept as if there was one lane, and multiplied
+ * where they are used.
+ */
+#include "lower_lanes.h"
+
+#define MOST_STEP 4
+
+/* Whether all that is done with the address is to load and store `*element` bytes of it, at multiples of that. */
+static bool accessed_alike(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t *element)
+{
+    for (LLVMUseRef use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef user = LLVMGetUser(use);
+        bool access = LLVMIsALoadInst(user) || (LLVMIsAStoreInst(user) && LLVMGetOperand(user, 0) != pointer);
+        LLVMTypeRef type;
+
+        if (facet_is_ignored(user))
+            continue;
+        if (LLVMIsAGetElementPtrInst(user)) {
+            if (!accessed_alike(user, layout, element))
+                return false;
+            continue;
+        }
+        if (!access || LLVMGetVolatile(user))
+            return false;
+        type = facet_accessed_type(user);
+        if (LLVMGetTypeKind(type) == LLVMVectorTypeKind || LLVMGetTypeKind(type) == LLVMStructTypeKind ||
+            (*element && *element != LLVMStoreSizeOfType(layout, type)))
+            return false;
+        *element = LLVMStoreSizeOfType(layout, type);
+        if (LLVMSizeOfTypeInBits(layout, type) != *element * 8)
+            return false;
+    }
+    return true;
+}
+
+static bool indexed_by(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t element)
+{
+    for (LLVMUseRef use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
+        LLVMValueRef gep = LLVMGetUser(use);
+        LLVMTypeRef type;
+
+        if (!LLVMIsAGetElementPtrInst(gep))
+            continue;
+        type = LLVMGetGEPSourceElementType(gep);
+        while (LLVMGetTypeKind(type) == LLVMArrayTypeKind)
+            type = LLVMGetElementType(type);
+        if (LLVMGetTypeKind(type) == LLVMStructTypeKind || LLVMGetTypeKind(type) == LLVMVectorTypeKind)
+            return false;
+        /* bytes: only constants can be seen to fit */
+        if (LLVMABISizeOfType(layout, type) % element &&
+            (LLVMGetNumOperands(gep) != 2 || !LLVMIsAConstantInt(LLVMGetOperand(gep, 1)) ||
+             LLVMConstIntGetZExtValue(LLVMGetOperand(gep, 1)) * LLVMABISizeOfType(layout, type) % element))
+            return false;
+        if (!indexed_by(gep, layout, element))
+            return false;
+    }
+    return true;
+}
+
+uint32_t facet_private_element(LLVMValueRef alloca, LLVMTargetDataRef layout)
+{
+    uint64_t element = 0;
+
+    if (!accessed_alike(alloca, layout, &element) || !element || !indexed_by(alloca, layout, element))
+        return 0;
+    return element <= 8 && LLVMABISizeOfType(layout, LLVMGetAllocatedType(alloca)) % element == 0 ? (uint32_t)element
+                                                                                                  : 0;
+}
+
+LLVMValueRef facet_private_of(LLVMValueRef pointer)
+{
+    while (LLVMIsAGetElementPtrInst(pointer))
+        pointer = LLVMGetOperand(pointer, 0);
+    return LLVMIsAAllocaInst(pointer) ? pointer : NULL;
+}
+
+void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction)
+{
+    LLVMTypeRef type = LLVMGetAllocatedType(instruction);
+    LLVMValueRef made;
+
+    if (!LLVMIsAConstantInt(LLVMGetOperand(instruction, 0)) || lanes->block != 0) {
+        facet_lanes_refuse(lanes, "private memory of a size that is not constant");
+        return;
+    }
+    made = LLVMBuildAlloca(lanes->builder, LLVMArrayType2(type, lanes->width), "private");
+    LLVMSetAlignment(made, 64);
+    facet_map_put(&lanes->scalars, instruction, made);
+}
+
+/* The address of an access as the lanes have it, contiguous (lane 0's) or not (all). */
+struct place {
+    LLVMValueRef scalar, vector; /* one of both */
+    bool same;                   /* the scalar is all lanes' */
+    uint32_t step;               /* of the scalar: elements from lane to lane */
+};
+
+static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMValueRef alloca,
+                                  uint64_t element)
+{
+    LLVMBuilderRef builder = lanes->builder;
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(lanes->context), i8 = LLVMInt8TypeInContext(lanes->context);
+    LLVMValueRef base = facet_lanes_scalar(lanes, alloca), start = LLVMBuildPtrToInt(builder, base, i64, "");
+    LLVMValueRef factor = LLVMConstInt(i64, lanes->width, 0), offset;
+
+    if (facet_lanes_uniform(lanes, pointer)) {
+        offset = LLVMBuildPtrToInt(builder, facet_lanes_scalar(lanes, pointer), i64, "");
+        offset = LLVMBuildMul(builder, LLVMBuildSub(builder, offset, start, ""), factor, "");
+        return (struct place){.scalar = LLVMBuildGEP2(builder, i8, base, &offset, 1, "")};
+    }
+    offset = LLVMBuildPtrToInt(builder, facet_lanes_vector(lanes, pointer), LLVMVectorType(i64, lanes->width), "");
+    offset = LLVMBuildSub(builder, offset, facet_lanes_splat(lanes, start), "");
+    offset = LLVMBuildMul(builder, offset, facet_lanes_splat(lanes, factor), "");
+    offset = LLVMBuildAdd(builder, offset, facet_lanes_steps(lanes, i64, (int64_t)element), "");
+    return (struct place){.vector = LLVMBuildGEP2(builder, i8, base, &offset, 1, "")};
+}
+
+/* Fields of small structs and vectors: one wide access that leaves out what lies between is better than a gather. */
+static bool has_step(const struct facet_lanes *lanes, struct facet_shape shape, uint64_t size)
+{
+    return shape.kind == FACET_SHAPE_STRIDED && !lanes->masks[lanes->block] && shape.stride > 0 &&
+           shape.stride % (int64_t)size == 0 && shape.stride / (int64_t)size <= MOST_STEP;
+}
+
+static struct place place_of(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type)
+{
+    LLVMValueRef alloca = facet_private_of(pointer);
+    uint64_t size = LLVMStoreSizeOfType(lanes->layout, type);
+    struct facet_shape shape = facet_shapes_get(&lanes->shapes, pointer);
+
+    if (alloca && facet_private_element(alloca, lanes->layout))
+        return place_private(lanes, pointer, alloca, size);
+    if (shape.kind == FACET_SHAPE_UNIFORM)
+        return (struct place){.scalar = facet_lanes_scalar(lanes, pointer), .same = true};
+    if (shape.kind == FACET_SHAPE_STRIDED && shape.stride == (int64_t)size &&
+        LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
+        return (struct place){.scalar = facet_lanes_scalar(lanes, pointer)};
+    if (has_step(lanes, shape, size) && LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
+        return (struct place){facet_lanes_scalar(lanes, pointer), NULL, false,
+                              (uint32_t)(shape.stride / (int64_t)size)};
+    return (struct place){.vector = facet_lanes_vector(lanes, pointer)};
+}
+
+/* Since LLVM 22 the alignment is an attribute of the pointer; before, an argument behind it. */
+static LLVMValueRef call_masked(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types,
+                                LLVMValueRef *arguments, uint32_t pointer, uint32_t alignment)
+{
+    LLVMValueRef list[4], call;
+    uint32_t count = 0;
+    bool before = LLVM_VERSION_MAJOR < 22;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        list[count++] = arguments[i];
+        if (before && i == pointer)
+            list[count++] = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), alignment, 0);
+    }
+    call = facet_lanes_call(lanes, name, types, 2, list, count);
+    if (!before)
+        LLVMSetInstrParamAlignment(call, pointer + 1, alignment);
+    return call;
+}
+
+/* Of a wide vector: the lanes' elements, or all but those poison. */
+static LLVMValueRef step_shuffle(struct facet_lanes *lanes, uint32_t step, bool spread)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
+    uint32_t count = spread ? lanes->width * step : lanes->width;
+    LLVMValueRef *indices = facet_arena_take(lanes->arena, count * sizeof(*indices));
+
+    for (uint32_t i = 0; i < count; i++)
+        indices[i] =
+            spread ? (i % step ? LLVMGetPoison(i32) : LLVMConstInt(i32, i / step, 0)) : LLVMConstInt(i32, i * step, 0);
+    return LLVMConstVector(indices, count);
+}
+
+static LLVMValueRef step_mask(struct facet_lanes *lanes, uint32_t step)
+{
+    LLVMTypeRef i1 = LLVMInt1TypeInContext(lanes->context);
+    LLVMValueRef *bits = facet_arena_take(lanes->arena, lanes->width * step * sizeof(*bits));
+
+    for (uint32_t i = 0; i < lanes->width * step; i++)
+        bits[i] = LLVMConstInt(i1, i % step == 0, 0);
+    return LLVMConstVector(bits, lanes->width * step);
+}
+
+static LLVMValueRef load_step(struct facet_lanes *lanes, LLVMTypeRef type, struct place place, uint32_t alignment)
+{
+    LLVMTypeRef wide = LLVMVectorType(LLVMGetElementType(type), lanes->width * place.step);
+    LLVMTypeRef types[2] = {wide, LLVMTypeOf(place.scalar)};
+    LLVMValueRef arguments[3] = {place.scalar, step_mask(lanes, place.step), LLVMConstNull(wide)};
+    LLVMValueRef all = call_masked(lanes, "llvm.masked.load", types, arguments, 0, alignment);
+
+    return LLVMBuildShuffleVector(lanes->builder, all, LLVMGetPoison(wide), step_shuffle(lanes, place.step, false), "");
+}
+
+static void store_step(struct facet_lanes *lanes, LLVMValueRef value, struct place place, uint32_t alignment)
+{
+    LLVMTypeRef types[2];
+    LLVMValueRef arguments[3];
+
+    arguments[0] = LLVMBuildShuffleVector(lanes->builder, value, LLVMGetPoison(LLVMTypeOf(value)),
+                                          step_shuffle(lanes, place.step, true), "");
+    arguments[1] = place.scalar;
+    arguments[2] = step_mask(lanes, place.step);
+    types[0] = LLVMTypeOf(arguments[0]);
+    types[1] = LLVMTypeOf(place.scalar);
+    call_masked(lanes, "llvm.masked.store", types, arguments, 1, alignment);
+}
+
+static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, struct place place, uint32_t alignment)
+{
+    LLVMTypeRef types[2] = {type, LLVMTypeOf(place.scalar ? place.scalar : place.vector)};
+    LLVMValueRef arguments[3] = {place.scalar ? place.scalar : place.vector, facet_lanes_mask(lanes),
+                                 LLVMConstNull(type)};
+    LLVMValueRef load;
+
+    if (place.step > 1)
+        return load_step(lanes, type, place, alignment);
+    if (place.scalar && !lanes->masks[lanes->block]) {
+        load = LLVMBuildLoad2(lanes->builder, type, place.scalar, "");
+        LLVMSetAlignment(load, alignment);
+        return load;
+    }
+    return call_masked(lanes, place.scalar ? "llvm.masked.load" : "llvm.masked.gather", types, arguments, 0, alignment);
+}
+
+static void copy_metadata(LLVMValueRef from, LLVMValueRef to)
+{
+    size_t count;
+    LLVMValueMetadataEntry *entries = LLVMInstructionGetAllMetadataOtherThanDebugLoc(from, &count);
+    LLVMContextRef context =
+        LLVMGetModuleContext(LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(to))));
+    unsigned scope = LLVMGetMDKindIDInContext(context, "alias.scope", 11);
+    unsigned noalias = LLVMGetMDKindIDInContext(context, "noalias", 7);
+
+    for (unsigned i = 0; i < count; i++) {
+        unsigned kind = LLVMValueMetadataEntriesGetKind(entries, i);
+
+        if (kind == scope || kind == noalias)
+            LLVMSetMetadata(to, kind, LLVMMetadataAsValue(context, LLVMValueMetadataEntriesGetMetadata(entries, i)));
+    }
+    LLVMDisposeValueMetadataEntries(entries);
+}
+
+void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load)
+{
+    LLVMTypeRef type = LLVMTypeOf(load), wide;
+    LLVMValueRef made;
+    struct place place;
+
+    if (facet_shapes_get(&lanes->shapes, load).kind == FACET_SHAPE_UNIFORM) {
+        made = LLVMInstructionClone(load);
+        LLVMSetOperand(made, 0, facet_lanes_scalar(lanes, LLVMGetOperand(load, 0)));
+        LLVMInsertIntoBuilder(lanes->builder, made);
+        facet_map_put(&lanes->scalars, load, made);
+        return;
+    }
+    wide = facet_lanes_type(lanes, type);
+    if (!wide)
+        return;
+    if (LLVMGetTypeKind(wide) != LLVMVectorTypeKind || LLVMGetVolatile(load) || LLVMIsAtomic(load)) {
+        facet_lanes_each(lanes, load);
+        return;
+    }
+    if (facet_map_get(&lanes->vectors, load) || facet_lanes_load_fields(lanes, load))
+        return;
+    place = place_of(lanes, LLVMGetOperand(load, 0), type);
+    if (place.same)
+        place = (struct place){.vector = facet_lanes_splat(lanes, place.scalar)};
+    made = load_lanes(lanes, wide, place, LLVMGetAlignment(load));
+    copy_metadata(load, made);
+    facet_map_put(&lanes->vectors, load, made);
+}
+
+static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct place place, LLVMValueRef original)
+{
+    uint32_t alignment = LLVMGetAlignment(original);
+    LLVMTypeRef types[2] = {LLVMTypeOf(value), LLVMTypeOf(place.scalar ? place.scalar : place.vector)};
+    LLVMValueRef arguments[3] = {value, place.scalar ? place.scalar : place.vector, facet_lanes_mask(lanes)};
+    LLVMValueRef store;
+
+    if (place.step > 1) {
+        store_step(lanes, value, place, alignment);
+        return;
+    }
+    if (place.scalar && !lanes->masks[lanes->block]) {
+        store = LLVMBuildStore(lanes->builder, value, place.scalar);
+        LLVMSetAlignment(store, alignment);
+    } else {
+        store = call_masked(lanes, place.scalar ? "llvm.masked.store" : "llvm.masked.scatter", types, arguments, 1,
+                            alignment);
+    }
+    copy_metadata(original, store);
+}
+
+/* All lanes store to one address: any of those that are there will do. */
+static void store_one(struct facet_lanes *lanes, LLVMValueRef store, LLVMValueRef address)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
+    LLVMValueRef value = LLVMGetOperand(store, 0), made;
+
+    if (facet_lanes_uniform(lanes, value)) {
+        made = facet_lanes_scalar(lanes, value);
+    } else if (!lanes->masks[lanes->block]) {
+        made = LLVMBuildExtractElement(lanes->builder, facet_lanes_vector(lanes, value),
+                                       LLVMConstInt(i32, lanes->width - 1, 0), "");
+    } else {
+        store_lanes(lanes, facet_lanes_vector(lanes, value),
+                    (struct place){.vector = facet_lanes_splat(lanes, address)}, store);
+        return;
+    }
+    made = LLVMBuildStore(lanes->builder, made, address);
+    LLVMSetAlignment(made, LLVMGetAlignment(store));
+    copy_metadata(store, made);
+}
+
+void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
+{
+    LLVMValueRef value = LLVMGetOperand(store, 0), pointer = LLVMGetOperand(store, 1);
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(value));
+    struct place place;
+
+    if (LLVMGetVolatile(store) || LLVMIsAtomic(store) || kind == LLVMStructTypeKind) {
+        facet_lanes_each(lanes, store);
+        return;
+    }
+    if (facet_lanes_store_fields(lanes, store))
+        return;
+    place = place_of(lanes, pointer, LLVMTypeOf(value));
+    if (place.same) {
+        store_one(lanes, store, place.scalar);
+        return;
+    }
+    if (facet_lanes_type(lanes, LLVMTypeOf(value)))
+        store_lanes(lanes, facet_lanes_vector(lanes, value), place, store);
+}
+
+static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef lane)
+{
+    if (facet_lanes_uniform(lanes, value))
+        return facet_lanes_scalar(lanes, value);
+    return LLVMBuildExtractElement(lanes->builder, facet_lanes_vector(lanes, value), lane, "");
+}
+
+/* The instruction for one lane: returns its result. */
+static LLVMValueRef one_lane(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef lane)
+{
+    uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
+    LLVMValueRef *operands = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef)), clone;
+    bool atomic = LLVMIsAAtomicRMWInst(instruction) || LLVMIsAAtomicCmpXchgInst(instruction);
+
+    for (uint32_t i = 0; i < count; i++)
+        operands[i] = lane_operand(lanes, LLVMGetOperand(instruction, i), lane);
+    if (atomic)
+        return facet_emit_atomic(lanes->builder, instruction, operands);
+    clone = LLVMInstructionClone(instruction);
+    for (uint32_t i = 0; i < count; i++)
+        LLVMSetOperand(clone, i, operands[i]);
+    LLVMInsertIntoBuilder(lanes->builder, clone);
+    return clone;
+}
+
+static LLVMValueRef keep_lane(struct facet_lanes *lanes, LLVMValueRef all, LLVMValueRef one, LLVMValueRef lane)
+{
+    LLVMTypeRef type = LLVMTypeOf(one);
+
+    if (LLVMGetTypeKind(type) != LLVMStructTypeKind)
+        return LLVMBuildInsertElement(lanes->builder, all, one, lane, "");
+    for (uint32_t i = 0; i < LLVMCountStructElementTypes(type); i++) {
+        LLVMValueRef field = LLVMBuildExtractValue(lanes->builder, all, i, "");
+
+        field =
+            LLVMBuildInsertElement(lanes->builder, field, LLVMBuildExtractValue(lanes->builder, one, i, ""), lane, "");
+        all = LLVMBuildInsertValue(lanes->builder, all, field, i, "");
+    }
+    return all;
+}
+
+static LLVMValueRef unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
+{
+    for (uint32_t i = 0; i < lanes->width; i++) {
+        LLVMValueRef lane = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), i, 0);
+        LLVMValueRef one = one_lane(lanes, instruction, lane);
+
+        if (result)
+            result = keep_lane(lanes, result, one, lane);
+    }
+    return result;
+}
+
+/* A loop over the bits of the mask. */
+static LLVMValueRef looped(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
+{
+    LLVMBuilderRef builder = lanes->builder;
+    LLVMTypeRef bits_type = LLVMIntTypeInContext(lanes->context, lanes->width);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(builder), loop, after;
+    LLVMValueRef bits = LLVMBuildBitCast(builder, facet_lanes_mask(lanes), bits_type, ""), left, rest, lane, all = NULL,
+                 one;
+    LLVMValueRef arguments[2] = {NULL, LLVMConstInt(LLVMInt1TypeInContext(lanes->context), 1, 0)};
+
+    /* Operands that are still to be widened belong before the loop. */
+    for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++)
+        lane_operand(lanes, LLVMGetOperand(instruction, i), LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0));
+    loop = LLVMAppendBasicBlockInContext(lanes->context, lanes->target, "each");
+    after = LLVMAppendBasicBlockInContext(lanes->context, lanes->target, "");
+    LLVMBuildBr(builder, loop);
+    LLVMPositionBuilderAtEnd(builder, loop);
+    left = LLVMBuildPhi(builder, bits_type, "");
+    if (result)
+        all = LLVMBuildPhi(builder, LLVMTypeOf(result), "");
+    arguments[0] = left;
+    lane = LLVMBuildZExt(builder, facet_lanes_call(lanes, "llvm.cttz", &bits_type, 1, arguments, 2),
+                         LLVMInt32TypeInContext(lanes->context), "");
+    one = one_lane(lanes, instruction, lane);
+    rest = LLVMBuildAnd(builder, left, LLVMBuildSub(builder, left, LLVMConstInt(bits_type, 1, 0), ""), "");
+    LLVMAddIncoming(left, (LLVMValueRef[]){bits, rest}, (LLVMBasicBlockRef[]){before, LLVMGetInsertBlock(builder)}, 2);
+    if (result) {
+        one = keep_lane(lanes, all, one, lane);
+        LLVMAddIncoming(all, (LLVMValueRef[]){result, one}, (LLVMBasicBlockRef[]){before, LLVMGetInsertBlock(builder)},
+                        2);
+    }
+    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntNE, rest, LLVMConstNull(bits_type), ""), loop, after);
+    LLVMPositionBuilderAtEnd(builder, after);
+    return result ? one : NULL;
+}
+
+static void each(struct facet_lanes *lanes, LLVMValueRef instruction, bool small)
+{
+    LLVMTypeRef type = LLVMTypeOf(instruction);
+    LLVMValueRef result = NULL;
+
+    if (LLVMGetTypeKind(type) != LLVMVoidTypeKind) {
+        type = facet_lanes_type(lanes, type);
+        if (!type)
+            return;
+        result = LLVMGetPoison(type);
+    }
+    for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++) {
+        LLVMValueRef operand = LLVMGetOperand(instruction, i);
+
+        if (!facet_lanes_uniform(lanes, operand) && !facet_lanes_type(lanes, LLVMTypeOf(operand)))
+            return;
+        if (!facet_lanes_uniform(lanes, operand) && LLVMGetTypeKind(LLVMTypeOf(operand)) == LLVMStructTypeKind) {
+            facet_lanes_refuse(lanes, "a struct that differs between work-items is stored");
+            return;
+        }
+    }
+    if (small && !lanes->masks[lanes->block])
+        result = unrolled(lanes, instruction, result);
+    else
+        result = looped(lanes, instruction, result);
+    if (result)
+        facet_map_put(&lanes->vectors, instruction, result);
+}
+
+void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction)
+{
+    each(lanes, instruction, false);
+}
+
+void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction)
+{
+    each(lanes, instruction, facet_is_local_memory(LLVMGetOperand(instruction, 0)));
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the module as facet_lower_host() is given it (lower.h): one address space, the host's layout, no convention.
+ * Never: decides how work-items run.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Target.h>
+
+#include "base/cleanup.h"
+#include "kernel/compile/compile.h"
+#include "kernel/compile/lower.h"
+#include "kernel/compile/remap.h"
+
+enum { LOCAL_SPACE = 3 };
+
+static enum facet_status no_memory(struct facet_error *error)
+{
+    return facet_error_set(error, FACET_NO_MEMORY, "no memory to make a module portable");
+}
+
+/* Local memory is known by its name once its address space is gone. */
+static enum facet_status name_locals(struct facet_compilation *compilation, struct facet_error *error)
+{
+    for (LLVMValueRef value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value)) {
+        size_t length;
+        const char *name = LLVMGetValueName2(value, &length);
+
+        if (LLVMGetPointerAddressSpace(LLVMTypeOf(value)) != LOCAL_SPACE)
+            continue;
+        FACET_CLEANUP_FREE char *renamed = malloc(strlen(FACET_LOWER_LOCAL) + length + 1);
+        if (!renamed)
+            return no_memory(error);
+        strcat(strcpy(renamed, FACET_LOWER_LOCAL), name);
+        LLVMSetValueName2(value, renamed, strlen(renamed));
+        LLVMSetLinkage(value, LLVMInternalLinkage);
+    }
+    return FACET_OK;
+}
+
+static enum facet_status strip(struct facet_compilation *compilation, struct facet_error *error)
+{
+    static const struct facet_remap remap = {.kernel = ""};
+    char *text = LLVMPrintModuleToString(compilation->module), *message = NULL;
+    FACET_CLEANUP_FREE char *made = facet_remap_text(text, &remap);
+
+    LLVMDisposeMessage(text);
+    if (!made)
+        return no_memory(error);
+    LLVMDisposeModule(compilation->module);
+    compilation->module = NULL;
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(made, strlen(made), "portable");
+    if (LLVMParseIRInContext(compilation->context, buffer, &compilation->module, &message)) {
+        compilation->module = NULL;
+        facet_error_set(error, FACET_INTERNAL, "a module cannot be made portable: %s", message);
+        LLVMDisposeMessage(message);
+        return FACET_INTERNAL;
+    }
+    return FACET_OK;
+}
+
+/* What clang said of a processor that this is not. */
+static void forget_device(LLVMValueRef function)
+{
+    static const char *const names[] = {"target-cpu", "target-features", "frame-pointer"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, names[i],
+                                         (unsigned)strlen(names[i]));
+}
+
+enum facet_status facet_compile_portable(struct facet_compilation *compilation, struct facet_error *error)
+{
+    enum facet_status status = name_locals(compilation, error);
+
+    if (status == FACET_OK)
+        status = strip(compilation, error);
+    if (status != FACET_OK)
+        return status;
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(compilation->machine);
+    LLVMSetModuleDataLayout(compilation->module, layout);
+    LLVMDisposeTargetData(layout);
+    LLVMSetTarget(compilation->module, compilation->flavour->triple);
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function))
+        forget_device(function);
+    return FACET_OK;
+}

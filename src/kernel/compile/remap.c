@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: one walk over the text. Never: writes more bytes than it has made room for. */
+#include "kernel/compile/remap.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Nothing grows to more than this many times its length: " ptr addrspace(1)" for a shorter word is the worst. */
+enum { GROWTH = 2 };
+
+struct walk {
+    const char *from, *start;
+    char *to;
+    const struct facet_remap *remap;
+};
+
+static bool is_word(char letter)
+{
+    return isalnum((unsigned char)letter) || letter == '_' || letter == '.' || letter == '$' || letter == '@' ||
+           letter == '%' || letter == '-';
+}
+
+static bool at_word(const struct walk *walk, const char *word)
+{
+    size_t length = strlen(word);
+
+    return strncmp(walk->from, word, length) == 0 && !is_word(walk->from[length]) &&
+           (walk->from == walk->start || !is_word(walk->from[-1]));
+}
+
+static void put(struct walk *walk, const char *text)
+{
+    size_t length = strlen(text);
+
+    memcpy(walk->to, text, length);
+    walk->to += length;
+}
+
+static void copy(struct walk *walk, size_t length)
+{
+    memcpy(walk->to, walk->from, length);
+    walk->to += length;
+    walk->from += length;
+}
+
+static void put_number(struct walk *walk, unsigned number)
+{
+    if (number >= 10)
+        put_number(walk, number / 10);
+    *walk->to++ = (char)('0' + number % 10);
+}
+
+static unsigned new_space(const struct walk *walk, unsigned long space)
+{
+    return space < FACET_REMAP_SPACES ? walk->remap->spaces[space] : (unsigned)space;
+}
+
+/* " addrspace(3)": address space 0 is not written. */
+static bool take_space(struct walk *walk)
+{
+    char *end;
+
+    if (strncmp(walk->from, " addrspace(", 11) != 0)
+        return false;
+    unsigned space = new_space(walk, strtoul(walk->from + 11, &end, 10));
+    if (*end != ')')
+        return false;
+    if (space) {
+        put(walk, " addrspace(");
+        put_number(walk, space);
+        put(walk, ")");
+    }
+    walk->from = end + 1;
+    return true;
+}
+
+/* Where a target("spirv.Image", ...) ends. */
+static const char *closing(const char *text)
+{
+    while (*text && *text != ')' && *text != '\n')
+        text++;
+    return *text == ')' ? text + 1 : NULL;
+}
+
+static bool take_type(struct walk *walk)
+{
+    const struct {
+        const char *begins, *becomes;
+    } types[] = {
+        {"target(\"spirv.Image\"", walk->remap->image},
+        {"target(\"spirv.Sampler\"", walk->remap->sampler},
+        {"target(\"spirv.Event\"", walk->remap->event},
+    };
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        const char *end = closing(walk->from);
+        if (!types[i].becomes || !end || strncmp(walk->from, types[i].begins, strlen(types[i].begins)) != 0)
+            continue;
+        put(walk, types[i].becomes);
+        walk->from = end;
+        return true;
+    }
+    return false;
+}
+
+/* The new address space of the first pointer type from here on. */
+static unsigned space_from(const struct walk *walk, const char *text)
+{
+    while (*text && *text != '\n' && strncmp(text, "ptr", 3) != 0)
+        text++;
+    return new_space(walk, strncmp(text, "ptr addrspace(", 14) == 0 ? strtoul(text + 14, NULL, 10) : 0);
+}
+
+/* Where " to TYPE" of a cast begins, which may have others inside; NULL: nowhere. */
+static const char *cast_to(const char *text)
+{
+    int depth = *text == '(' ? -1 : 0;
+
+    for (; *text && *text != '\n'; text++) {
+        depth += (*text == '(') - (*text == ')');
+        if (depth == 0 && strncmp(text, " to ", 4) == 0)
+            return text;
+    }
+    return NULL;
+}
+
+/* A cast between address spaces that are now one does nothing; LLVM allows such a one as `bitcast` only. */
+static bool take_cast(struct walk *walk)
+{
+    static const char word[] = "addrspacecast";
+
+    if (!at_word(walk, word))
+        return false;
+    const char *operand = walk->from + strlen(word) + 1, *to = cast_to(operand);
+    bool same = to && space_from(walk, operand) == space_from(walk, to);
+    put(walk, same ? "bitcast" : word);
+    walk->from += strlen(word);
+    return true;
+}
+
+static bool take_convention(struct walk *walk)
+{
+    static const char *const kernels[] = {"spir_kernel", "ptx_kernel", "amdgpu_kernel"};
+
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        if (!at_word(walk, kernels[i]))
+            continue;
+        put(walk, walk->remap->kernel);
+        walk->from += strlen(kernels[i]) + !walk->remap->kernel[0];
+        return true;
+    }
+    if (!at_word(walk, "spir_func"))
+        return false;
+    walk->from += strlen("spir_func ");
+    return true;
+}
+
+/* "U3AS4" in a mangled name. */
+static bool take_mangled(struct walk *walk)
+{
+    char *end;
+
+    if (strncmp(walk->from, "U3AS", 4) != 0 || !isdigit((unsigned char)walk->from[4]) ||
+        isdigit((unsigned char)walk->from[5]))
+        return false;
+    unsigned space = new_space(walk, strtoul(walk->from + 4, &end, 10));
+    if (space) {
+        put(walk, "U3AS");
+        put_number(walk, space);
+    }
+    walk->from = end;
+    return true;
+}
+
+/* "@_Z5fractfPU3AS4f", "@llvm.memcpy.p4.p1.i64". */
+static void take_name(struct walk *walk)
+{
+    bool mangled = strncmp(walk->from, "@_Z", 3) == 0, intrinsic = strncmp(walk->from, "@llvm.", 6) == 0;
+
+    copy(walk, 1);
+    while (is_word(*walk->from) && *walk->from != '@' && *walk->from != '%') {
+        if (mangled && walk->remap->names && take_mangled(walk))
+            continue;
+        if (intrinsic && walk->from[0] == '.' && walk->from[1] == 'p' && isdigit((unsigned char)walk->from[2])) {
+            copy(walk, 2);
+            put_number(walk, new_space(walk, strtoul(walk->from, (char **)&walk->from, 10)));
+            continue;
+        }
+        copy(walk, 1);
+    }
+}
+
+static void take_quoted(struct walk *walk)
+{
+    const char *end = strchr(walk->from + 1, '"');
+
+    copy(walk, end ? (size_t)(end - walk->from) + 1 : strlen(walk->from));
+}
+
+/* Lines that say what the module is for: the caller says that anew. */
+static bool skip_line(struct walk *walk)
+{
+    if (walk->from != walk->start && walk->from[-1] != '\n')
+        return false;
+    if (strncmp(walk->from, "target datalayout", 17) != 0 && strncmp(walk->from, "target triple", 13) != 0)
+        return false;
+    walk->from += strcspn(walk->from, "\n");
+    return true;
+}
+
+static void step(struct walk *walk)
+{
+    switch (*walk->from) {
+    case ' ':
+        if (!take_space(walk))
+            copy(walk, 1);
+        return;
+    case '"':
+        take_quoted(walk);
+        return;
+    case '@':
+        take_name(walk);
+        return;
+    case 't':
+        if (skip_line(walk) || take_type(walk))
+            return;
+        break;
+    case 'a':
+        if (take_cast(walk) || take_convention(walk))
+            return;
+        break;
+    case 's':
+    case 'p':
+        if (take_convention(walk))
+            return;
+        break;
+    }
+    copy(walk, 1);
+}
+
+/* Intrinsics that differed in address spaces only have now one name: later declarations of it go. */
+static void drop_doubles(char *text)
+{
+    char *line = text, *to = text;
+
+    while (*line) {
+        size_t length = strcspn(line, "\n") + 1;
+        const char *name = strncmp(line, "declare ", 8) == 0 ? memchr(line, '@', length) : NULL;
+        const char *end = name ? memchr(name, '(', length - (size_t)(name - line)) : NULL;
+        bool twice = false;
+
+        if (line[length - 1] == '\0')
+            length--;
+        if (end) {
+            char *earlier = memmem(text, (size_t)(to - text), "declare ", 8);
+            while (earlier && !twice) {
+                size_t rest = (size_t)(to - earlier), size = strcspn(earlier, "\n");
+                twice = memmem(earlier, size < rest ? size : rest, name, (size_t)(end - name) + 1) != NULL;
+                earlier = memmem(earlier + 8, rest - 8, "\ndeclare ", 9);
+            }
+        }
+        if (!twice) {
+            memmove(to, line, length);
+            to += length;
+        }
+        line += length;
+    }
+    *to = '\0';
+}
+
+char *facet_remap_text(const char *text, const struct facet_remap *remap)
+{
+    char *made = malloc(strlen(text) * GROWTH + 64);
+    struct walk walk = {.from = text, .start = text, .to = made, .remap = remap};
+
+    if (!made)
+        return NULL;
+    while (*walk.from)
+        step(&walk);
+    *walk.to = '\0';
+    drop_doubles(made);
+    return made;
+}

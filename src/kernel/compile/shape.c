@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what kernels are called and take: from clang's metadata, and where that is missing from their types.
+ * Never: changes the module.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Target.h>
+
+#include "kernel/compile/compile.h"
+
+enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
+
+/* The lists that clang writes of a kernel's arguments, one entry for each. */
+struct lists {
+    LLVMValueRef space, access, type, qualifier, name;
+};
+
+static LLVMValueRef list_of(LLVMContextRef context, LLVMValueRef function, const char *name)
+{
+    unsigned kind = LLVMGetMDKindIDInContext(context, name, (unsigned)strlen(name));
+    size_t count;
+    LLVMValueMetadataEntry *entries = LLVMGlobalCopyAllMetadata(function, &count);
+    LLVMValueRef found = NULL;
+
+    for (unsigned i = 0; i < count; i++)
+        if (LLVMValueMetadataEntriesGetKind(entries, i) == kind)
+            found = LLVMMetadataAsValue(context, LLVMValueMetadataEntriesGetMetadata(entries, i));
+    LLVMDisposeValueMetadataEntries(entries);
+    return found;
+}
+
+static LLVMValueRef entry_of(LLVMValueRef list, uint32_t index)
+{
+    if (!list || (uint32_t)LLVMGetMDNodeNumOperands(list) <= index)
+        return NULL;
+    LLVMValueRef *entries = calloc((size_t)LLVMGetMDNodeNumOperands(list), sizeof *entries), found = NULL;
+    if (entries) {
+        LLVMGetMDNodeOperands(list, entries);
+        found = entries[index];
+    }
+    free(entries);
+    return found;
+}
+
+static char *text_of(LLVMValueRef list, uint32_t index)
+{
+    unsigned length = 0;
+    LLVMValueRef entry = entry_of(list, index);
+    const char *text = entry ? LLVMGetMDString(entry, &length) : NULL;
+
+    return strndup(text ? text : "", text ? length : 0);
+}
+
+/* -1: the list does not say. */
+static int64_t number_of(LLVMValueRef list, uint32_t index)
+{
+    LLVMValueRef entry = entry_of(list, index);
+
+    return entry && LLVMIsAConstantInt(entry) ? (int64_t)LLVMConstIntGetZExtValue(entry) : -1;
+}
+
+/* The address space as OpenCL numbers it: flavours of modules differ in where constant memory is. */
+static int64_t space_of(const struct facet_compilation *compilation, const struct lists *lists, uint32_t index,
+                        LLVMTypeRef type)
+{
+    int64_t space = number_of(lists->space, index);
+    unsigned constant = compilation->family == FACET_COMPILE_SPIRV ? 2 : 4;
+
+    if (space >= 0 || LLVMGetTypeKind(type) != LLVMPointerTypeKind)
+        return space;
+    return LLVMGetPointerAddressSpace(type) == constant ? CONSTANT_SPACE : LLVMGetPointerAddressSpace(type);
+}
+
+static bool is_image(const char *type)
+{
+    size_t length = strlen(type);
+
+    return strncmp(type, "image", 5) == 0 && length > 2 && strcmp(type + length - 2, "_t") == 0;
+}
+
+static uint32_t kind_of(const struct facet_host_argument *argument, int64_t space, LLVMTypeRef type)
+{
+    if (is_image(argument->type))
+        return FACET_ARGUMENT_IMAGE;
+    if (strcmp(argument->type, "sampler_t") == 0)
+        return FACET_ARGUMENT_SAMPLER;
+    if (LLVMGetTypeKind(type) != LLVMPointerTypeKind || space == 0)
+        return FACET_ARGUMENT_VALUE;
+    return space == LOCAL_SPACE ? FACET_ARGUMENT_LOCAL : FACET_ARGUMENT_GLOBAL;
+}
+
+static uint32_t access_of(const struct lists *lists, uint32_t index, uint32_t kind, int64_t space)
+{
+    char *access = text_of(lists->access, index), *qualifier = text_of(lists->qualifier, index);
+    uint32_t bits = FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES;
+
+    if (kind == FACET_ARGUMENT_VALUE || kind == FACET_ARGUMENT_SAMPLER || space == CONSTANT_SPACE ||
+        (access && strcmp(access, "read_only") == 0) || (qualifier && strstr(qualifier, "const")))
+        bits = FACET_ARGUMENT_READS;
+    else if (access && strcmp(access, "write_only") == 0)
+        bits = FACET_ARGUMENT_WRITES;
+    free(access);
+    free(qualifier);
+    return bits;
+}
+
+/* A struct that is handed over by value is a pointer with an attribute that says what it points to. */
+static LLVMTypeRef struct_of(LLVMValueRef function, uint32_t index)
+{
+    static const char *const names[] = {"byval", "byref"};
+
+    for (size_t i = 0; i < 2; i++) {
+        unsigned kind = LLVMGetEnumAttributeKindForName(names[i], strlen(names[i]));
+        LLVMAttributeRef attribute = LLVMGetEnumAttributeAtIndex(function, index + 1, kind);
+        if (attribute)
+            return LLVMGetTypeAttributeValue(attribute);
+    }
+    return NULL;
+}
+
+static uint32_t align_of(LLVMValueRef function, uint32_t index, LLVMTargetDataRef layout, LLVMTypeRef type)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName("align", 5);
+    LLVMAttributeRef attribute = LLVMGetEnumAttributeAtIndex(function, index + 1, kind);
+
+    if (attribute && struct_of(function, index))
+        return (uint32_t)LLVMGetEnumAttributeValue(attribute);
+    return LLVMABIAlignmentOfType(layout, type);
+}
+
+/* Bytes and alignment in the argument block. The host's block has offsets for local memory, and samplers' bits. */
+static uint32_t place(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
+                      struct facet_host_argument *argument)
+{
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
+    LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, index)), pointee = struct_of(function, index);
+    bool handle = LLVMGetTypeKind(type) == LLVMTargetExtTypeKind;
+
+    if (compilation->family == FACET_COMPILE_HOST &&
+        (argument->kind == FACET_ARGUMENT_LOCAL || argument->kind == FACET_ARGUMENT_SAMPLER)) {
+        argument->bytes = 4;
+        return 4;
+    }
+    if (argument->kind != FACET_ARGUMENT_VALUE || handle) {
+        argument->bytes = handle ? 8 : LLVMPointerSizeForAS(layout, LLVMGetPointerAddressSpace(type));
+        return argument->bytes;
+    }
+    argument->bytes = (uint32_t)LLVMABISizeOfType(layout, pointee ? pointee : type);
+    return align_of(function, index, layout, pointee ? pointee : type);
+}
+
+static bool take_argument(const struct facet_compilation *compilation, LLVMValueRef function, const struct lists *lists,
+                          uint32_t index, struct facet_compile_kernel *kernel)
+{
+    struct facet_host_argument *argument = &kernel->arguments[index];
+    LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, index));
+    int64_t space = space_of(compilation, lists, index, type);
+
+    argument->name = text_of(lists->name, index);
+    argument->type = text_of(lists->type, index);
+    if (!argument->name || !argument->type)
+        return false;
+    argument->kind = kind_of(argument, space, type);
+    argument->access = access_of(lists, index, argument->kind, space);
+    uint32_t align = place(compilation, function, index, argument);
+    argument->offset = (kernel->argument_bytes + align - 1) & ~(align - 1);
+    kernel->argument_bytes = argument->offset + argument->bytes;
+    return true;
+}
+
+static bool take_kernel(const struct facet_compilation *compilation, LLVMValueRef function,
+                        struct facet_compile_kernel *kernel)
+{
+    LLVMContextRef context = compilation->context;
+    size_t length;
+    const struct lists lists = {
+        .space = list_of(context, function, "kernel_arg_addr_space"),
+        .access = list_of(context, function, "kernel_arg_access_qual"),
+        .type = list_of(context, function, "kernel_arg_type"),
+        .qualifier = list_of(context, function, "kernel_arg_type_qual"),
+        .name = list_of(context, function, "kernel_arg_name"),
+    };
+    LLVMValueRef group = list_of(context, function, "reqd_work_group_size");
+
+    kernel->name = strdup(LLVMGetValueName2(function, &length));
+    kernel->argument_count = LLVMCountParams(function);
+    kernel->arguments = calloc(kernel->argument_count + 1, sizeof *kernel->arguments);
+    if (!kernel->name || !kernel->arguments)
+        return false;
+    for (uint32_t i = 0; group && i < 3; i++)
+        kernel->required_group_size[i] = (uint32_t)number_of(group, i);
+    for (uint32_t i = 0; i < kernel->argument_count; i++)
+        if (!take_argument(compilation, function, &lists, i, kernel))
+            return false;
+    return true;
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(((const struct facet_compile_kernel *)left)->name,
+                  ((const struct facet_compile_kernel *)right)->name);
+}
+
+static bool is_kernel(const struct facet_compilation *compilation, LLVMValueRef function)
+{
+    return !LLVMIsDeclaration(function) && LLVMGetFunctionCallConv(function) == compilation->flavour->convention;
+}
+
+enum facet_status facet_compile_shape(struct facet_compilation *compilation, struct facet_error *error)
+{
+    uint32_t count = 0;
+    LLVMValueRef function;
+
+    for (function = LLVMGetFirstFunction(compilation->module); function; function = LLVMGetNextFunction(function))
+        count += is_kernel(compilation, function);
+    compilation->kernels = calloc(count + 1, sizeof *compilation->kernels);
+    if (!compilation->kernels)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", count);
+    for (function = LLVMGetFirstFunction(compilation->module); function; function = LLVMGetNextFunction(function)) {
+        if (!is_kernel(compilation, function))
+            continue;
+        if (!take_kernel(compilation, function, &compilation->kernels[compilation->kernel_count++]))
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for a kernel's arguments");
+    }
+    if (!count)
+        facet_compile_remark(compilation, FACET_SEVERITY_WARNING, 0, 0, NULL, "the source has no kernel");
+    qsort(compilation->kernels, compilation->kernel_count, sizeof *compilation->kernels, by_name);
+    return FACET_OK;
+}
+
+void facet_compile_shape_clear(struct facet_compilation *compilation)
+{
+    for (uint32_t i = 0; i < compilation->kernel_count; i++) {
+        struct facet_compile_kernel *kernel = &compilation->kernels[i];
+        for (uint32_t j = 0; kernel->arguments && j < kernel->argument_count; j++) {
+            free((char *)kernel->arguments[j].name);
+            free((char *)kernel->arguments[j].type);
+        }
+        free(kernel->arguments);
+        free(kernel->name);
+    }
+    free(compilation->kernels);
+}
+
+LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel)
+{
+    return LLVMGetNamedFunction(compilation->module, compilation->kernels[kernel].name);
+}
+
+bool facet_compile_is_kernel(const struct facet_compilation *compilation, const char *name)
+{
+    const struct facet_compile_kernel key = {.name = (char *)name};
+
+    return compilation->kernel_count &&
+           bsearch(&key, compilation->kernels, compilation->kernel_count, sizeof key, by_name) != NULL;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: clang, in process: source and diagnostics in memory. Never: writes to standard output or standard error. */
+#include "kernel/compile/shims.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <clang/Basic/Diagnostic.h>
+#include <clang/Basic/SourceManager.h>
+#include <clang/CodeGen/CodeGenAction.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/CompilerInvocation.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/VirtualFileSystem.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <facet/kernel.h>
+
+#include "kernel/compile/header.h"
+
+namespace
+{
+
+/* No such folder can exist, so that quotes in #include find nothing beside the source: -I says where to look. */
+const char folder[] = "/dev/null/facet/";
+
+class Remarks : public clang::DiagnosticConsumer
+{
+  public:
+    Remarks(facet_remark_func call, void *with) : remark(call), context(with)
+    {
+    }
+
+    void HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic &info) override
+    {
+        clang::DiagnosticConsumer::HandleDiagnostic(level, info);
+        if (level < clang::DiagnosticsEngine::Note)
+            return;
+        llvm::SmallString<256> text;
+        info.FormatDiagnostic(text);
+        clang::PresumedLoc place;
+        if (info.hasSourceManager() && info.getLocation().isValid())
+            place = info.getSourceManager().getPresumedLoc(info.getLocation());
+        bool known = place.isValid();
+        remark(context, severity(level), known ? place.getLine() : 0, known ? place.getColumn() : 0,
+               known ? place.getFilename() : "", text.c_str());
+    }
+
+  private:
+    static uint32_t severity(clang::DiagnosticsEngine::Level level)
+    {
+        if (level >= clang::DiagnosticsEngine::Error)
+            return FACET_SEVERITY_ERROR;
+        return level == clang::DiagnosticsEngine::Warning ? FACET_SEVERITY_WARNING : FACET_SEVERITY_NOTE;
+    }
+
+    facet_remark_func remark;
+    void *context;
+};
+
+/* The name stands in the source's first line: __FILE__ and diagnostics have it, the search for headers does not. */
+std::string named(const char *name, const char *source, size_t bytes)
+{
+    std::string text = "#line 1 \"";
+
+    for (const char *at = name; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            text += '\\';
+        text += *at == '\n' || *at == '\r' ? '?' : *at;
+    }
+    text += "\"\n";
+    text.append(source, bytes);
+    return text;
+}
+
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files(const std::string &source)
+{
+    auto memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+    auto all = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::vfs::getRealFileSystem());
+    llvm::StringRef header(facet_header_begin, static_cast<size_t>(facet_header_end - facet_header_begin));
+
+    memory->addFile(std::string(folder) + "source.cl", 0, llvm::MemoryBuffer::getMemBuffer(source));
+    memory->addFile(std::string(folder) + "opencl.h", 0, llvm::MemoryBuffer::getMemBufferCopy(header));
+    all->pushOverlay(std::move(memory));
+    return all;
+}
+
+void start(clang::CompilerInstance &instance, const std::string &source, Remarks *remarks)
+{
+#if LLVM_VERSION_MAJOR >= 22
+    instance.createVirtualFileSystem(files(source), remarks);
+    instance.createDiagnostics(remarks, false);
+#else
+    instance.createDiagnostics(remarks, false);
+    instance.createFileManager(files(source));
+#endif
+    instance.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
+}
+
+} // namespace
+
+LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
+                               const char *const *arguments, size_t count, facet_remark_func remark,
+                               void *remark_context)
+{
+    Remarks remarks(remark, remark_context);
+    const std::string text = named(name, source, bytes), path = std::string(folder) + "source.cl";
+    const std::string header = std::string(folder) + "opencl.h";
+    llvm::SmallVector<const char *, 64> list(arguments, arguments + count);
+
+    list.append({"-include", header.c_str(), "-x", "cl", path.c_str()});
+    clang::CompilerInstance instance;
+    start(instance, text, &remarks);
+    if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), list, instance.getDiagnostics()))
+        return nullptr;
+    instance.getFrontendOpts().DisableFree = false;
+    instance.getCodeGenOpts().ClearASTBeforeBackend = false;
+    /* The options say which warnings are errors and which are off; the engine was made before they were read. */
+    instance.createDiagnostics(&remarks, false);
+    clang::EmitLLVMOnlyAction action(llvm::unwrap(context));
+    if (!instance.ExecuteAction(action))
+        return nullptr;
+    return llvm::wrap(action.takeModule().release());
+}

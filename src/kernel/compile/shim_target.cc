@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what LLVM knows of processors. Never: asks in a way that makes LLVM print of an unknown one. */
+#include "kernel/compile/shims.h"
+
+#include <memory>
+#include <string>
+
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/TargetParser/Triple.h>
+
+namespace
+{
+
+std::unique_ptr<llvm::MCSubtargetInfo> describe(const char *triple, const char *processor, const char *features)
+{
+    std::string error;
+#if LLVM_VERSION_MAJOR >= 22
+    const llvm::Triple name(triple);
+#else
+    const llvm::StringRef name(triple);
+#endif
+    const llvm::Target *target = llvm::TargetRegistry::lookupTarget(name, error);
+
+    return std::unique_ptr<llvm::MCSubtargetInfo>(target ? target->createMCSubtargetInfo(name, processor, features)
+                                                         : nullptr);
+}
+
+} // namespace
+
+int facet_shim_knows(const char *triple, const char *processor)
+{
+    auto any = describe(triple, "", "");
+
+    return any && any->isCPUStringValid(processor);
+}
+
+int facet_shim_has(const char *triple, const char *processor, const char *features, const char *feature)
+{
+    auto one = describe(triple, processor, features);
+
+    return one && one->checkFeatures(feature);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What LLVM's own C interface cannot do: clang, lld, and asking what a processor has.
+ *
+ * Owns: the C side of shim_*.cc.
+ * Never: throws, prints, or keeps anything between two calls.
+ */
+#ifndef FACET_KERNEL_COMPILE_SHIMS_H
+#define FACET_KERNEL_COMPILE_SHIMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <llvm-c/Types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Severities are enum facet_severity. Texts are borrowed for the call. */
+typedef void (*facet_remark_func)(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
+                                  const char *text);
+
+/* A source in memory, for `clang -cc1` with these arguments. NULL after errors. */
+LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
+                               const char *const *arguments, size_t count, facet_remark_func remark,
+                               void *remark_context);
+
+/* `ld.lld` with these arguments; what it says is for the caller to free. Not 0: it failed. One thread at a time. */
+int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
+
+/* Whether LLVM knows this processor; and whether it has "+avx2" with these features ("+a,-b"). */
+int facet_shim_knows(const char *triple, const char *processor);
+int facet_shim_has(const char *triple, const char *processor, const char *features, const char *feature);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: families of targets and how each is compiled for; the processor's features.
+ * Never: lets a processor through that LLVM does not know: it would make code for another one without a word.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Target.h>
+
+#include "kernel/compile/compile.h"
+#include "kernel/compile/shims.h"
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+/* Extensions that the built-in library has, and that clang's target does not say. */
+#define EXTENSIONS                                                                                                     \
+    "-cl-ext=+cl_khr_fp64,+cl_khr_int64_base_atomics,+cl_khr_int64_extended_atomics,+cl_khr_3d_image_writes"
+
+/* For the host clang compiles as for nvptx64, whose names and types libclc's generic library has; sources that ask for
+ * the device must not take it for one. */
+static const char *const host_arguments[] = {"-U__NVPTX__",
+                                             "-U__PTX__",
+                                             "-D__OPENCL_VERSION__=120",
+                                             "-D__IMAGE_SUPPORT__=1",
+                                             EXTENSIONS,
+                                             "-disable-lifetime-markers",
+                                             NULL};
+static const char *const ptx_arguments[] = {"-D__OPENCL_VERSION__=120", EXTENSIONS, NULL};
+static const char *const amdgcn_arguments[] = {"-D__OPENCL_VERSION__=120",
+                                               "-mrelocation-model",
+                                               "pic",
+                                               "-pic-level",
+                                               "2",
+                                               "-fvisibility=hidden",
+                                               "-fapply-global-visibility-to-externs",
+                                               "-mcode-object-version=5",
+                                               NULL};
+static const char *const spirv_arguments[] = {"-D__OPENCL_VERSION__=120", NULL};
+
+enum { AMDGPU_KERNEL = 91, PTX_KERNEL = 71, SPIR_KERNEL = 76 };
+
+static const struct facet_compile_flavour flavours[FACET_COMPILE_FAMILIES] = {
+    [FACET_COMPILE_HOST] = {"host", "nvptx64-nvidia-cuda", "x86_64-pc-linux-gnu", "facet-builtins-host.bc",
+                            host_arguments, PTX_KERNEL},
+    [FACET_COMPILE_PTX] = {"ptx", "nvptx64-nvidia-cuda", "nvptx64-nvidia-cuda", "facet-builtins-ptx.bc", ptx_arguments,
+                           PTX_KERNEL},
+    [FACET_COMPILE_AMDGCN] = {"amdgcn", "amdgcn-amd-amdhsa", "amdgcn-amd-amdhsa", "facet-builtins-amdgcn.bc",
+                              amdgcn_arguments, AMDGPU_KERNEL},
+    [FACET_COMPILE_SPIRV] = {"spirv", "spir64", NULL, NULL, spirv_arguments, SPIR_KERNEL},
+};
+
+static const char *const spirv_triples[][2] = {
+    {"1.0", "spirv64v1.0-unknown-unknown"},
+    {"1.1", "spirv64v1.1-unknown-unknown"},
+    {"1.2", "spirv64v1.2-unknown-unknown"},
+};
+
+static void initialize(void)
+{
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
+#if FACET_HAVE_SPIRV_TARGET
+    LLVMInitializeSPIRVTargetInfo();
+    LLVMInitializeSPIRVTarget();
+    LLVMInitializeSPIRVTargetMC();
+    LLVMInitializeSPIRVAsmPrinter();
+#endif
+}
+
+static void initialize_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, initialize);
+}
+
+static bool find_family(const char *name, size_t length, enum facet_compile_family *ret_family)
+{
+    for (uint32_t i = 0; i < FACET_COMPILE_FAMILIES; i++) {
+        if (strlen(flavours[i].name) != length || strncmp(flavours[i].name, name, length) != 0)
+            continue;
+        *ret_family = (enum facet_compile_family)i;
+        return true;
+    }
+    return false;
+}
+
+static const char *spirv_triple(const char *version)
+{
+    for (size_t i = 0; FACET_HAVE_SPIRV_TARGET && i < COUNT(spirv_triples); i++)
+        if (strcmp(version, spirv_triples[i][0]) == 0)
+            return spirv_triples[i][1];
+    return NULL;
+}
+
+int facet_compile_knows(const char *family, const char *processor)
+{
+    enum facet_compile_family found;
+
+    initialize_once();
+    if (!family || !processor || !processor[0] || !find_family(family, strlen(family), &found))
+        return 0;
+    if (found == FACET_COMPILE_SPIRV)
+        return spirv_triple(processor) != NULL;
+    return facet_shim_knows(flavours[found].triple, processor);
+}
+
+/* Features by LLVM's name and by the name that /proc/cpuinfo has for them. */
+static const char *const cpu_features[][2] = {
+    {"sse3", "pni"},
+    {"ssse3", "ssse3"},
+    {"sse4.1", "sse4_1"},
+    {"sse4.2", "sse4_2"},
+    {"popcnt", "popcnt"},
+    {"avx", "avx"},
+    {"avx2", "avx2"},
+    {"fma", "fma"},
+    {"f16c", "f16c"},
+    {"bmi", "bmi1"},
+    {"bmi2", "bmi2"},
+    {"lzcnt", "abm"},
+    {"movbe", "movbe"},
+    {"adx", "adx"},
+    {"sha", "sha_ni"},
+    {"avx512f", "avx512f"},
+    {"avx512bw", "avx512bw"},
+    {"avx512cd", "avx512cd"},
+    {"avx512dq", "avx512dq"},
+    {"avx512vl", "avx512vl"},
+    {"avx512ifma", "avx512ifma"},
+    {"avx512vbmi", "avx512vbmi"},
+    {"avx512vbmi2", "avx512_vbmi2"},
+    {"avx512vnni", "avx512_vnni"},
+    {"avx512bitalg", "avx512_bitalg"},
+    {"avx512vpopcntdq", "avx512_vpopcntdq"},
+    {"avx512bf16", "avx512_bf16"},
+    {"avx512fp16", "avx512_fp16"},
+    {"avxvnni", "avx_vnni"},
+    {"gfni", "gfni"},
+    {"vaes", "vaes"},
+    {"vpclmulqdq", "vpclmulqdq"},
+};
+
+static char *list_features(const struct facet_compilation *compilation)
+{
+    char *list = calloc(COUNT(cpu_features) + 1, FACET_COMPILE_NAME_SIZE / 2);
+
+    for (size_t i = 0; list && i < COUNT(cpu_features); i++) {
+        char feature[FACET_COMPILE_NAME_SIZE] = "+";
+
+        if (!facet_shim_has(compilation->flavour->triple, compilation->processor, compilation->machine_features,
+                            strcat(feature, cpu_features[i][0])))
+            continue;
+        strcat(strcat(list, list[0] ? "," : ""), cpu_features[i][1]);
+    }
+    return list;
+}
+
+/* "host" is this processor as the kernel lets programs use it; a named one has what LLVM says that it has. */
+static enum facet_status take_host(struct facet_compilation *compilation, struct facet_error *error)
+{
+    char *text = NULL;
+
+    if (compilation->processor[0]) {
+        compilation->machine_features = strdup("");
+    } else {
+        text = LLVMGetHostCPUName();
+        strncpy(compilation->processor, text, sizeof compilation->processor - 1);
+        LLVMDisposeMessage(text);
+        text = LLVMGetHostCPUFeatures();
+        compilation->machine_features = strdup(text);
+        LLVMDisposeMessage(text);
+    }
+    if (compilation->machine_features)
+        compilation->features = list_features(compilation);
+    if (!compilation->features)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the processor's features");
+    return FACET_OK;
+}
+
+static enum facet_status refuse(const char *target, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "target",
+                                "target '%.80s': expected a processor that LLVM %s knows", target, FACET_LLVM_VERSION);
+}
+
+enum facet_status facet_compile_target(struct facet_compilation *compilation, struct facet_error *error)
+{
+    const char *target = compilation->request->target, *colon = strchr(target, ':');
+    size_t length = colon ? (size_t)(colon - target) : strlen(target);
+    enum facet_status status = FACET_OK;
+
+    initialize_once();
+    if (!find_family(target, length, &compilation->family) ||
+        (colon && strlen(colon + 1) >= sizeof compilation->processor))
+        return refuse(target, error);
+    compilation->flavour = &flavours[compilation->family];
+    if (colon)
+        strcpy(compilation->processor, colon + 1);
+    else if (compilation->family == FACET_COMPILE_SPIRV)
+        strcpy(compilation->processor, "1.2");
+    if (compilation->family == FACET_COMPILE_HOST)
+        status = take_host(compilation, error);
+    if (status == FACET_OK && !facet_compile_knows(compilation->flavour->name, compilation->processor))
+        return refuse(target, error);
+    strcpy(compilation->target, compilation->flavour->name);
+    strcat(strcat(compilation->target, ":"), compilation->processor);
+    return status;
+}
+
+enum facet_status facet_compile_machine(struct facet_compilation *compilation, struct facet_error *error)
+{
+    static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
+                                                 LLVMCodeGenLevelAggressive};
+    bool spirv = compilation->family == FACET_COMPILE_SPIRV;
+    const char *triple = spirv ? spirv_triple(compilation->processor) : compilation->flavour->triple;
+    const char *features = compilation->machine_features ? compilation->machine_features : "";
+    LLVMTargetRef target;
+    char *message = NULL;
+
+    if (LLVMGetTargetFromTriple(triple, &target, &message)) {
+        enum facet_status status = facet_error_set(error, FACET_UNSUPPORTED, "LLVM %s has no code generator for %s: %s",
+                                                   FACET_LLVM_VERSION, compilation->flavour->name, message);
+        LLVMDisposeMessage(message);
+        return status;
+    }
+    compilation->machine = LLVMCreateTargetMachine(target, triple, spirv ? "" : compilation->processor, features,
+                                                   levels[compilation->optimize], LLVMRelocPIC, LLVMCodeModelDefault);
+    return compilation->machine
+               ? FACET_OK
+               : facet_error_set(error, FACET_INTERNAL, "LLVM refuses the processor '%s'", compilation->processor);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the size of the kernel cache: counting, and throwing the least recently used entries away.
+ * Never: waits long for another process that does the same, or removes a file that is not the cache's own.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "kernel/cache.h"
+
+enum { NAME_SIZE = 48, LEFTOVER_S = 3600 };
+
+struct entry {
+    char name[NAME_SIZE];
+    uint64_t bytes, used_ns;
+};
+
+struct entries {
+    struct entry *list;
+    size_t count, capacity;
+    uint64_t bytes;
+};
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+static bool add(struct entries *entries, const char *name, const struct stat *info)
+{
+    if (entries->count == entries->capacity) {
+        size_t capacity = entries->capacity ? entries->capacity * 2 : 64;
+        struct entry *list = realloc(entries->list, capacity * sizeof *list);
+        if (!list)
+            return false;
+        entries->list = list;
+        entries->capacity = capacity;
+    }
+    struct entry *entry = &entries->list[entries->count++];
+    strcpy(entry->name, name);
+    entry->bytes = (uint64_t)info->st_size;
+    entry->used_ns = facet_timespec_ns(&info->st_atim);
+    entries->bytes += entry->bytes;
+    return true;
+}
+
+/* What a process that died left behind: a file half written, a lock that nobody holds. */
+static void remove_leftover(int folder, const char *name, const struct stat *info)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec - info->st_mtim.tv_sec < LEFTOVER_S)
+        return;
+    FACET_CLEANUP_FD int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(folder, name, 0);
+}
+
+static bool collect(int folder, struct entries *entries, bool tidy)
+{
+    FACET_CLEANUP_FD int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FACET_CLEANUP_DIR DIR *list = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *file;
+    struct stat info;
+
+    if (!list)
+        return false;
+    again = -1; /* the list's now */
+    while ((file = readdir(list))) {
+        if (fstatat(folder, file->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
+            continue;
+        if (ends_with(file->d_name, ".kernel") && strlen(file->d_name) < NAME_SIZE) {
+            if (!add(entries, file->d_name, &info))
+                return false;
+        } else if (tidy && (ends_with(file->d_name, ".tmp") || ends_with(file->d_name, ".lock"))) {
+            remove_leftover(folder, file->d_name, &info);
+        }
+    }
+    return true;
+}
+
+static int older_first(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+
+    return (a->used_ns > b->used_ns) - (a->used_ns < b->used_ns);
+}
+
+/* Down to seven eighths, so that the next entry does not do all this again. Returns what is left. */
+static uint64_t throw_away(const struct facet_cache *cache, struct entries *entries)
+{
+    uint64_t goal = cache->limit - cache->limit / 8;
+
+    qsort(entries->list, entries->count, sizeof *entries->list, older_first);
+    for (size_t i = 0; i < entries->count && entries->bytes > goal; i++)
+        if (unlinkat(cache->folder, entries->list[i].name, 0) == 0 || errno == ENOENT)
+            entries->bytes -= entries->list[i].bytes;
+    return entries->bytes;
+}
+
+/* What the files have; above the limit, after throwing away. False when the folder cannot be read. */
+static bool recount(const struct facet_cache *cache, uint64_t *ret_bytes)
+{
+    struct entries entries = {0};
+    bool complete = collect(cache->folder, &entries, true);
+
+    *ret_bytes = entries.bytes > cache->limit ? throw_away(cache, &entries) : entries.bytes;
+    free(entries.list);
+    return complete;
+}
+
+void facet_cache_account(const struct facet_cache *cache, uint64_t bytes)
+{
+    FACET_CLEANUP_FD int usage = openat(cache->folder, "usage", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    uint64_t total = 0;
+
+    /* Held for microseconds, or for one look through the folder. */
+    if (usage < 0 || flock(usage, LOCK_EX) < 0)
+        return;
+    bool known = pread(usage, &total, sizeof total, 0) == (ssize_t)sizeof total && total <= UINT64_MAX - bytes;
+    total += known ? bytes : 0;
+    if ((!known || total > cache->limit) && !recount(cache, &total))
+        return;
+    (void)!pwrite(usage, &total, sizeof total, 0);
+}
+
+bool facet_cache_measure(const struct facet_cache *cache, struct facet_cache_usage *ret_usage)
+{
+    struct entries entries = {0};
+    bool complete = cache->folder >= 0 && collect(cache->folder, &entries, false);
+
+    if (complete)
+        *ret_usage = (struct facet_cache_usage){.entries = entries.count, .bytes = entries.bytes};
+    free(entries.list);
+    return complete;
+}

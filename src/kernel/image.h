@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images: code for a target, what it says of its kernels, and what the compiler said when it made it.
+ *
+ * Owns: struct facet_image, counted by its holders; making one from parts.
+ * Never: runs or loads code; changes an image once it is handed out.
+ */
+#ifndef FACET_KERNEL_IMAGE_H
+#define FACET_KERNEL_IMAGE_H
+
+#include <stdatomic.h>
+
+#include <jansson.h>
+
+#include <facet/kernel.h>
+
+#include "kernel/target.h"
+
+struct facet_image {
+    atomic_uint holders;
+    void *bytes; /* NULL after errors in the source */
+    size_t size;
+    char target[FACET_TARGET_SIZE];
+    json_t *description; /* kernels' names and types point into it; NULL when there is none */
+    struct facet_host_kernel *kernels;
+    struct facet_host_argument *arguments; /* of all kernels, one after the other */
+    uint32_t kernel_count;
+    uint32_t diagnostic_count;
+    struct facet_diagnostic *diagnostics; /* each owns its texts */
+    struct facet_compile_statistics statistics;
+};
+
+/* An image of copies of the parts. `bytes` may be NULL (size 0). `description` is JSON of `length` bytes, or NULL;
+ * FACET_CORRUPT says what is wrong with it. `target` may be NULL when the description has one. */
+enum facet_status facet_image_create(const void *bytes, size_t size, const char *description, size_t length,
+                                     const char *target, struct facet_image **ret_image, struct facet_error *error);
+
+/* Appends a copy, texts made fit to print. False when out of memory. Only before the image is handed out. */
+bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic *diagnostic);
+
+/* One more holder; facet_image_destroy() by each. */
+struct facet_image *facet_image_hold(const struct facet_image *image);
+
+/* Reads a description's kernels into the image: its `kernels` and `arguments`. */
+enum facet_status facet_image_describe(struct facet_image *image, struct facet_error *error);
+
+static inline void facet_image_cleanup(struct facet_image **image)
+{
+    facet_image_destroy(*image);
+}
+#define FACET_CLEANUP_IMAGE __attribute__((cleanup(facet_image_cleanup)))
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a cached image is found by.
+ *
+ * Owns: which facts decide what a compile makes. Two compiles with the same key make the same image.
+ * Never: reads files other than the compiler's own marks.
+ */
+#ifndef FACET_KERNEL_KEY_H
+#define FACET_KERNEL_KEY_H
+
+#include "kernel/options.h"
+#include "kernel/plugin.h"
+
+struct facet_cache_key {
+    unsigned char bytes[16];
+};
+
+/* The source and its name, the options, the complete target (for `host` also this machine's processor), and the
+ * compiler. FACET_NO_MEMORY. */
+enum facet_status facet_cache_key_make(const struct facet_compile_job *job, XXH128_hash_t compiler,
+                                       struct facet_cache_key *ret_key, struct facet_error *error);
+
+/* Writes 32 hexadecimal digits and a NUL. */
+void facet_cache_key_print(const struct facet_cache_key *key, char text[33]);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: checking a compile's options. Never: reads beyond the size of the struct that a caller was built with. */
+#include "kernel/options.h"
+
+#include <string.h>
+
+enum { ARGUMENTS_MOST = 4096 };
+
+static bool starts(const unsigned char *bytes, size_t size, const void *with, size_t length)
+{
+    return size >= length && memcmp(bytes, with, length) == 0;
+}
+
+/* The text of LLVM IR: comments and blanks, and then something that begins no C. */
+static bool is_ir_text(const char *text, size_t size)
+{
+    static const char *const beginnings[] = {"; ModuleID", "target triple", "target datalayout", "source_filename"};
+
+    for (size_t at = 0; at < size;) {
+        const char *stop = memchr(text + at, '\n', size - at);
+        size_t length = stop ? (size_t)(stop - text) - at : size - at;
+
+        for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+            if (starts((const unsigned char *)text + at, length, beginnings[i], strlen(beginnings[i])))
+                return true;
+        if (length && text[at] != ';' && text[at] != '\r' && text[at] != ' ')
+            return false;
+        at += length + 1;
+    }
+    return false;
+}
+
+uint32_t facet_source_detect(const void *source, size_t bytes)
+{
+    static const unsigned char bitcode[] = {'B', 'C', 0xc0, 0xde}, wrapped[] = {0xde, 0xc0, 0x17, 0x0b},
+                               spirv[] = {0x03, 0x02, 0x23, 0x07}, spirv_big[] = {0x07, 0x23, 0x02, 0x03};
+
+    if (starts(source, bytes, bitcode, 4) || starts(source, bytes, wrapped, 4) || is_ir_text(source, bytes))
+        return FACET_SOURCE_LLVM_IR;
+    if (starts(source, bytes, spirv, 4) || starts(source, bytes, spirv_big, 4))
+        return FACET_SOURCE_SPIRV;
+    return FACET_SOURCE_OPENCL_C;
+}
+
+/* Directives and operators through which a source reads files. `include` covers __has_include, `embed` __has_embed. */
+static bool names_a_reader(const char *word)
+{
+    return strncmp(word, "include", 7) == 0 || strncmp(word, "import", 6) == 0 || strncmp(word, "embed", 5) == 0;
+}
+
+/*
+ * A line may be broken by a backslash anywhere, also in a directive: so letters are compared with the breaks taken out.
+ * Whether the word is behind a '#' is not looked at: what is compiled once too often costs time only.
+ */
+bool facet_source_includes(const char *source, size_t bytes)
+{
+    char window[8] = "";
+
+    if (memmem(source, bytes, "?\?/", 3)) /* a backslash in disguise */
+        return true;
+    for (size_t at = 0; at < bytes; at++) {
+        if (source[at] == '\\') {
+            size_t next = at + 1;
+            while (next < bytes && (source[next] == ' ' || source[next] == '\t' || source[next] == '\r'))
+                next++;
+            if (next < bytes && source[next] == '\n') {
+                at = next;
+                continue;
+            }
+        }
+        memmove(window, window + 1, 6);
+        window[6] = source[at];
+        /* The shorter words lie at the window's start when it has moved on: two of its places are enough. */
+        if (names_a_reader(window) || names_a_reader(window + 1) || names_a_reader(window + 2))
+            return true;
+    }
+    return false;
+}
+
+/* Options of clang that name a file to read, "-include FILE" among them. */
+static bool argument_reads(const char *argument)
+{
+    return strncmp(argument, "-include", 8) == 0 || strncmp(argument, "-imacros", 8) == 0 ||
+           strncmp(argument, "--include", 9) == 0 || strncmp(argument, "--imacros", 9) == 0 || argument[0] == '@' ||
+           strncmp(argument, "-fmodule", 8) == 0 || strncmp(argument, "-ivfs", 5) == 0;
+}
+
+/* Include lines can come from -D too, but only in a source that has the word; macros make no directives. */
+static bool reads_files(const struct facet_backend_request *request)
+{
+    for (const char *const *argument = request->arguments; argument && *argument; argument++)
+        if (argument_reads(*argument))
+            return true;
+    return request->source_kind == FACET_SOURCE_OPENCL_C && facet_source_includes(request->source, request->bytes);
+}
+
+static enum facet_status refuse_number(struct facet_error *error, const char *name, uint32_t value,
+                                       const char *expected)
+{
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s %u: expected %s", name, value, expected);
+}
+
+static enum facet_status check_numbers(const struct facet_compile_options *options, struct facet_error *error)
+{
+    if (options->source > FACET_SOURCE_SPIRV)
+        return refuse_number(error, "source", options->source, "an enum facet_source_kind");
+    if (options->optimize > FACET_OPTIMIZE(3))
+        return refuse_number(error, "optimize", options->optimize, "FACET_OPTIMIZE(0) to FACET_OPTIMIZE(3)");
+    if (options->check > 1)
+        return refuse_number(error, "check", options->check, "0 or 1");
+    size_t count = 0;
+    while (options->arguments && options->arguments[count])
+        if (++count > ARGUMENTS_MOST)
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "arguments",
+                                        "arguments: more than %d; expected a list that ends with NULL", ARGUMENTS_MOST);
+    return FACET_OK;
+}
+
+static enum facet_status take_options(const struct facet_compile_options *given, struct facet_compile_options *taken,
+                                      struct facet_error *error)
+{
+    *taken = (struct facet_compile_options){.size = sizeof *taken};
+    if (given && given->size < sizeof given->size)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options", "size %u: expected at least %zu",
+                                    given->size, sizeof given->size);
+    if (given)
+        memcpy(taken, given, given->size < sizeof *taken ? given->size : sizeof *taken);
+    return check_numbers(taken, error);
+}
+
+enum facet_status facet_compile_job_init(const void *source, size_t bytes, const struct facet_compile_options *options,
+                                         struct facet_compile_job *ret_job, struct facet_error *error)
+{
+    struct facet_compile_options taken;
+    enum facet_status status = take_options(options, &taken, error);
+
+    if (status == FACET_OK)
+        status = facet_target_read(taken.target ? taken.target : "host", &ret_job->target, error);
+    if (status != FACET_OK)
+        return status;
+    if (!source || !bytes)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is empty; expected a program");
+    if (taken.check && ret_job->target.family != FACET_TARGET_HOST)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "check",
+                                    "target '%s' has no checked images; expected host", ret_job->target.name);
+    ret_job->request = (struct facet_backend_request){
+        .source = source,
+        .bytes = bytes,
+        .target = ret_job->target.name,
+        .name = taken.name && taken.name[0] ? taken.name : "kernel.cl",
+        .arguments = taken.arguments,
+        .source_kind = taken.source ? taken.source : facet_source_detect(source, bytes),
+        .optimize = taken.optimize,
+        .check = taken.check,
+    };
+    ret_job->reads_files = reads_files(&ret_job->request);
+    return FACET_OK;
+}

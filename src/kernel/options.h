@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a compile is asked for, checked and complete.
+ *
+ * Owns: defaults, the kind of a source by its first bytes, whether a source may read other files.
+ * Never: knows clang's options; the compiler refuses those that it does not take.
+ */
+#ifndef FACET_KERNEL_OPTIONS_H
+#define FACET_KERNEL_OPTIONS_H
+
+#include "kernel/backend.h"
+#include "kernel/target.h"
+
+struct facet_compile_job {
+    struct facet_target target;
+    struct facet_backend_request request; /* borrows the caller's source and arguments, and `target` */
+    bool reads_files;                     /* may include files: what it compiles to is not known from the source */
+};
+
+/* `ret_job` must stay where it is. `options` may be NULL. FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED. */
+enum facet_status facet_compile_job_init(const void *source, size_t bytes, const struct facet_compile_options *options,
+                                         struct facet_compile_job *ret_job, struct facet_error *error);
+
+/* enum facet_source_kind, never FACET_SOURCE_DETECT. */
+uint32_t facet_source_detect(const void *source, size_t bytes);
+
+/* Whether OpenCL C of these bytes may read other files. May say so of a comment; never misses a directive. */
+bool facet_source_includes(const char *source, size_t bytes);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel compiler's shared object: found at once, opened late.
+ *
+ * Owns: where it is, which one it is without opening it, opening it once in a process.
+ * Never: closes it: LLVM does not take being unloaded.
+ */
+#ifndef FACET_KERNEL_PLUGIN_H
+#define FACET_KERNEL_PLUGIN_H
+
+#include <xxhash.h>
+
+#include "kernel/backend.h"
+
+/*
+ * What tells this compiler from any other, from looking at files alone: the object, the libraries of built-in functions
+ * beside it, and the loader's list of libraries, which changes whenever an LLVM is installed. FACET_UNSUPPORTED: there
+ * is no compiler; says what to install.
+ */
+enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct facet_error *error);
+
+/* Opens it; a second time gives the same. Any thread. */
+enum facet_status facet_plugin_open(const struct facet_backend **ret_backend, struct facet_error *error);
+
+#endif

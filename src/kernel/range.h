@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A launch's extent, checked and complete.
+ *
+ * Owns: the bounds of every launch, and the choice of a work-group's size.
+ * Never: knows a device; what is beyond one device's own bounds its provider refuses.
+ */
+#ifndef FACET_KERNEL_RANGE_H
+#define FACET_KERNEL_RANGE_H
+
+#include <facet/kernel.h>
+
+/* Work-items of one group, at most, when the library chooses. */
+#define FACET_GROUP_CHOICE 256u
+
+struct facet_grid {
+    uint32_t dimensions;
+    uint32_t grid[3];   /* work-groups; 1 beyond the dimensions */
+    uint32_t group[3];  /* work-items of one */
+    uint32_t offset[3]; /* 0 beyond the dimensions */
+};
+
+/* FACET_INVALID_ARGUMENT (dimensions), FACET_OUT_OF_RANGE naming the number and what it may be. */
+enum facet_status facet_range_resolve(const struct facet_range *range, const struct facet_host_kernel *kernel,
+                                      struct facet_grid *ret_grid, struct facet_error *error);
+
+/*
+ * The group's size in one dimension of `global` items: the largest divisor up to `most`, one that fills vectors (a
+ * multiple of 16) rather than a larger one that does not. When `stretch` allows and only small ones are there (fewer
+ * than 64 items), the smallest divisor above, up to `stretch`.
+ */
+uint32_t facet_group_choose(uint32_t global, uint32_t most, uint32_t stretch);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: a copy does not wait for what is queued before it. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream, uint64_t to,
+                              uint64_t from, uint64_t bytes, struct facet_error *error)
+{
+    BASE_LOCK(instance);
+    struct base_stream *one = NULL;
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+
+    return status == FACET_OK ? base_through_buffer(instance, context, to, &from, 0, bytes, error) : status;
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->execution.copy = copy;
+}

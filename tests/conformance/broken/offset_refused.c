@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: a launch may not begin elsewhere. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                const struct facet_launch *launch, const void *arguments, struct facet_error *error)
+{
+    if (launch && launch->size >= sizeof *launch && launch->offset[0])
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "offset: expected none");
+    return base_execution.launch(instance, context, stream, launch, arguments, error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->execution.launch = launch;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: a weight may be more than the whole device. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status set_share(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
+                                   uint32_t limit_milli, uint32_t priority, struct facet_error *error)
+{
+    return base_execution.set_share(instance, context, request_milli % 1000, limit_milli, priority, error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->execution.set_share = set_share;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: what is written is read from the caller later than it may be. Never: breaks anything else. */
+#include "base.h"
+
+/* One write at a time waits for the next call with its stream. */
+static struct {
+    uint64_t context, stream, address, bytes;
+    const void *data;
+} kept;
+
+static enum facet_status do_kept(struct facet_provider_instance *instance)
+{
+    const void *data = kept.data;
+
+    kept.data = NULL;
+    return data ? base_execution.write(instance, kept.context, kept.stream, kept.address, data, kept.bytes, NULL)
+                : FACET_OK;
+}
+
+static enum facet_status write_later(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                     uint64_t address, const void *data, uint64_t bytes, struct facet_error *error)
+{
+    enum facet_status status = base_execution.write(instance, context, stream, address, data, bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    kept.context = context;
+    kept.stream = stream;
+    kept.address = address;
+    kept.bytes = bytes;
+    kept.data = data;
+    return FACET_OK;
+}
+
+static enum facet_status copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream, uint64_t to,
+                              uint64_t from, uint64_t bytes, struct facet_error *error)
+{
+    do_kept(instance);
+    return base_execution.copy(instance, context, stream, to, from, bytes, error);
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->execution.write = write_later;
+    tables->execution.copy = copy;
+}

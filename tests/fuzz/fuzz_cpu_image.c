@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing what the cpu provider reads of an image before the dynamic loader does. */
+#include "../../providers/cpu/elf_image.h"
+
+#include <string.h>
+
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct cpu_elf elf, untouched;
+    struct facet_error error = {0};
+
+    memset(&elf, 0x5a, sizeof elf);
+    memset(&untouched, 0x5a, sizeof untouched);
+    enum facet_status status = cpu_elf_check(data, size, &elf, &error);
+    PROMISE(status == FACET_OK || status == FACET_CORRUPT);
+    if (status != FACET_OK) {
+        PROMISE(memcmp(&elf, &untouched, sizeof elf) == 0 && error.message[0] != '\0');
+        return 0;
+    }
+    PROMISE(elf.count > 0 && elf.count <= CPU_ELF_PARTS);
+    for (uint32_t i = 0; i < elf.count; i++) {
+        PROMISE(!(elf.parts[i].write && elf.parts[i].execute));
+        PROMISE(i == 0 || elf.parts[i].at >= elf.parts[i - 1].at + elf.parts[i - 1].bytes);
+    }
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: fuzzing the kernel cache's entries: once as they are, and once with a checksum that is right, as if an attacker
+ * could write one, so that what lies behind the checksum is reached too. What is accepted survives being written again.
+ */
+#include "kernel/cache_entry.h"
+
+#include "fuzz.h"
+
+enum { CHECKSUM_AT = 120, HEADER_SIZE = 136, KEY_AT = 40 };
+
+static void read_once(const struct facet_cache_key *key, const unsigned char *bytes, size_t size)
+{
+    struct facet_error error = {0};
+    struct facet_image *image = NULL, *again = NULL;
+    void *written;
+    size_t length;
+
+    enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, &error);
+    if (status != FACET_OK) {
+        PROMISE(status == FACET_CORRUPT && !image && error.message[0]);
+        return;
+    }
+    PROMISE(facet_cache_entry_write(key, image, &written, &length, &error) == FACET_OK);
+    PROMISE(facet_cache_entry_read(key, written, length, &again, &error) == FACET_OK);
+    PROMISE(again->size == image->size && again->kernel_count == image->kernel_count);
+    PROMISE(again->diagnostic_count == image->diagnostic_count);
+    facet_image_destroy(again);
+    facet_image_destroy(image);
+    free(written);
+}
+
+/* As cache_entry.c has it. */
+static void seal(unsigned char *bytes, size_t size)
+{
+    XXH128_hash_t hash = XXH3_128bits(bytes, CHECKSUM_AT);
+    XXH128_canonical_t checksum;
+
+    hash = XXH3_128bits_withSeed(bytes + HEADER_SIZE, size - HEADER_SIZE, hash.low64 ^ hash.high64);
+    XXH128_canonicalFromHash(&checksum, hash);
+    memcpy(bytes + CHECKSUM_AT, &checksum, sizeof checksum);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_cache_key key = {{0}};
+    unsigned char *bytes = malloc(size + 1);
+
+    PROMISE(bytes);
+    memcpy(bytes, data, size);
+    if (size >= HEADER_SIZE)
+        memcpy(&key, bytes + KEY_AT, sizeof key);
+    read_once(&key, bytes, size);
+    if (size >= HEADER_SIZE) {
+        seal(bytes, size);
+        read_once(&key, bytes, size);
+    }
+    free(bytes);
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing targets' names, and the two looks at a source that decide how it is compiled and whether it is kept. */
+#include "kernel/options.h"
+
+#include "fuzz.h"
+
+static void check_target(const char *text)
+{
+    struct facet_error error = {0};
+    struct facet_target target, again;
+
+    enum facet_status status = facet_target_read(text, &target, &error);
+    if (status == FACET_OK) {
+        PROMISE(strlen(target.name) < sizeof target.name);
+        PROMISE(facet_target_read(target.name, &again, NULL) == FACET_OK && strcmp(again.name, target.name) == 0);
+        PROMISE(!target.processor[0] || target.processor == strchr(target.name, ':') + 1);
+    } else {
+        PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_UNSUPPORTED);
+        PROMISE(strcmp(error.argument, "target") == 0 && !strchr(error.message, '\n'));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size), *exact = malloc(size ? size : 1);
+
+    PROMISE(exact);
+    check_target(text);
+    memcpy(exact, data, size);
+    uint32_t kind = facet_source_detect(exact, size);
+    PROMISE(kind == FACET_SOURCE_OPENCL_C || kind == FACET_SOURCE_LLVM_IR || kind == FACET_SOURCE_SPIRV);
+    /* Whatever has the word in it may read files. */
+    if (memmem(exact, size, "include", 7) || memmem(exact, size, "embed", 5))
+        PROMISE(facet_source_includes(exact, size));
+    free(text);
+    free(exact);
+    return 0;
+}

@@ -1,0 +1,246 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`facet compile` and `facet kernel`, with the stand-in for the compiler, and with the real one where it was built.
+
+The stand-in (tests/unit/kernel/fake_backend.c) knows no language: words in the source say what it does.
+"""
+import json
+import os
+import struct
+
+from place import BUILD, Place
+from tap import Skip, contains, equal, main, test
+
+STAND_IN = os.environ.get("FACET_TEST_COMPILER", os.path.join(BUILD, "tests", "unit", "kernel"))
+SAXPY = """kernel void saxpy(float a, global const float *x, global float *y)
+{
+    size_t i = get_global_id(0);
+    y[i] = a * x[i] + y[i];
+}
+"""
+
+
+class Kernels(Place):
+    """A place with a cache of its own and, unless `compiler` is real, the stand-in."""
+
+    def __init__(self, compiler="stand-in"):
+        super().__init__(real=True)
+        self.env.update(FACET_CACHE_DIR=self.path("cache"), FACET_TEST_COMPILES=self.path("compiles"))
+        if compiler == "stand-in":
+            self.env["FACET_LIB_DIR"] = STAND_IN
+        elif not os.path.exists(os.path.join(BUILD, "facet-kernel-compiler.so")):
+            raise Skip("this build has no kernel compiler")
+
+    def compiles(self):
+        return len(self.read("compiles")) if self.exists("compiles") else 0
+
+
+def ran(done, status=0):
+    equal((done.returncode, done.stderr if status == 0 else ""), (status, ""), "exit status and standard error")
+    return done.stdout
+
+
+@test
+def an_image_is_named_after_its_source_and_target():
+    with Kernels() as place:
+        os.mkdir(place.path("src"))
+        place.write("src/saxpy.v2.cl", "ok")
+        for target, ending in (("sm_90", "ptx"), ("gfx90a", "hsaco"), ("spirv", "spv"), ("host", "so")):
+            out = ran(place.facet("compile", "--target", target, "src/saxpy.v2.cl"))
+            equal(out.split(":")[0], f"saxpy.v2.{ending}")
+            contains(out, "1 kernel: saxpy\n")
+            equal(place.exists(f"saxpy.v2.{ending}"), True)
+        ran(place.facet("compile", "src/saxpy.v2.cl", "-o", "there"))
+        equal(place.exists("there"), True)
+        contains(ran(place.facet("compile", "-", "-o", "-", "--target", "sm_90", stdin="ok")), ".version 8.0\n")
+
+
+@test
+def what_was_compiled_is_found_again():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        hits = [place.json("compile", *more, "k.cl", "--json")["statistics"]["cache_hit"]
+                for more in ([], [], ["-O0"], ["-DN=1"], ["-DN=2"], ["--std", "CL1.2"], ["--no-cache"], ["-DN=1"])]
+        equal(hits, [False, True, False, False, False, False, False, True])
+        equal(place.compiles(), 6)
+        contains(ran(place.facet("compile", "k.cl", "--stats")), "5 images")
+
+
+@test
+def diagnostics_name_file_line_and_column():
+    with Kernels() as place:
+        place.write("bad.cl", "void k()\n{\n\tint n error\n}\n")
+        done = place.facet("compile", "bad.cl")
+        equal((done.returncode, done.stdout), (1, ""))
+        equal(done.stderr, "bad.cl:2:5: warning: unused variable 'n'\n"
+                           "bad.cl:3:1: error: expected ';'\n\tint n error\n^\nfacet compile: bad.cl has 1 error\n")
+        equal(place.exists("bad.so"), False)
+        done = place.facet("compile", "bad.cl", "--json")
+        answer = json.loads(done.stdout)
+        equal((done.returncode, answer["error"]["code"]), (1, "corrupt"))
+        equal(answer["diagnostics"][1], {"severity": "error", "file": "bad.cl", "line": 3, "column": 1,
+                                         "text": "expected ';'"})
+
+
+@test
+def warnings_come_back_from_the_cache():
+    with Kernels() as place:
+        place.write("k.cl", "// warn\n    warn\n")
+        first, second = place.facet("compile", "k.cl"), place.facet("compile", "k.cl")
+        equal((first.returncode, first.stderr), (0, "k.cl:2:5: warning: unused variable 'n'\n    warn\n    ^\n"))
+        equal((second.returncode, second.stderr), (0, first.stderr))
+        equal(place.compiles(), 1)
+
+
+@test
+def wrong_requests_are_refused():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        for arguments, status, says in (
+                (["k.cl", "--target", "sm_91"], 2, "did you mean 'ptx:sm_90'?"),
+                (["k.cl", "--target", "npu:x"], 1, "missing"),
+                (["k.cl", "--target", "sm_90", "--check"], 1, "expected host"),
+                (["k.cl", "-O", "9"], 2, "expected 0, 1, 2 or 3"),
+                (["k.cl", "-O"], 2, "needs a value"),
+                (["k.cl", "l.cl"], 2, "one argument too many"),
+                ([], 2, "the source is missing"),
+                (["none.cl"], 1, "none.cl"),
+                (["k.cl", "--stat", "x"], 2, "too many"),
+                (["k.cl", "-o", "-", "--json"], 2, "neither --json nor --stats"),
+                (["k.cl", "-o", "none/out"], 1, "none/out"),
+                (["--list-targets", "k.cl"], 2, "one argument too many")):
+            done = place.facet("compile", *arguments)
+            contains(done.stderr, says)
+            equal((done.returncode, done.stdout), (status, ""), f"compile {arguments}")
+            equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
+        equal(place.compiles(), 1, "only the one whose image had no place")
+
+
+@test
+def without_a_compiler_it_is_said_what_to_install():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        os.mkdir(place.path("lib"))
+        done = place.facet("compile", "k.cl", env={"FACET_LIB_DIR": place.path("lib")})
+        equal(done.returncode, 1)
+        contains(done.stderr, "no kernel compiler")
+        contains(done.stderr, "llvm-22-dev")
+
+
+@test
+def targets_are_listed():
+    with Kernels() as place:
+        names = [one["target"] for one in place.json("compile", "--list-targets", "--json")["targets"]]
+        equal(len(set(names)), len(names))
+        equal({"host", "ptx:sm_75", "ptx:sm_100", "amdgcn:gfx942", "amdgcn:gfx1100", "spirv:1.0"} - set(names), set())
+        table = ran(place.facet("compile", "--list-targets"))
+        for name in names:
+            contains(table, f"\n{name} ")
+
+
+@test
+def an_image_is_shown():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        ran(place.facet("compile", "--target", "sm_90", "k.cl"))
+        kernels = place.json("kernel", "show", "k.ptx", "--json")["kernels"]
+        equal([one["name"] for one in kernels[0]["arguments"]], ["a", "x", "y"])
+        equal(kernels[0]["arguments"][1]["access"], ["read"])
+        equal(ran(place.facet("kernel", "show", "k.ptx")).splitlines(), [
+            "ptx:sm_90", "KERNEL ARG NAME TYPE   KIND   ACCESS", "saxpy    0 a    float  value  -",
+            "saxpy    1 x    float* global reads", "saxpy    2 y    float* global both"])
+        done = place.facet("kernel", "show", "k.cl")
+        equal((done.returncode, done.stdout), (1, ""))
+        contains(done.stderr, "neither an ELF object, nor PTX, nor SPIR-V")
+
+
+@test
+def wrong_arguments_of_a_run_are_refused():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        for arguments, says in (
+                (["--arg", "f32"], "expected TYPE:VALUE"),
+                (["--arg", "f32:"], "numbers of that type"),
+                (["--arg", "i8:128"], "numbers of that type"),
+                (["--arg", "u8:-1"], "numbers of that type"),
+                (["--arg", "i32:1.5"], "numbers of that type"),
+                (["--arg", "f64:" + ",".join("1" * 17)], "up to 16 numbers"),
+                (["--arg", "buffer:f32"], "buffer:TYPE:COUNT"),
+                (["--arg", "buffer:f16:4"], "buffer:TYPE:COUNT"),
+                (["--arg", "buffer:f32:0"], "expected 1 to"),
+                (["--arg", "buffer:f32:-1"], "buffer:TYPE:COUNT"),
+                (["--arg", "local:"], "--arg"),
+                (["--global", "1,2,3,4"], "one to three numbers"),
+                (["--global", "1,"], "one to three numbers"),
+                (["--group", "4294967296"], "one to three numbers"),
+                (["--print", "x"], "expected a number"),
+                (["--out", "0=x"], "INDEX=FILE"),
+                (["--arg", "f32:1", "--out", "0=x"], "INDEX=FILE")):
+            done = place.facet("kernel", "run", *arguments, "k.cl")
+            equal((done.returncode, done.stdout), (2, ""), f"kernel run {arguments}")
+            contains(done.stderr, says)
+
+
+# --- the real compiler ---
+
+
+def run_saxpy(place, *more):
+    """Runs saxpy on the processor; skips where there is no such provider."""
+    place.write("saxpy.cl", SAXPY)
+    if "cpu:0" not in place.facet("devices").stdout:
+        raise Skip("this build has no provider cpu")
+    return place.facet("kernel", "run", "saxpy.cl", "--arg", "f32:2", "--arg", "buffer:f32:1000=iota", "--arg",
+                       "buffer:f32:1000=0.5", *more)
+
+
+@test
+def a_kernel_runs_on_the_processor():
+    with Kernels("real") as place:
+        done = run_saxpy(place, "--print", "3", "--out", "2=y.bin")
+        equal((done.returncode, done.stdout), (0, "y 2: 0.5 2.5 4.5 ...\n"))
+        with open(place.path("y.bin"), "rb") as file:
+            equal(struct.unpack("1000f", file.read()), tuple(2 * i + 0.5 for i in range(1000)))
+
+
+@test
+def a_run_answers_in_json():
+    with Kernels("real") as place:
+        answer = json.loads(run_saxpy(place, "--json", "--group", "50").stdout)
+        equal((answer["kernel"], answer["device"], len(answer["results"])), ("saxpy", "cpu:0", 1))
+        equal(answer["results"][0]["values"], [2.0 * i + 0.5 for i in range(8)])
+        if "launch" in answer:
+            equal(answer["launch"]["groups"], 20)
+
+
+@test
+def a_missing_argument_is_named():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        done = place.facet("kernel", "run", "saxpy.cl", "--arg", "f32:2", "--arg", "buffer:f32:16")
+        equal((done.returncode, done.stdout), (2, ""))
+        contains(done.stderr, "kernel saxpy takes 3 arguments, 2 are given")
+        contains(done.stderr, "--arg buffer:TYPE:COUNT")
+
+
+@test
+def the_real_compiler_names_line_and_column():
+    with Kernels("real") as place:
+        place.write("bad.cl", "kernel void k(global int *x)\n{\n    x[0] = nowhere;\n}\n")
+        done = place.facet("compile", "bad.cl")
+        equal((done.returncode, done.stdout), (1, ""))
+        contains(done.stderr, "bad.cl:3:12: error: ")
+        contains(done.stderr, "    x[0] = nowhere;\n           ^\n")
+
+
+@test
+def the_real_compiler_is_cached():
+    with Kernels("real") as place:
+        place.write("saxpy.cl", SAXPY)
+        for target in ("host", "sm_90", "gfx90a", "spirv"):
+            answers = [place.json("compile", "--target", target, "saxpy.cl", "--json") for _ in range(2)]
+            equal([one["statistics"]["cache_hit"] for one in answers], [False, True], target)
+            equal(answers[0]["kernels"], answers[1]["kernels"])
+            equal([one["name"] for one in answers[0]["kernels"]], ["saxpy"])
+
+
+main()

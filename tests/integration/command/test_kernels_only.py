@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A device that runs kernels and takes no programs: it is shown, and never what is meant by none.
+
+Owns: the rule that a device without an isolation mode is not for programs. Never: runs a kernel.
+"""
+import os
+
+from place import BUILD, SOURCE, wait_until
+from real import Real
+from tap import contains, equal, main, test
+
+SIMULATED = os.path.join(BUILD, "facet-provider-sim.so")
+KERNELS = os.path.join(os.environ["FACET_TEST_FIXTURES"], "command_kernels_only.so")
+
+
+class Machine(Real):
+    """With these providers. The very first look at the machine is made by the constructor."""
+
+    def __init__(self, *providers):
+        self.providers = providers
+        super().__init__()
+
+    def facet(self, *arguments, **options):
+        self.env.update(FACET_PROVIDER_PATH=":".join(self.providers),
+                        FACET_SIM_PROFILE=os.path.join(SOURCE, "providers", "sim", "profiles", "h100.json"),
+                        FACET_SIM_STATE=self.path("machine"))
+        os.makedirs(self.path("machine"), exist_ok=True)
+        return super().facet(*arguments, **options)
+
+
+def refusal(place, *arguments):
+    done = place.facet(*arguments)
+    equal(done.returncode, 1, done.stderr)
+    return done.stderr
+
+
+@test
+def it_stands_behind_all_others():
+    with Machine(KERNELS, SIMULATED) as place:
+        equal([device["id"] for device in place.json("devices", "--json")["devices"]],
+              ["sim:0", "kernels:0", "kernels:1"])
+        rows = place.facet("devices").stdout.splitlines()
+        equal([row.split()[0] for row in rows[1:]], ["sim:0", "kernels:0", "kernels:1"])
+        contains(rows[2], "kernels only")
+
+
+@test
+def what_is_meant_by_none_is_a_device_for_programs():
+    with Machine(KERNELS, SIMULATED) as place:
+        equal(place.json("vgpu", "create", "--json")["device"], "sim:0")
+        equal(place.json("vgpu", "create", "-d", "0", "--json")["device"], "sim:0")
+
+
+@test
+def programs_are_refused_with_what_to_do():
+    with Machine(KERNELS, SIMULATED) as place:
+        for arguments in (["run", "-d", "kernels:0", "--", "true"], ["run", "-d", "1", "-m", "50%", "--", "true"],
+                          ["vgpu", "create", "-d", "kernels-0"], ["vgpu", "create", "-d", "kernels:0", "--mode", "shared"]):
+            said = refusal(place, *arguments)
+            contains(said, "device kernels:0 runs kernels only, with 'facet kernel run -d kernels:0'")
+            contains(said, "use another device")
+        equal(place.names(), [])
+
+
+def provider_processes(place):
+    """The files of the providers that the daemon's children run."""
+    daemon, found = place.daemon_pid(), set()
+    for pid in (pid for pid in os.listdir("/proc") if pid.isdigit()):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                parent = int(file.read().rsplit(")", 1)[1].split()[1])
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                words = file.read().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == daemon:
+            found |= {word for word in words if word in place.providers}
+    return found
+
+
+@test
+def the_daemon_keeps_no_process_for_it():
+    with Machine(KERNELS, SIMULATED) as place:
+        equal(place.facet("vgpu", "create").returncode, 0)
+        wait_until(lambda: SIMULATED in provider_processes(place), "the daemon watches what programs run on")
+        equal(provider_processes(place), {SIMULATED})
+
+
+@test
+def it_is_shown_in_full():
+    with Machine(SIMULATED, KERNELS) as place:
+        shown = {line.split()[0]: line.split(None, 1)[-1] for line in place.facet("devices", "kernels:0").stdout.splitlines()
+                 if line.strip()}
+        equal(shown["modes"], "none: it runs kernels only")
+        equal(shown["kernel_target"], "host")
+        contains(shown["capabilities"], "execute, enqueue, share, record")
+        device = place.json("devices", "kernels:1", "--json")
+        equal((device["modes"], device["properties"]), ([], {"kernel_target": "host"}))
+
+
+main()

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small kernels, run on Facet and on PoCL with the same input, and compared with each other and with a reference.
+
+Owns: arguments, ranges, comparing, and what to do when one of the two is not there.
+Never: lets a test pass that compared nothing with nothing: without Facet it is skipped, after PoCL's own answer was
+held against the reference, so that a wrong reference shows anyway.
+"""
+import atexit
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+
+HERE = Path(__file__).resolve().parent
+KERNELS = HERE.parents[1] / "kernels"
+sys.path.insert(0, str(HERE.parent / "command"))
+
+import tap  # noqa: E402
+
+# Private, and empty at the start: a kernel that was cached before proves nothing. Before pyopencl opens PoCL.
+_cache = tempfile.TemporaryDirectory(prefix="facet-oracle-pocl-")
+atexit.register(_cache.cleanup)
+os.environ["POCL_CACHE_DIR"] = _cache.name
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+
+import facet  # noqa: E402
+
+try:
+    import pocl
+    POCL, NO_POCL = pocl.Device(), None
+except Exception as missing:  # pyopencl raises its own errors without a platform
+    POCL, NO_POCL = None, str(missing)
+try:
+    FACET, NO_FACET = facet.Device(), None
+except (facet.Missing, facet.Refused) as missing:
+    FACET, NO_FACET = None, str(missing)
+
+
+@dataclass
+class Range:
+    size: tuple
+    group: tuple = None
+    offset: tuple = None
+
+
+class Value:
+    kind = "value"
+
+    def __init__(self, data):
+        self.data = numpy.asarray(data)
+
+
+class Buffer:
+    kind = "buffer"
+
+    def __init__(self, data):
+        self.data = numpy.ascontiguousarray(data)
+
+
+class Local:
+    kind = "local"
+
+    def __init__(self, count):
+        self.bytes = count
+
+
+def out(kind, *shape):
+    """Memory that a kernel fills. It begins with what no kernel writes."""
+    data = numpy.empty(shape, kind)
+    data.view(numpy.uint8)[...] = 0xA5
+    return Buffer(data)
+
+
+def argument(value):
+    if isinstance(value, numpy.ndarray):
+        return Buffer(value)
+    return Value(value) if isinstance(value, (numpy.generic, int, float)) else value
+
+
+class Source:
+    """A file of tests/kernels, built on both. A source that is refused fails the tests that would run it."""
+
+    def __init__(self, name, *arguments, text=None):
+        source = text or (KERNELS / f"{name}.cl").read_text()
+        arguments = ["-cl-std=CL1.2", *arguments]
+        self.programs, self.refusal = {}, None
+        if POCL:
+            self.programs["PoCL"] = pocl.Program(POCL, source, arguments)
+        if FACET:
+            try:
+                self.programs["Facet"] = facet.Program(FACET, source, arguments)
+            except facet.Refused as refusal:
+                self.refusal = refusal
+
+    def run(self, kernel, size, arguments, group=None, offset=None, only=None):
+        """What each argument's memory holds after the kernel, by who ran it. `only`: one of them, where the other is
+        known to be wrong."""
+        def tuples(value):
+            return None if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+        if self.refusal:
+            raise self.refusal
+        range_ = Range(tuples(size), tuples(group), tuples(offset))
+        return {who: program.run(kernel, range_, [argument(value) for value in arguments])
+                for who, program in self.programs.items() if only in (None, who)}
+
+
+def need_facet():
+    """At the end of each test: what was compared until here was PoCL alone."""
+    if not FACET:
+        raise tap.Skip(f"PoCL agrees with the reference; Facet: {NO_FACET}")
+
+
+def each(results, index):
+    """Who, and what argument `index` holds. Facet's is what counts; PoCL's shows that the reference is right."""
+    return [(who, answers[index]) for who, answers in results.items()]
+
+
+def places(wrong, got, expected, inputs):
+    at = [tuple(int(i) for i in place) for place in numpy.argwhere(wrong)[:5]]
+    return "; ".join(f"at {place}: got {got[place]!r}, expected {expected[place]!r}"
+                     + "".join(f", of {value[place[:value.ndim]]!r}" for value in inputs
+                               if all(i < n for i, n in zip(place, value.shape))) for place in at)
+
+
+def exact(results, index, expected, what, inputs=()):
+    """Every bit, but NaNs are alike."""
+    for who, got in each(results, index):
+        expected = numpy.asarray(expected).astype(got.dtype, copy=False).reshape(got.shape)
+        wrong = got != expected
+        if got.dtype.kind == "f":
+            wrong &= ~(numpy.isnan(got) & numpy.isnan(expected))
+        if wrong.any():
+            raise AssertionError(f"{who}, {what}: {wrong.sum()} of {wrong.size} wrong: "
+                                 + places(wrong, got, expected, inputs))
+
+
+def distance(got, expected):
+    """How far, in units of the last place of the exact value, which is of a wider type."""
+    kind = numpy.finfo(got.dtype)
+    with numpy.errstate(all="ignore"):
+        exponent = numpy.floor(numpy.log2(numpy.abs(expected)))
+        exponent = numpy.where(numpy.isfinite(exponent), exponent, kind.minexp)
+        unit = numpy.ldexp(numpy.longdouble(1), (numpy.maximum(exponent, kind.minexp) - kind.nmant).astype(int))
+        away = numpy.abs(got.astype(numpy.longdouble) - expected) / unit
+        # What rounds to infinity may be infinity, and the other way.
+        bounded = numpy.abs(expected) > numpy.longdouble(kind.max)
+        away = numpy.where(bounded & numpy.isinf(got) & (numpy.sign(got) == numpy.sign(expected)), 0, away)
+        away = numpy.where(got == expected.astype(got.dtype), numpy.minimum(numpy.nan_to_num(away), 1), away)
+        away = numpy.where(numpy.isnan(got) & numpy.isnan(expected), 0, away)
+    return numpy.where(numpy.isnan(away), numpy.inf, away)
+
+
+def near(results, index, expected, bound, what, inputs=(), of=("PoCL", "Facet")):
+    """Within `bound` units of the last place; results below the smallest normal number may be zero."""
+    for who, got in each(results, index):
+        if who not in of:
+            continue
+        expected = numpy.asarray(expected, numpy.longdouble).reshape(got.shape)
+        away = distance(got, expected)
+        tiny = (numpy.abs(expected) < numpy.finfo(got.dtype).tiny) & (numpy.abs(got) <= numpy.finfo(got.dtype).tiny)
+        wrong = (away > bound) & ~tiny
+        if wrong.any():
+            raise AssertionError(f"{who}, {what}: {wrong.sum()} of {wrong.size} beyond {bound} ULP, the worst "
+                                 f"{away[wrong].max():.4g}: " + places(wrong, got, expected, inputs))
+
+
+def agree(results, index, what):
+    """Facet and PoCL, bit by bit, where there is no reference."""
+    if "PoCL" in results and "Facet" in results:
+        exact({"Facet": results["Facet"]}, index, results["PoCL"][index], f"{what}, against PoCL")
+
+
+def refused(name, *fragments, text=None):
+    """What Facet says of a source that it must not compile."""
+    need_facet()
+    try:
+        facet.Program(FACET, text or (KERNELS / f"{name}.cl").read_text(), ["-cl-std=CL1.2"])
+    except facet.Refused as refusal:
+        for fragment in fragments:
+            tap.contains(refusal.message, fragment)
+        return
+    raise AssertionError(f"{name} was compiled")
+
+
+def random(seed):
+    return numpy.random.default_rng(seed)

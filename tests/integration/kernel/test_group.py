@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Work-groups: ids, local memory, barriers in any control flow, atomics, copies by the group."""
+import functools
+import operator
+
+import numpy
+
+import oracle
+import tap
+from tap import test
+
+COUNT = 128
+GROUP = oracle.Source("group")
+ATOMIC = oracle.Source("atomic")
+
+
+def item_ids(size, group, offset):
+    """What the work-item functions answer, by dimension z, y, x; past the last dimension as 6.12.1 says."""
+    dimensions = len(size)
+    size, group, offset = ([*part, *[rest] * (4 - dimensions)] for part, rest in ((size, 1), (group, 1), (offset, 0)))
+    expected = numpy.zeros((size[2], size[1], size[0], 24), numpy.uint32)
+    for z, y, x in numpy.ndindex(expected.shape[:3]):
+        for d, at in enumerate((x, y, z, 0)):
+            expected[z, y, x, d * 5:d * 5 + 5] = [at + offset[d], at % group[d], at // group[d],
+                                                  size[d] * 100 + group[d], size[d] // group[d] * 100 + offset[d]]
+        expected[z, y, x, 20] = dimensions
+    return expected
+
+
+@test
+def work_items():
+    for size, group, offset in [((64,), (16,), (0,)), ((40,), (10,), (7,)), ((12, 6), (4, 3), (0, 0)),
+                                ((12, 6), (12, 2), (5, 9)), ((4, 6, 8), (2, 3, 4), (0, 0, 0)),
+                                ((4, 6, 8), (1, 6, 2), (1, 2, 3)), ((3, 5, 7), (3, 5, 7), (0, 4, 0))]:
+        expected = item_ids(size, group, offset)
+        results = GROUP.run("items", size, [oracle.out(numpy.uint32, *expected.shape)], group, offset)
+        if "PoCL" in results:  # PoCL 3.1 answers 0 for the sizes of a fourth dimension: 6.12.1 says 1
+            results["PoCL"][0][..., 18:20] = 101, 100
+        oracle.exact(results, 0, expected, f"{size} by {group} from {offset}")
+    oracle.need_facet()
+
+
+@test
+def a_required_size():
+    results = GROUP.run("required", (16, 8), [oracle.out(numpy.uint32, 128)], (8, 4))
+    oracle.exact(results, 0, numpy.full(128, 84), "sizes")
+    oracle.need_facet()
+    try:
+        GROUP.run("required", (16, 8), [oracle.out(numpy.uint32, 128)], (4, 4))
+    except Exception:
+        return
+    raise AssertionError("a group of another size than the required was launched")
+
+
+def by_group(function, x, size):
+    return numpy.concatenate([function(part, number) for number, part in enumerate(x.reshape(-1, size))])
+
+
+@test
+def local_memory():
+    for size in (64, 32, 16, 8, 1):
+        x = oracle.random(size).integers(0, 1000, COUNT).astype(numpy.int32)
+        item = numpy.arange(size)
+        expected = by_group(lambda part, _: numpy.roll(part, -1) + numpy.roll(part, -1) * 2000
+                            + numpy.roll(part, -2) * 3 + numpy.roll(item, -1), x, size)
+        results = GROUP.run("locals", COUNT, [x, oracle.out(numpy.int32, COUNT), oracle.Local(size * 4),
+                                              oracle.Local(size * 2)], size)
+        oracle.exact(results, 1, expected, f"groups of {size}")
+    oracle.need_facet()
+
+
+@test
+def barriers_in_a_loop():
+    for size, count in ((32, 0), (32, 1), (64, 7), (5, 9), (128, 3)):
+        x = oracle.random(size).integers(0, 100, size * 2).astype(numpy.int32)
+
+        def result(part, _):
+            mine, total = part.copy(), numpy.zeros_like(part)
+            for turn in range(count):
+                mine = numpy.roll(mine + numpy.int32(turn), -1)
+                total = total * numpy.int32(3) + mine
+            return total
+
+        results = GROUP.run("rounds", size * 2, [x, oracle.out(numpy.int32, size * 2), oracle.Local(size * 4),
+                                                 numpy.int32(count)], size)
+        oracle.exact(results, 1, by_group(result, x, size), f"{count} rounds of {size}")
+    oracle.need_facet()
+
+
+def branches_result(part, number, how):
+    value, shared = part.copy(), part.copy()
+    if how & 1:
+        value = value + shared[::-1]
+        shared = value
+    elif number & 1:
+        value = value * numpy.int32(7)
+    for i in range(3):
+        if i == 1 and not how & 2:
+            continue
+        for k in range(i + 1):
+            shared = value = value * numpy.int32(2) + numpy.roll(shared, -(k + 1))
+            if how & 4 and k == 1:
+                break
+        if how & 8:
+            break
+    return value
+
+
+@test
+def barriers_in_uniform_branches():
+    for how in range(16):
+        x = oracle.random(how).integers(0, 100, COUNT).astype(numpy.int32)
+        expected = by_group(lambda part, number, how=how: branches_result(part, number, how), x, 32)
+        results = GROUP.run("branches", COUNT, [x, oracle.out(numpy.int32, COUNT), oracle.Local(128), numpy.int32(how)],
+                            32)
+        oracle.exact(results, 1, expected, f"branches {how}")
+    oracle.need_facet()
+
+
+@test
+def early_return():
+    x = oracle.random(1).integers(0, 100, COUNT).astype(numpy.int32)
+    for count in (0, 1, 77, COUNT):
+        expected = numpy.where(numpy.arange(COUNT) < count, numpy.cumsum(x), -1)
+        results = GROUP.run("early", COUNT, [x, numpy.full(COUNT, -1, numpy.int32), numpy.int32(count)], 32)
+        oracle.exact(results, 1, expected, f"{count} items")
+    oracle.need_facet()
+
+
+def helpers_result(part, _):
+    size, item = len(part), numpy.arange(len(part))
+    kept = part[:, None] + numpy.arange(4)
+    kept[:, 1] = kept[::-1, 1].copy()
+    kept[item, item & 3] = kept[::-1, 2] * 5
+    total = numpy.zeros(size, numpy.int64)
+    for k in range(4):
+        total = total * 7 + kept[:, k]
+    return total
+
+
+@test
+def barriers_in_functions():
+    x = oracle.random(2).integers(0, 1000, COUNT).astype(numpy.int32)
+    results = GROUP.run("helpers", COUNT, [x, oracle.out(numpy.int32, COUNT), oracle.Local(128)], 32)
+    oracle.exact(results, 1, by_group(helpers_result, x, 32), "functions with barriers")
+    oracle.need_facet()
+
+
+@test
+def groups_in_three_dimensions():
+    x = oracle.random(3).integers(0, 9, (8, 4, 12)).astype(numpy.int32)
+    z, y, column = numpy.indices(x.shape)
+    # The numbers in the group of an item: its own, turned over in some bits.
+    expected = x[z, y, column ^ 1] + 10 * x[z, y ^ 2, column] + 100 * x[z ^ 3, y, column]
+    results = GROUP.run("cube", (12, 4, 8), [x, oracle.out(numpy.int32, *x.shape)], (4, 4, 4))
+    oracle.exact(results, 1, expected, "neighbours")
+    oracle.need_facet()
+
+
+@test
+def one_item_for_all():
+    x = oracle.random(4).integers(-999, 999, COUNT).astype(numpy.int32)
+    results = GROUP.run("leader", COUNT, [x, oracle.out(numpy.int32, COUNT)], 16)
+    oracle.exact(results, 1, by_group(lambda part, _: part - part.min(), x, 16), "less the least")
+    oracle.need_facet()
+
+
+@test
+def copies_by_the_group():
+    x = oracle.random(5).random(COUNT).astype(numpy.float32)
+    results = GROUP.run("copies", COUNT, [x, oracle.out(numpy.float32, COUNT), oracle.Local(64)], 16)
+    oracle.exact(results, 1, x * 2, "copies")
+    x = oracle.random(6).random((COUNT * 2, 2)).astype(numpy.float32)
+    expected = numpy.zeros((COUNT * 3, 2), numpy.float32)
+    expected[::3] = x[::2] + numpy.array([1, 2], numpy.float32)
+    results = GROUP.run("strided", COUNT, [x, numpy.zeros_like(expected), oracle.Local(128)], 16)
+    oracle.exact(results, 1, expected, "strided copies")
+    oracle.need_facet()
+
+
+def all_atomics(values, start):
+    """What ten cells hold after all values came, in whatever order."""
+    total = int(values.sum())
+    expected = [start[0] + total, start[1] - total, start[2] + len(values), start[3] - len(values),
+                min(start[4], values.min()), max(start[5], values.max()),
+                functools.reduce(operator.and_, [int(value) | 0x10 for value in values], int(start[6])),
+                functools.reduce(operator.or_, [int(value) for value in values], int(start[7])),
+                functools.reduce(operator.xor, [int(value) for value in values], int(start[8])), start[9] + total * 3]
+    bits = 8 * values.dtype.itemsize
+    return numpy.array([int(value) & ((1 << bits) - 1) for value in expected], f"u{bits // 8}").view(values.dtype)
+
+
+def atomic_input(kind, seed, shape):
+    random, info = oracle.random(seed), numpy.iinfo(kind)
+    return (random.integers(info.min // 4, info.max // 4, COUNT * 8, kind),
+            random.integers(info.min // 4, info.max // 4, shape, kind))
+
+
+def widened(values):
+    return values.astype(object)
+
+
+@test
+def atomics_on_global_memory():
+    (values, cells), (uvalues, ucells) = (atomic_input(kind, seed, 10)
+                                          for kind, seed in ((numpy.int32, 7), (numpy.uint32, 8)))
+    results = ATOMIC.run("ints", COUNT * 8, [values, cells, uvalues, ucells], 64)
+    oracle.exact(results, 1, all_atomics(values, widened(cells)), "int")
+    oracle.exact(results, 3, all_atomics(uvalues, widened(ucells)), "uint")
+    oracle.need_facet()
+
+
+@test
+def atomics_on_local_memory():
+    groups = COUNT * 8 // 64
+    (values, cells), (uvalues, ucells) = (atomic_input(kind, seed, (groups, 10))
+                                          for kind, seed in ((numpy.int32, 9), (numpy.uint32, 10)))
+    results = ATOMIC.run("locals", COUNT * 8, [values, cells, uvalues, ucells], 64)
+    for index, given, start in ((1, values, cells), (3, uvalues, ucells)):
+        expected = [all_atomics(part, widened(own)) for part, own in zip(given.reshape(groups, 64), start)]
+        oracle.exact(results, index, numpy.array(expected), f"argument {index}")
+    oracle.need_facet()
+
+
+@test
+def what_atomics_answer():
+    count = COUNT * 8
+    results = ATOMIC.run("tickets", count, [numpy.zeros(2, numpy.uint32), numpy.zeros(count, numpy.uint32),
+                                            oracle.out(numpy.uint32, count), numpy.full(1, -1, numpy.float32)], 64)
+    for who, (counter, taken, left, place) in results.items():
+        assert counter[0] == count and (taken == 1).all(), f"{who}: {counter[0]} tickets, {taken.sum()} taken"
+        passed = sorted([*left.tolist(), int(counter[1])])
+        assert passed == list(range(count + 1)), f"{who}: an exchange lost something"
+        assert 0 <= place[0] < count, f"{who}: exchanged {place[0]}"
+    oracle.need_facet()
+
+
+@test
+def atomics_of_64_bits():
+    if oracle.POCL and "cl_khr_int64_base_atomics" not in oracle.POCL.extensions:
+        raise tap.Skip("PoCL has no 64-bit atomics here")
+    values, cells = atomic_input(numpy.int64, 11, 9)
+    start = [*widened(cells), 0]
+    expected = all_atomics(values >> 12, start)[:9]
+    # Cell 6: the values as they are.
+    expected[6] = functools.reduce(operator.and_, [int(value) for value in values >> 12], int(cells[6]))
+    results = oracle.Source("atomic", "-DLONGS").run("longs", COUNT * 8, [values >> 12, cells], 64)
+    oracle.exact(results, 1, expected, "long")
+    oracle.need_facet()
+
+
+tap.main()

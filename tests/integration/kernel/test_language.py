@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Structs, constants, private arrays, control flow, what is refused."""
+import numpy
+
+import oracle
+import tap
+from tap import test
+
+COUNT = 96
+LANGUAGE = oracle.Source("language")
+RECORD = numpy.dtype({"names": ["number", "weight", "tag", "values", "place"],
+                      "formats": ["<i4", "<f8", "i1", ("<i2", 3), ("<f4", 4)],
+                      "offsets": [0, 8, 16, 18, 32], "itemsize": 48})
+TIGHT = numpy.dtype([("tag", "i1"), ("number", "<i4")])
+
+
+def records(seed, count):
+    random = oracle.random(seed)
+    made = numpy.zeros(count, RECORD)
+    made["number"] = random.integers(-1000, 1000, count)
+    made["weight"] = random.integers(-100, 100, count) / 4
+    made["tag"] = random.integers(-128, 127, count)
+    made["values"] = random.integers(-3000, 3000, (count, 3))
+    made["place"] = random.integers(-100, 100, (count, 4)) / 8
+    return made
+
+
+@test
+def structs_by_value_and_in_memory():
+    given, x = records(1, 1)[0], records(2, COUNT)
+    expected, tight = x.copy(), numpy.zeros(COUNT, TIGHT)
+    expected["number"] += given["number"]
+    expected["weight"] *= given["weight"]
+    expected["values"][numpy.arange(COUNT), numpy.arange(COUNT) % 3] = given["values"][2]
+    expected["tag"] ^= given["tag"]
+    expected["place"] = x["place"][:, ::-1] + given["place"]
+    tight["tag"], tight["number"] = numpy.arange(COUNT), expected["number"]
+    results = LANGUAGE.run("structs", COUNT, [oracle.Value(given), x, numpy.zeros(COUNT, RECORD),
+                                              numpy.zeros(COUNT, TIGHT)], 16)
+    for who, answers in results.items():
+        for field in RECORD.names:
+            numpy.testing.assert_array_equal(answers[2][field], expected[field], f"{who}: {field}")
+        numpy.testing.assert_array_equal(answers[3], tight, f"{who}: packed")
+    oracle.need_facet()
+
+
+@test
+def values_of_all_sizes():
+    floats = numpy.array([1, 2, 3, 0], numpy.float32)
+    arguments = [numpy.int8(-5), numpy.uint16(60000), numpy.int64(-(1 << 40)), oracle.Value(floats),
+                 oracle.Value(numpy.array([1, 2, 3, 4], numpy.uint8)), numpy.float64(0.125)]
+    results = LANGUAGE.run("values", 1, [*arguments, oracle.out(numpy.float64, 6)], 1)
+    oracle.exact(results, 6, [-5, 60000, -(1 << 40), 321, 0x04030201, 0.125], "values")
+    oracle.need_facet()
+
+
+@test
+def constants():
+    random = oracle.random(3)
+    given = random.integers(-50, 50, 16).astype(numpy.int32)
+    which = random.integers(0, 1000, COUNT).astype(numpy.int32)
+    primes, table = numpy.array([2, 3, 5, 7, 11, 13, 17, 19]), numpy.array([[0.5, 1.5, 2.5], [10, 20, 30]])
+    expected = primes[which & 7] + table[which & 1, which % 3] + given[which & 15] + \
+        numpy.array([0.25, 0.75])[which >> 1 & 1] * (1 + (which & 1))
+    results = LANGUAGE.run("constants", COUNT, [given, which, oracle.out(numpy.float32, COUNT)], 16)
+    oracle.exact(results, 2, expected, "constants", [which])
+    oracle.need_facet()
+
+
+def wrap(value):
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def private_result(keys):
+    counts, stack, total = [0] * 16, [], 0
+    for place, key in enumerate(keys):
+        counts[key & 15] += 1
+        if key & 1:
+            stack.append(place)
+    while stack:
+        total = wrap(total * 31 + stack.pop())
+    return wrap(total + sum(count * count for count in counts))
+
+
+@test
+def private_arrays():
+    keys = oracle.random(4).integers(0, 1 << 20, (COUNT, 32)).astype(numpy.int32)
+    expected = [private_result(row) for row in keys.tolist()]
+    results = LANGUAGE.run("privates", COUNT, [keys, oracle.out(numpy.int32, COUNT)], 32)
+    oracle.exact(results, 1, expected, "private arrays")
+    oracle.need_facet()
+
+
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n, steps = 3 * n + 1 if n % 2 else n // 2, steps + 1
+    return steps
+
+
+def flow_result(i, value):
+    total, other = 0, i
+    if value < 0:
+        return -1
+    for k in range(100):
+        if k % 3 == value % 3:
+            continue
+        if k > value:
+            break
+        m = 0
+        while m * m <= k:
+            total, m = total + m, m + 1
+    case = value % 6
+    if case == 4:
+        return collatz(value)
+    if case in (0, 1, 2):
+        total += {0: 100, 1: 500, 2: 300}[case]
+    else:
+        total = -total
+    while True:
+        total, other = other, total
+        value //= 2
+        if value <= 4:
+            return wrap(total * 1000 + other)
+
+
+@test
+def control_flow():
+    x = oracle.random(5).integers(-20, 300, COUNT).astype(numpy.int32)
+    expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
+    results = LANGUAGE.run("flow", COUNT, [x, oracle.out(numpy.int32, COUNT)], 32)
+    oracle.exact(results, 1, expected, "control flow", [x])
+    oracle.need_facet()
+
+
+@test
+def odd_sizes_of_groups():
+    """What is left when lanes are full."""
+    for size, group in ((1, 1), (7, 7), (33, 33), (30, 10), (96, 3), (95, 19)):
+        x = oracle.random(size).integers(-20, 300, size).astype(numpy.int32)
+        expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
+        results = LANGUAGE.run("flow", size, [x, oracle.out(numpy.int32, size)], group)
+        oracle.exact(results, 1, expected, f"groups of {group}", [x])
+    oracle.need_facet()
+
+
+@test
+def pointers():
+    x = oracle.random(6).integers(-99, 99, (COUNT, 8)).astype(numpy.int32)
+    results = LANGUAGE.run("pointers", COUNT, [x, oracle.out(numpy.int32, COUNT, 8)], 16)
+    oracle.exact(results, 1, numpy.sort(x, 1), "sorted")
+    oracle.need_facet()
+
+
+@test
+def unions_and_bools():
+    x = oracle.random(7).integers(0, 1 << 32, COUNT, numpy.uint32)
+    negative = x.view(numpy.float32) < 0
+    expected = (x & 0xff) << 24 | x >> 24 | numpy.where(x & 1, 8 << 8, 0) | negative.astype(numpy.uint32) << 16
+    results = LANGUAGE.run("bits", COUNT, [x, oracle.out(numpy.uint32, COUNT)], 16)
+    oracle.exact(results, 1, expected, "bits", [x])
+    oracle.need_facet()
+
+
+@test
+def recursion_is_refused():
+    oracle.refused("recursion")
+
+
+@test
+def an_error_has_its_place():
+    oracle.refused("an error", "oracle.cl:3", text="__kernel void f(__global int *x)\n{\n    x[0] = y;\n}\n")
+
+
+tap.main()

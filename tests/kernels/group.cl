@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Local memory, barriers, work-item functions, copies by the whole group. */
+__kernel void items(__global uint *out)
+{
+    size_t x = get_global_id(0) - get_global_offset(0), y = get_global_id(1) - get_global_offset(1);
+    size_t z = get_global_id(2) - get_global_offset(2);
+    __global uint *mine = out + ((z * get_global_size(1) + y) * get_global_size(0) + x) * 24;
+
+    for (uint d = 0; d < 4; d++) {
+        mine[d * 5 + 0] = get_global_id(d);
+        mine[d * 5 + 1] = get_local_id(d);
+        mine[d * 5 + 2] = get_group_id(d);
+        mine[d * 5 + 3] = get_global_size(d) * 100 + get_local_size(d);
+        mine[d * 5 + 4] = get_num_groups(d) * 100 + get_global_offset(d);
+    }
+    mine[20] = get_work_dim();
+    mine[21] = mine[22] = mine[23] = 0;
+}
+
+__kernel __attribute__((reqd_work_group_size(8, 4, 1))) void required(__global uint *out)
+{
+    out[get_global_id(1) * get_global_size(0) + get_global_id(0)] = get_local_size(0) * 10 + get_local_size(1);
+}
+
+/* Local memory of its own and of two arguments: nothing of one may be in another. */
+__kernel void locals(__global const int *in, __global int *out, __local int *a, __local short *b)
+{
+    __local int own[64];
+    __local char3 odd[64];
+    uint item = get_local_id(0), size = get_local_size(0), next = (item + 1) % size;
+
+    own[item] = in[get_global_id(0)];
+    a[item] = own[item] * 2;
+    b[item] = (short)(own[item] * 3);
+    odd[item] = (char3)((char)item);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = own[next] + a[next] * 1000 + b[(item + 2) % size] + odd[next].z;
+}
+
+/* A barrier in a loop whose length is an argument, and values that live across it. */
+__kernel void rounds(__global const int *in, __global int *out, __local int *ring, int count)
+{
+    uint item = get_local_id(0), size = get_local_size(0);
+    int mine = in[get_global_id(0)], sum = 0;
+
+    for (int round = 0; round < count; round++) {
+        ring[item] = mine + round;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        mine = ring[(item + 1) % size];
+        sum = sum * 3 + mine;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    out[get_global_id(0)] = sum;
+}
+
+/* Barriers in a branch that all items take or none, and in a nest of loops. */
+__kernel void branches(__global const int *in, __global int *out, __local int *shared, int how)
+{
+    uint item = get_local_id(0), size = get_local_size(0);
+    int value = in[get_global_id(0)];
+
+    shared[item] = value;
+    if (how & 1) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        value += shared[size - 1 - item];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        shared[item] = value;
+    } else if (get_group_id(0) & 1) {
+        value *= 7;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i == 1 && !(how & 2))
+            continue;
+        for (int k = 0; k <= i; k++) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            int other = shared[(item + (uint)k + 1) % size];
+
+            barrier(CLK_LOCAL_MEM_FENCE);
+            shared[item] = value = value * 2 + other;
+            if (how & 4 && k == 1)
+                break;
+        }
+        if (how & 8)
+            break;
+    }
+    out[get_global_id(0)] = value;
+}
+
+/* Items that have nothing to do are gone; the others go on alone. */
+__kernel void early(__global const int *in, __global int *out, int count)
+{
+    int i = get_global_id(0), sum = 0;
+
+    if (i >= count)
+        return;
+    for (int k = 0; k <= i; k++)
+        sum += in[k];
+    out[i] = sum;
+}
+
+int turned(__local int *shared, int value)
+{
+    uint item = get_local_id(0);
+
+    shared[item] = value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    value = shared[get_local_size(0) - 1 - item];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return value;
+}
+
+/* A barrier in a function, called twice; private arrays that live across it. */
+__kernel void helpers(__global const int *in, __global int *out, __local int *shared)
+{
+    int kept[4], sum = 0;
+
+    for (int k = 0; k < 4; k++)
+        kept[k] = in[get_global_id(0)] + k;
+    kept[1] = turned(shared, kept[1]);
+    kept[get_local_id(0) & 3] = turned(shared, kept[2]) * 5;
+    for (int k = 0; k < 4; k++)
+        sum = sum * 7 + kept[k];
+    out[get_global_id(0)] = sum;
+}
+
+/* A group in three dimensions: each item's neighbours in its group. */
+__kernel void cube(__global const int *in, __global int *out)
+{
+    __local int box[4][4][4];
+    uint x = get_local_id(0), y = get_local_id(1), z = get_local_id(2);
+    size_t at = (get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
+
+    box[z][y][x] = in[at];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[at] = box[z][y][x ^ 1] + 10 * box[z][y ^ 2][x] + 100 * box[z ^ 3][y][x];
+}
+
+/* One item works for its group while the others wait. */
+__kernel void leader(__global const int *in, __global int *out)
+{
+    __local int least;
+
+    if (get_local_id(0) == 0) {
+        least = in[get_group_id(0) * get_local_size(0)];
+        for (uint i = 1; i < get_local_size(0); i++)
+            least = min(least, in[get_group_id(0) * get_local_size(0) + i]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = in[get_global_id(0)] - least;
+}
+
+__kernel void copies(__global const float *in, __global float *out, __local float *here)
+{
+    size_t size = get_local_size(0), first = get_group_id(0) * size;
+    event_t event = async_work_group_copy(here, in + first, size, 0);
+
+    prefetch(in + first, size);
+    wait_group_events(1, &event);
+    here[get_local_id(0)] *= 2.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    event = async_work_group_copy(out + first, here, size, 0);
+    wait_group_events(1, &event);
+}
+
+__kernel void strided(__global const float2 *in, __global float2 *out, __local float2 *here)
+{
+    size_t size = get_local_size(0), first = get_group_id(0) * size;
+    event_t event = async_work_group_strided_copy(here, in + first * 2, size, 2, 0);
+
+    wait_group_events(1, &event);
+    here[get_local_id(0)] += (float2)(1.0f, 2.0f);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    event = async_work_group_strided_copy(out + first * 3, here, size, 3, 0);
+    wait_group_events(1, &event);
+}

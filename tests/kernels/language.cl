@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structs, constants, private arrays, control flow, helper functions. */
+struct inner {
+    char tag;
+    short values[3];
+};
+
+struct record {
+    int number;
+    double weight;
+    struct inner inner;
+    float4 place;
+};
+
+struct __attribute__((packed)) tight {
+    char tag;
+    int number;
+};
+
+/* A struct by value, structs in memory, members of all alignments. */
+__kernel void structs(struct record given, __global const struct record *in, __global struct record *out,
+                      __global struct tight *tight)
+{
+    size_t i = get_global_id(0);
+    struct record mine = in[i];
+
+    mine.number += given.number;
+    mine.weight *= given.weight;
+    mine.inner.values[i % 3] = given.inner.values[2];
+    mine.inner.tag ^= given.inner.tag;
+    mine.place = mine.place.wzyx + given.place;
+    out[i] = mine;
+    tight[i].tag = (char)i;
+    tight[i].number = mine.number;
+}
+
+__kernel void values(char a, ushort b, long c, float3 d, uchar4 e, double f, __global double *out)
+{
+    out[0] = a;
+    out[1] = b;
+    out[2] = (double)c;
+    out[3] = d.x + d.y * 10.0f + d.z * 100.0f;
+    out[4] = e.x + e.y * 256 + e.z * 65536 + e.w * 16777216.0;
+    out[5] = f;
+}
+
+__constant int primes[8] = {2, 3, 5, 7, 11, 13, 17, 19};
+__constant float table[2][3] = {{0.5f, 1.5f, 2.5f}, {10.0f, 20.0f, 30.0f}};
+__constant struct {
+    int first;
+    float second;
+} pairs[2] = {{1, 0.25f}, {2, 0.75f}};
+
+__kernel void constants(__constant int *given, __global const int *which, __global float *out)
+{
+    size_t i = get_global_id(0);
+    int at = which[i];
+
+    out[i] = (float)primes[at & 7] + table[at & 1][at % 3] + (float)given[at & 15] +
+             pairs[at >> 1 & 1].second * (float)pairs[at & 1].first;
+}
+
+/* A private array that is written and read by an index that only the item knows. */
+__kernel void privates(__global const int *keys, __global int *out)
+{
+    size_t i = get_global_id(0);
+    int counts[16] = {0};
+    int stack[32], top = 0, sum = 0;
+
+    for (int k = 0; k < 32; k++) {
+        counts[keys[i * 32 + k] & 15]++;
+        if (keys[i * 32 + k] & 1)
+            stack[top++] = k;
+    }
+    while (top > 0)
+        sum = sum * 31 + stack[--top];
+    for (int k = 0; k < 16; k++)
+        sum += counts[k] * counts[k];
+    out[i] = sum;
+}
+
+int collatz(int n)
+{
+    int steps = 0;
+
+    while (n != 1) {
+        n = n % 2 ? 3 * n + 1 : n / 2;
+        steps++;
+    }
+    return steps;
+}
+
+void swap(int *a, int *b)
+{
+    int old = *a;
+
+    *a = *b;
+    *b = old;
+}
+
+/* Loops with continue, break and return inside, a switch that falls through, a do loop, pointers to privates. */
+__kernel void flow(__global const int *in, __global int *out)
+{
+    int i = get_global_id(0);
+    int value = in[i], other = i, sum = 0;
+
+    if (value < 0) {
+        out[i] = -1;
+        return;
+    }
+    for (int k = 0; k < 100; k++) {
+        if (k % 3 == value % 3)
+            continue;
+        if (k > value)
+            break;
+        for (int m = 0;; m++) {
+            if (m * m > k)
+                break;
+            sum += m;
+        }
+    }
+    switch (value % 6) {
+    case 0:
+        sum += 100;
+        break;
+    case 1:
+        sum += 200;
+    case 2:
+        sum += 300;
+        break;
+    case 4:
+        out[i] = collatz(value);
+        return;
+    default:
+        sum = -sum;
+    }
+    do {
+        swap(&sum, &other);
+        value /= 2;
+    } while (value > 4);
+    out[i] = sum * 1000 + other;
+}
+
+/* Sorts in memory by pointers of its own making. */
+__kernel void pointers(__global const int *in, __global int *out)
+{
+    size_t i = get_global_id(0);
+    __global const int *from = in + i * 8, *end = from + 8;
+    __global int *to = out + i * 8;
+
+    for (; from < end; from++) {
+        __global int *at = to + (from - (in + i * 8));
+
+        for (; at > to && at[-1] > *from; at--)
+            *at = at[-1];
+        *at = *from;
+    }
+}
+
+__kernel void bits(__global const uint *in, __global uint *out)
+{
+    size_t i = get_global_id(0);
+    union {
+        uint whole;
+        uchar bytes[4];
+        float number;
+    } value;
+    bool odd = in[i] & 1;
+
+    value.whole = in[i];
+    out[i] = value.bytes[0] << 24 | value.bytes[3] | (odd ? sizeof(long) << 8 : 0) | (uint)(value.number < 0.0f) << 16;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recursion: OpenCL C 6.9.i forbids it. */
+int faculty(int n)
+{
+    return n < 2 ? 1 : n * faculty(n - 1);
+}
+
+__kernel void call(__global int *out)
+{
+    out[get_global_id(0)] = faculty(out[get_global_id(0)]);
+}

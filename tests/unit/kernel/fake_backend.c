@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kernel compiler that knows no language, in the place of facet-kernel-compiler.so: what it does is in the source.
+ *
+ * Owns: one kernel, `saxpy`, whatever the source; a letter in the file $FACET_TEST_COMPILES for each compile.
+ * Never: ships.
+ *
+ *     warn     a warning of line 2, column 5
+ *     error    the same, and an error of line 3, column 1
+ *     slow     takes 100 ms
+ *     die      ends the process in the middle of the compile
+ *     lie      describes the image wrongly
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel/backend.h"
+
+#define DESCRIPTION                                                                                                    \
+    "{\"target\": \"%s\", \"kernels\": [{\"name\": \"saxpy\", \"argument_bytes\": 24, \"local_bytes\": 0, "            \
+    "\"arguments\": [{\"name\": \"a\", \"type\": \"float\", \"kind\": \"value\", \"offset\": %d, \"bytes\": 4}, "      \
+    "{\"name\": \"x\", \"type\": \"float*\", \"kind\": \"global\", \"offset\": 8, \"bytes\": 8, \"access\": "          \
+    "[\"read\"]}, {\"name\": \"y\", \"type\": \"float*\", \"kind\": \"global\", \"offset\": 16, \"bytes\": 8}]}]}"
+
+static bool has(const struct facet_backend_request *request, const char *word)
+{
+    return memmem(request->source, request->bytes, word, strlen(word)) != NULL;
+}
+
+static void count_compile(void)
+{
+    const char *path = getenv("FACET_TEST_COMPILES");
+    int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+    if (fd < 0)
+        return;
+    (void)!write(fd, "c", 1);
+    close(fd);
+}
+
+static void remark(struct facet_backend_result *result, const char *name, uint32_t severity, uint32_t line,
+                   uint32_t column, const char *text)
+{
+    struct facet_backend_diagnostic *list = realloc(result->diagnostics, (result->diagnostic_count + 1) * sizeof *list);
+
+    if (!list)
+        return;
+    result->diagnostics = list;
+    list[result->diagnostic_count++] =
+        (struct facet_backend_diagnostic){severity, line, column, strdup(name), strdup(text)};
+}
+
+static enum facet_status fake_compile(const struct facet_backend_request *request,
+                                      struct facet_backend_result *ret_result, struct facet_error *error)
+{
+    struct facet_backend_result result = {.frontend_ns = 1, .generate_ns = 2};
+    char *text;
+
+    count_compile();
+    if (has(request, "die"))
+        _exit(9);
+    if (has(request, "slow"))
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    if (has(request, "warn") || has(request, "error"))
+        remark(&result, request->name, FACET_SEVERITY_WARNING, 2, 5, "unused variable 'n'");
+    if (has(request, "error"))
+        remark(&result, request->name, FACET_SEVERITY_ERROR, 3, 1, "expected ';'");
+    *ret_result = result;
+    if (has(request, "error"))
+        return facet_error_set(error, FACET_CORRUPT, "the source has errors");
+    if (asprintf(&ret_result->description, DESCRIPTION, request->target, has(request, "lie") ? 22 : 0) < 0 ||
+        asprintf(&text, ".version 8.0\n// facet: %s\n", ret_result->description) < 0)
+        return FACET_NO_MEMORY;
+    ret_result->image = text;
+    ret_result->bytes = strlen(text);
+    return FACET_OK;
+}
+
+static void fake_clear(struct facet_backend_result *result)
+{
+    for (uint32_t i = 0; i < result->diagnostic_count; i++) {
+        free(result->diagnostics[i].file);
+        free(result->diagnostics[i].text);
+    }
+    free(result->diagnostics);
+    free(result->image);
+    free(result->description);
+    *result = (struct facet_backend_result){0};
+}
+
+static int fake_knows(const char *family, const char *processor)
+{
+    return strcmp(processor, "sm_121") != 0 && strcmp(processor, "nothing") != 0;
+}
+
+FACET_API const struct facet_backend *facet_kernel_backend(void);
+
+const struct facet_backend *facet_kernel_backend(void)
+{
+    static const struct facet_backend backend = {
+        FACET_BACKEND_ABI, 0, "fake 1", fake_compile, fake_clear, fake_knows,
+    };
+
+    return &backend;
+}

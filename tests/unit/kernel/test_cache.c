@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of compiling through the cache, with a compiler that counts how often it is called. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kernel/cache.h"
+
+static char root[64], folder[96], counter[96];
+
+static int make_place(void **state)
+{
+    strcpy(root, "/tmp/facet-test-cache-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    snprintf(folder, sizeof folder, "%s/cache", root);
+    snprintf(counter, sizeof counter, "%s/compiles", root);
+    setenv("FACET_TEST_COMPILES", counter, 1);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    char command[160];
+
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+static long compiles(void)
+{
+    struct stat info;
+
+    return stat(counter, &info) == 0 ? (long)info.st_size : 0;
+}
+
+static struct facet_compiler *compiler_of(uint32_t mode, uint64_t bytes)
+{
+    const struct facet_compiler_options options = {
+        .size = sizeof options, .cache_mode = mode, .cache_dir = folder, .cache_bytes = bytes};
+    struct facet_compiler *compiler = NULL;
+
+    assert_int_equal(facet_compiler_create(&options, &compiler, NULL), FACET_OK);
+    return compiler;
+}
+
+/* Compiles with a compiler of its own; whether it was a hit. */
+static bool hits(uint32_t mode, const char *source)
+{
+    struct facet_compile_statistics statistics = {.size = sizeof statistics};
+    struct facet_compiler *compiler = compiler_of(mode, 0);
+    struct facet_image *image = NULL;
+
+    assert_int_equal(facet_compile(compiler, source, strlen(source), NULL, &image, NULL), FACET_OK);
+    facet_image_statistics(image, &statistics);
+    assert_non_null(facet_image_find(image, "saxpy"));
+    facet_image_destroy(image);
+    facet_compiler_destroy(compiler);
+    return statistics.cache_hit;
+}
+
+/* The name of the one file with that ending; how many there are. */
+static unsigned files(const char *ending, char path[256])
+{
+    DIR *list = opendir(folder);
+    const struct dirent *file;
+    unsigned count = 0;
+
+    while (list && (file = readdir(list))) {
+        size_t length = strlen(file->d_name), tail = strlen(ending);
+        if (length < tail || strcmp(file->d_name + length - tail, ending) != 0)
+            continue;
+        if (path)
+            snprintf(path, 256, "%s/%.128s", folder, file->d_name);
+        count++;
+    }
+    if (list)
+        closedir(list);
+    return count;
+}
+
+static void a_second_compile_is_a_hit(void **state)
+{
+    struct stat info;
+
+    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_true(hits(FACET_CACHE_USE, "ok"));
+    assert_true(hits(FACET_CACHE_READ_ONLY, "ok"));
+    assert_false(hits(FACET_CACHE_USE, "other"));
+    assert_int_equal(compiles(), 2);
+    assert_int_equal(stat(folder, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    assert_int_equal(files(".kernel", NULL), 2);
+    assert_int_equal(files(".lock", NULL) + files(".tmp", NULL), 0);
+}
+
+static void modes_are_kept(void **state)
+{
+    assert_false(hits(FACET_CACHE_READ_ONLY, "ok"));
+    assert_false(hits(FACET_CACHE_BYPASS, "ok"));
+    assert_int_equal(access(folder, F_OK), -1);
+    assert_false(hits(FACET_CACHE_REFRESH, "ok"));
+    assert_false(hits(FACET_CACHE_REFRESH, "ok"));
+    assert_false(hits(FACET_CACHE_BYPASS, "ok"));
+    assert_true(hits(FACET_CACHE_USE, "ok"));
+    assert_int_equal(compiles(), 5);
+}
+
+static void a_source_with_includes_is_not_kept(void **state)
+{
+    assert_false(hits(FACET_CACHE_USE, "#include \"a.h\""));
+    assert_false(hits(FACET_CACHE_USE, "#include \"a.h\""));
+    assert_int_equal(files(".kernel", NULL), 0);
+}
+
+static void warnings_are_shown_again(void **state)
+{
+    struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct facet_diagnostic said = {0};
+        struct facet_image *image = NULL;
+
+        assert_int_equal(facet_compile(compiler, "warn", 4, NULL, &image, NULL), FACET_OK);
+        assert_true(facet_image_diagnostic(image, 0, &said));
+        assert_false(facet_image_diagnostic(image, 1, &said));
+        assert_int_equal(said.severity, FACET_SEVERITY_WARNING);
+        assert_int_equal(said.line, 2);
+        assert_int_equal(said.column, 5);
+        assert_string_equal(said.file, "kernel.cl");
+        assert_string_equal(said.text, "unused variable 'n'");
+        facet_image_destroy(image);
+    }
+    assert_int_equal(compiles(), 1);
+    facet_compiler_destroy(compiler);
+}
+
+static void errors_come_with_all_remarks_and_are_not_kept(void **state)
+{
+    struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct facet_diagnostic said = {0};
+        struct facet_image *image = NULL;
+        struct facet_error error = {0};
+        size_t size = 1;
+
+        assert_int_equal(facet_compile(compiler, "error", 5, NULL, &image, &error), FACET_CORRUPT);
+        assert_string_equal(error.message, "kernel.cl:3:1: error: expected ';'");
+        assert_null(facet_image_bytes(image, &size));
+        assert_int_equal(size, 0);
+        assert_true(facet_image_diagnostic(image, 1, &said));
+        assert_int_equal(said.severity, FACET_SEVERITY_ERROR);
+        facet_image_destroy(image);
+    }
+    assert_int_equal(compiles(), 2);
+    assert_int_equal(files(".kernel", NULL), 0);
+    facet_compiler_destroy(compiler);
+}
+
+static void what_the_compiler_says_is_checked(void **state)
+{
+    struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
+    struct facet_compile_options options = {.size = sizeof options, .target = "sm_121"};
+    struct facet_image *image = NULL;
+    struct facet_error error = {0};
+
+    assert_int_equal(facet_compile(compiler, "lie", 3, NULL, &image, &error), FACET_INTERNAL);
+    assert_int_equal(facet_compile(compiler, "ok", 2, &options, &image, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "ptx:sm_121"));
+    options.target = "host:nothing";
+    assert_int_equal(facet_compile(compiler, "ok", 2, &options, &image, &error), FACET_INVALID_ARGUMENT);
+    assert_null(image);
+    assert_int_equal(files(".kernel", NULL), 0);
+    facet_compiler_destroy(compiler);
+}
+
+/* --- damage ----------------------------------------------------------------------------------------------------- */
+
+static void a_damaged_entry_is_a_miss(void **state)
+{
+    char path[256];
+    struct stat info;
+
+    assert_false(hits(FACET_CACHE_USE, "warn"));
+    assert_int_equal(files(".kernel", path), 1);
+    assert_int_equal(stat(path, &info), 0);
+    for (off_t at = 0; at <= info.st_size; at += 7) {
+        int fd = open(path, O_RDWR);
+        unsigned char byte = 0;
+
+        assert_true(fd >= 0);
+        if (at + 7 > info.st_size) {
+            assert_int_equal(ftruncate(fd, at / 2), 0);
+        } else {
+            assert_int_equal(pread(fd, &byte, 1, at), 1);
+            byte ^= 0x10;
+            assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+        }
+        close(fd);
+        assert_false(hits(FACET_CACHE_USE, "warn"));
+        assert_true(hits(FACET_CACHE_USE, "warn"));
+    }
+}
+
+static void an_entry_of_another_key_is_a_miss(void **state)
+{
+    char first[256], second[256], moved[256];
+
+    assert_false(hits(FACET_CACHE_USE, "one"));
+    assert_int_equal(files(".kernel", first), 1);
+    snprintf(moved, sizeof moved, "%s/aside", root);
+    assert_int_equal(rename(first, moved), 0);
+    assert_false(hits(FACET_CACHE_USE, "two"));
+    assert_int_equal(files(".kernel", second), 1);
+    assert_int_equal(rename(moved, second), 0);
+    assert_false(hits(FACET_CACHE_USE, "two"));
+}
+
+static void an_unsafe_folder_is_refused(void **state)
+{
+    const struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
+    struct facet_compiler *compiler = NULL;
+    struct facet_error error = {0};
+
+    for (mode_t mode = 0720; mode == 0720 || mode == 0702; mode -= 016) {
+        assert_true(mkdir(folder, mode) == 0 || chmod(folder, mode) == 0);
+        assert_int_equal(chmod(folder, mode), 0);
+        assert_int_equal(facet_compiler_create(&options, &compiler, &error), FACET_PERMISSION);
+        assert_non_null(strstr(error.message, folder));
+    }
+    assert_null(compiler);
+}
+
+static void without_a_folder_nothing_is_kept(void **state)
+{
+    int file = open(folder, O_CREAT | O_WRONLY, 0600);
+
+    close(file);
+    snprintf(folder, sizeof folder, "%s/cache/below-a-file", root);
+    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_int_equal(compiles(), 2);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------------------------ */
+
+static void the_least_recently_used_go(void **state)
+{
+    struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 8000);
+    struct facet_cache_usage usage = {0};
+    const struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder, .cache_bytes = 8000};
+    struct facet_cache cache;
+    struct facet_image *image = NULL;
+    char source[32];
+    struct facet_compile_statistics statistics = {.size = sizeof statistics};
+
+    assert_int_equal(facet_cache_open(&options, &cache, NULL), FACET_OK);
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(source, sizeof source, "source %u", i);
+        assert_int_equal(facet_compile(compiler, source, strlen(source), NULL, &image, NULL), FACET_OK);
+        facet_image_destroy(image);
+        /* The first stays in use. */
+        assert_int_equal(facet_compile(compiler, "source 0", 8, NULL, &image, NULL), FACET_OK);
+        facet_image_statistics(image, &statistics);
+        assert_int_equal(statistics.cache_hit, 1);
+        facet_image_destroy(image);
+        assert_true(facet_cache_measure(&cache, &usage));
+        assert_true(usage.bytes <= 8000);
+    }
+    assert_true(usage.entries > 2);
+    assert_int_equal(compiles(), 40);
+    facet_cache_close(&cache);
+    facet_compiler_destroy(compiler);
+}
+
+/* --- many ------------------------------------------------------------------------------------------------------- */
+
+static void *compile_slowly(void *argument)
+{
+    return (void *)(uintptr_t)hits(FACET_CACHE_USE, "slow");
+}
+
+static void threads_that_want_the_same_compile_it_once(void **state)
+{
+    pthread_t threads[4];
+    unsigned misses = 0;
+
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_slowly, NULL), 0);
+    for (size_t i = 0; i < 4; i++) {
+        void *hit;
+        pthread_join(threads[i], &hit);
+        misses += !hit;
+    }
+    assert_int_equal(compiles(), 1);
+    assert_int_equal(misses, 1);
+    assert_int_equal(files(".lock", NULL), 0);
+}
+
+static void processes_that_want_the_same_compile_it_once(void **state)
+{
+    pid_t children[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            (void)hits(FACET_CACHE_USE, "slow");
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < 3; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(compiles(), 1);
+}
+
+static void who_dies_while_compiling_holds_up_nobody(void **state)
+{
+    char path[256];
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
+        struct facet_image *image;
+
+        (void)facet_compile(compiler, "die", 3, NULL, &image, NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), 9);
+    assert_int_equal(files(".lock", path), 1); /* left behind, and held by nobody */
+
+    struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
+    struct facet_cache_key key = {{0}};
+    struct facet_cache cache;
+    char digits[3] = "";
+
+    for (size_t i = 0; i < sizeof key.bytes; i++) {
+        memcpy(digits, strrchr(path, '/') + 1 + 2 * i, 2);
+        key.bytes[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    assert_int_equal(facet_cache_open(&options, &cache, NULL), FACET_OK);
+    int lock = facet_cache_lock(&cache, &key, 0);
+    assert_true(lock >= 0);
+    assert_int_equal(facet_cache_lock(&cache, &key, 1000000), -1);
+    facet_cache_unlock(&cache, &key, lock);
+    assert_int_equal(files(".lock", NULL), 0);
+    facet_cache_close(&cache);
+}
+
+#define PLACED(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PLACED(a_second_compile_is_a_hit),
+        PLACED(modes_are_kept),
+        PLACED(a_source_with_includes_is_not_kept),
+        PLACED(warnings_are_shown_again),
+        PLACED(errors_come_with_all_remarks_and_are_not_kept),
+        PLACED(what_the_compiler_says_is_checked),
+        PLACED(a_damaged_entry_is_a_miss),
+        PLACED(an_entry_of_another_key_is_a_miss),
+        PLACED(an_unsafe_folder_is_refused),
+        PLACED(without_a_folder_nothing_is_kept),
+        PLACED(the_least_recently_used_go),
+        PLACED(threads_that_want_the_same_compile_it_once),
+        PLACED(processes_that_want_the_same_compile_it_once),
+        PLACED(who_dies_while_compiling_holds_up_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

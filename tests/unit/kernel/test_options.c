@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tests of a compile's options, of detecting sources and their includes, and of keys. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/key.h"
+#include "kernel/options.h"
+
+#define SOURCE "kernel void k() {}"
+
+static enum facet_status make(const struct facet_compile_options *options, struct facet_compile_job *job,
+                              struct facet_error *error)
+{
+    return facet_compile_job_init(SOURCE, sizeof SOURCE - 1, options, job, error);
+}
+
+static void defaults_are_filled_in(void **state)
+{
+    struct facet_compile_job job;
+
+    assert_int_equal(make(NULL, &job, NULL), FACET_OK);
+    assert_string_equal(job.request.target, "host");
+    assert_string_equal(job.request.name, "kernel.cl");
+    assert_int_equal(job.request.source_kind, FACET_SOURCE_OPENCL_C);
+    assert_false(job.reads_files);
+}
+
+static void a_caller_built_with_less_is_understood(void **state)
+{
+    struct facet_compile_options options = {
+        .size = offsetof(struct facet_compile_options, target), .optimize = FACET_OPTIMIZE(1), .target = "nonsense"};
+    struct facet_compile_job job;
+
+    assert_int_equal(make(&options, &job, NULL), FACET_OK);
+    assert_int_equal(job.request.optimize, FACET_OPTIMIZE(1));
+    assert_string_equal(job.request.target, "host");
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    static const struct {
+        struct facet_compile_options options;
+        const char *argument;
+        enum facet_status status;
+    } bad[] = {
+        {{.size = 3}, "options", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .source = 4}, "source", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .optimize = 5}, "optimize", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .check = 2}, "check", FACET_INVALID_ARGUMENT},
+        {{.size = sizeof bad[0].options, .check = 1, .target = "sm_90"}, "check", FACET_UNSUPPORTED},
+        {{.size = sizeof bad[0].options, .target = "sm_91"}, "target", FACET_INVALID_ARGUMENT},
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct facet_compile_job job;
+        struct facet_error error = {0};
+
+        assert_int_equal(make(&bad[i].options, &job, &error), bad[i].status);
+        assert_string_equal(error.argument, bad[i].argument);
+    }
+    struct facet_compile_job job;
+    assert_int_equal(facet_compile_job_init("", 0, NULL, &job, NULL), FACET_INVALID_ARGUMENT);
+}
+
+static void sources_are_known_by_their_first_bytes(void **state)
+{
+    static const struct {
+        const char *bytes;
+        uint32_t kind;
+    } sources[] = {
+        {"BC\xc0\xde.", FACET_SOURCE_LLVM_IR},
+        {"\xde\xc0\x17\x0b", FACET_SOURCE_LLVM_IR},
+        {"; ModuleID = 'k'\n", FACET_SOURCE_LLVM_IR},
+        {"; a remark\n\ntarget triple = \"spir64\"\n", FACET_SOURCE_LLVM_IR},
+        {"target datalayout = \"e\"", FACET_SOURCE_LLVM_IR},
+        {"\x03\x02\x23\x07", FACET_SOURCE_SPIRV},
+        {"\x07\x23\x02\x03", FACET_SOURCE_SPIRV},
+        {"kernel void k() {}\n; ModuleID", FACET_SOURCE_OPENCL_C},
+        {"// target triple\n", FACET_SOURCE_OPENCL_C},
+        {"", FACET_SOURCE_OPENCL_C},
+    };
+
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        assert_int_equal(facet_source_detect(sources[i].bytes, strlen(sources[i].bytes)), sources[i].kind);
+}
+
+static void no_include_is_missed(void **state)
+{
+    static const char *const reads[] = {
+        "#include \"a.h\"",  "# /* x */ include <a.h>",
+        "%:include \"a.h\"", "#inc\\\nlude \"a.h\"",
+        "#\\\r\ninclude",    "#in\\  \nclude \"a.h\"",
+        "#import \"a.h\"",   "#embed",
+        "__has_include",     "?\?/\n",
+        "x include",
+    };
+    static const char *const reads_not[] = {"kernel void k() {}", "includ", "#define N 4\n#if N\n#endif\n", "\\", ""};
+
+    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++)
+        assert_true(facet_source_includes(reads[i], strlen(reads[i])));
+    for (size_t i = 0; i < sizeof reads_not / sizeof reads_not[0]; i++)
+        assert_false(facet_source_includes(reads_not[i], strlen(reads_not[i])));
+}
+
+static void arguments_that_read_files_are_known(void **state)
+{
+    static const char *const reads[] = {"-DN=4", "-include", "a.h", NULL}, *const reads_not[] = {"-Iinc", "-DN", NULL};
+    struct facet_compile_options options = {.size = sizeof options, .arguments = reads};
+    struct facet_compile_job job;
+
+    assert_int_equal(make(&options, &job, NULL), FACET_OK);
+    assert_true(job.reads_files);
+    options.arguments = reads_not;
+    assert_int_equal(make(&options, &job, NULL), FACET_OK);
+    assert_false(job.reads_files);
+}
+
+/* --- keys ------------------------------------------------------------------------------------------------------- */
+
+static void key_of(const char *source, const struct facet_compile_options *options, uint64_t compiler, char text[33])
+{
+    struct facet_compile_job job;
+    struct facet_cache_key key;
+
+    assert_int_equal(facet_compile_job_init(source, strlen(source), options, &job, NULL), FACET_OK);
+    assert_int_equal(facet_cache_key_make(&job, (XXH128_hash_t){compiler, 0}, &key, NULL), FACET_OK);
+    facet_cache_key_print(&key, text);
+    assert_int_equal(strlen(text), 32);
+}
+
+static void whatever_changes_the_code_changes_the_key(void **state)
+{
+    static const char *const one[] = {"-DN=4", NULL}, *const split[] = {"-D", "N=4", NULL};
+    static const struct facet_compile_options options[] = {
+        {.size = sizeof options[0]},
+        {.size = sizeof options[0], .target = "sm_90"},
+        {.size = sizeof options[0], .target = "host:x86-64-v3"},
+        {.size = sizeof options[0], .optimize = FACET_OPTIMIZE(0)},
+        {.size = sizeof options[0], .check = 1},
+        {.size = sizeof options[0], .name = "other.cl"},
+        {.size = sizeof options[0], .source = FACET_SOURCE_LLVM_IR},
+        {.size = sizeof options[0], .arguments = one},
+        {.size = sizeof options[0], .arguments = split},
+    };
+    enum { COUNT = sizeof options / sizeof options[0] };
+    char keys[COUNT + 2][33], again[33];
+
+    for (size_t i = 0; i < COUNT; i++)
+        key_of("k", &options[i], 1, keys[i]);
+    key_of("l", &options[0], 1, keys[COUNT]);
+    key_of("k", &options[0], 2, keys[COUNT + 1]);
+    for (size_t i = 0; i < COUNT + 2; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(keys[i], keys[j]);
+    key_of("k", &options[0], 1, again);
+    assert_string_equal(again, keys[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(a_caller_built_with_less_is_understood),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(sources_are_known_by_their_first_bytes),
+        cmocka_unit_test(no_include_is_missed),
+        cmocka_unit_test(arguments_that_read_files_are_known),
+        cmocka_unit_test(whatever_changes_the_code_changes_the_key),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

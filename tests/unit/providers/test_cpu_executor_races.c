@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: many threads that launch, cancel, pause, change shares and destroy at random; and no memory at any moment. Run
+ * under the thread and the address sanitizer. Never: asserts how long anything takes.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "cpu_executor_world.h"
+
+#define CLIENTS  4u
+#define LAUNCHES 300u /* of each client */
+#define STREAMS  3u
+
+/* ---- memory that fails when told ---- */
+
+static atomic_int allocations_left = -1; /* negative: as many as wanted */
+
+static bool spent(void)
+{
+    return atomic_load(&allocations_left) >= 0 && atomic_fetch_sub(&allocations_left, 1) <= 0;
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return spent() ? NULL : __real_calloc(count, size);
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return spent() || size > (1u << 30) ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+    return spent() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+}
+
+/* ---- random clients ---- */
+
+struct client {
+    struct cpu_executor *executor;
+    uint64_t seed;
+    uint64_t accepted;
+    atomic_uint told, ran;
+};
+
+static uint32_t draw(struct client *client, uint32_t below)
+{
+    client->seed ^= client->seed << 13;
+    client->seed ^= client->seed >> 7;
+    client->seed ^= client->seed << 17;
+    return (uint32_t)(client->seed >> 32) % below;
+}
+
+static void told(void *owner)
+{
+    struct client *client = owner;
+
+    atomic_fetch_add(&client->told, 1);
+}
+
+static enum facet_status transfer(void *owner)
+{
+    struct client *client = owner;
+
+    atomic_fetch_add(&client->ran, 1);
+    return FACET_OK;
+}
+
+static void launch_any(struct client *client, struct cpu_stream *stream)
+{
+    const struct facet_launch request = request_of(1 + draw(client, 400), 1 + draw(client, 3), 1);
+    const struct work work = {.ran_total = &client->ran};
+    enum facet_status status;
+
+    if (draw(client, 4) == 0)
+        status = cpu_stream_call(stream, transfer, told, client, NULL);
+    else
+        status = cpu_stream_launch(stream, &work_kernel, &request, &work, NULL, NULL, told, client, NULL);
+    client->accepted += status == FACET_OK;
+}
+
+static void disturb(struct client *client, struct cpu_tenant *tenant, struct cpu_stream **streams)
+{
+    struct cpu_stream **stream = &streams[draw(client, STREAMS)];
+    struct facet_stream_state state;
+
+    switch (draw(client, 12)) {
+    case 0:
+        cpu_stream_cancel(*stream);
+        break;
+    case 1:
+        cpu_stream_destroy(*stream);
+        cpu_stream_create(tenant, stream, NULL);
+        break;
+    case 2:
+        cpu_tenant_pause(tenant, true);
+        cpu_tenant_pause(tenant, false);
+        break;
+    case 3:
+        cpu_tenant_set_share(tenant, draw(client, 500), 200 + draw(client, 801), draw(client, 3));
+        break;
+    case 4:
+        cpu_stream_set_priority(*stream, draw(client, 3));
+        break;
+    case 5:
+        cpu_tenant_set_units(tenant, 1 + draw(client, 4));
+        break;
+    case 6:
+        cpu_stream_wait(*stream, draw(client, 1000) * US);
+        break;
+    case 7:
+        cpu_stream_state(*stream, &state);
+        break;
+    default:
+        break;
+    }
+}
+
+static void *live(void *argument)
+{
+    struct client *client = argument;
+    struct cpu_stream *streams[STREAMS];
+    struct cpu_tenant *tenant = NULL;
+    uint32_t launched = 0;
+
+    while (launched < LAUNCHES) {
+        if (cpu_tenant_create(client->executor, &tenant, NULL) != FACET_OK)
+            return NULL;
+        for (size_t i = 0; i < STREAMS; i++)
+            cpu_stream_create(tenant, &streams[i], NULL);
+        for (uint32_t i = draw(client, 100); launched < LAUNCHES && i < 100; i++, launched++) {
+            launch_any(client, streams[draw(client, STREAMS)]);
+            disturb(client, tenant, streams);
+        }
+        if (draw(client, 2))
+            cpu_tenant_wait(tenant, 20 * MS);
+        cpu_tenant_destroy(tenant);
+    }
+    return argument;
+}
+
+static void nothing_is_lost_whatever_clients_do(void **state)
+{
+    static struct client clients[CLIENTS];
+    struct cpu_executor *executor = executor_of(4, NULL);
+    pthread_t threads[CLIENTS];
+    uint64_t unit_ns, busy_ns;
+    void *result;
+
+    for (size_t i = 0; i < CLIENTS; i++) {
+        clients[i] = (struct client){.executor = executor, .seed = 0x9e3779b97f4a7c15u * (i + 1)};
+        assert_int_equal(pthread_create(&threads[i], NULL, live, &clients[i]), 0);
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, &clients[i]);
+        assert_int_equal(clients[i].accepted, LAUNCHES);
+        assert_int_equal(clients[i].told, LAUNCHES);
+        assert_true(clients[i].ran > 0);
+    }
+    cpu_executor_busy(executor, &unit_ns, &busy_ns);
+    assert_true(busy_ns <= unit_ns && unit_ns <= 4 * busy_ns);
+    cpu_executor_destroy(executor);
+}
+
+/* After all that, each unit still works: as many work-groups as units are inside at once. */
+static void no_unit_is_lost(void **state)
+{
+    struct cpu_executor *executor = executor_of(4, NULL);
+
+    for (int round = 0; round < 50; round++) {
+        struct cpu_tenant *tenant = tenant_of(executor);
+
+        for (int i = 0; i < 4; i++)
+            launch(stream_of(tenant), (struct work){0}, 10000);
+        cpu_tenant_destroy(tenant);
+    }
+    struct cpu_tenant *tenant = tenant_of(executor);
+
+    launch(stream_of(tenant), (struct work){.block = 1}, 4);
+    for (int i = 0; i < 4; i++)
+        sem_wait(&world.began);
+    for (int i = 0; i < 4; i++)
+        sem_post(&world.go);
+    assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+}
+
+/* Launch and wait, over and over: a wake-up that is lost would wait for ever. */
+static void no_wake_is_lost(void **state)
+{
+    struct cpu_executor *executor = executor_of(2, NULL);
+    struct cpu_tenant *tenant = tenant_of(executor);
+    struct cpu_stream *stream = stream_of(tenant);
+
+    for (unsigned i = 0; i < 5000; i++) {
+        launch(stream, (struct work){0}, 1 + i % 3);
+        assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
+        assert_int_equal(world.done, i + 1);
+    }
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+}
+
+/* A cap of 1 % makes all units sleep again and again until it lets the tenant come back. */
+static void a_capped_tenant_comes_back(void **state)
+{
+    atomic_uint ran = 0;
+    struct cpu_executor *executor = executor_of(2, NULL);
+    struct cpu_tenant *tenant = tenant_of(executor);
+    struct cpu_stream *stream = stream_of(tenant);
+
+    cpu_tenant_set_share(tenant, 0, 10, FACET_PRIORITY_NORMAL);
+    launch(stream, (struct work){.ran_total = &ran}, 20000);
+    assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
+    assert_int_equal(ran, 20000);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+}
+
+/* ---- no memory ---- */
+
+static void a_launch_without_scratch_memory_fails_alone(void **state)
+{
+    const struct facet_host_kernel large = {.name = "large", .run = run_work, .scratch_item_bytes = UINT32_MAX};
+    struct cpu_executor *executor = executor_of(2, NULL);
+    struct cpu_tenant *tenant = tenant_of(executor);
+    struct cpu_stream *stream = stream_of(tenant);
+    const struct facet_launch request = request_of(10, 1, 1);
+    const struct work work = {.name = 'l'};
+    struct facet_launch_record record;
+    struct facet_stream_state now;
+
+    assert_int_equal(cpu_stream_launch(stream, &large, &request, &work, NULL, NULL, count_done, NULL, NULL), FACET_OK);
+    launch(stream, (struct work){.name = '1'}, 1);
+    assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
+    assert_string_equal(world.log, "1");
+    assert_int_equal(world.done, 2);
+    cpu_stream_state(stream, &now);
+    assert_int_equal(now.failed, (uint32_t)-FACET_NO_MEMORY);
+    assert_int_equal(cpu_stream_records(stream, 0, &record, 1), 2);
+    assert_int_equal(record.status, FACET_NO_MEMORY);
+    assert_int_equal(record.groups, 0);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+}
+
+/* Builds all up and runs a job, with the n-th allocation or thread refused: returns whether everything was there. */
+static bool try_all(struct facet_error *error)
+{
+    const struct cpu_executor_options options = {.units = 1};
+    const struct facet_launch request = request_of(1, 1, 1);
+    const struct work work = {.name = 'r'};
+    struct cpu_executor *executor = NULL;
+    struct cpu_tenant *tenant = NULL;
+    struct cpu_stream *stream = NULL;
+
+    enum facet_status status = cpu_executor_create(&options, &executor, error);
+    if (status == FACET_OK)
+        status = cpu_tenant_create(executor, &tenant, error);
+    if (status == FACET_OK)
+        status = cpu_stream_create(tenant, &stream, error);
+    if (status == FACET_OK)
+        status = cpu_stream_launch(stream, &work_kernel, &request, &work, NULL, NULL, count_done, NULL, error);
+    if (status == FACET_OK)
+        assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+    assert_true(status == FACET_OK || (status == FACET_NO_MEMORY && error->status == FACET_NO_MEMORY));
+    return status == FACET_OK;
+}
+
+static void whatever_is_refused_leaves_nothing_behind(void **state)
+{
+    int refused = 0;
+
+    for (; refused < 20; refused++) {
+        struct facet_error error = {0};
+
+        atomic_store(&allocations_left, refused);
+        bool all = try_all(&error);
+
+        atomic_store(&allocations_left, -1);
+        if (all)
+            break;
+        assert_int_not_equal(error.message[0], '\0');
+    }
+    assert_int_equal(refused,
+                     5); /* the executor, tenant, stream, job, thread; then its local and scratch memory fail */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_is_lost_whatever_clients_do, world_reset),
+        cmocka_unit_test_setup(no_unit_is_lost, world_reset),
+        cmocka_unit_test_setup(no_wake_is_lost, world_reset),
+        cmocka_unit_test_setup(a_capped_tenant_comes_back, world_reset),
+        cmocka_unit_test_setup(a_launch_without_scratch_memory_fails_alone, world_reset),
+        cmocka_unit_test_setup(whatever_is_refused_leaves_nothing_behind, world_reset),
+    };
+    return cmocka_run_group_tests_name("cpu executor races", tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what the executor charges, with a clock that only kernels move; its watchdog. Never: real time. */
+#include <time.h>
+
+#include "compute/pick.h"
+#include "cpu_executor_world.h"
+
+/* Holds the only unit while a test sets the scene. */
+struct gate {
+    struct cpu_tenant *tenant;
+    struct cpu_stream *stream;
+};
+
+static struct gate gate_close(struct cpu_executor *executor)
+{
+    struct gate gate = {.tenant = tenant_of(executor)};
+
+    gate.stream = stream_of(gate.tenant);
+    launch(gate.stream, (struct work){.block = 1}, 1);
+    sem_wait(&world.began);
+    return gate;
+}
+
+static void gate_open(struct gate *gate)
+{
+    sem_post(&world.go);
+    cpu_tenant_destroy(gate->tenant);
+}
+
+static void what_is_charged_adds_up(void **state)
+{
+    struct cpu_executor *executor = executor_of(1, world_now_ns);
+    struct cpu_tenant *tenants[2] = {tenant_of(executor), tenant_of(executor)};
+    struct cpu_stream *streams[2] = {stream_of(tenants[0]), stream_of(tenants[1])};
+    struct facet_launch_record record;
+    struct facet_stream_state now;
+    uint64_t unit_ns, busy_ns;
+
+    launch(streams[0], (struct work){.advance_ns = 30 * US}, 100);
+    launch(streams[1], (struct work){.advance_ns = 7 * US}, 200);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(cpu_tenant_wait(tenants[i], FOREVER), FACET_OK);
+    assert_int_equal(cpu_tenant_busy_ns(tenants[0]), 3000 * US);
+    assert_int_equal(cpu_tenant_busy_ns(tenants[1]), 1400 * US);
+    cpu_executor_busy(executor, &unit_ns, &busy_ns);
+    assert_int_equal(unit_ns, 4400 * US);
+    assert_int_equal(busy_ns, 4400 * US);
+    cpu_stream_state(streams[1], &now);
+    assert_int_equal(now.busy_ns, 1400 * US);
+    assert_int_equal(cpu_stream_records(streams[1], 0, &record, 1), 1);
+    assert_int_equal(record.busy_ns, 1400 * US);
+    assert_int_equal(record.longest_ns, 7 * US);
+    assert_int_equal(record.groups, 200);
+    for (int i = 0; i < 2; i++)
+        cpu_tenant_destroy(tenants[i]);
+    cpu_executor_destroy(executor);
+}
+
+/* A turn that is under way counts: a work-group is inside, the clock has moved. */
+static void what_is_under_way_counts(void **state)
+{
+    struct cpu_executor *executor = executor_of(1, world_now_ns);
+    struct gate gate = gate_close(executor);
+    uint64_t unit_ns, busy_ns;
+
+    atomic_fetch_add(&world.now_ns, 5 * MS);
+    assert_int_equal(cpu_tenant_busy_ns(gate.tenant), 5 * MS);
+    cpu_executor_busy(executor, &unit_ns, &busy_ns);
+    assert_int_equal(unit_ns, 5 * MS);
+    assert_int_equal(busy_ns, 5 * MS);
+    gate_open(&gate);
+    cpu_executor_destroy(executor);
+}
+
+static struct {
+    atomic_uint ran[2];
+    unsigned at_end;
+} race;
+
+static void note_other(void *owner)
+{
+    race.at_end = atomic_load(&race.ran[0]);
+}
+
+/* When the second, with 30 %, has run 3,000 work-groups, the first has run so many that it had 70 % of the time. */
+static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint64_t second_ns, unsigned expected,
+                         unsigned tolerance)
+{
+    const struct cpu_executor_options options = {.units = 1, .now_ns = world_now_ns, .policy = policy};
+    const struct facet_launch request = request_of(3000, 1, 1);
+    const struct work work = {.advance_ns = second_ns, .ran_total = &race.ran[1]};
+    struct cpu_executor *executor;
+
+    memset(&race, 0, sizeof race);
+    assert_int_equal(cpu_executor_create(&options, &executor, NULL), FACET_OK);
+    struct gate gate = gate_close(executor);
+    struct cpu_tenant *tenants[2] = {tenant_of(executor), tenant_of(executor)};
+
+    cpu_tenant_set_share(tenants[0], 700, 1000, FACET_PRIORITY_NORMAL);
+    cpu_tenant_set_share(tenants[1], 300, 1000, FACET_PRIORITY_NORMAL);
+    launch(stream_of(tenants[0]), (struct work){.advance_ns = first_ns, .ran_total = &race.ran[0]}, 1u << 31);
+    assert_int_equal(
+        cpu_stream_launch(stream_of(tenants[1]), &work_kernel, &request, &work, NULL, NULL, note_other, NULL, NULL),
+        FACET_OK);
+    gate_open(&gate);
+    assert_int_equal(cpu_tenant_wait(tenants[1], FOREVER), FACET_OK);
+    if (race.at_end + tolerance < expected || race.at_end > expected + tolerance)
+        fail_msg("%u work-groups, expected %u +- %u", race.at_end, expected, tolerance);
+    for (int i = 0; i < 2; i++)
+        cpu_tenant_destroy(tenants[i]);
+    cpu_executor_destroy(executor);
+}
+
+static void shares_hold(void **state)
+{
+    assert_share(FACET_PICK_FAIR, 20 * US, 20 * US, 7000, 100);
+    assert_share(FACET_PICK_FAIR, 200 * US, 20 * US, 700, 10);
+    assert_share(FACET_PICK_FAIR, 20 * US, 200 * US, 70000, 1000);
+    assert_share(FACET_PICK_FAIR, 100, 20 * US, 1400000, 20000); /* in batches */
+}
+
+static void round_robin_gives_turns(void **state)
+{
+    assert_share(FACET_PICK_ROUND_ROBIN, 100 * US, 100 * US, 3000, 10);
+}
+
+/* ---- the watchdog ---- */
+
+#define ALLOWED_NS (20 * MS)
+
+static struct {
+    atomic_uint count;
+    char kernel[64];
+    uint64_t running_ns;
+} report;
+
+static uint64_t report_clock(void *owner)
+{
+    return world_now_ns(NULL);
+}
+
+static void overlong(void *owner, const char *kernel, uint64_t running_ns)
+{
+    strcpy(report.kernel, kernel);
+    report.running_ns = running_ns;
+    atomic_fetch_add(&report.count, 1);
+}
+
+static struct cpu_executor *watched(void)
+{
+    const struct cpu_executor_options options = {
+        .units = 1, .watchdog_ns = ALLOWED_NS, .overlong = overlong, .now_ns = report_clock};
+    struct cpu_executor *executor = NULL;
+
+    memset(&report, 0, sizeof report);
+    assert_int_equal(cpu_executor_create(&options, &executor, NULL), FACET_OK);
+    return executor;
+}
+
+static void doze(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)ALLOWED_NS}, NULL);
+}
+
+static void a_long_group_is_reported_once(void **state)
+{
+    struct cpu_executor *executor = watched();
+    struct gate gate = gate_close(executor);
+
+    for (int i = 0; i < 200 && report.count == 0; i++) { /* it need not have looked before the clock first moved */
+        atomic_fetch_add(&world.now_ns, ALLOWED_NS);
+        doze();
+    }
+    assert_int_equal(report.count, 1);
+    assert_string_equal(report.kernel, "work");
+    assert_true(report.running_ns >= ALLOWED_NS);
+    for (int i = 0; i < 3; i++) {
+        atomic_fetch_add(&world.now_ns, ALLOWED_NS);
+        doze();
+    }
+    assert_int_equal(report.count, 1);
+    gate_open(&gate);
+    gate = gate_close(executor); /* the next is another */
+    for (int i = 0; i < 200 && report.count == 1; i++) {
+        atomic_fetch_add(&world.now_ns, ALLOWED_NS);
+        doze();
+    }
+    assert_int_equal(report.count, 2);
+    gate_open(&gate);
+    cpu_executor_destroy(executor);
+}
+
+static void short_groups_of_a_long_job_are_not(void **state)
+{
+    struct cpu_executor *executor = watched();
+    struct cpu_tenant *tenant = tenant_of(executor);
+
+    launch(stream_of(tenant), (struct work){.block = 1, .advance_ns = ALLOWED_NS / 2}, 12);
+    for (int i = 0; i < 12; i++) {
+        sem_wait(&world.began);
+        doze(); /* it looks at each of them */
+        sem_post(&world.go);
+    }
+    assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+    assert_int_equal(report.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_is_charged_adds_up, world_reset),
+        cmocka_unit_test_setup(what_is_under_way_counts, world_reset),
+        cmocka_unit_test_setup(shares_hold, world_reset),
+        cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
+        cmocka_unit_test_setup(a_long_group_is_reported_once, world_reset),
+        cmocka_unit_test_setup(short_groups_of_a_long_job_are_not, world_reset),
+    };
+    return cmocka_run_group_tests_name("cpu executor time", tests, NULL, NULL);
+}

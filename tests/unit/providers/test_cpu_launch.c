@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: launches and transfers on the cpu provider: what is refused, what runs, in which order, and how it ends. */
+#include "test_cpu_world.h"
+
+#define MEMORY    (world.provider->memory)
+#define EXECUTION (world.provider->execution)
+#define INSTANCE  world.instance
+
+enum { COUNT = 1000, WORDS = 12 };
+
+static struct world world;
+
+struct saxpy {
+    float a;
+    uint32_t count;
+    uint64_t x, y;
+};
+
+struct report {
+    uint64_t where;
+    uint32_t local, value;
+};
+
+static int begin(void **state)
+{
+    (void)state;
+    world_begin(&world);
+    world_load(&world, "test-cpu-kernels.so");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    world_end(&world);
+    return 0;
+}
+
+static void a_kernel_computes(void **state)
+{
+    float x[COUNT], y[COUNT];
+    const struct saxpy arguments = {2.0f, COUNT, world_alloc(&world, world.context, sizeof x),
+                                    world_alloc(&world, world.context, sizeof y)};
+    const struct facet_launch launch = world_launch(&world, "saxpy", sizeof arguments, 8, 128);
+    struct facet_stream_state stream = {.size = sizeof stream};
+    (void)state;
+
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)i;
+        y[i] = 1.0f;
+    }
+    OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, arguments.x, x, sizeof x, &world.error));
+    OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, arguments.y, y, sizeof y, &world.error));
+    memset(x, 0, sizeof x); /* it was copied */
+    OK(&world, world_run(&world, &launch, &arguments));
+    OK(&world, EXECUTION->copy(INSTANCE, world.context, world.stream, arguments.x, arguments.y, 400, &world.error));
+    OK(&world, EXECUTION->fill(INSTANCE, world.context, world.stream, arguments.y, 0, 8, &world.error));
+    OK(&world, world_wait(&world));
+    OK(&world, MEMORY->read(INSTANCE, world.context, arguments.y, sizeof y, y, &world.error));
+    OK(&world, MEMORY->read(INSTANCE, world.context, arguments.x, sizeof x, x, &world.error));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(y[i] == (i < 2 ? 0.0f : 1.0f + 2.0f * (float)i));
+    assert_true(x[0] == 1.0f && x[99] == 199.0f && x[100] == 100.0f);
+    OK(&world, EXECUTION->query(INSTANCE, world.context, world.stream, &stream, &world.error));
+    assert_int_equal(stream.failed, 0);
+    assert_int_equal(stream.completed, stream.launched);
+}
+
+static void a_group_is_told_where_it_is(void **state)
+{
+    const struct report arguments = {world_alloc(&world, world.context, WORDS * 4), 256, 99};
+    struct facet_launch launch = world_launch(&world, "report", sizeof arguments, 0, 0);
+    const uint32_t expected[WORDS] = {5, 3, 2, 4, 2, 8, 100, 0, 7, 3, 99, 0};
+    uint32_t got[WORDS];
+    (void)state;
+
+    launch.dimensions = 3;
+    launch.local_bytes = 512;
+    memcpy(launch.grid, expected, sizeof launch.grid);
+    memcpy(launch.group, expected + 3, sizeof launch.group);
+    memcpy(launch.offset, expected + 6, sizeof launch.offset);
+    OK(&world, world_run(&world, &launch, &arguments));
+    OK(&world, world_wait(&world));
+    OK(&world, MEMORY->read(INSTANCE, world.context, arguments.where, sizeof got, got, &world.error));
+    assert_memory_equal(got, expected, sizeof got);
+}
+
+static void expect(const struct facet_launch *launch, const void *arguments, enum facet_status expected,
+                   const char *text)
+{
+    assert_int_equal(world_run(&world, launch, arguments), expected);
+    if (!strstr(world.error.message, text))
+        fail_msg("'%s' does not say '%s'", world.error.message, text);
+}
+
+static void wrong_grids_are_refused(void **state)
+{
+    const struct report arguments = {world_alloc(&world, world.context, WORDS * 4), 0, 0};
+    struct facet_launch launch = world_launch(&world, "report", sizeof arguments, 1, 1), wrong = launch;
+    (void)state;
+
+    wrong.grid[2] = 0;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "grid[2] 0");
+    wrong = launch;
+    wrong.group[0] = 4097;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "4096");
+    wrong.group[0] = wrong.group[1] = 65536;
+    wrong.dimensions = 2;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "4096");
+    wrong = launch;
+    wrong.grid[0] = 0x80000000;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "global ids");
+    wrong.grid[0] = 0x7fffffff;
+    wrong.offset[0] = 1;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "global ids");
+    wrong = launch;
+    wrong.grid[1] = 2;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "1 dimensions");
+    wrong.dimensions = 4;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "dimensions 4");
+    wrong = launch;
+    wrong.local_bytes = 1 << 20;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "local_bytes");
+    wrong = world_launch(&world, "spin", 8, 1, 2);
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "1x1x1");
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+    uint64_t other = world_context(&world, "other"), theirs = world_alloc(&world, other, 4096);
+    struct report arguments = {world_alloc(&world, world.context, 4096), 0, 0};
+    struct facet_launch launch = world_launch(&world, "report", sizeof arguments, 1, 1), wrong = launch;
+    uint64_t ours = arguments.where;
+    (void)state;
+
+    wrong.argument_bytes = 8;
+    expect(&wrong, &arguments, FACET_OUT_OF_RANGE, "expected 16");
+    expect(&launch, NULL, FACET_INVALID_ARGUMENT, "arguments");
+    arguments.where = theirs;
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0 (where)");
+    arguments.where = (uint64_t)&arguments;
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "memory of this context");
+    arguments.where = ours;
+    arguments.local = 64;
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 1 (local)");
+    arguments.local = 128; /* a multiple, but beyond what the launch has */
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "local memory");
+    OK(&world, MEMORY->free(INSTANCE, world.context, ours, &world.error));
+    arguments.local = 0;
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0");
+}
+
+/* Checked again in its turn: by then its memory is gone. */
+static void a_transfer_to_freed_memory_fails_the_stream(void **state)
+{
+    uint64_t gate = world_alloc(&world, world.context, 4096), target = world_alloc(&world, world.context, 4096);
+    struct facet_stream_state stream = {.size = sizeof stream};
+    (void)state;
+
+    world_spin(&world, gate);
+    OK(&world, EXECUTION->fill(INSTANCE, world.context, world.stream, target, 1, 4096, &world.error));
+    OK(&world, MEMORY->free(INSTANCE, world.context, target, &world.error));
+    assert_int_equal(EXECUTION->fill(INSTANCE, world.context, world.stream, target, 1, 1, NULL), FACET_OUT_OF_RANGE);
+    world_let_go(gate);
+    OK(&world, world_wait(&world));
+    OK(&world, EXECUTION->query(INSTANCE, world.context, world.stream, &stream, &world.error));
+    assert_int_equal((int32_t)stream.failed, -(int32_t)FACET_OUT_OF_RANGE);
+}
+
+static void a_module_at_work_is_busy(void **state)
+{
+    uint64_t gate = world_alloc(&world, world.context, 4096);
+    (void)state;
+
+    world_spin(&world, gate);
+    assert_int_equal(EXECUTION->unload(INSTANCE, world.context, world.module, &world.error), FACET_BUSY);
+    assert_int_equal(EXECUTION->synchronize(INSTANCE, world.context, world.stream, 1000000, NULL), FACET_TIMEOUT);
+    world_let_go(gate);
+    OK(&world, world_wait(&world));
+    OK(&world, EXECUTION->unload(INSTANCE, world.context, world.module, &world.error));
+}
+
+/* A work-group cannot be interrupted: its context has no number any more, and its memory until it ends. */
+static void a_context_at_work_ends_when_its_group_does(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint64_t gate = world_alloc(&world, world.context, 4096), watcher = world_context(&world, "watcher");
+    (void)state;
+
+    world_spin(&world, gate);
+    OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error));
+    assert_int_equal(MEMORY->destroy_context(INSTANCE, world.context, NULL), FACET_NOT_FOUND);
+    assert_int_equal(world_used(&world, watcher), 4096);
+    world_let_go(gate);
+    for (int i = 0; i < 10000 && world_used(&world, watcher) > 0; i++)
+        nanosleep(&pause, NULL);
+    assert_int_equal(world_used(&world, watcher), 0);
+}
+
+static void a_stream_at_work_ends_with_its_context(void **state)
+{
+    uint64_t gate = world_alloc(&world, world.context, 4096);
+    (void)state;
+
+    world_spin(&world, gate);
+    OK(&world, EXECUTION->destroy_stream(INSTANCE, world.context, world.stream, &world.error));
+    assert_int_equal(EXECUTION->cancel(INSTANCE, world.context, world.stream, NULL), FACET_NOT_FOUND);
+    world_let_go(gate);
+    OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error));
+}
+
+static void records_tell_what_ran(void **state)
+{
+    const struct saxpy arguments = {1.0f, 0, 0, 0};
+    const struct facet_launch launch = world_launch(&world, "saxpy", sizeof arguments, 100, 64);
+    struct facet_launch_record records[4];
+    uint32_t count = 0;
+    (void)state;
+
+    for (int i = 0; i < 3; i++)
+        OK(&world, world_run(&world, &launch, &arguments));
+    OK(&world, world_wait(&world));
+    OK(&world,
+       EXECUTION->records(INSTANCE, world.context, world.stream, 1, records, sizeof *records, 4, &count, &world.error));
+    assert_int_equal(count, 2);
+    assert_int_equal(records[0].sequence, 2);
+    assert_string_equal(records[1].kernel, "saxpy");
+    assert_int_equal(records[1].groups, 100);
+    assert_true(records[1].queued_ns <= records[1].start_ns && records[1].start_ns <= records[1].end_ns);
+}
+
+static void shares_and_priorities_have_ranges(void **state)
+{
+    (void)state;
+    OK(&world, EXECUTION->set_share(INSTANCE, world.context, 700, 1000, FACET_PRIORITY_HIGH, &world.error));
+    assert_int_equal(EXECUTION->set_share(INSTANCE, world.context, 1001, 1000, 1, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(EXECUTION->set_share(INSTANCE, world.context, 0, 0, 1, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(EXECUTION->set_share(INSTANCE, world.context, 0, 1000, 3, NULL), FACET_OUT_OF_RANGE);
+    OK(&world, EXECUTION->set_priority(INSTANCE, world.context, world.stream, FACET_PRIORITY_LOW, &world.error));
+    assert_int_equal(EXECUTION->set_priority(INSTANCE, world.context, world.stream, 3, NULL), FACET_OUT_OF_RANGE);
+}
+
+/* A context of its own, some launches, and an end at any moment. */
+static void round_of(unsigned *seed, const void *image, size_t size)
+{
+    char worker[] = {'r', (char)('0' + rand_r(seed) % 4), '\0'};
+    uint64_t context = world_context(&world, worker), stream = world_stream(&world, context), module = 0;
+    const struct saxpy arguments = {1.0f, COUNT, world_alloc(&world, context, 4 * COUNT),
+                                    world_alloc(&world, context, 4 * COUNT)};
+    struct facet_launch launch = world_launch(&world, "saxpy", sizeof arguments, 1, 64);
+
+    OK(&world, EXECUTION->load(INSTANCE, context, image, size, &module, &world.error));
+    launch.module = module;
+    for (int i = rand_r(seed) % 8; i >= 0; i--) {
+        launch.grid[0] = 1 + (uint32_t)rand_r(seed) % 5000;
+        OK(&world, EXECUTION->launch(INSTANCE, context, stream, &launch, &arguments, &world.error));
+    }
+    switch (rand_r(seed) % 4) {
+    case 0:
+        OK(&world, EXECUTION->cancel(INSTANCE, context, stream, &world.error));
+        break;
+    case 1:
+        OK(&world, EXECUTION->destroy_stream(INSTANCE, context, stream, &world.error));
+        break;
+    case 2:
+        OK(&world, MEMORY->free(INSTANCE, context, arguments.x, &world.error));
+        break;
+    default:
+        break;
+    }
+    OK(&world, MEMORY->destroy_context(INSTANCE, context, &world.error));
+}
+
+static void ends_at_any_moment_leave_nothing(void **state)
+{
+    struct facet_process_metrics processes[8];
+    unsigned seed = 4711;
+    uint32_t count = 0;
+    size_t size = 0;
+    void *image = world_file("test-cpu-kernels.so", &size);
+    (void)state;
+
+    for (int i = 0; i < 300; i++)
+        round_of(&seed, image, size);
+    free(image);
+    assert_int_equal(world_used(&world, world.context), 0);
+    OK(&world, world.provider->metrics->processes(INSTANCE, 0, processes, sizeof *processes, 8, &count, &world.error));
+    assert_int_equal(count, 1); /* the one of this test */
+    assert_int_equal(processes[0].units_active, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_kernel_computes, begin, end),
+        cmocka_unit_test_setup_teardown(a_group_is_told_where_it_is, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_grids_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, begin, end),
+        cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, begin, end),
+        cmocka_unit_test_setup_teardown(a_context_at_work_ends_when_its_group_does, begin, end),
+        cmocka_unit_test_setup_teardown(a_stream_at_work_ends_with_its_context, begin, end),
+        cmocka_unit_test_setup_teardown(ends_at_any_moment_leave_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(records_tell_what_ran, begin, end),
+        cmocka_unit_test_setup_teardown(shares_and_priorities_have_ranges, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

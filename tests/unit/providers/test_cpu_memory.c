@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: memory of the cpu provider: quotas, pages that move, memory that is freed under a kernel, limits of units. */
+#include "test_cpu_world.h"
+
+#define MEMORY   (world.provider->memory)
+#define LIMIT    (world.provider->limit)
+#define INSTANCE world.instance
+
+static struct world world;
+
+static int begin(void **state)
+{
+    (void)state;
+    world_begin(&world);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    world_end(&world);
+    return 0;
+}
+
+static void what_is_given_back_is_zero_for_the_next(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        uint64_t address = world_alloc(&world, world.context, 10000), word = 1;
+
+        assert_int_equal(address % 256, 0);
+        OK(&world, MEMORY->read(INSTANCE, world.context, address, sizeof word, &word, &world.error));
+        assert_int_equal(word, 0);
+        OK(&world, MEMORY->fill(INSTANCE, world.context, address, 0xff, 10000, &world.error));
+        OK(&world, MEMORY->free(INSTANCE, world.context, address, &world.error));
+        assert_int_equal(world_used(&world, world.context), 0);
+    }
+}
+
+static void the_device_holds(void **state)
+{
+    uint64_t other = world_context(&world, "other"), address = 1;
+    (void)state;
+
+    assert_int_equal(MEMORY->alloc(INSTANCE, world.context, UINT64_MAX, &address, NULL), FACET_NO_SPACE);
+    assert_int_equal(MEMORY->alloc(INSTANCE, world.context, WORLD_MEMORY + 1, &address, NULL), FACET_NO_SPACE);
+    assert_int_equal(address, 1);
+    world_alloc(&world, world.context, WORLD_MEMORY - 4096);
+    world_alloc(&world, other, 4096);
+    assert_int_equal(world_used(&world, other), WORLD_MEMORY);
+    assert_int_equal(MEMORY->alloc(INSTANCE, world.context, 1, &address, NULL), FACET_NO_SPACE);
+    OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error));
+    assert_int_equal(world_used(&world, other), 4096);
+}
+
+static void what_is_promised_nobody_else_gets(void **state)
+{
+    uint64_t address = 1;
+    (void)state;
+
+    OK(&world, LIMIT->set_memory(INSTANCE, 0, "limited", WORLD_MEMORY / 2, &world.error));
+    assert_int_equal(MEMORY->alloc(INSTANCE, world.context, WORLD_MEMORY / 2 + 1, &address, NULL), FACET_NO_SPACE);
+    world_alloc(&world, world.context, WORLD_MEMORY / 2);
+    assert_int_equal(LIMIT->set_memory(INSTANCE, 0, "third", 1, NULL), FACET_NO_SPACE);
+    uint64_t one = world_context(&world, "limited"), two = world_context(&world, "limited");
+    world_alloc(&world, one, WORLD_MEMORY / 4);
+    world_alloc(&world, two, WORLD_MEMORY / 4);
+    assert_int_equal(MEMORY->alloc(INSTANCE, one, 1, &address, NULL), FACET_QUOTA);
+    assert_int_equal(LIMIT->clear(INSTANCE, 0, "limited", NULL), FACET_BUSY);
+    assert_int_equal(address, 1);
+}
+
+/* 2 pages at a reservation of 4; the first is seen at two addresses, and moves. */
+static void pages_move_under_an_address_that_stays(void **state)
+{
+    struct facet_memory_info info = {.size = sizeof info};
+    uint64_t at = 0, pages = 0, word = 0x1122334455667788, got = 0;
+    (void)state;
+
+    OK(&world, MEMORY->info(INSTANCE, world.context, &info, &world.error));
+    const uint64_t page = info.page_bytes;
+    OK(&world, MEMORY->reserve(INSTANCE, world.context, 4 * page, 16 * page, &at, &world.error));
+    assert_int_equal(at % (16 * page), 0);
+    OK(&world, MEMORY->create_pages(INSTANCE, world.context, 2 * page, &pages, &world.error));
+    OK(&world, MEMORY->map(INSTANCE, world.context, at, pages, 0, 2 * page, &world.error));
+    OK(&world, MEMORY->map(INSTANCE, world.context, at + 2 * page, pages, page, page, &world.error));
+    assert_int_equal(MEMORY->map(INSTANCE, world.context, at, pages, 0, page, NULL), FACET_BUSY);
+    OK(&world, MEMORY->write(INSTANCE, world.context, at + page + 8, &word, sizeof word, &world.error));
+    OK(&world, MEMORY->read(INSTANCE, world.context, at + 2 * page + 8, sizeof got, &got, &world.error));
+    assert_int_equal(got, word);
+    /* Out of the middle of a mapping, and its page comes back elsewhere. */
+    OK(&world, MEMORY->unmap(INSTANCE, world.context, at + page, page, &world.error));
+    assert_int_equal(MEMORY->read(INSTANCE, world.context, at + page + 8, 8, &got, NULL), FACET_OUT_OF_RANGE);
+    OK(&world, MEMORY->map(INSTANCE, world.context, at + 3 * page, pages, page, page, &world.error));
+    got = 0;
+    OK(&world, MEMORY->read(INSTANCE, world.context, at + 3 * page + 8, sizeof got, &got, &world.error));
+    assert_int_equal(got, word);
+    assert_int_equal(MEMORY->release(INSTANCE, world.context, at, NULL), FACET_BUSY);
+}
+
+static void a_mapping_is_cut_anywhere(void **state)
+{
+    uint64_t at = 0, pages = 0, word = 0;
+    const uint64_t page = 65536;
+    (void)state;
+
+    OK(&world, MEMORY->reserve(INSTANCE, world.context, 8 * page, 0, &at, &world.error));
+    OK(&world, MEMORY->create_pages(INSTANCE, world.context, 8 * page, &pages, &world.error));
+    OK(&world, MEMORY->map(INSTANCE, world.context, at, pages, 0, 8 * page, &world.error));
+    for (word = 0; word < 8; word++)
+        OK(&world, MEMORY->write(INSTANCE, world.context, at + word * page, &word, sizeof word, &world.error));
+    OK(&world, MEMORY->unmap(INSTANCE, world.context, at + 2 * page, page, &world.error));
+    OK(&world, MEMORY->unmap(INSTANCE, world.context, at + 5 * page, page, &world.error));
+    OK(&world, MEMORY->destroy_pages(INSTANCE, world.context, pages, &world.error));
+    for (uint64_t i = 0; i < 8; i++) {
+        enum facet_status status = MEMORY->read(INSTANCE, world.context, at + i * page, sizeof word, &word, NULL);
+
+        assert_int_equal(status, i == 2 || i == 5 ? FACET_OUT_OF_RANGE : FACET_OK);
+        if (status == FACET_OK)
+            assert_int_equal(word, i);
+    }
+    assert_int_equal(MEMORY->unmap(INSTANCE, world.context, at, 3 * page, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(world_used(&world, world.context), 8 * page);
+    OK(&world, MEMORY->unmap(INSTANCE, world.context, at, 2 * page, &world.error));
+    OK(&world, MEMORY->unmap(INSTANCE, world.context, at + 3 * page, 2 * page, &world.error));
+    assert_int_equal(world_used(&world, world.context), 8 * page);
+    OK(&world, MEMORY->unmap(INSTANCE, world.context, at + 6 * page, 2 * page, &world.error));
+    assert_int_equal(world_used(&world, world.context), 0);
+    OK(&world, MEMORY->release(INSTANCE, world.context, at, &world.error));
+}
+
+/* A kernel that is at work has raw addresses: what is freed goes when it is done. */
+static void memory_freed_under_a_kernel_stays_until_it_ends(void **state)
+{
+    uint64_t gate = world_alloc(&world, world.context, 4096);
+    (void)state;
+
+    world_load(&world, "test-cpu-kernels.so");
+    world_spin(&world, gate);
+    OK(&world, MEMORY->free(INSTANCE, world.context, gate, &world.error));
+    assert_int_equal(MEMORY->free(INSTANCE, world.context, gate, NULL), FACET_NOT_FOUND);
+    assert_int_equal(world_used(&world, world.context), 4096);
+    world_let_go(gate);
+    OK(&world, world_wait(&world));
+    assert_int_equal(world_used(&world, world.context), 0);
+}
+
+static void units_are_granted_whole_and_once(void **state)
+{
+    struct facet_worker_limit limit = {.size = sizeof limit};
+    (void)state;
+
+    OK(&world, LIMIT->set_compute(INSTANCE, 0, "a", 300, &world.error));
+    OK(&world, LIMIT->get(INSTANCE, 0, "a", &limit, &world.error));
+    assert_int_equal(limit.compute_units, 1);
+    assert_int_equal(limit.compute_milli, 500);
+    assert_int_equal(LIMIT->set_compute(INSTANCE, 0, "b", 501, NULL), FACET_NO_SPACE);
+    assert_int_equal(LIMIT->get(INSTANCE, 0, "b", &limit, NULL), FACET_NOT_FOUND);
+    assert_int_equal(LIMIT->set_compute(INSTANCE, 0, "w", 500, NULL), FACET_BUSY);
+    OK(&world, LIMIT->set_compute(INSTANCE, 0, "b", 500, &world.error));
+    OK(&world, LIMIT->clear(INSTANCE, 0, "a", &world.error));
+    OK(&world, LIMIT->clear(INSTANCE, 0, "b", &world.error));
+}
+
+static void settings_are_read_and_judged(void **state)
+{
+    struct facet_provider_instance *instance = NULL;
+    struct facet_device_info info = {.size = sizeof info};
+    uint32_t count = 0;
+    (void)state;
+
+    OK(&world, world.provider->device->list(INSTANCE, &info, sizeof info, 1, &count, &world.error));
+    assert_int_equal(info.compute_units, WORLD_UNITS);
+    assert_int_equal(info.memory_bytes, WORLD_MEMORY);
+    assert_int_equal(info.modes, 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const wrong[] = {"257", "two", "0"};
+
+        setenv("FACET_CPU_UNITS", wrong[i], 1);
+        assert_int_equal(world.provider->device->open(&instance, &world.error), FACET_INVALID_ARGUMENT);
+        assert_non_null(strstr(world.error.message, "FACET_CPU_UNITS"));
+    }
+    assert_null(instance);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_given_back_is_zero_for_the_next, begin, end),
+        cmocka_unit_test_setup_teardown(the_device_holds, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_promised_nobody_else_gets, begin, end),
+        cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, begin, end),
+        cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, begin, end),
+        cmocka_unit_test_setup_teardown(memory_freed_under_a_kernel_stays_until_it_ends, begin, end),
+        cmocka_unit_test_setup_teardown(settings_are_read_and_judged, begin, end),
+        cmocka_unit_test_setup_teardown(units_are_granted_whole_and_once, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
