@@ -17,8 +17,8 @@
  *     1.0   device: open, close, list, health
  *     1.1   device: properties, topology, events; the tables partition, limit, metrics, container, snapshot, memory,
  *           execution; facet_device_info: what was reserved
- *     1.2   execution: write, copy, fill, set_share, set_priority, records; facet_launch: dimensions, offset. The device
- *           property kernel_target: what facet/kernel.h compiles for
+ *     1.2   execution: write, copy, fill, set_share, set_priority, records; facet_launch: dimensions, offset. The
+ * device property kernel_target: what facet/kernel.h compiles for
  *
  * Absence. Any operation may be NULL, any table may be NULL or shorter than the host's: the host treats that as
  * unsupported. A bit of facet_device_info.capabilities promises that the operations behind it work on that device; an

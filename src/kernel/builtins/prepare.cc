@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include <llvm/ADT/StringSwitch.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/Module.h>
@@ -303,11 +302,16 @@ static void check_complete(const Module &module)
             fail(function.getName() + ": called, but neither libclc nor our own functions have it");
 }
 
+static bool is_mode(const char *text)
+{
+    return strcmp(text, "--host") == 0 || strcmp(text, "--ptx") == 0 || strcmp(text, "--amdgcn") == 0;
+}
+
 int main(int count, char **arguments)
 {
     LLVMContext context;
 
-    if (count < 4 || !StringSwitch<bool>(arguments[1]).Cases({"--host", "--ptx", "--amdgcn"}, true).Default(false))
+    if (count < 4 || !is_mode(arguments[1]))
         fail("usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...");
     std::unique_ptr<Module> module = read_module(arguments[3], context);
     Linker linker(*module);

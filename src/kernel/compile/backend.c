@@ -107,8 +107,6 @@ static void clear_own(struct facet_compilation *compilation)
 {
     facet_compile_shape_clear(compilation);
     free(compilation->arguments);
-    free(compilation->machine_features);
-    free(compilation->features);
 }
 
 /* Not a result that is half made: code without a status that says so. */

@@ -20,7 +20,7 @@ enum facet_compile_family {
     FACET_COMPILE_SPIRV,
 };
 
-enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FAMILIES = 4 };
+enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FEATURES_SIZE = 4096, FACET_COMPILE_FAMILIES = 4 };
 
 /* What is the same for all processors of a family. */
 struct facet_compile_flavour {
@@ -48,10 +48,10 @@ struct facet_compilation {
     enum facet_compile_family family;
     char processor[FACET_COMPILE_NAME_SIZE]; /* as LLVM names it; of SPIR-V the version */
     char target[FACET_COMPILE_NAME_SIZE + 16];
-    char *machine_features; /* what LLVM is told of the processor */
-    char *features;         /* what must be there, as /proc/cpuinfo names it; host only */
-    uint32_t optimize;      /* 0 to 3 */
-    const char **arguments; /* clang's; borrowed from the request and from constants */
+    char machine_features[FACET_COMPILE_FEATURES_SIZE]; /* what LLVM is told beyond the processor's name */
+    char features[FACET_COMPILE_FEATURES_SIZE];         /* what must be there, as /proc/cpuinfo names it; host only */
+    uint32_t optimize;                                  /* 0 to 3 */
+    const char **arguments;                             /* clang's; borrowed from the request and from constants */
     uint32_t argument_count;
 
     LLVMContextRef context;

@@ -47,9 +47,8 @@ enum facet_status facet_compile_describe(struct facet_compilation *compilation, 
 
     for (uint32_t i = 0; i < compilation->kernel_count; i++)
         json_array_append_new(kernels, describe_kernel(&compilation->kernels[i]));
-    image = json_pack("{s:s, s:s, s:b, s:o}", "target", compilation->target, "features",
-                      compilation->features ? compilation->features : "", "check", (int)compilation->request->check,
-                      "kernels", kernels);
+    image = json_pack("{s:s, s:s, s:b, s:o}", "target", compilation->target, "features", compilation->features, "check",
+                      (int)compilation->request->check, "kernels", kernels);
     compilation->result->description = image ? json_dumps(image, JSON_COMPACT) : NULL;
     json_decref(image);
     return compilation->result->description

@@ -35,9 +35,13 @@ int facet_shim_knows(const char *triple, const char *processor)
     return any && any->isCPUStringValid(processor);
 }
 
-int facet_shim_has(const char *triple, const char *processor, const char *features, const char *feature)
+void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
+                         void *context)
 {
     auto one = describe(triple, processor, features);
 
-    return one && one->checkFeatures(feature);
+    if (!one)
+        return;
+    for (const llvm::SubtargetFeatureKV &feature : one->getEnabledProcessorFeatures())
+        each(context, feature.Key);
 }

@@ -29,9 +29,13 @@ LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const c
 /* `ld.lld` with these arguments; what it says is for the caller to free. Not 0: it failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
 
-/* Whether LLVM knows this processor; and whether it has "+avx2" with these features ("+a,-b"). */
+/* Whether LLVM knows this processor. */
 int facet_shim_knows(const char *triple, const char *processor);
-int facet_shim_has(const char *triple, const char *processor, const char *features, const char *feature);
+
+/* Calls `each` for every feature that the processor has with these ("+a,-b"): "avx2". */
+typedef void (*facet_feature_func)(void *context, const char *name);
+void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
+                         void *context);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
  * Never: lets a processor through that LLVM does not know: it would make code for another one without a word.
  */
 #include <pthread.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <llvm-c/Target.h>
@@ -153,41 +153,106 @@ static const char *const cpu_features[][2] = {
     {"vpclmulqdq", "vpclmulqdq"},
 };
 
-static char *list_features(const struct facet_compilation *compilation)
+/* Adds a feature's other name to a list that has room for all of them. */
+static void list_feature(void *context, const char *name)
 {
-    char *list = calloc(COUNT(cpu_features) + 1, FACET_COMPILE_NAME_SIZE / 2);
+    char *list = context;
 
-    for (size_t i = 0; list && i < COUNT(cpu_features); i++) {
-        char feature[FACET_COMPILE_NAME_SIZE] = "+";
-
-        if (!facet_shim_has(compilation->flavour->triple, compilation->processor, compilation->machine_features,
-                            strcat(feature, cpu_features[i][0])))
-            continue;
-        strcat(strcat(list, list[0] ? "," : ""), cpu_features[i][1]);
+    for (size_t i = 0; i < COUNT(cpu_features); i++) {
+        if (strcmp(cpu_features[i][0], name) == 0)
+            strcat(strcat(list, list[0] ? "," : ""), cpu_features[i][1]);
     }
-    return list;
+}
+
+static void list_features(const char *processor, const char *features, char *ret_list)
+{
+    ret_list[0] = '\0';
+    facet_shim_features(flavours[FACET_COMPILE_HOST].triple, processor, features, list_feature, ret_list);
+}
+
+/* The processor that we are on. Asking it is slow on a virtual machine, and the answer does not change. */
+static struct {
+    char processor[FACET_COMPILE_NAME_SIZE];
+    char machine_features[FACET_COMPILE_FEATURES_SIZE];
+    char features[FACET_COMPILE_FEATURES_SIZE];
+} this_host;
+
+/* What says nothing new costs time in every function that is compiled. */
+static void drop_known(void *context, const char *name)
+{
+    char word[FACET_COMPILE_NAME_SIZE];
+    char *list = context;
+
+    if (strlen(name) + 3 > sizeof word)
+        return;
+    strcat(strcat(strcpy(word, "+"), name), ",");
+    for (char *at = list; (at = strstr(at, word));) {
+        if (at == list || at[-1] == ',')
+            memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
+        else
+            at++;
+    }
+}
+
+/* Drops "-name" of features that the processor does not have anyway; `had` is ",a,b,". */
+static void drop_absent(char *list, const char *had)
+{
+    char word[FACET_COMPILE_NAME_SIZE];
+
+    for (char *at = list; *at;) {
+        size_t length = strcspn(at, ",") + 1;
+        bool known = at[0] == '-' && length + 1 < sizeof word;
+        if (known) {
+            memcpy(word, at, length);
+            word[0] = ',';
+            word[length] = '\0';
+        }
+        if (known && !strstr(had, word))
+            memmove(at, at + length, strlen(at + length) + 1);
+        else
+            at += length;
+    }
+}
+
+static void note_had(void *context, const char *name)
+{
+    char *had = context;
+
+    if (strlen(had) + strlen(name) + 2 < FACET_COMPILE_FEATURES_SIZE)
+        strcat(strcat(had, name), ",");
+}
+
+static void look_at_host(void)
+{
+    char had[FACET_COMPILE_FEATURES_SIZE] = ",", *list = this_host.machine_features;
+    const char *triple = flavours[FACET_COMPILE_HOST].triple;
+    char *name = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+
+    snprintf(this_host.processor, sizeof this_host.processor, "%s", name);
+    snprintf(list, sizeof this_host.machine_features, "%s,", features);
+    LLVMDisposeMessage(name);
+    LLVMDisposeMessage(features);
+    facet_shim_features(triple, this_host.processor, "", note_had, had);
+    facet_shim_features(triple, this_host.processor, "", drop_known, list);
+    drop_absent(list, had);
+    if (list[0])
+        list[strlen(list) - 1] = '\0';
+    list_features(this_host.processor, list, this_host.features);
 }
 
 /* "host" is this processor as the kernel lets programs use it; a named one has what LLVM says that it has. */
-static enum facet_status take_host(struct facet_compilation *compilation, struct facet_error *error)
+static void take_host(struct facet_compilation *compilation)
 {
-    char *text = NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     if (compilation->processor[0]) {
-        compilation->machine_features = strdup("");
-    } else {
-        text = LLVMGetHostCPUName();
-        strncpy(compilation->processor, text, sizeof compilation->processor - 1);
-        LLVMDisposeMessage(text);
-        text = LLVMGetHostCPUFeatures();
-        compilation->machine_features = strdup(text);
-        LLVMDisposeMessage(text);
+        list_features(compilation->processor, "", compilation->features);
+        return;
     }
-    if (compilation->machine_features)
-        compilation->features = list_features(compilation);
-    if (!compilation->features)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the processor's features");
-    return FACET_OK;
+    pthread_once(&once, look_at_host);
+    strcpy(compilation->processor, this_host.processor);
+    strcpy(compilation->machine_features, this_host.machine_features);
+    strcpy(compilation->features, this_host.features);
 }
 
 static enum facet_status refuse(const char *target, struct facet_error *error)
@@ -200,7 +265,6 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
 {
     const char *target = compilation->request->target, *colon = strchr(target, ':');
     size_t length = colon ? (size_t)(colon - target) : strlen(target);
-    enum facet_status status = FACET_OK;
 
     initialize_once();
     if (!find_family(target, length, &compilation->family) ||
@@ -212,12 +276,12 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
     else if (compilation->family == FACET_COMPILE_SPIRV)
         strcpy(compilation->processor, "1.2");
     if (compilation->family == FACET_COMPILE_HOST)
-        status = take_host(compilation, error);
-    if (status == FACET_OK && !facet_compile_knows(compilation->flavour->name, compilation->processor))
+        take_host(compilation);
+    if (!facet_compile_knows(compilation->flavour->name, compilation->processor))
         return refuse(target, error);
     strcpy(compilation->target, compilation->flavour->name);
     strcat(strcat(compilation->target, ":"), compilation->processor);
-    return status;
+    return FACET_OK;
 }
 
 enum facet_status facet_compile_machine(struct facet_compilation *compilation, struct facet_error *error)
@@ -226,7 +290,6 @@ enum facet_status facet_compile_machine(struct facet_compilation *compilation, s
                                                  LLVMCodeGenLevelAggressive};
     bool spirv = compilation->family == FACET_COMPILE_SPIRV;
     const char *triple = spirv ? spirv_triple(compilation->processor) : compilation->flavour->triple;
-    const char *features = compilation->machine_features ? compilation->machine_features : "";
     LLVMTargetRef target;
     char *message = NULL;
 
@@ -236,8 +299,9 @@ enum facet_status facet_compile_machine(struct facet_compilation *compilation, s
         LLVMDisposeMessage(message);
         return status;
     }
-    compilation->machine = LLVMCreateTargetMachine(target, triple, spirv ? "" : compilation->processor, features,
-                                                   levels[compilation->optimize], LLVMRelocPIC, LLVMCodeModelDefault);
+    compilation->machine =
+        LLVMCreateTargetMachine(target, triple, spirv ? "" : compilation->processor, compilation->machine_features,
+                                levels[compilation->optimize], LLVMRelocPIC, LLVMCodeModelDefault);
     return compilation->machine
                ? FACET_OK
                : facet_error_set(error, FACET_INTERNAL, "LLVM refuses the processor '%s'", compilation->processor);
