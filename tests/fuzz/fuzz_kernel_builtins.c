@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing the archive of builtin functions: whatever its bytes, what it finds lies inside of them. */
+#include "kernel/builtins/archive.h"
+
+#include "fuzz.h"
+
+static void check_found(const struct facet_archive *archive)
+{
+    for (uint32_t i = 0; i < archive->symbol_count; i++) {
+        uint32_t found = facet_archive_find(archive, archive->names + archive->symbols[i].name);
+
+        PROMISE(found == archive->symbols[i].shard);
+        PROMISE(archive->shards[found].offset <= archive->size);
+        PROMISE(archive->shards[found].size <= archive->size - archive->shards[found].offset);
+    }
+    PROMISE(facet_archive_find(archive, "\xff\xff") == FACET_ARCHIVE_NONE || archive->symbol_count > 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_archive archive = {0};
+    struct facet_error error = {0};
+    void *exact =
+        aligned_alloc(FACET_ARCHIVE_ALIGN, size / FACET_ARCHIVE_ALIGN * FACET_ARCHIVE_ALIGN + FACET_ARCHIVE_ALIGN);
+
+    PROMISE(exact);
+    memcpy(exact, data, size);
+    enum facet_status status = facet_archive_read(exact, size, &archive, &error);
+    if (status == FACET_OK)
+        check_found(&archive);
+    else
+        PROMISE(status == FACET_CORRUPT && error.message[0]);
+    free(exact);
+    return 0;
+}

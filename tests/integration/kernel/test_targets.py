@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The bench set for each target: what comes out is what that target's own tools take.
+
+PTX is assembled by ptxas where a CUDA toolkit is found; AMDGPU objects are read by LLVM's readelf and disassembler;
+SPIR-V is validated by spirv-val.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from tap import Skip, contains, equal, main, test
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
+KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
+LLVM = [f"/usr/lib/llvm-{version}/bin" for version in (22, 19)]
+
+
+def tool(name, *folders):
+    """The path of a program, or a skip."""
+    for folder in folders:
+        for path in sorted(glob.glob(f"{folder}/{name}"), reverse=True):
+            return path
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+def ran(*command, **options):
+    """Standard output of a command that must succeed."""
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False, **options)
+    equal((done.returncode, done.stderr), (0, ""), " ".join(map(str, command)))
+    return done.stdout
+
+
+def compiled(target, folder):
+    """Every kernel of the set for `target`: path of the image by path of the source."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+
+    def compile_one(source):
+        image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"
+        ran(BUILD / "facet", "compile", "--target", target, source, "-o", image, env=environment)
+        return source, image
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(compile_one, KERNELS))
+
+
+def entries_of(source):
+    return sorted(re.findall(r"^(?:__)?kernel\s+(?:__attribute__\S+\s+)?void\s+(\w+)", source.read_text(), re.MULTILINE))
+
+
+def ptx_is_assembled(processor):
+    with tempfile.TemporaryDirectory() as folder:
+        images = compiled(f"ptx:{processor}", folder)
+        for source, image in images.items():
+            text = image.read_text()
+            contains(text, f".target {processor}")
+            equal(sorted(re.findall(r"\.entry (\w+)", text)), entries_of(source), source.name)
+        assembler = tool("ptxas", "/usr/local/cuda*/bin")
+        for image in images.values():
+            ran(assembler, f"-arch={processor}", "-o", os.devnull, image)
+
+
+def object_is_a_code_object(processor):
+    with tempfile.TemporaryDirectory() as folder:
+        images = compiled(f"amdgcn:{processor}", folder)
+        reader, disassembler = tool("llvm-readelf", *LLVM), tool("llvm-objdump", *LLVM)
+        for source, image in images.items():
+            read = ran(reader, "-h", "--notes", "--dyn-syms", image)
+            contains(read, "AMDGPU - HSA")
+            contains(read, f"amdgcn-amd-amdhsa--{processor}")
+            for entry in entries_of(source):
+                contains(read, f"{entry}.kd")
+            equal("<unknown>" in ran(disassembler, "-d", image), False, f"{source.name}: an unknown instruction")
+
+
+@test
+def ptx_of_the_set_for_sm_75():
+    ptx_is_assembled("sm_75")
+
+
+@test
+def ptx_of_the_set_for_sm_90():
+    ptx_is_assembled("sm_90")
+
+
+@test
+def ptx_of_the_set_for_sm_100():
+    ptx_is_assembled("sm_100")
+
+
+@test
+def objects_of_the_set_for_gfx90a():
+    object_is_a_code_object("gfx90a")
+
+
+@test
+def objects_of_the_set_for_gfx942():
+    object_is_a_code_object("gfx942")
+
+
+@test
+def objects_of_the_set_for_gfx1100():
+    object_is_a_code_object("gfx1100")
+
+
+@test
+def modules_of_the_set_for_spirv():
+    with tempfile.TemporaryDirectory() as folder:
+        for target in ("spirv:1.0", "spirv:1.2"):
+            validator = tool("spirv-val")
+            for image in compiled(target, folder).values():
+                ran(validator, image)
+
+
+main()
