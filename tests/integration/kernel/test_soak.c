@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thousand random launches on `cpu`, with cancelling, destroying in the middle and kill -9: what is left behind.
+ *
+ * Owns: a fixed sequence of random steps; the seed is in the output.
+ * Never: waits without a bound, and never kills anything but the provider's child of its own session.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <facet/session.h>
+
+#define LAUNCHES  1000u
+#define WORDS     4096u
+#define CONTEXTS  3u
+#define STREAMS   2u
+#define KILL_EACH 125u
+#define WAIT_NS   UINT64_C(20000000000)
+
+static const char image_text[] = "facet-cpu:store_words";
+
+/* One worker's presence. `live` is 0 when it has none. */
+struct presence {
+    int live;
+    uint64_t context, module, memory, streams[STREAMS];
+};
+
+struct world {
+    struct facet_session *session;
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    struct presence presences[CONTEXTS];
+    struct facet_error error;
+    unsigned seed;
+    uint32_t launched, cancelled, killed, destroyed;
+};
+
+static uint32_t any(struct world *world, uint32_t below)
+{
+    return (uint32_t)rand_r(&world->seed) % below;
+}
+
+/* Every answer but success and "the device is gone" is a failure of the test. */
+static int is_ok(struct world *world, enum facet_status status)
+{
+    if (status != FACET_OK && status != FACET_DEVICE_LOST)
+        fail_msg("%s: %s", facet_status_name(status), world->error.message);
+    return status == FACET_OK;
+}
+
+static void presence_open(struct world *world, struct presence *presence)
+{
+    const struct facet_memory_ops *memory = world->provider->memory;
+    const struct facet_execution_ops *execution = world->provider->execution;
+    struct facet_error *error = &world->error;
+    char worker[32];
+
+    snprintf(worker, sizeof worker, "worker-%d", (int)(presence - world->presences));
+    memset(presence, 0, sizeof *presence);
+    if (!is_ok(world, memory->create_context(world->instance, 0, NULL, worker, &presence->context, error)) ||
+        !is_ok(world, memory->alloc(world->instance, presence->context, WORDS * 8, &presence->memory, error)) ||
+        !is_ok(world, execution->load(world->instance, presence->context, image_text, strlen(image_text),
+                                      &presence->module, error)))
+        return;
+    for (uint32_t i = 0; i < STREAMS; i++)
+        if (!is_ok(world, execution->create_stream(world->instance, presence->context, &presence->streams[i], error)))
+            return;
+    presence->live = 1;
+}
+
+static void presence_close(struct world *world, struct presence *presence)
+{
+    if (presence->live)
+        is_ok(world, world->provider->memory->destroy_context(world->instance, presence->context, &world->error));
+    presence->live = 0;
+}
+
+/* Group counts from one to many thousands: from microseconds to tenths of a second. */
+static void launch(struct world *world, struct presence *presence)
+{
+    const uint64_t arguments[] = {presence->memory, 1 + any(world, WORDS), any(world, 1000)};
+    struct facet_launch launch = {.size = sizeof launch,
+                                  .argument_bytes = sizeof arguments,
+                                  .module = presence->module,
+                                  .grid = {1u << any(world, 16), 1, 1},
+                                  .group = {1, 1, 1},
+                                  .kernel = "store_words"};
+
+    is_ok(world,
+          world->provider->execution->launch(world->instance, presence->context, presence->streams[any(world, STREAMS)],
+                                             &launch, arguments, &world->error));
+    world->launched++;
+}
+
+static void stream_again(struct world *world, struct presence *presence)
+{
+    const struct facet_execution_ops *ops = world->provider->execution;
+    uint64_t *stream = &presence->streams[any(world, STREAMS)];
+
+    if (is_ok(world, ops->destroy_stream(world->instance, presence->context, *stream, &world->error)))
+        is_ok(world, ops->create_stream(world->instance, presence->context, stream, &world->error));
+}
+
+/* The process of the provider: the one child that this program has. */
+static pid_t child_of_session(void)
+{
+    char path[64], text[256] = "";
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_true(length > 0);
+    return (pid_t)atoi(text);
+}
+
+static void kill_and_restart(struct world *world)
+{
+    int fd = (int)syscall(SYS_pidfd_open, child_of_session(), 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0), 0);
+    assert_int_equal(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 10000), 1);
+    close(fd);
+    for (uint32_t i = 0; i < CONTEXTS; i++)
+        presence_close(world, &world->presences[i]);
+    assert_int_equal(facet_session_restart(world->session, &world->error), FACET_OK);
+    world->provider = facet_session_provider(world->session);
+    world->instance = facet_session_instance(world->session);
+    world->killed++;
+}
+
+static void step(struct world *world)
+{
+    const struct facet_execution_ops *ops = world->provider->execution;
+    struct presence *presence = &world->presences[any(world, CONTEXTS)];
+
+    if (!presence->live)
+        presence_open(world, presence);
+    launch(world, presence);
+    switch (any(world, 8)) {
+    case 0:
+        is_ok(world,
+              ops->cancel(world->instance, presence->context, presence->streams[any(world, STREAMS)], &world->error));
+        world->cancelled++;
+        break;
+    case 1:
+        stream_again(world, presence);
+        break;
+    case 2:
+        is_ok(world, ops->set_share(world->instance, presence->context, any(world, 1001), 1 + any(world, 1000),
+                                    any(world, 3), &world->error));
+        break;
+    case 3:
+        if (any(world, 4) == 0) {
+            presence_close(world, presence);
+            world->destroyed++;
+        }
+        break;
+    case 4:
+        is_ok(world, ops->synchronize(world->instance, presence->context, presence->streams[any(world, STREAMS)],
+                                      WAIT_NS, &world->error));
+        break;
+    default:
+        break;
+    }
+}
+
+static uint64_t memory_used(struct world *world)
+{
+    struct facet_device_metrics metrics = {.size = sizeof metrics};
+
+    assert_int_equal(world->provider->metrics->device(world->instance, 0, &metrics, &world->error), FACET_OK);
+    assert_true(metrics.valid & FACET_METRIC_MEMORY_USED);
+    return metrics.memory_used_bytes;
+}
+
+/* A context may outlive its destruction by the work-group under way: give it a moment. */
+static void assert_no_memory_is_held(struct world *world)
+{
+    for (int i = 0; i < 500 && memory_used(world) > 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_int_equal(memory_used(world), 0);
+}
+
+/* A long launch alone on the device: all units come to work on it, so none is lost. */
+static void assert_all_units_work(struct world *world)
+{
+    const struct facet_execution_ops *ops = world->provider->execution;
+    struct facet_launch_record record;
+    struct presence *presence = &world->presences[0];
+    uint32_t count = 0, units = 0;
+
+    presence_open(world, presence);
+    for (uint32_t tries = 0; tries < 50 && units < 2; tries++) {
+        const uint64_t arguments[] = {presence->memory, WORDS, 7};
+        struct facet_launch launch = {.size = sizeof launch,
+                                      .argument_bytes = sizeof arguments,
+                                      .module = presence->module,
+                                      .grid = {1u << 15, 1, 1},
+                                      .group = {1, 1, 1},
+                                      .kernel = "store_words"};
+
+        assert_int_equal(
+            ops->launch(world->instance, presence->context, presence->streams[0], &launch, arguments, &world->error),
+            FACET_OK);
+        assert_int_equal(
+            ops->synchronize(world->instance, presence->context, presence->streams[0], WAIT_NS, &world->error),
+            FACET_OK);
+        assert_int_equal(ops->records(world->instance, presence->context, presence->streams[0], tries, &record,
+                                      sizeof record, 1, &count, &world->error),
+                         FACET_OK);
+        assert_int_equal(count, 1);
+        assert_int_equal(record.groups, 1u << 15);
+        units = record.units;
+    }
+    assert_int_equal(units, 2);
+    presence_close(world, presence);
+}
+
+static uint32_t open_files(void)
+{
+    uint32_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static void test_a_thousand_launches_leave_nothing(void **state)
+{
+    struct world world = {.seed = 20261121};
+    char path[1024];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/facet-provider-cpu.so", getenv("FACET_BUILD_DIR"));
+    const uint32_t files = open_files();
+    assert_int_equal(facet_session_open(path, NULL, &world.session, &world.error), FACET_OK);
+    world.provider = facet_session_provider(world.session);
+    world.instance = facet_session_instance(world.session);
+    for (uint32_t i = 1; i <= LAUNCHES; i++) {
+        step(&world);
+        if (i % KILL_EACH == 0 && i < LAUNCHES)
+            kill_and_restart(&world);
+    }
+    for (uint32_t i = 0; i < CONTEXTS; i++)
+        presence_close(&world, &world.presences[i]);
+    print_message("# %" PRIu32 " launches, %" PRIu32 " cancelled, %" PRIu32 " contexts destroyed, %" PRIu32 " kills\n",
+                  world.launched, world.cancelled, world.destroyed, world.killed);
+    assert_no_memory_is_held(&world);
+    assert_all_units_work(&world);
+    assert_no_memory_is_held(&world);
+    facet_session_close(world.session);
+    assert_int_equal(open_files(), files);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_thousand_launches_leave_nothing)};
+
+    setenv("FACET_CPU_UNITS", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
