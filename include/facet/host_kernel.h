@@ -19,7 +19,7 @@
  *     local     a 32-bit offset, in bytes, of this argument's memory in the launch's dynamic local memory, which begins
  *               at the kernel's own local_bytes; FACET_HOST_LOCAL_ALIGN-aligned
  *     image     a 64-bit address of a struct facet_host_image_object in device memory
- *     sampler   32 bits: FACET_SAMPLER_* (OpenCL C 1.2, 6.12.14.1)
+ *     sampler   32 bits: FACET_SAMPLER_*
  */
 #ifndef FACET_HOST_KERNEL_H
 #define FACET_HOST_KERNEL_H
@@ -82,6 +82,15 @@ struct facet_host_argument {
 #define FACET_ARGUMENT_READS  1u
 #define FACET_ARGUMENT_WRITES 2u
 FACET_STATIC_ASSERT(sizeof(struct facet_host_argument) == 32, "ABI: facet_host_argument");
+
+/* A sampler (OpenCL C 1.2, 6.12.14.1), numbered as clang numbers CLK_*: one addressing mode and one filter. */
+#define FACET_SAMPLER_NORMALIZED UINT32_C(1)
+#define FACET_SAMPLER_EDGE       UINT32_C(2) /* CLK_ADDRESS_CLAMP_TO_EDGE */
+#define FACET_SAMPLER_CLAMP      UINT32_C(4)
+#define FACET_SAMPLER_REPEAT     UINT32_C(6)
+#define FACET_SAMPLER_MIRRORED   UINT32_C(8)
+#define FACET_SAMPLER_NEAREST    UINT32_C(0x10)
+#define FACET_SAMPLER_LINEAR     UINT32_C(0x20)
 
 #define FACET_HOST_BARRIERS   1u /* has barriers: informative */
 #define FACET_HOST_VECTORIZED 2u /* work-items run in vector lanes: informative */

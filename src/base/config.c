@@ -101,6 +101,13 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                   .parse = parse_size,
                                   .least = 65536,
                                   .most = UINT64_C(1) << 50},
+    [FACET_SETTING_CHECK] = {.name = "check",
+                             .variable = "FACET_CHECK",
+                             .fallback = "0",
+                             .help = "1: kernels for the host are compiled so that a run finds accesses out of bounds "
+                                     "and races",
+                             .parse = parse_number,
+                             .most = 1},
     [FACET_SETTING_LOG] = {.name = "log",
                            .variable = "FACET_LOG",
                            .fallback = "info",

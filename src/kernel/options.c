@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/config.h"
+
 enum { ARGUMENTS_MOST = 4096 };
 
 static bool starts(const unsigned char *bytes, size_t size, const void *with, size_t length)
@@ -128,6 +130,24 @@ static enum facet_status take_options(const struct facet_compile_options *given,
     return check_numbers(taken, error);
 }
 
+/* Also the user may ask, through the environment, of programs that do not; then what cannot be checked is not. */
+static enum facet_status read_check(uint32_t asked, const struct facet_target *target, uint32_t *ret_check,
+                                    struct facet_error *error)
+{
+    uint64_t wanted = 0;
+
+    if (asked && target->family != FACET_TARGET_HOST)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "check",
+                                    "target '%s' has no checked images; expected host", target->name);
+    if (!asked && target->family == FACET_TARGET_HOST) {
+        enum facet_status status = facet_config_u64(FACET_SETTING_CHECK, &wanted, error);
+        if (status != FACET_OK)
+            return status;
+    }
+    *ret_check = asked || wanted;
+    return FACET_OK;
+}
+
 enum facet_status facet_compile_job_init(const void *source, size_t bytes, const struct facet_compile_options *options,
                                          struct facet_compile_job *ret_job, struct facet_error *error)
 {
@@ -140,9 +160,9 @@ enum facet_status facet_compile_job_init(const void *source, size_t bytes, const
         return status;
     if (!source || !bytes)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is empty; expected a program");
-    if (taken.check && ret_job->target.family != FACET_TARGET_HOST)
-        return facet_error_argument(error, FACET_UNSUPPORTED, "check",
-                                    "target '%s' has no checked images; expected host", ret_job->target.name);
+    status = read_check(taken.check, &ret_job->target, &taken.check, error);
+    if (status != FACET_OK)
+        return status;
     ret_job->request = (struct facet_backend_request){
         .source = source,
         .bytes = bytes,

@@ -20,8 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct facet_archive archive = {0};
     struct facet_error error = {0};
-    void *exact =
-        aligned_alloc(FACET_ARCHIVE_ALIGN, size / FACET_ARCHIVE_ALIGN * FACET_ARCHIVE_ALIGN + FACET_ARCHIVE_ALIGN);
+    void *exact = malloc(size ? size : 1); /* of its exact size: the sanitizer sees a read past it */
 
     PROMISE(exact);
     memcpy(exact, data, size);

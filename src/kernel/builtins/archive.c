@@ -52,40 +52,46 @@ static enum facet_status check_shards(const struct facet_archive *archive, uint6
     return FACET_OK;
 }
 
+/* Where the tables are. 32-bit counts of small structures: these sums cannot overflow 64 bits. */
+static enum facet_status place_tables(const struct facet_archive_header *header, struct facet_archive *archive,
+                                      uint64_t *ret_end, struct facet_error *error)
+{
+    uint64_t shards_at = sizeof *header + (uint64_t)header->symbol_count * sizeof(struct facet_archive_symbol);
+    uint64_t names_at = shards_at + (uint64_t)header->shard_count * sizeof(struct facet_archive_shard);
+    uint64_t end = names_at + header->name_bytes;
+
+    if (end > archive->size || header->name_bytes == 0)
+        return refuse(error, "its tables are cut off");
+    if (archive->bytes[end - 1] != '\0')
+        return refuse(error, "its names do not end");
+    archive->symbols = (const void *)(archive->bytes + sizeof *header);
+    archive->shards = (const void *)(archive->bytes + shards_at);
+    archive->names = (const char *)archive->bytes + names_at;
+    archive->symbol_count = header->symbol_count;
+    archive->shard_count = header->shard_count;
+    *ret_end = end;
+    return FACET_OK;
+}
+
 enum facet_status facet_archive_read(const void *bytes, size_t size, struct facet_archive *ret_archive,
                                      struct facet_error *error)
 {
     const struct facet_archive_header *header = bytes;
+    struct facet_archive archive = {.bytes = bytes, .size = size};
+    uint64_t tables_end = 0;
 
     if ((uintptr_t)bytes % FACET_ARCHIVE_ALIGN != 0)
-        return facet_error_set(error, FACET_INVALID_ARGUMENT, "bytes: not aligned to %u", FACET_ARCHIVE_ALIGN);
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "bytes", "at %p, expected a multiple of %u", bytes,
+                                    FACET_ARCHIVE_ALIGN);
     if (size < sizeof *header)
         return refuse(error, "cut off in its header");
     enum facet_status status = check_header(header, size, error);
-    if (status != FACET_OK)
-        return status;
-
-    /* 32-bit counts of small structures: these sums cannot overflow 64 bits. */
-    uint64_t shards_at = sizeof *header + (uint64_t)header->symbol_count * sizeof(struct facet_archive_symbol);
-    uint64_t names_at = shards_at + (uint64_t)header->shard_count * sizeof(struct facet_archive_shard);
-    uint64_t names_end = names_at + header->name_bytes;
-
-    if (names_end > size || header->name_bytes == 0)
-        return refuse(error, "its tables are cut off");
-    struct facet_archive archive = {
-        .bytes = bytes,
-        .size = size,
-        .symbols = (const void *)(header + 1),
-        .shards = (const void *)((const unsigned char *)bytes + shards_at),
-        .names = (const char *)bytes + names_at,
-        .symbol_count = header->symbol_count,
-        .shard_count = header->shard_count,
-    };
-    if (archive.names[header->name_bytes - 1] != '\0')
-        return refuse(error, "its names do not end");
-    status = check_symbols(&archive, header->name_bytes, error);
     if (status == FACET_OK)
-        status = check_shards(&archive, names_end, error);
+        status = place_tables(header, &archive, &tables_end, error);
+    if (status == FACET_OK)
+        status = check_symbols(&archive, header->name_bytes, error);
+    if (status == FACET_OK)
+        status = check_shards(&archive, tables_end, error);
     if (status == FACET_OK)
         *ret_archive = archive;
     return status;

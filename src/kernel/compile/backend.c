@@ -34,6 +34,22 @@ static void give_up(const char *reason)
     longjmp(guard->back, 1);
 }
 
+static pthread_mutex_t locks[FACET_COMPILE_LOCKS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+void facet_compile_lock(struct facet_compilation *compilation, enum facet_compile_lock which)
+{
+    pthread_mutex_lock(&locks[which]);
+    compilation->locked[which] = true;
+}
+
+void facet_compile_unlock(struct facet_compilation *compilation, enum facet_compile_lock which)
+{
+    if (!compilation->locked[which])
+        return;
+    compilation->locked[which] = false;
+    pthread_mutex_unlock(&locks[which]);
+}
+
 static void hear(LLVMDiagnosticInfoRef info, void *context)
 {
     static const uint32_t severities[] = {
@@ -84,8 +100,11 @@ static enum facet_status run(struct facet_compilation *compilation, struct facet
     if (status == FACET_OK && compilation->request->check && compilation->family != FACET_COMPILE_HOST)
         status = facet_error_argument(error, FACET_UNSUPPORTED, "check", "check: only for host, not for '%s'",
                                       compilation->target);
-    if (status == FACET_OK)
-        status = facet_compile_machine(compilation, error);
+    if (status != FACET_OK)
+        return status;
+    if (compilation->family == FACET_COMPILE_SPIRV)
+        facet_compile_lock(compilation, FACET_COMPILE_LOCK_SPIRV);
+    status = facet_compile_machine(compilation, error);
     if (status != FACET_OK)
         return status;
     compilation->context = LLVMContextCreate();
@@ -142,6 +161,8 @@ static enum facet_status compile(const struct facet_backend_request *request, st
     compilation->request = request;
     compilation->result = ret_result;
     enum facet_status status = guarded(compilation, &guard, error);
+    facet_compile_unlock(compilation, FACET_COMPILE_LOCK_SPIRV);
+    facet_compile_unlock(compilation, FACET_COMPILE_LOCK_LLD);
     clear_own(compilation);
     free(compilation);
     if (status != FACET_OK)

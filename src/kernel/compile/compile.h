@@ -20,6 +20,13 @@ enum facet_compile_family {
     FACET_COMPILE_SPIRV,
 };
 
+/* What only one compile at a time may use: LLVM's SPIR-V target and lld keep state in globals. */
+enum facet_compile_lock {
+    FACET_COMPILE_LOCK_SPIRV,
+    FACET_COMPILE_LOCK_LLD,
+    FACET_COMPILE_LOCKS,
+};
+
 enum { FACET_COMPILE_NAME_SIZE = 64, FACET_COMPILE_FEATURES_SIZE = 4096, FACET_COMPILE_FAMILIES = 4 };
 
 /* What is the same for all processors of a family. */
@@ -60,6 +67,7 @@ struct facet_compilation {
     struct facet_compile_kernel *kernels; /* in order of name */
     uint32_t kernel_count;
     bool failed; /* there are diagnostics that are errors */
+    bool locked[FACET_COMPILE_LOCKS];
 };
 
 /* target.c: family, processor and machine of the request's target. FACET_INVALID_ARGUMENT. */
@@ -103,6 +111,10 @@ enum facet_status facet_compile_passes(struct facet_compilation *compilation, co
                                        struct facet_error *error);
 /* Puts the description into the module, for the section that facet_image_parse() looks for. */
 void facet_compile_attach(struct facet_compilation *compilation);
+
+/* backend.c, which also unlocks when LLVM gives up between the two. Unlocking what is not locked does nothing. */
+void facet_compile_lock(struct facet_compilation *compilation, enum facet_compile_lock which);
+void facet_compile_unlock(struct facet_compilation *compilation, enum facet_compile_lock which);
 
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
 void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,

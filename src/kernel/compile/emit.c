@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,16 +70,6 @@ enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVM
     return FACET_OK;
 }
 
-static int run_lld(const char *const *arguments, size_t count, char **ret_text)
-{
-    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
-
-    pthread_mutex_lock(&one);
-    int failed = facet_shim_lld(arguments, count, ret_text);
-    pthread_mutex_unlock(&one);
-    return failed;
-}
-
 /* Code generators call these for plain assignments; every process has them. */
 static bool may_be_missing(const char *name)
 {
@@ -105,7 +94,8 @@ static enum facet_status check_missing(const char *said, struct facet_error *err
     return FACET_OK;
 }
 
-static enum facet_status link_files(const char *input, const char *output, struct facet_error *error)
+static enum facet_status link_files(struct facet_compilation *compilation, const char *input, const char *output,
+                                    struct facet_error *error)
 {
     const char *const arguments[] = {"ld.lld",
                                      "-shared",
@@ -124,7 +114,10 @@ static enum facet_status link_files(const char *input, const char *output, struc
                                      input};
     FACET_CLEANUP_FREE char *said = NULL;
 
-    if (run_lld(arguments, sizeof arguments / sizeof arguments[0], &said))
+    facet_compile_lock(compilation, FACET_COMPILE_LOCK_LLD);
+    int failed = facet_shim_lld(arguments, sizeof arguments / sizeof arguments[0], &said);
+    facet_compile_unlock(compilation, FACET_COMPILE_LOCK_LLD);
+    if (failed)
         return facet_error_set(error, FACET_INTERNAL, "lld: %s", said ? said : "failed");
     return said ? check_missing(said, error) : facet_error_set(error, FACET_NO_MEMORY, "no memory for what lld says");
 }
@@ -143,7 +136,7 @@ enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVM
     snprintf(output, sizeof output, "%s/out", folder.path);
     status = facet_file_write(input, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
     if (status == FACET_OK)
-        status = link_files(input, output, error);
+        status = link_files(compilation, input, output, error);
     if (status == FACET_OK)
         status = facet_file_read(output, &compilation->result->image, &compilation->result->bytes, error);
     unlink(input);

@@ -92,12 +92,19 @@ static LLVMValueRef kernel_record(const struct table *table, const struct facet_
     return members[2] ? record(table, members, 13) : NULL;
 }
 
-/* The global through which a checked image reaches the functions of struct facet_host_check. */
-static LLVMValueRef check_of(const struct table *table)
+/* Of checked images: what leads to the functions of struct facet_host_check, and the places in the source. */
+static LLVMValueRef made_by_lowering(const struct table *table, const char *name)
 {
-    LLVMValueRef check = LLVMGetNamedGlobal(table->module, "facet_check");
+    LLVMValueRef made = LLVMGetNamedGlobal(table->module, name);
 
-    return check ? check : LLVMConstNull(table->pointer);
+    return made ? made : LLVMConstNull(table->pointer);
+}
+
+static uint32_t count_sites(const struct table *table)
+{
+    LLVMValueRef sites = LLVMGetNamedGlobal(table->module, FACET_LOWER_SITES);
+
+    return sites ? (uint32_t)LLVMGetArrayLength2(LLVMGlobalGetValueType(sites)) : 0;
 }
 
 static void add_image(const struct table *table, const struct facet_compilation *compilation, LLVMValueRef kernels)
@@ -110,9 +117,9 @@ static void add_image(const struct table *table, const struct facet_compilation 
         kernels,
         text(table, compilation->target),
         text(table, compilation->features),
-        check_of(table),
-        LLVMConstNull(table->pointer),
-        word(table, 0),
+        made_by_lowering(table, FACET_LOWER_CHECK),
+        made_by_lowering(table, FACET_LOWER_SITES),
+        word(table, count_sites(table)),
         word(table, 0),
     };
     LLVMValueRef image = hold(table, record(table, members, 11), FACET_HOST_IMAGE_NAME);

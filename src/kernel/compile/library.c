@@ -78,6 +78,21 @@ static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef
     return compilation->family != FACET_COMPILE_HOST || strncmp(name, LOWERED, strlen(LOWERED)) != 0;
 }
 
+/* Clang makes of each kernel a function of this name and a kernel that calls it. They are one again. */
+static void join(struct facet_compilation *compilation, LLVMValueRef function)
+{
+    static const char prefix[] = "__clang_ocl_kern_imp_";
+    unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
+    unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);
+    size_t length;
+
+    if (strncmp(LLVMGetValueName2(function, &length), prefix, strlen(prefix)) != 0)
+        return;
+    LLVMRemoveEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, never);
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(compilation->context, always, 0));
+}
+
 /* Every definition but the kernels: what they are called outside does not matter to anybody. */
 static void hide(struct facet_compilation *compilation)
 {
@@ -89,6 +104,7 @@ static void hide(struct facet_compilation *compilation)
             continue;
         LLVMSetVisibility(value, LLVMDefaultVisibility);
         LLVMSetLinkage(value, LLVMInternalLinkage);
+        join(compilation, value);
     }
     for (value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value)) {
         if (LLVMIsDeclaration(value) || LLVMGetLinkage(value) == LLVMAppendingLinkage)

@@ -39,6 +39,7 @@ struct lowering {
     LLVMModuleRef module;
     const struct facet_lower_options *options;
     struct facet_error *error;
+    LLVMValueRef passed; /* checked: struct facet_group_layout's */
 };
 
 static enum facet_status run_passes(struct lowering *lowering, const char *passes)
@@ -156,7 +157,7 @@ static char *name_of(struct lowering *lowering, const char *prefix, const char *
 static LLVMValueRef make_group(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item,
                                uint32_t width, uint32_t items_per_chunk, const char *suffix)
 {
-    struct facet_group_layout layout = {.width = width};
+    struct facet_group_layout layout = {.width = width, .frames = lowering->passed != NULL, .passed = lowering->passed};
     LLVMValueRef run;
     uint32_t bytes;
 
@@ -258,6 +259,34 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
     return FACET_OK;
 }
 
+/* As the source has it, item by item, every access a question. */
+static enum facet_status lower_checked(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
+{
+    LLVMValueRef *items = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*items)), *frames;
+    struct facet_checker *checker;
+    enum facet_status status;
+
+    prepare_functions(lowering);
+    status = make_items(lowering, kernels, count, items);
+    if (status == FACET_OK)
+        status = run_passes(lowering, simplify_little);
+    if (status == FACET_OK)
+        status = settle_items(lowering, kernels, count, items);
+    if (status != FACET_OK)
+        return status;
+    frames = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*frames));
+    checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->passed);
+    for (uint32_t i = 0; i < count; i++)
+        frames[i] = facet_checker_guard(checker, items[i]);
+    LLVMStripModuleDebugInfo(lowering->module);
+    for (uint32_t i = 0; i < count; i++) {
+        kernels[i].run = make_group(lowering, &kernels[i], items[i], 1, 1, "");
+        facet_checker_settle(checker, frames[i], kernels[i].scratch_item_bytes);
+    }
+    facet_checker_finish(checker);
+    return run_passes(lowering, lowering->options->optimize ? finish : finish_little);
+}
+
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
     uint32_t optimize = lowering->options->optimize;
@@ -286,13 +315,12 @@ enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lowe
     struct lowering lowering = {.module = module, .options = options, .error = error};
     enum facet_status status;
 
-    if (options->check)
-        return facet_error_argument(error, FACET_UNSUPPORTED, "check", "checked images are not made yet");
-    LLVMStripModuleDebugInfo(module);
+    if (!options->check)
+        LLVMStripModuleDebugInfo(module);
     if (setjmp(lowering.arena.exhausted))
         status = facet_error_set(error, FACET_NO_MEMORY, "out of memory while lowering");
     else
-        status = lower(&lowering, kernels, count);
+        status = options->check ? lower_checked(&lowering, kernels, count) : lower(&lowering, kernels, count);
     facet_arena_release(&lowering.arena);
     return status;
 }

@@ -29,6 +29,11 @@
 #define FACET_LOWER_LOCAL "__facet_local."
 #define FACET_LOWER_RUN   "facet_run."
 
+/* Of checked modules, both hidden: `ptr`, where the address of a struct facet_host_check is put before the first call,
+ * and a constant array of struct facet_host_site. */
+#define FACET_LOWER_CHECK "facet_check"
+#define FACET_LOWER_SITES "facet_sites"
+
 struct facet_lower_argument {
     uint32_t kind;          /* enum facet_argument_kind */
     uint32_t offset, bytes; /* in the argument block */
@@ -47,7 +52,7 @@ struct facet_lower_kernel {
 struct facet_lower_options {
     LLVMTargetMachineRef machine;
     uint32_t optimize; /* 0 to 3 */
-    uint32_t check;    /* call struct facet_host_check before each access: through the global `facet_check` */
+    uint32_t check;    /* call struct facet_host_check before each access; debug locations say where */
 };
 
 /* FACET_UNSUPPORTED: what a work-group cannot be made of (recursion, a call of a function without a body), naming

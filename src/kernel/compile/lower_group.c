@@ -373,7 +373,7 @@ static void make_run(struct facet_former *former)
     find_kept(former);
     find_guarded(former);
     /* The frame's size must be known before it is used: private memory first. */
-    for (uint32_t i = 0; i < former->graph.count && former->region_count > 1; i++)
+    for (uint32_t i = 0; i < former->graph.count && (former->region_count > 1 || former->group->frames); i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
             if (LLVMIsAAllocaInst(at))

@@ -125,10 +125,19 @@ bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTarg
 struct facet_group_layout {
     uint32_t width;
     uint32_t required_group_size[3];
+    bool frames;          /* private memory lies in frames, never on the stack */
+    LLVMValueRef passed;  /* called with the group after each barrier; NULL: none */
     uint32_t frame_bytes; /* filled in: of scratch memory for each chunk */
 };
 /* Makes `name` from the item function `function`, which it deletes. */
 LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
                               struct facet_group_layout *group, const char *name);
+
+/* Checked images (lower_check.c). A checker of a module; `ret_passed` is for struct facet_group_layout. */
+struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed);
+/* Lets each access of an item function ask first. Returns what settle then wants the size of a frame for. */
+LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef item);
+void facet_checker_settle(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes);
+void facet_checker_finish(struct facet_checker *checker); /* the table of sites; ends the checker */
 
 #endif

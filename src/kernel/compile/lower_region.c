@@ -290,6 +290,9 @@ static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_re
     for (uint32_t i = 0; i < 6; i++)
         blocks[i] = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     LLVMPositionBuilderAtEnd(builder, region->start);
+    if (former->group->passed && region != former->regions)
+        LLVMBuildCall2(builder, LLVMGlobalGetValueType(former->group->passed), former->group->passed,
+                       (LLVMValueRef[]){LLVMGetParam(former->run, 1)}, 1, "");
     LLVMBuildStore(builder, facet_group_number(former, 0), former->counters[2]);
     LLVMBuildStore(builder, facet_group_number(former, 0), former->counters[3]);
     LLVMBuildStore(builder, facet_group_number(former, former->region_count), former->reached);

@@ -239,6 +239,20 @@ static void step(struct walk *walk)
     copy(walk, 1);
 }
 
+/* Whether a line before `end` declares this name, which goes up to its parenthesis. */
+static bool declared(const char *text, const char *end, const char *name, size_t length)
+{
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t size = (size_t)((stop ? stop : end) - text);
+
+        if (strncmp(text, "declare ", 8) == 0 && memmem(text, size, name, length))
+            return true;
+        text += size + 1;
+    }
+    return false;
+}
+
 /* Intrinsics that differed in address spaces only have now one name: later declarations of it go. */
 static void drop_doubles(char *text)
 {
@@ -248,19 +262,9 @@ static void drop_doubles(char *text)
         size_t length = strcspn(line, "\n") + 1;
         const char *name = strncmp(line, "declare ", 8) == 0 ? memchr(line, '@', length) : NULL;
         const char *end = name ? memchr(name, '(', length - (size_t)(name - line)) : NULL;
-        bool twice = false;
 
-        if (line[length - 1] == '\0')
-            length--;
-        if (end) {
-            char *earlier = memmem(text, (size_t)(to - text), "declare ", 8);
-            while (earlier && !twice) {
-                size_t rest = (size_t)(to - earlier), size = strcspn(earlier, "\n");
-                twice = memmem(earlier, size < rest ? size : rest, name, (size_t)(end - name) + 1) != NULL;
-                earlier = memmem(earlier + 8, rest - 8, "\ndeclare ", 9);
-            }
-        }
-        if (!twice) {
+        length -= line[length - 1] == '\0';
+        if (!end || !declared(text, to, name, (size_t)(end - name) + 1)) {
             memmove(to, line, length);
             to += length;
         }

@@ -275,10 +275,11 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
         strcpy(compilation->processor, colon + 1);
     else if (compilation->family == FACET_COMPILE_SPIRV)
         strcpy(compilation->processor, "1.2");
+    bool this_one = compilation->family == FACET_COMPILE_HOST && !compilation->processor[0];
+    if (!this_one && !facet_compile_knows(compilation->flavour->name, compilation->processor))
+        return refuse(target, error);
     if (compilation->family == FACET_COMPILE_HOST)
         take_host(compilation);
-    if (!facet_compile_knows(compilation->flavour->name, compilation->processor))
-        return refuse(target, error);
     strcpy(compilation->target, compilation->flavour->name);
     strcat(strcat(compilation->target, ":"), compilation->processor);
     return FACET_OK;

@@ -328,9 +328,9 @@ static int4 wrap_all(IMAGE image, uint sampler, int4 at)
     }
 
 /* fmin and fmax turn NaN into a bound; zero is asked for. */
-static int scaled(float value, float low, float most)
+static int scaled(float value, float least, float most)
 {
-    return value == value ? (int)rint(fmin(fmax(value, low), 1.0f) * most) : 0;
+    return value == value ? (int)rint(fmin(fmax(value * most, least), most)) : 0;
 }
 
 static void store_f(ulong address, uint type, uint i, float value)
@@ -343,10 +343,10 @@ static void store_f(ulong address, uint type, uint i, float value)
         ((global ushort *)address)[i] = (ushort)scaled(value, 0.0f, 65535.0f);
         return;
     case CLK_SNORM_INT8:
-        ((global char *)address)[i] = (char)scaled(value, -1.0f, 127.0f);
+        ((global char *)address)[i] = (char)scaled(value, -128.0f, 127.0f);
         return;
     case CLK_SNORM_INT16:
-        ((global short *)address)[i] = (short)scaled(value, -1.0f, 32767.0f);
+        ((global short *)address)[i] = (short)scaled(value, -32768.0f, 32767.0f);
         return;
     case CLK_HALF_FLOAT:
         vstore_half(value, i, (global half *)address);
