@@ -62,9 +62,9 @@ enum facet_status cpu_context_take(struct facet_provider_instance *instance, uin
 
     CPU_REQUIRE(instance, error);
     pthread_mutex_lock(&instance->lock);
-    TAILQ_FOREACH(context, &instance->contexts, link)
-    if (context->number == number)
-        break;
+    TAILQ_FOREACH (context, &instance->contexts, link)
+        if (context->number == number)
+            break;
     if (context)
         context->references++;
     pthread_mutex_unlock(&instance->lock);

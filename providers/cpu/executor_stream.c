@@ -113,8 +113,8 @@ void cpu_stream_stop(struct cpu_stream *stream)
 {
     struct cpu_job *job;
 
-    TAILQ_FOREACH(job, &stream->jobs, link)
-    job->stopped = true;
+    TAILQ_FOREACH (job, &stream->jobs, link)
+        job->stopped = true;
     cpu_units_leave(stream->tenant->executor, stream->tenant, stream);
     cpu_stream_settle(stream);
     cpu_tenant_arrive(stream->tenant); /* what was queued meanwhile */

@@ -40,8 +40,8 @@ static void release_streams(struct cpu_tenant *tenant)
 {
     struct cpu_stream *stream;
 
-    TAILQ_FOREACH(stream, &tenant->streams, link)
-    cpu_stream_stop(stream);
+    TAILQ_FOREACH (stream, &tenant->streams, link)
+        cpu_stream_stop(stream);
     while ((stream = TAILQ_FIRST(&tenant->streams)))
         cpu_stream_release(stream);
 }
@@ -131,9 +131,9 @@ static bool has_jobs(const struct cpu_tenant *tenant)
 {
     const struct cpu_stream *stream;
 
-    TAILQ_FOREACH(stream, &tenant->streams, link)
-    if (!TAILQ_EMPTY(&stream->jobs))
-        return true;
+    TAILQ_FOREACH (stream, &tenant->streams, link)
+        if (!TAILQ_EMPTY(&stream->jobs))
+            return true;
     return false;
 }
 

@@ -37,8 +37,7 @@ static struct cpu_stream *next_stream(struct cpu_tenant *tenant)
 {
     struct cpu_stream *stream, *best = NULL;
 
-    TAILQ_FOREACH(stream, &tenant->streams, link)
-    {
+    TAILQ_FOREACH (stream, &tenant->streams, link) {
         if (!cpu_stream_claimable(stream))
             continue;
         if (!best || stream->priority > best->priority ||
@@ -54,9 +53,9 @@ static bool has_work(const struct cpu_tenant *tenant)
 
     if (tenant->active > 0)
         return true;
-    TAILQ_FOREACH(stream, &tenant->streams, link)
-    if (!TAILQ_EMPTY(&stream->jobs))
-        return true;
+    TAILQ_FOREACH (stream, &tenant->streams, link)
+        if (!TAILQ_EMPTY(&stream->jobs))
+            return true;
     return false;
 }
 

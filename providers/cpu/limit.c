@@ -151,14 +151,14 @@ static enum facet_status list_all(const struct facet_provider_instance *instance
     const struct cpu_worker *worker;
     uint32_t count = 0, filled = 0;
 
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    count += worker->valid != 0;
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        count += worker->valid != 0;
     struct facet_worker_limit *limits = calloc((size_t)count + 1, sizeof *limits);
     if (!limits)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " limits", count);
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    if (worker->valid)
-        describe(instance, worker, &limits[filled++]);
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        if (worker->valid)
+            describe(instance, worker, &limits[filled++]);
     enum facet_status status =
         facet_kit_list_items(limits, sizeof *limits, count, items, item_size, capacity, ret_count, error);
     free(limits);

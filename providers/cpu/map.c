@@ -47,11 +47,11 @@ static enum facet_status find_pages(const struct cpu_space *space, uint64_t numb
 {
     struct cpu_pages *pages;
 
-    TAILQ_FOREACH(pages, &space->pages, link)
-    if (pages->number == number && !pages->destroyed) {
-        *ret_pages = pages;
-        return FACET_OK;
-    }
+    TAILQ_FOREACH (pages, &space->pages, link)
+        if (pages->number == number && !pages->destroyed) {
+            *ret_pages = pages;
+            return FACET_OK;
+        }
     return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected some of this context", number);
 }
 

@@ -70,9 +70,9 @@ static uint32_t units_active(const struct facet_provider_instance *instance, con
 
     if (worker->tenant)
         return cpu_tenant_units_active(worker->tenant);
-    TAILQ_FOREACH(context, &instance->contexts, link)
-    if (context->worker == worker)
-        units += cpu_tenant_units_active(context->tenant);
+    TAILQ_FOREACH (context, &instance->contexts, link)
+        if (context->worker == worker)
+            units += cpu_tenant_units_active(context->tenant);
     return units;
 }
 
@@ -116,14 +116,14 @@ static enum facet_status list_workers(struct facet_provider_instance *instance, 
     struct cpu_worker *worker;
     uint32_t count = 0, filled = 0;
 
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    count += worker->contexts > 0;
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        count += worker->contexts > 0;
     struct facet_process_metrics *processes = calloc((size_t)count + 1, sizeof *processes);
     if (!processes)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " processes", count);
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    if (worker->contexts > 0)
-        read_worker(instance, worker, capacity >= count, &processes[filled++]);
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        if (worker->contexts > 0)
+            read_worker(instance, worker, capacity >= count, &processes[filled++]);
     enum facet_status status =
         facet_kit_list_items(processes, sizeof *processes, count, items, item_size, capacity, ret_count, error);
     free(processes);

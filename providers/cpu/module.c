@@ -148,8 +148,8 @@ struct cpu_module *cpu_module_find(struct cpu_context *context, uint64_t number)
 {
     struct cpu_module *module;
 
-    TAILQ_FOREACH(module, &context->modules, link)
-    if (module->number == number)
-        return module;
+    TAILQ_FOREACH (module, &context->modules, link)
+        if (module->number == number)
+            return module;
     return NULL;
 }

@@ -38,8 +38,7 @@ static void insert(struct cpu_pool *pool, struct cpu_extent *extent)
     struct cpu_extent *next;
     uint64_t end = 0;
 
-    TAILQ_FOREACH(next, &pool->extents, link)
-    {
+    TAILQ_FOREACH (next, &pool->extents, link) {
         if (next->offset - end >= extent->bytes)
             break;
         end = next->offset + next->bytes;

@@ -39,9 +39,9 @@ enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint6
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&context->lock);
-    TAILQ_FOREACH(queue, &context->queues, link)
-    if (queue->number == number && number != 0)
-        break;
+    TAILQ_FOREACH (queue, &context->queues, link)
+        if (queue->number == number && number != 0)
+            break;
     if (queue)
         queue->references++;
     pthread_mutex_unlock(&context->lock);
@@ -83,9 +83,9 @@ struct cpu_queue *cpu_queue_next(struct cpu_context *context, uint64_t after)
     struct cpu_queue *queue = NULL, *other;
 
     pthread_mutex_lock(&context->lock);
-    TAILQ_FOREACH(other, &context->queues, link)
-    if (other->order > after && (!queue || other->order < queue->order))
-        queue = other;
+    TAILQ_FOREACH (other, &context->queues, link)
+        if (other->order > after && (!queue || other->order < queue->order))
+            queue = other;
     if (queue)
         queue->references++;
     pthread_mutex_unlock(&context->lock);

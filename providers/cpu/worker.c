@@ -11,9 +11,9 @@ struct cpu_worker *cpu_worker_find(struct facet_provider_instance *instance, con
 {
     struct cpu_worker *worker;
 
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    if (strcmp(worker->name, name) == 0)
-        return worker;
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        if (strcmp(worker->name, name) == 0)
+            return worker;
     return NULL;
 }
 
@@ -46,8 +46,8 @@ uint64_t cpu_memory_free(const struct facet_provider_instance *instance)
     const struct cpu_worker *worker;
     uint64_t taken = 0;
 
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    taken += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        taken += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
     return taken < instance->info.memory_bytes ? instance->info.memory_bytes - taken : 0;
 }
 
@@ -56,8 +56,8 @@ uint64_t cpu_memory_used(const struct facet_provider_instance *instance)
     const struct cpu_worker *worker;
     uint64_t used = 0;
 
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    used += worker->used_bytes;
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        used += worker->used_bytes;
     return used;
 }
 
@@ -66,8 +66,8 @@ uint32_t cpu_units_free(const struct facet_provider_instance *instance)
     const struct cpu_worker *worker;
     uint32_t units = instance->info.compute_units;
 
-    TAILQ_FOREACH(worker, &instance->workers, link)
-    units -= worker->units;
+    TAILQ_FOREACH (worker, &instance->workers, link)
+        units -= worker->units;
     return units;
 }
 
@@ -77,9 +77,9 @@ void cpu_units_spread(struct facet_provider_instance *instance)
     uint32_t units = cpu_units_free(instance);
     struct cpu_context *context;
 
-    TAILQ_FOREACH(context, &instance->contexts, link)
-    if (!context->worker->tenant)
-        cpu_tenant_set_units(context->tenant, units > 0 ? units : 1);
+    TAILQ_FOREACH (context, &instance->contexts, link)
+        if (!context->worker->tenant)
+            cpu_tenant_set_units(context->tenant, units > 0 ? units : 1);
 }
 
 uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, const struct cpu_worker *worker)
@@ -89,8 +89,8 @@ uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, cons
 
     if (worker->tenant)
         return busy_ns + cpu_tenant_busy_ns(worker->tenant);
-    TAILQ_FOREACH(context, &instance->contexts, link)
-    if (context->worker == worker)
-        busy_ns += cpu_tenant_busy_ns(context->tenant);
+    TAILQ_FOREACH (context, &instance->contexts, link)
+        if (context->worker == worker)
+            busy_ns += cpu_tenant_busy_ns(context->tenant);
     return busy_ns;
 }

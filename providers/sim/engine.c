@@ -81,9 +81,9 @@ bool sim_engine_uses_device(const struct facet_provider_instance *instance, uint
 {
     const struct sim_context *context;
 
-    TAILQ_FOREACH(context, &instance->engine->contexts, link)
-    if (context->device == device && !context->lost)
-        return true;
+    TAILQ_FOREACH (context, &instance->engine->contexts, link)
+        if (context->device == device && !context->lost)
+            return true;
     return false;
 }
 
@@ -91,9 +91,9 @@ bool sim_engine_uses_partition(const struct facet_provider_instance *instance, c
 {
     const struct sim_context *context;
 
-    TAILQ_FOREACH(context, &instance->engine->contexts, link)
-    if (!context->lost && strcmp(context->account->partition_uuid, uuid) == 0)
-        return true;
+    TAILQ_FOREACH (context, &instance->engine->contexts, link)
+        if (!context->lost && strcmp(context->account->partition_uuid, uuid) == 0)
+            return true;
     return false;
 }
 
@@ -101,9 +101,9 @@ bool sim_engine_uses_worker(const struct facet_provider_instance *instance, uint
 {
     const struct sim_context *context;
 
-    TAILQ_FOREACH(context, &instance->engine->contexts, link)
-    if (context->device == device && !context->lost && strcmp(context->account->worker, worker) == 0)
-        return true;
+    TAILQ_FOREACH (context, &instance->engine->contexts, link)
+        if (context->device == device && !context->lost && strcmp(context->account->worker, worker) == 0)
+            return true;
     return false;
 }
 
@@ -250,8 +250,7 @@ void sim_context_unlink(struct facet_provider_instance *instance, struct sim_con
     struct sim_account *account = context->account;
     struct sim_object *object;
 
-    TAILQ_FOREACH(object, &context->objects, link)
-    {
+    TAILQ_FOREACH (object, &context->objects, link) {
         if (object->kind == SIM_KIND_STREAM)
             sim_stream_stop(instance, (struct sim_stream *)object);
         if (object->kind == SIM_KIND_PAGES)
@@ -286,9 +285,9 @@ void sim_engine_lose(struct facet_provider_instance *instance, uint32_t device)
 {
     struct sim_context *context;
 
-    TAILQ_FOREACH(context, &instance->engine->contexts, link)
-    if (context->device == device && !context->lost && !context->leaving)
-        lose_context(instance, context);
+    TAILQ_FOREACH (context, &instance->engine->contexts, link)
+        if (context->device == device && !context->lost && !context->leaving)
+            lose_context(instance, context);
     sim_clock_changed(instance);
 }
 

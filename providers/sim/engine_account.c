@@ -14,10 +14,10 @@ static struct sim_account *find_account(const struct sim_engine *engine, uint32_
 {
     struct sim_account *account;
 
-    LIST_FOREACH(account, &engine->accounts, link)
-    if (account->device == device && strcmp(account->worker, worker) == 0 &&
-        strcmp(account->partition_uuid, partition_uuid) == 0)
-        return account;
+    LIST_FOREACH (account, &engine->accounts, link)
+        if (account->device == device && strcmp(account->worker, worker) == 0 &&
+            strcmp(account->partition_uuid, partition_uuid) == 0)
+            return account;
     return NULL;
 }
 
@@ -60,10 +60,10 @@ struct sim_use sim_engine_use(const struct facet_provider_instance *instance, ui
     const struct sim_account *account;
     struct sim_use use = {0};
 
-    LIST_FOREACH(account, &instance->engine->accounts, link)
-    if (account->device == device)
-        count(&use, account->usage->used_bytes, strcmp(account->partition_uuid, partition_uuid) == 0,
-              strcmp(account->worker, worker) == 0);
+    LIST_FOREACH (account, &instance->engine->accounts, link)
+        if (account->device == device)
+            count(&use, account->usage->used_bytes, strcmp(account->partition_uuid, partition_uuid) == 0,
+                  strcmp(account->worker, worker) == 0);
     for (size_t i = 0; i < others->count; i++) {
         const struct sim_other *other = &others->items[i];
 

@@ -45,10 +45,9 @@ static void sum_demand(const struct sim_model *model, struct sim_load *load)
 {
     struct sim_launch *launch;
 
-    TAILQ_FOREACH(launch, &load->running, running)
-    load->pools[launch->pool] = (struct sim_pool){0};
-    TAILQ_FOREACH(launch, &load->running, running)
-    {
+    TAILQ_FOREACH (launch, &load->running, running)
+        load->pools[launch->pool] = (struct sim_pool){0};
+    TAILQ_FOREACH (launch, &load->running, running) {
         struct sim_pool *pool = &load->pools[launch->pool];
 
         launch->alone = sim_model_alone(model, &launch->room, load->clock_mhz, launch->kernel, launch->groups);
@@ -74,8 +73,8 @@ static uint32_t units_wanted(const struct sim_model *model, const struct sim_loa
     const struct sim_launch *launch;
     uint64_t units = 0;
 
-    TAILQ_FOREACH(launch, &load->running, running)
-    units += units_at_work(load, launch);
+    TAILQ_FOREACH (launch, &load->running, running)
+        units += units_at_work(load, launch);
     return units < model->compute_units ? (uint32_t)units : model->compute_units;
 }
 
@@ -103,8 +102,7 @@ static void set_rates(const struct sim_model *model, struct sim_load *load)
     struct sim_launch *launch;
 
     load->tensor_active = load->memory_active = 0;
-    TAILQ_FOREACH(launch, &load->running, running)
-    {
+    TAILQ_FOREACH (launch, &load->running, running) {
         uint64_t units = units_at_work(load, launch);
 
         load->tensor_active += units * launch->kernel->tensor_milli;
@@ -125,9 +123,9 @@ static void set_pace(struct facet_provider_instance *instance, struct sim_load *
     struct sim_launch *launch;
     uint32_t throttle;
 
-    LIST_FOREACH(account, &instance->engine->accounts, link)
-    if (account->device == load->device)
-        account->units_active = 0;
+    LIST_FOREACH (account, &instance->engine->accounts, link)
+        if (account->device == load->device)
+            account->units_active = 0;
     sum_demand(model, load); /* who wants which units; that does not depend on the clock */
     load->hot = is_hot(model, load);
     load->units_active = units_wanted(model, load);
@@ -135,9 +133,9 @@ static void set_pace(struct facet_provider_instance *instance, struct sim_load *
     if (load->slowdown_milli > 1000 && load->slowdown_milli != UINT32_MAX)
         throttle |= FACET_THROTTLE_FAULT;
     sum_demand(model, load);
-    TAILQ_FOREACH(launch, &load->running, running)
-    launch->total_ns = sim_model_shared_ns(model, &launch->room, &load->pools[launch->pool].demand, &launch->alone,
-                                           load->slowdown_milli);
+    TAILQ_FOREACH (launch, &load->running, running)
+        launch->total_ns = sim_model_shared_ns(model, &launch->room, &load->pools[launch->pool].demand, &launch->alone,
+                                               load->slowdown_milli);
     load->power_mw = sim_model_power_mw(model, load->units_active, load->clock_mhz);
     set_rates(model, load);
     announce_throttle(instance, load, throttle);
@@ -150,8 +148,7 @@ static void elapse(const struct sim_model *model, struct sim_load *load, uint64_
 {
     struct sim_launch *launch;
 
-    TAILQ_FOREACH(launch, &load->running, running)
-    {
+    TAILQ_FOREACH (launch, &load->running, running) {
         struct sim_account *account = launch->stream->object.context->account;
 
         launch->remaining = sim_model_progress(launch->remaining, elapsed_ns, launch->total_ns);
@@ -188,8 +185,7 @@ uint64_t sim_load_next(const struct facet_provider_instance *instance, const str
     const struct sim_launch *launch;
     uint64_t next = next_look(sim_device_model(instance, load->device), load);
 
-    TAILQ_FOREACH(launch, &load->running, running)
-    {
+    TAILQ_FOREACH (launch, &load->running, running) {
         uint64_t left = sim_model_left_ns(launch->remaining, launch->total_ns);
 
         if (left != SIM_NEVER && load->at_ns + left < next)

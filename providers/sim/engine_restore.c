@@ -256,8 +256,7 @@ static enum facet_status check_whole(struct reader *reader, const struct sim_con
 {
     const struct sim_object *object;
 
-    TAILQ_FOREACH(object, &context->objects, link)
-    {
+    TAILQ_FOREACH (object, &context->objects, link) {
         const struct sim_pages *pages = (const struct sim_pages *)object;
 
         if (object->kind == SIM_KIND_PAGES && pages->destroyed && pages->mappings == 0)

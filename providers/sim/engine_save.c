@@ -109,8 +109,7 @@ static void put_stream(struct writer *writer, const struct sim_stream *stream)
     const struct sim_launch *launch;
 
     put(writer, &saved, sizeof saved);
-    TAILQ_FOREACH(launch, &stream->queue, queued)
-    {
+    TAILQ_FOREACH (launch, &stream->queue, queued) {
         const struct saved_launch saved_launch = {launch->remaining, launch->elapsed_ns, launch->request};
 
         put(writer, &saved_launch, sizeof saved_launch);
@@ -124,8 +123,7 @@ static uint64_t put_objects(struct writer *writer, const struct sim_context *con
     const struct sim_object *object;
     uint64_t count = 0;
 
-    TAILQ_FOREACH(object, &context->objects, link)
-    {
+    TAILQ_FOREACH (object, &context->objects, link) {
         if (object->kind != kind)
             continue;
         count++;

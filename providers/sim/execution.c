@@ -245,9 +245,9 @@ static uint64_t busy_stream(const struct sim_context *context)
 {
     struct sim_object *object;
 
-    TAILQ_FOREACH(object, &context->objects, link)
-    if (object->kind == SIM_KIND_STREAM && !TAILQ_EMPTY(&((struct sim_stream *)object)->queue))
-        return object->number;
+    TAILQ_FOREACH (object, &context->objects, link)
+        if (object->kind == SIM_KIND_STREAM && !TAILQ_EMPTY(&((struct sim_stream *)object)->queue))
+            return object->number;
     return 0;
 }
 

@@ -162,8 +162,7 @@ static enum facet_status list_processes(struct facet_provider_instance *instance
 
     if (!processes)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " processes", count);
-    LIST_FOREACH(account, &instance->engine->accounts, link)
-    {
+    LIST_FOREACH (account, &instance->engine->accounts, link) {
         if (account->device != device)
             continue;
         if (capacity >= count) /* asking how many there are is not a reading */
@@ -193,8 +192,8 @@ static enum facet_status metrics_processes(struct facet_provider_instance *insta
         status = look_around(instance, error);
     if (status != FACET_OK)
         return status;
-    LIST_FOREACH(account, &instance->engine->accounts, link)
-    count += account->device == device;
+    LIST_FOREACH (account, &instance->engine->accounts, link)
+        count += account->device == device;
     for (size_t i = 0; i < sim_others(instance)->count; i++)
         count += sim_others(instance)->items[i].device == device;
     return list_processes(instance, device, count, items, item_size, capacity, ret_count, error);

@@ -38,10 +38,11 @@ static struct sim_parked *find_parked(const struct sim_engine *engine, const str
 {
     struct sim_parked *parked;
 
-    LIST_FOREACH(parked, &engine->parked, link)
-    if (parked->process == selection->process &&
-        (parked->process || (parked->device == selection->device && strcmp(parked->worker, selection->worker) == 0)))
-        return parked;
+    LIST_FOREACH (parked, &engine->parked, link)
+        if (parked->process == selection->process &&
+            (parked->process ||
+             (parked->device == selection->device && strcmp(parked->worker, selection->worker) == 0)))
+            return parked;
     return NULL;
 }
 
@@ -56,10 +57,10 @@ bool sim_parked_has(const struct sim_engine *engine, uint64_t context)
 {
     const struct sim_parked *parked;
 
-    LIST_FOREACH(parked, &engine->parked, link)
-    for (uint32_t i = 0; i < parked->count; i++)
-        if (parked->contexts[i] == context)
-            return true;
+    LIST_FOREACH (parked, &engine->parked, link)
+        for (uint32_t i = 0; i < parked->count; i++)
+            if (parked->contexts[i] == context)
+                return true;
     return false;
 }
 
@@ -93,23 +94,23 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
     struct sim_context *context;
     struct set set = {0};
 
-    TAILQ_FOREACH(context, &engine->contexts, link)
-    set.count += is_selected(selection, context);
+    TAILQ_FOREACH (context, &engine->contexts, link)
+        set.count += is_selected(selection, context);
     if (parked && (set.count == 0 || (keep_here && parked->fd >= 0)))
         return facet_kit_fail(error, FACET_BAD_STATE, "%s: expected it on the device, but a snapshot took it off",
                               name_of(selection));
     if (set.count == 0)
         return facet_kit_fail(error, FACET_NOT_FOUND, "%s has nothing on the device", name_of(selection));
-    TAILQ_FOREACH(context, &engine->contexts, link)
-    if (is_selected(selection, context) && context->leaving)
-        return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", name_of(selection));
+    TAILQ_FOREACH (context, &engine->contexts, link)
+        if (is_selected(selection, context) && context->leaving)
+            return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", name_of(selection));
     set.contexts = calloc(set.count, sizeof(struct sim_context *));
     if (!set.contexts)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     set.count = 0;
-    TAILQ_FOREACH(context, &engine->contexts, link)
-    if (is_selected(selection, context))
-        set.contexts[set.count++] = context;
+    TAILQ_FOREACH (context, &engine->contexts, link)
+        if (is_selected(selection, context))
+            set.contexts[set.count++] = context;
     *ret_set = set;
     return FACET_OK;
 }
@@ -146,8 +147,7 @@ static void set_leaving(struct facet_provider_instance *instance, const struct s
 
     for (uint32_t i = 0; i < set->count; i++) {
         set->contexts[i]->leaving = leaving;
-        TAILQ_FOREACH(object, &set->contexts[i]->objects, link)
-        {
+        TAILQ_FOREACH (object, &set->contexts[i]->objects, link) {
             if (object->kind != SIM_KIND_STREAM)
                 continue;
             if (leaving)
@@ -221,9 +221,9 @@ static uint64_t bytes_of(const struct sim_context *context)
     const struct sim_object *object;
     uint64_t bytes = 0;
 
-    TAILQ_FOREACH(object, &context->objects, link)
-    if (object->kind == SIM_KIND_PAGES)
-        bytes += ((const struct sim_pages *)object)->bytes;
+    TAILQ_FOREACH (object, &context->objects, link)
+        if (object->kind == SIM_KIND_PAGES)
+            bytes += ((const struct sim_pages *)object)->bytes;
     return bytes;
 }
 
@@ -242,8 +242,7 @@ static enum facet_status check_context(struct facet_provider_instance *instance,
     size_t numbers = 1;
 
     enum facet_status status = check_number(instance->engine, context->object.number, error);
-    TAILQ_FOREACH(object, &context->objects, link)
-    {
+    TAILQ_FOREACH (object, &context->objects, link) {
         if (status == FACET_OK)
             status = check_number(instance->engine, object->number, error);
         numbers++;
@@ -287,8 +286,8 @@ static void link_context(struct facet_provider_instance *instance, struct sim_co
     struct sim_object *object;
 
     enter_number(engine, &context->object);
-    TAILQ_FOREACH(object, &context->objects, link)
-    enter_number(engine, object);
+    TAILQ_FOREACH (object, &context->objects, link)
+        enter_number(engine, object);
     TAILQ_INSERT_TAIL(&engine->contexts, context, link);
 }
 
@@ -301,8 +300,8 @@ static enum facet_status link_contexts(struct facet_provider_instance *instance,
     uint64_t next_number = instance->engine->next_number;
     struct set set = {0};
 
-    TAILQ_FOREACH(context, contexts, link)
-    set.count++;
+    TAILQ_FOREACH (context, contexts, link)
+        set.count++;
     set.contexts = calloc(set.count, sizeof(struct sim_context *));
     if (!set.contexts)
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
