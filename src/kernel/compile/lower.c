@@ -21,7 +21,7 @@ static const char simplify[] =
     "always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup>,instcombine<"
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
-    "sroa<modify-cfg>,gvn,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
+    "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
 /* Control flow that lower_lanes.c takes: conditional branches only, each an if without else or a loop's latch. */
 static const char structurize[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
@@ -29,7 +29,7 @@ static const char structurize[] = "function(lower-switch,mergereturn,scalarizer<
                                   "loop-simplify,fix-irreducible,unify-loop-exits,structurizecfg,early-cse,lcssa)";
 static const char finish[] = "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
                              "loop-mssa(loop-rotate,licm),instcombine<no-verify-fixpoint>,"
-                             "sroa<modify-cfg>,simplifycfg,gvn,loop(indvars,loop-deletion),loop-unroll<O2>,"
+                             "sroa<modify-cfg>,simplifycfg,gvn,loop(indvars,loop-deletion),loop-unroll<O2;no-runtime>,"
                              "sroa<modify-cfg>,early-cse<memssa>,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,"
                              "adce,simplifycfg<switch-to-lookup>),globaldce";
 static const char finish_little[] = "function(sroa<preserve-cfg>),globaldce";
@@ -247,14 +247,16 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
                                       LLVMValueRef *items)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const char *stranger;
+        const char *stranger, *obstacle = facet_item_obstacle(items[i]);
 
+        if (obstacle)
+            return facet_error_set(lowering->error, FACET_UNSUPPORTED, "kernel \"%s\" %s", kernels[i].name, obstacle);
         facet_item_settle(&lowering->arena, items[i], &kernels[i]);
         stranger = facet_item_stranger(items[i]);
         if (stranger)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED,
-                                   "kernel \"%s\" calls \"%s\", which has no body or calls itself", kernels[i].name,
-                                   stranger);
+                                   "kernel \"%s\" calls \"%s\", which has no body, calls itself or cannot be inlined",
+                                   kernels[i].name, stranger);
     }
     return FACET_OK;
 }

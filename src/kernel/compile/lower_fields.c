@@ -150,7 +150,7 @@ static LLVMValueRef both(struct facet_lanes *lanes, LLVMValueRef a, LLVMValueRef
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store)
 {
     struct fields fields;
-    LLVMValueRef values[MOST], all, made;
+    LLVMValueRef values[MOST] = {NULL}, all, made;
 
     if (!find_fields(lanes, store, &fields))
         return false;

@@ -116,6 +116,8 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
 void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel);
 /* The name of what is called and cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);
+/* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */
+const char *facet_item_obstacle(LLVMValueRef item);
 
 /* Makes `function`'s body anew as a chunk of `width`. masked: items beyond the group's size in x are switched off.
  * false: it cannot; `ret_why` says so and `ret_function` is untouched. */

@@ -262,12 +262,40 @@ const char *facet_item_stranger(LLVMValueRef item)
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             LLVMValueRef callee = LLVMIsACallInst(at) ? LLVMGetCalledValue(at) : NULL;
 
-            if (LLVMIsAInvokeInst(at))
-                return "invoke";
-            if (callee && !LLVMIsAFunction(callee))
-                return "something that is not a function";
-            if (callee && facet_call_of(at) == FACET_CALL_OTHER && !LLVMGetIntrinsicID(callee))
+            if (callee && LLVMIsAFunction(callee) && facet_call_of(at) == FACET_CALL_OTHER &&
+                !LLVMGetIntrinsicID(callee))
                 return LLVMGetValueName2(callee, &length);
         }
+    return NULL;
+}
+
+static const char *obstacle_of(LLVMValueRef instruction)
+{
+    switch (LLVMGetInstructionOpcode(instruction)) {
+    case LLVMAlloca:
+        if (!LLVMIsAConstantInt(LLVMGetOperand(instruction, 0)) ||
+            LLVMConstIntGetZExtValue(LLVMGetOperand(instruction, 0)) != 1 ||
+            LLVMGetInstructionParent(instruction) !=
+                LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction))))
+            return "has private memory whose size is not known at its beginning";
+        return NULL;
+    case LLVMCall:
+        return LLVMIsAFunction(LLVMGetCalledValue(instruction)) ? NULL : "calls through a pointer";
+    case LLVMRet:
+    case LLVMBr:
+    case LLVMSwitch:
+    case LLVMUnreachable:
+        return NULL;
+    default:
+        return LLVMIsATerminatorInst(instruction) ? "has control flow other than branches and switches" : NULL;
+    }
+}
+
+const char *facet_item_obstacle(LLVMValueRef item)
+{
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            if (obstacle_of(at))
+                return obstacle_of(at);
     return NULL;
 }

@@ -49,6 +49,10 @@ void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load);
 void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store);
 bool facet_lanes_load_fields(struct facet_lanes *lanes, LLVMValueRef load); /* true: done, with its neighbours */
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store);
+/* Whether, when it runs, the lanes' addresses follow each other, and the first; NULL: hardly ever, so do not ask. */
+LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, uint64_t size, LLVMValueRef *ret_first);
+/* Goes on in blocks[0] if so, else in blocks[1]; blocks[2] is for behind both. */
+void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3]);
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);
 void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
 

@@ -232,6 +232,31 @@ static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, stru
     return call_masked(lanes, place.scalar ? "llvm.masked.load" : "llvm.masked.gather", types, arguments, 0, alignment);
 }
 
+/* Neighbours or all over memory: both, and a choice when it runs. NULL: no reason to ask. */
+static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type, struct place place,
+                              uint32_t alignment)
+{
+    uint64_t size = LLVMStoreSizeOfType(lanes->layout, LLVMGetElementType(type));
+    LLVMBuilderRef builder = lanes->builder;
+    LLVMValueRef first, near = NULL, loads[2], both;
+    LLVMBasicBlockRef blocks[3];
+
+    if (place.vector && LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) == size * 8)
+        near = facet_lanes_near(lanes, pointer, size, &first);
+    if (!near)
+        return NULL;
+    facet_lanes_fork(lanes, near, blocks);
+    loads[0] = load_lanes(lanes, type, (struct place){.scalar = first}, alignment);
+    LLVMBuildBr(builder, blocks[2]);
+    LLVMPositionBuilderAtEnd(builder, blocks[1]);
+    loads[1] = load_lanes(lanes, type, place, alignment);
+    LLVMBuildBr(builder, blocks[2]);
+    LLVMPositionBuilderAtEnd(builder, blocks[2]);
+    both = LLVMBuildPhi(builder, type, "");
+    LLVMAddIncoming(both, loads, blocks, 2);
+    return both;
+}
+
 static void copy_metadata(LLVMValueRef from, LLVMValueRef to)
 {
     size_t count;
@@ -275,8 +300,11 @@ void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load)
     place = place_of(lanes, LLVMGetOperand(load, 0), type);
     if (place.same)
         place = (struct place){.vector = facet_lanes_splat(lanes, place.scalar)};
-    made = load_lanes(lanes, wide, place, LLVMGetAlignment(load));
-    copy_metadata(load, made);
+    made = load_near(lanes, LLVMGetOperand(load, 0), wide, place, LLVMGetAlignment(load));
+    if (!made) {
+        made = load_lanes(lanes, wide, place, LLVMGetAlignment(load));
+        copy_metadata(load, made);
+    }
     facet_map_put(&lanes->vectors, load, made);
 }
 

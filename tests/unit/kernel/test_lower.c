@@ -5,42 +5,35 @@
  *
  * Each kernel of lower/kernels.ll is lowered, compiled in process and run, and its results are compared with plain C.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lower/lowered.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include <llvm-c/Core.h>
-#include <llvm-c/IRReader.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
 
-#include <facet/host_kernel.h>
+static int allow(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+{
+    (void)check;
+    (void)address;
+    (void)bytes;
+    (void)flags;
+    (void)item;
+    (void)site;
+    return 1;
+}
 
-#include "kernel/compile/lower.h"
+static void pass(void *check)
+{
+    (void)check;
+}
 
-#define MOST 4096
+static const struct facet_host_check allowing = {.size = sizeof(allowing), .access = allow, .barrier = pass};
 
-struct way {
-    uint32_t optimize;
-    const char *features; /* behind the machine's own */
-};
-static const struct way ways[] = {{0, ""}, {1, ""}, {2, "-avx512f"}, {3, ""}, {3, "-avx512f"}};
+static const struct way ways[] = {{0, "", 0},         {1, "", 0}, {2, "-avx512f", 0}, {3, "", 0},
+                                  {3, "-avx512f", 0}, {0, "", 1}, {3, "", 1}};
 
-struct loaded {
-    LLVMOrcLLJITRef jit;
-    facet_host_run_func run;
-    struct facet_lower_kernel kernel;
-};
-
-static const struct facet_lower_argument pointers[] = {
-    {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_GLOBAL, 16, 8}};
 static const struct facet_lower_argument scaled_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                                {FACET_ARGUMENT_GLOBAL, 8, 8},
                                                                {FACET_ARGUMENT_VALUE, 16, 4},
@@ -52,136 +45,22 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
 static const struct facet_lower_argument asked_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                               {FACET_ARGUMENT_VALUE, 8, 4}};
 
-/* A block of arguments as the kernels of this test have them. */
-struct block {
-    const void *first;
-    void *second;
-    union {
-        struct {
-            uint32_t a, b;
-        };
-        void *third;
-    };
-};
-
-static LLVMModuleRef parse(LLVMContextRef context, const char *text)
-{
-    LLVMMemoryBufferRef buffer;
-    LLVMModuleRef module;
-    char *message = NULL;
-
-    if (text)
-        buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
-    else
-        assert_int_equal(LLVMCreateMemoryBufferWithContentsOfFile(LOWER_KERNELS, &buffer, &message), 0);
-    assert_int_equal(LLVMParseIRInContext(context, buffer, &module, &message), 0);
-    return module;
-}
-
-static LLVMTargetMachineRef make_machine(const char *more)
-{
-    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *own = LLVMGetHostCPUFeatures();
-    char features[8192];
-    LLVMTargetRef target;
-    LLVMTargetMachineRef machine;
-    char *message = NULL;
-
-    assert_int_equal(LLVMGetTargetFromTriple(triple, &target, &message), 0);
-    snprintf(features, sizeof(features), "%s%s%s", own, *more ? "," : "", more);
-    machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                      LLVMCodeModelDefault);
-    LLVMDisposeMessage(triple);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(own);
-    return machine;
-}
-
-static enum facet_status lower(LLVMModuleRef module, const struct way *way, struct facet_lower_kernel *kernel,
-                               struct facet_error *error)
-{
-    LLVMTargetMachineRef machine = make_machine(way->features);
-    struct facet_lower_options options = {.machine = machine, .optimize = way->optimize};
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    char *triple = LLVMGetTargetMachineTriple(machine);
-    enum facet_status status;
-
-    LLVMSetTarget(module, triple);
-    LLVMSetModuleDataLayout(module, layout);
-    LLVMDisposeMessage(triple);
-    LLVMDisposeTargetData(layout);
-    status = facet_lower_host(module, &options, kernel, 1, error);
-    LLVMDisposeTargetMachine(machine);
-    return status;
-}
-
-static struct loaded load(const struct way *way, const char *name, const struct facet_lower_argument *arguments)
-{
-    struct loaded loaded = {.kernel = {.name = name, .arguments = arguments}};
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
-    LLVMModuleRef module = parse(context, NULL);
-    struct facet_error error = {0};
-    LLVMOrcExecutorAddress address;
-    char symbol[64];
-
-    if (lower(module, way, &loaded.kernel, &error) != FACET_OK)
-        fail_msg("%s", error.message);
-    assert_null(LLVMOrcCreateLLJIT(&loaded.jit, NULL));
-    assert_null(LLVMOrcLLJITAddLLVMIRModule(loaded.jit, LLVMOrcLLJITGetMainJITDylib(loaded.jit),
-                                            LLVMOrcCreateNewThreadSafeModule(module, safe)));
-    snprintf(symbol, sizeof(symbol), FACET_LOWER_RUN "%s", name);
-    assert_null(LLVMOrcLLJITLookup(loaded.jit, &address, symbol));
-    loaded.run = (facet_host_run_func)(uintptr_t)address;
-    LLVMOrcDisposeThreadSafeContext(safe);
-    return loaded;
-}
-
-/* Runs groups one by one. Memory behind what a group may use must stay as it is. */
-static void run(const struct loaded *loaded, const void *block, const uint32_t *grid, const uint32_t *size,
-                uint32_t dynamic_bytes)
-{
-    struct facet_host_kernel sizes = {.scratch_item_bytes = loaded->kernel.scratch_item_bytes,
-                                      .scratch_fixed_bytes = loaded->kernel.scratch_fixed_bytes};
-    size_t scratch = facet_host_scratch_bytes(&sizes, size[0] * size[1] * size[2]);
-    size_t local = loaded->kernel.local_bytes + dynamic_bytes;
-    struct facet_host_group group = {.dimensions = 3};
-    char *memory[2] = {aligned_alloc(128, (scratch / 128 + 2) * 128), aligned_alloc(128, (local / 128 + 2) * 128)};
-
-    memset(memory[0], 0xa5, (scratch / 128 + 2) * 128);
-    memset(memory[1], 0xa5, (local / 128 + 2) * 128);
-    group.scratch = memory[0];
-    group.local = memory[1];
-    memcpy(group.grid, grid, sizeof(group.grid));
-    memcpy(group.group_size, size, sizeof(group.group_size));
-    for (group.group_id[2] = 0; group.group_id[2] < grid[2]; group.group_id[2]++)
-        for (group.group_id[1] = 0; group.group_id[1] < grid[1]; group.group_id[1]++)
-            for (group.group_id[0] = 0; group.group_id[0] < grid[0]; group.group_id[0]++)
-                loaded->run(block, &group);
-    for (size_t i = 0; i < 64; i++) {
-        assert_int_equal((unsigned char)memory[0][scratch + i], 0xa5);
-        assert_int_equal((unsigned char)memory[1][local + i], 0xa5);
-    }
-    free(memory[0]);
-    free(memory[1]);
-}
-
-static void unload(struct loaded *loaded)
-{
-    assert_null(LLVMOrcDisposeLLJIT(loaded->jit));
-}
-
 /* Sizes of groups: whole vectors, less than one, and in between. */
 static const uint32_t group_sizes[][3] = {{64, 1, 1}, {16, 4, 1}, {1, 1, 1}, {7, 3, 2}, {50, 1, 1}, {8, 8, 1}};
 
-static int input[MOST * 8], output[MOST * 8];
+/* Made once for all sizes of groups. */
+static struct loaded last;
 
-static void fill(uint32_t seed, int below)
+static struct loaded load(const struct way *way, const char *name, const struct facet_lower_argument *arguments)
 {
-    for (size_t i = 0; i < MOST * 8; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        input[i] = (int)(seed >> 8) % below;
-        output[i] = -7;
-    }
+    static const struct way *last_way;
+
+    if (last.jit && (way != last_way || strcmp(name, last.kernel.name) != 0))
+        lowered_unload(&last);
+    if (!last.jit)
+        last = lowered_load(way, LOWER_KERNELS, name, arguments, &allowing);
+    last_way = way;
+    return last;
 }
 
 #define FOR_EACH_WAY(way, size)                                                                                        \
@@ -204,10 +83,9 @@ static void test_bound(void **state)
             y[i] = 1;
         }
         memcpy(&block.a, &two, sizeof(two));
-        run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+        lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 3 * size[0] + 64; i++)
             assert_true(y[i] == (i + 2 < 3 * size[0] ? 2 * (float)i + 1 : 1));
-        unload(&loaded);
     }
 }
 
@@ -220,14 +98,13 @@ static void test_barriers_in_loop(void **state)
         struct block block = {.first = input, .second = output};
         int sum = 0;
 
-        fill(3, 1000);
-        run(&loaded, &block, (uint32_t[]){5, 1, 1}, (uint32_t[]){size[0], 1, 1}, size[0] * 4);
+        lowered_fill(3, 1000);
+        lowered_run(&loaded, &block, (uint32_t[]){5, 1, 1}, (uint32_t[]){size[0], 1, 1}, size[0] * 4, NULL);
         assert_true(loaded.kernel.flags & FACET_HOST_BARRIERS);
         for (uint32_t i = 0; i < 5 * size[0]; i++) {
             sum = i % size[0] ? sum + input[i] : input[i];
             assert_int_equal(output[i], sum);
         }
-        unload(&loaded);
     }
 }
 
@@ -255,17 +132,16 @@ static void test_divergent_loop(void **state)
     (void)state;
     FOR_EACH_WAY(way, size)
     {
-        struct loaded loaded = load(way, "steps", pointers);
+        struct loaded loaded = load(way, "steps", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
-        fill(7, 5000);
+        lowered_fill(7, 5000);
         for (int i = 0; i < MOST; i++)
             input[i]++;
-        run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+        lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 3 * size[0]; i++)
             assert_int_equal(output[i], steps_of((uint32_t)input[i], i));
         assert_int_equal(output[3 * size[0]], -7);
-        unload(&loaded);
     }
 }
 
@@ -279,16 +155,15 @@ static void test_private_memory(void **state)
     (void)state;
     FOR_EACH_WAY(way, size)
     {
-        struct loaded loaded = load(way, "sorted", pointers);
+        struct loaded loaded = load(way, "sorted", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
-        fill(11, 100);
-        run(&loaded, &block, (uint32_t[]){2, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+        lowered_fill(11, 100);
+        lowered_run(&loaded, &block, (uint32_t[]){2, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 2 * size[0]; i++) {
             qsort(input + (size_t)i * 8, 8, sizeof(int), compare);
             assert_memory_equal(input + (size_t)i * 8, output + (size_t)i * 8, 32);
         }
-        unload(&loaded);
     }
 }
 
@@ -297,13 +172,13 @@ static void test_atomics(void **state)
     (void)state;
     FOR_EACH_WAY(way, size)
     {
-        struct loaded loaded = load(way, "counts", pointers);
+        struct loaded loaded = load(way, "counts", lowered_pointers);
         int most = -1, expect[16] = {0}, expect_most = -1, in_group[16];
         struct block block = {.first = input, .second = output, .third = &most};
 
-        fill(13, 24);
+        lowered_fill(13, 24);
         memset(output, 0, 64);
-        run(&loaded, &block, (uint32_t[]){4, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+        lowered_run(&loaded, &block, (uint32_t[]){4, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 4 * size[0]; i++) {
             if (i % size[0] == 0)
                 memset(in_group, 0, sizeof(in_group));
@@ -315,7 +190,6 @@ static void test_atomics(void **state)
         }
         assert_memory_equal(output, expect, sizeof(expect));
         assert_int_equal(most, expect_most);
-        unload(&loaded);
     }
 }
 
@@ -353,12 +227,11 @@ static void test_state_across_barriers(void **state)
         struct loaded loaded = load(way, "rotated", local_arguments);
         struct block block = {.first = input, .second = output, .b = 9};
 
-        fill(17, 50);
-        run(&loaded, &block, (uint32_t[]){2, 3, 1}, (uint32_t[]){size[0], size[1], 1}, items * 4);
+        lowered_fill(17, 50);
+        lowered_run(&loaded, &block, (uint32_t[]){2, 3, 1}, (uint32_t[]){size[0], size[1], 1}, items * 4, NULL);
         for (uint32_t g = 0; g < 6; g++)
             rotate(input + (size_t)g * items, expect + (size_t)g * items, items, 9);
         assert_memory_equal(output, expect, (size_t)6 * items * sizeof(int));
-        unload(&loaded);
     }
 }
 
@@ -367,13 +240,12 @@ static void test_divergent_barrier_ends(void **state)
     (void)state;
     FOR_EACH_WAY(way, size)
     {
-        struct loaded loaded = load(way, "parted", pointers);
+        struct loaded loaded = load(way, "parted", lowered_pointers);
         struct block block = {.first = output};
 
-        fill(19, 2);
-        run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+        lowered_fill(19, 2);
+        lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         assert_int_equal(output[size[0]], -7);
-        unload(&loaded);
     }
 }
 
@@ -391,12 +263,11 @@ static void test_dimensions(void **state)
                 uint32_t d;
             } block = {output, asked};
 
-            fill(23, 2);
-            run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+            lowered_fill(23, 2);
+            lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
             for (uint32_t i = 0; i < 3 * size[0]; i++)
                 assert_int_equal(output[i], d == 0 ? i + 10 * size[0] + 3000 : 1010);
         }
-        unload(&loaded);
     }
 }
 
@@ -405,14 +276,13 @@ static void test_division(void **state)
     (void)state;
     FOR_EACH_WAY(way, size)
     {
-        struct loaded loaded = load(way, "divided", pointers);
+        struct loaded loaded = load(way, "divided", lowered_pointers);
         struct block block = {.first = input, .second = output};
 
-        fill(29, 4);
-        run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0);
+        lowered_fill(29, 4);
+        lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 3 * size[0]; i++)
             assert_int_equal(output[i], input[i] ? 1000 / input[i] + 1000 % input[i] : -1);
-        unload(&loaded);
     }
 }
 
@@ -422,21 +292,20 @@ static void test_vectorized(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        struct loaded loaded = load(&ways[3], names[i], i ? pointers : scaled_arguments);
+        struct loaded loaded = load(&ways[3], names[i], i ? lowered_pointers : scaled_arguments);
 
         assert_int_equal(loaded.kernel.flags, FACET_HOST_VECTORIZED);
-        unload(&loaded);
     }
 }
 
 static void refuse(const char *text, const char *what)
 {
     LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = parse(context, text);
-    struct facet_lower_kernel kernel = {.name = "k", .arguments = pointers};
+    LLVMModuleRef module = lowered_parse(context, text, NULL);
+    struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
     struct facet_error error = {0};
 
-    assert_int_equal(lower(module, &ways[3], &kernel, &error), FACET_UNSUPPORTED);
+    assert_int_equal(lowered_make(module, &ways[3], &kernel, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "\"k\""));
     assert_non_null(strstr(error.message, what));
     assert_null(kernel.run);
@@ -454,6 +323,14 @@ static void test_refused(void **state)
         "define void @k(ptr %p) {\n %n = load i32, ptr %p\n %r = call i32 @again(i32 %n)\n store i32 %r, ptr %p\n"
         " ret void\n}\n",
         "\"again\"");
+}
+
+static int unload_last(void **state)
+{
+    (void)state;
+    if (last.jit)
+        lowered_unload(&last);
+    return 0;
 }
 
 int main(void)
@@ -474,5 +351,5 @@ int main(void)
 
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, unload_last);
 }

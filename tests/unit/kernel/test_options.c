@@ -162,6 +162,29 @@ static void whatever_changes_the_code_changes_the_key(void **state)
     assert_string_equal(again, keys[0]);
 }
 
+static void the_environment_asks_for_checks(void **state)
+{
+    const struct facet_compile_options device = {.size = sizeof device, .target = "sm_90"};
+    struct facet_compile_job job;
+    struct facet_error error = {0};
+    char keys[2][33];
+
+    key_of("k", NULL, 1, keys[0]);
+    setenv("FACET_CHECK", "1", 1);
+    key_of("k", NULL, 1, keys[1]);
+    assert_string_not_equal(keys[0], keys[1]);
+    assert_int_equal(make(NULL, &job, NULL), FACET_OK);
+    assert_int_equal(job.request.check, 1);
+    assert_int_equal(make(&device, &job, NULL), FACET_OK);
+    assert_int_equal(job.request.check, 0);
+    setenv("FACET_CHECK", "yes", 1);
+    assert_int_equal(make(NULL, &job, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "FACET_CHECK");
+    unsetenv("FACET_CHECK");
+    assert_int_equal(make(NULL, &job, NULL), FACET_OK);
+    assert_int_equal(job.request.check, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +195,7 @@ int main(void)
         cmocka_unit_test(no_include_is_missed),
         cmocka_unit_test(arguments_that_read_files_are_known),
         cmocka_unit_test(whatever_changes_the_code_changes_the_key),
+        cmocka_unit_test(the_environment_asks_for_checks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many work-items in the lanes of vectors: addresses that are neighbours more often than not.
+ *
+ * Owns: seeing that an index may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size), and the
+ *       question, asked when it runs, whether it does. Never: makes the access (lower_memory.c).
+ *
+ * A gather costs as much as all its loads; a comparison and a branch that always goes one way cost next to nothing.
+ */
+#include "lower_lanes.h"
+
+#include <string.h>
+
+enum { DEPTH = 8 };
+
+enum near {
+    NEAR_NOT,
+    NEAR_SAME, /* may be the same in all lanes */
+    NEAR_NEXT, /* may grow by one from lane to lane */
+};
+
+static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, uint32_t depth);
+
+/* Either of two values, lane by lane. */
+static enum near near_of_either(enum near a, enum near b)
+{
+    if (a == NEAR_NOT || b == NEAR_NOT)
+        return NEAR_NOT;
+    return a > b ? a : b;
+}
+
+static enum near near_of_sum(enum near a, enum near b)
+{
+    return a == NEAR_NEXT && b == NEAR_NEXT ? NEAR_NOT : near_of_either(a, b);
+}
+
+static enum near near_of_call(const struct facet_lanes *lanes, LLVMValueRef call, uint32_t depth)
+{
+    static const char *const names[] = {"llvm.smin.", "llvm.smax.", "llvm.umin.", "llvm.umax."};
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+    size_t length;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (LLVMIsAFunction(callee) && strncmp(LLVMGetValueName2(callee, &length), names[i], strlen(names[i])) == 0)
+            return near_of_either(near_of(lanes, LLVMGetOperand(call, 0), depth),
+                                  near_of(lanes, LLVMGetOperand(call, 1), depth));
+    return NEAR_NOT;
+}
+
+static enum near near_of_binary(LLVMOpcode opcode, enum near a, enum near b)
+{
+    switch (opcode) {
+    case LLVMAdd:
+    case LLVMXor:
+    case LLVMOr:
+        return near_of_sum(a, b);
+    case LLVMSub:
+    case LLVMAnd:
+    case LLVMURem:
+    case LLVMSRem:
+        return b == NEAR_SAME ? a : NEAR_NOT;
+    case LLVMUDiv:
+    case LLVMSDiv:
+    case LLVMLShr:
+    case LLVMAShr:
+        return a != NEAR_NOT && b == NEAR_SAME ? NEAR_SAME : NEAR_NOT;
+    case LLVMMul:
+    case LLVMShl:
+        return a == NEAR_SAME && b == NEAR_SAME ? NEAR_SAME : NEAR_NOT;
+    default:
+        return NEAR_NOT;
+    }
+}
+
+static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, uint32_t depth)
+{
+    struct facet_shape shape = facet_shapes_get(&lanes->shapes, value);
+
+    if (shape.kind == FACET_SHAPE_UNIFORM)
+        return NEAR_SAME;
+    if (shape.kind == FACET_SHAPE_STRIDED)
+        return shape.stride == 1 ? NEAR_NEXT : NEAR_NOT;
+    if (depth == 0)
+        return NEAR_NOT;
+    depth--;
+    if (LLVMIsABinaryOperator(value))
+        return near_of_binary(LLVMGetInstructionOpcode(value), near_of(lanes, LLVMGetOperand(value, 0), depth),
+                              near_of(lanes, LLVMGetOperand(value, 1), depth));
+    switch (LLVMGetInstructionOpcode(value)) {
+    case LLVMSExt:
+    case LLVMZExt:
+    case LLVMTrunc:
+    case LLVMFreeze:
+        return near_of(lanes, LLVMGetOperand(value, 0), depth);
+    case LLVMSelect:
+        return near_of_either(near_of(lanes, LLVMGetOperand(value, 1), depth),
+                              near_of(lanes, LLVMGetOperand(value, 2), depth));
+    case LLVMCall:
+        return near_of_call(lanes, value, depth);
+    default:
+        return NEAR_NOT;
+    }
+}
+
+/* What is left when that which is the same for all lanes is taken off a sum. */
+static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
+{
+    for (;;) {
+        LLVMOpcode opcode = LLVMIsAInstruction(index) ? LLVMGetInstructionOpcode(index) : LLVMRet;
+
+        if (opcode != LLVMAdd && opcode != LLVMSub)
+            return index;
+        if (facet_lanes_uniform(lanes, LLVMGetOperand(index, 1)))
+            index = LLVMGetOperand(index, 0);
+        else if (opcode == LLVMAdd && facet_lanes_uniform(lanes, LLVMGetOperand(index, 0)))
+            index = LLVMGetOperand(index, 1);
+        else
+            return index;
+    }
+}
+
+/* Whether each lane's is one more than the one's before. */
+static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(lanes->context, lanes->width);
+    LLVMValueRef all = facet_lanes_vector(lanes, value),
+                 zero = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0);
+    LLVMValueRef first = LLVMBuildExtractElement(lanes->builder, all, zero, "");
+    LLVMValueRef expected = LLVMBuildAdd(lanes->builder, facet_lanes_splat(lanes, first),
+                                         facet_lanes_steps(lanes, LLVMTypeOf(value), 1), "");
+    LLVMValueRef equal = LLVMBuildICmp(lanes->builder, LLVMIntEQ, all, expected, "");
+
+    return LLVMBuildICmp(lanes->builder, LLVMIntEQ, LLVMBuildBitCast(lanes->builder, equal, bits, ""),
+                         LLVMConstAllOnes(bits), "");
+}
+
+/* That the lanes do not wrap before they are extended. */
+static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
+{
+    LLVMTypeRef type = LLVMTypeOf(first);
+    uint64_t most = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
+
+    return LLVMBuildICmp(lanes->builder, is_signed ? LLVMIntSLE : LLVMIntULE, first,
+                         LLVMConstInt(type, most - lanes->width, 0), "");
+}
+
+LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, uint64_t size, LLVMValueRef *ret_first)
+{
+    LLVMBuilderRef builder = lanes->builder;
+    LLVMValueRef index, inner, first, base, near;
+    bool wide;
+
+    if (lanes->masks[lanes->block] || !LLVMIsAGetElementPtrInst(pointer) || LLVMGetNumOperands(pointer) != 2 ||
+        LLVMABISizeOfType(lanes->layout, LLVMGetGEPSourceElementType(pointer)) != size)
+        return NULL;
+    base = LLVMGetOperand(pointer, 0);
+    index = LLVMGetOperand(pointer, 1);
+    wide = !LLVMIsASExtInst(index) && !LLVMIsAZExtInst(index);
+    inner = wide ? index : LLVMGetOperand(index, 0);
+    if (!facet_lanes_uniform(lanes, base) || LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 ||
+        near_of(lanes, index, DEPTH) != NEAR_NEXT)
+        return NULL;
+    near = ask_next(lanes, core_of(lanes, inner));
+    first = LLVMBuildExtractElement(builder, facet_lanes_vector(lanes, inner),
+                                    LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0), "");
+    if (!wide) {
+        near = LLVMBuildAnd(builder, near, ask_within(lanes, first, LLVMIsASExtInst(index) != NULL), "");
+        first = LLVMBuildCast(builder, LLVMGetInstructionOpcode(index), first, LLVMTypeOf(index), "");
+    }
+    *ret_first =
+        LLVMBuildGEP2(builder, LLVMGetGEPSourceElementType(pointer), facet_lanes_scalar(lanes, base), &first, 1, "");
+    return near;
+}
+
+void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3])
+{
+    for (uint32_t i = 0; i < 3; i++)
+        blocks[i] = LLVMAppendBasicBlockInContext(lanes->context, lanes->target, "");
+    LLVMBuildCondBr(lanes->builder, condition, blocks[0], blocks[1]);
+    LLVMPositionBuilderAtEnd(lanes->builder, blocks[0]);
+}

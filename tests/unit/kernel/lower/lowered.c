@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See lowered.h. */
+#include "lowered.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Target.h>
+
+const struct facet_lower_argument lowered_pointers[3] = {
+    {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_GLOBAL, 16, 8}};
+int input[MOST * 8], output[MOST * 8];
+
+LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file)
+{
+    LLVMMemoryBufferRef buffer;
+    LLVMModuleRef module;
+    char *message = NULL;
+
+    if (text)
+        buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
+    else
+        assert_int_equal(LLVMCreateMemoryBufferWithContentsOfFile(file, &buffer, &message), 0);
+    assert_int_equal(LLVMParseIRInContext(context, buffer, &module, &message), 0);
+    return module;
+}
+
+static LLVMTargetMachineRef make_machine(const char *more)
+{
+    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *own = LLVMGetHostCPUFeatures();
+    char features[8192];
+    LLVMTargetRef target;
+    LLVMTargetMachineRef machine;
+    char *message = NULL;
+
+    assert_int_equal(LLVMGetTargetFromTriple(triple, &target, &message), 0);
+    snprintf(features, sizeof(features), "%s%s%s", own, *more ? "," : "", more);
+    machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                      LLVMCodeModelDefault);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(own);
+    return machine;
+}
+
+enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, struct facet_lower_kernel *kernel,
+                               struct facet_error *error)
+{
+    LLVMTargetMachineRef machine = make_machine(way->features);
+    struct facet_lower_options options = {.machine = machine, .optimize = way->optimize, .check = way->check};
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    char *triple = LLVMGetTargetMachineTriple(machine);
+    enum facet_status status;
+
+    LLVMSetTarget(module, triple);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeTargetData(layout);
+    status = facet_lower_host(module, &options, kernel, 1, error);
+    LLVMDisposeTargetMachine(machine);
+    return status;
+}
+
+static void *find(const struct loaded *loaded, const char *symbol)
+{
+    LLVMOrcExecutorAddress address;
+
+    assert_null(LLVMOrcLLJITLookup(loaded->jit, &address, symbol));
+    return (void *)(uintptr_t)address;
+}
+
+static void show(LLVMModuleRef module, const char *name)
+{
+    assert_non_null(LLVMGetNamedGlobal(module, name));
+    LLVMSetVisibility(LLVMGetNamedGlobal(module, name), LLVMDefaultVisibility);
+}
+
+struct loaded lowered_load(const struct way *way, const char *file, const char *name,
+                           const struct facet_lower_argument *arguments, const struct facet_host_check *functions)
+{
+    struct loaded loaded = {.kernel = {.name = name, .arguments = arguments}};
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
+    LLVMModuleRef module = lowered_parse(context, NULL, file);
+    struct facet_error error = {0};
+    char symbol[64];
+
+    if (lowered_make(module, way, &loaded.kernel, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    if (way->check) {
+        show(module, FACET_LOWER_CHECK);
+        show(module, FACET_LOWER_SITES);
+    }
+    assert_null(LLVMOrcCreateLLJIT(&loaded.jit, NULL));
+    assert_null(LLVMOrcLLJITAddLLVMIRModule(loaded.jit, LLVMOrcLLJITGetMainJITDylib(loaded.jit),
+                                            LLVMOrcCreateNewThreadSafeModule(module, safe)));
+    snprintf(symbol, sizeof(symbol), FACET_LOWER_RUN "%s", name);
+    loaded.run = (facet_host_run_func)(uintptr_t)find(&loaded, symbol);
+    if (way->check) {
+        *(const struct facet_host_check **)find(&loaded, FACET_LOWER_CHECK) = functions;
+        loaded.sites = find(&loaded, FACET_LOWER_SITES);
+    }
+    LLVMOrcDisposeThreadSafeContext(safe);
+    return loaded;
+}
+
+void lowered_run(const struct loaded *loaded, const void *block, const uint32_t *grid, const uint32_t *size,
+                 uint32_t dynamic_bytes, void *check)
+{
+    struct facet_host_kernel sizes = {.scratch_item_bytes = loaded->kernel.scratch_item_bytes,
+                                      .scratch_fixed_bytes = loaded->kernel.scratch_fixed_bytes};
+    size_t scratch = facet_host_scratch_bytes(&sizes, size[0] * size[1] * size[2]);
+    size_t local = loaded->kernel.local_bytes + dynamic_bytes;
+    struct facet_host_group group = {.dimensions = 3, .check = check};
+    char *memory[2] = {aligned_alloc(128, (scratch / 128 + 2) * 128), aligned_alloc(128, (local / 128 + 2) * 128)};
+
+    memset(memory[0], 0xa5, (scratch / 128 + 2) * 128);
+    memset(memory[1], 0xa5, (local / 128 + 2) * 128);
+    group.scratch = memory[0];
+    group.local = memory[1];
+    memcpy(group.grid, grid, sizeof(group.grid));
+    memcpy(group.group_size, size, sizeof(group.group_size));
+    for (group.group_id[2] = 0; group.group_id[2] < grid[2]; group.group_id[2]++)
+        for (group.group_id[1] = 0; group.group_id[1] < grid[1]; group.group_id[1]++)
+            for (group.group_id[0] = 0; group.group_id[0] < grid[0]; group.group_id[0]++)
+                loaded->run(block, &group);
+    for (size_t i = 0; i < 64; i++) {
+        assert_int_equal((unsigned char)memory[0][scratch + i], 0xa5);
+        assert_int_equal((unsigned char)memory[1][local + i], 0xa5);
+    }
+    free(memory[0]);
+    free(memory[1]);
+}
+
+void lowered_unload(struct loaded *loaded)
+{
+    assert_null(LLVMOrcDisposeLLJIT(loaded->jit));
+    loaded->jit = NULL;
+}
+
+void lowered_fill(uint32_t seed, int below)
+{
+    for (size_t i = 0; i < MOST * 8; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        input[i] = (int)(seed >> 8) % below;
+        output[i] = -7;
+    }
+}

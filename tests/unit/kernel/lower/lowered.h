@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels lowered, compiled in process and run, for the tests of the lowering.
+ *
+ * Owns: the way from a file of LLVM IR to a function, and running groups with memory that is watched at its end.
+ * Never: knows what a kernel computes.
+ */
+#ifndef FACET_TEST_KERNEL_LOWERED_H
+#define FACET_TEST_KERNEL_LOWERED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/LLJIT.h>
+
+#include <facet/host_kernel.h>
+
+#include "kernel/compile/lower.h"
+
+#define MOST 4096
+
+struct way {
+    uint32_t optimize;
+    const char *features; /* behind the machine's own */
+    uint32_t check;
+};
+
+struct loaded {
+    LLVMOrcLLJITRef jit;
+    facet_host_run_func run;
+    struct facet_lower_kernel kernel;
+    const struct facet_host_site *sites; /* of checked ones */
+};
+
+/* A block of arguments as the kernels of this test have them. */
+struct block {
+    const void *first;
+    void *second;
+    union {
+        struct {
+            uint32_t a, b;
+        };
+        void *third;
+    };
+};
+
+LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file);
+enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, struct facet_lower_kernel *kernel,
+                               struct facet_error *error);
+/* `functions`: of a checked way. */
+struct loaded lowered_load(const struct way *way, const char *file, const char *name,
+                           const struct facet_lower_argument *arguments, const struct facet_host_check *functions);
+/* Runs groups one by one. Memory behind what a group may use must stay as it is. */
+void lowered_run(const struct loaded *loaded, const void *block, const uint32_t *grid, const uint32_t *size,
+                 uint32_t dynamic_bytes, void *check);
+void lowered_unload(struct loaded *loaded);
+
+extern const struct facet_lower_argument lowered_pointers[3];
+extern int input[MOST * 8], output[MOST * 8];
+void lowered_fill(uint32_t seed, int below);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that a checked kernel asks about each access to memory that is not private, with its place in the
+ * source, and that a refused access leaves no trace. Never: judges accesses (providers/cpu/check.c does).
+ */
+#include "lower/lowered.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Target.h>
+
+enum { ITEMS = 24, LINES = 64 };
+
+/* What was asked, by line; and what to refuse: odd items in one line. */
+struct recorder {
+    const struct facet_host_site *sites;
+    uint32_t refused_line;
+    uint32_t asked[LINES], flags[LINES], barriers;
+    uint64_t items[LINES]; /* bits */
+    const void *last_address[LINES];
+    uint64_t last_bytes[LINES];
+};
+
+static int answer(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+{
+    struct recorder *recorder = check;
+    uint32_t line = recorder->sites[site].line;
+
+    assert_true(line < LINES);
+    assert_string_equal(recorder->sites[site].file, "check.cl");
+    recorder->asked[line]++;
+    recorder->flags[line] |= flags;
+    recorder->items[line] |= UINT64_C(1) << item;
+    recorder->last_address[line] = address;
+    recorder->last_bytes[line] = bytes;
+    return line != recorder->refused_line || item % 2 == 0;
+}
+
+static void passed(void *check)
+{
+    ((struct recorder *)check)->barriers++;
+}
+
+static const struct facet_host_check functions = {.size = sizeof(functions), .access = answer, .barrier = passed};
+static const struct way ways[] = {{0, "", 1}, {1, "", 1}, {3, "", 1}};
+
+static struct recorder run(const struct way *way, const char *name, uint32_t refused_line)
+{
+    struct loaded loaded = lowered_load(way, LOWER_CHECK, name, lowered_pointers, &functions);
+    struct recorder recorder = {.sites = loaded.sites, .refused_line = refused_line};
+    const struct block block = {.first = input, .second = output};
+
+    lowered_fill(5, 1000);
+    lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){ITEMS, 1, 1}, 0, &recorder);
+    assert_int_equal(loaded.kernel.flags & FACET_HOST_VECTORIZED, 0);
+    lowered_unload(&loaded);
+    recorder.sites = NULL;
+    return recorder;
+}
+
+/* What `each` leaves behind for one item. */
+static void expect_each(int item, uint32_t refused_line)
+{
+    uint32_t no = item % 2 ? refused_line : 0;
+    int loaded = no == 10 ? 0 : input[item];
+
+    assert_int_equal(output[item], no == 11 ? -7 : loaded);
+    assert_int_equal(output[64 + item], no == 12 ? -7 : -2);
+    assert_int_equal(output[128 + item], no == 13 ? -7 : no == 12 ? 0 : -7);
+    assert_int_equal(output[192 + item], no == 14 ? -7 : input[item]);
+    assert_int_equal(output[256 + item], no == 15 ? -7 : 0x01010101);
+    assert_int_equal(output[320 + item], no == 16 ? -7 : 9);
+    assert_int_equal(output[384 + item], no == 17 ? -7 : no == 16 ? 0 : -7);
+}
+
+static void test_each_access_asks(void **state)
+{
+    static const uint32_t flags[] = {0,
+                                     FACET_CHECK_WRITE,
+                                     FACET_CHECK_WRITE | FACET_CHECK_ATOMIC,
+                                     FACET_CHECK_WRITE,
+                                     FACET_CHECK_WRITE,
+                                     FACET_CHECK_WRITE,
+                                     FACET_CHECK_WRITE | FACET_CHECK_ATOMIC,
+                                     FACET_CHECK_WRITE};
+
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+        struct recorder recorder = run(&ways[w], "each", 0);
+
+        for (uint32_t line = 10; line <= 17; line++) {
+            assert_int_equal(recorder.asked[line], line == 14 ? 2 * ITEMS : ITEMS);
+            assert_int_equal(recorder.items[line], (UINT64_C(1) << ITEMS) - 1);
+            assert_int_equal(recorder.flags[line], flags[line - 10]);
+            assert_int_equal(recorder.last_bytes[line], 4);
+        }
+        assert_ptr_equal(recorder.last_address[10], &input[ITEMS - 1]);
+        assert_ptr_equal(recorder.last_address[16], &output[320 + ITEMS - 1]);
+        for (int i = 0; i < ITEMS; i++)
+            expect_each(i, 0);
+    }
+}
+
+static void test_refused_access_leaves_no_trace(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++)
+        for (uint32_t line = 10; line <= 17; line++) {
+            run(&ways[w], "each", line);
+            for (int i = 0; i < ITEMS; i++)
+                expect_each(i, line);
+        }
+}
+
+static void test_private_memory_is_not_asked_about(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+        struct recorder recorder = run(&ways[w], "either", 0);
+
+        assert_int_equal(recorder.asked[21], 0);
+        for (uint32_t line = 22; line <= 23; line++) {
+            assert_int_equal(recorder.asked[line], ITEMS / 2);
+            assert_int_equal(recorder.items[line], UINT64_C(0x555555));
+        }
+        assert_int_equal(recorder.asked[24], ITEMS);
+        for (int i = 0; i < ITEMS; i++) {
+            assert_int_equal(output[i], i % 2 ? -7 : i);
+            assert_int_equal(output[64 + i], i % 2 ? 2 * i : i + 77);
+        }
+    }
+}
+
+static void test_local_memory_and_barriers(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+        struct recorder recorder = run(&ways[w], "shared", 0);
+
+        assert_int_equal(recorder.barriers, 2);
+        assert_int_equal(recorder.flags[30], FACET_CHECK_LOCAL | FACET_CHECK_WRITE);
+        assert_int_equal(recorder.flags[31], FACET_CHECK_LOCAL | FACET_CHECK_WRITE | FACET_CHECK_ATOMIC);
+        assert_int_equal(recorder.flags[32], FACET_CHECK_LOCAL);
+        assert_int_equal(recorder.flags[33], FACET_CHECK_WRITE);
+        for (int i = 0; i < ITEMS; i++)
+            assert_int_equal(output[i], i == ITEMS - 1 ? ITEMS : ITEMS - 1 - i);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_access_asks),
+        cmocka_unit_test(test_refused_access_leaves_no_trace),
+        cmocka_unit_test(test_private_memory_is_not_asked_about),
+        cmocka_unit_test(test_local_memory_and_barriers),
+    };
+
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
