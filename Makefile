@@ -9,7 +9,7 @@ compile:                   ## build with what is installed; looks again for LLVM
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >/dev/null
 	@test -f $(BUILD)/facet-kernel-compiler.so || ! command -v llvm-config-22 >/dev/null || \
 	    grep -q 'facet-kernel-compiler.so:' $(BUILD)/build.ninja || \
-	    meson setup --reconfigure --clearcache $(BUILD) >/dev/null
+	    { meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD); } >/dev/null
 	@ninja -C $(BUILD) $(NINJAFLAGS)
 
 demo: setup-demo compile   ## three tenants share one device
