@@ -157,7 +157,7 @@ static enum facet_status find_argument(const struct facet_kernel *kernel, uint32
 enum facet_status facet_kernel_set_value(struct facet_kernel *kernel, uint32_t index, const void *value, size_t bytes,
                                          struct facet_error *error)
 {
-    const struct facet_host_argument *argument;
+    const struct facet_host_argument *argument = NULL;
     enum facet_status status =
         find_argument(kernel, index, FACET_ARGUMENT_VALUE, FACET_ARGUMENT_SAMPLER, &argument, error);
 
@@ -176,7 +176,7 @@ enum facet_status facet_kernel_set_value(struct facet_kernel *kernel, uint32_t i
 enum facet_status facet_kernel_set_memory(struct facet_kernel *kernel, uint32_t index, uint64_t address,
                                           struct facet_error *error)
 {
-    const struct facet_host_argument *argument;
+    const struct facet_host_argument *argument = NULL;
     enum facet_status status =
         find_argument(kernel, index, FACET_ARGUMENT_GLOBAL, FACET_ARGUMENT_IMAGE, &argument, error);
 
@@ -190,7 +190,7 @@ enum facet_status facet_kernel_set_memory(struct facet_kernel *kernel, uint32_t 
 enum facet_status facet_kernel_set_local(struct facet_kernel *kernel, uint32_t index, uint32_t bytes,
                                          struct facet_error *error)
 {
-    const struct facet_host_argument *argument;
+    const struct facet_host_argument *argument = NULL;
     enum facet_status status =
         find_argument(kernel, index, FACET_ARGUMENT_LOCAL, FACET_ARGUMENT_LOCAL, &argument, error);
 

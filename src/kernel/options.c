@@ -45,9 +45,9 @@ uint32_t facet_source_detect(const void *source, size_t bytes)
 }
 
 /* Directives and operators through which a source reads files. `include` covers __has_include, `embed` __has_embed. */
-static bool names_a_reader(const char *word)
+static bool ends_in_a_reader(const char window[8])
 {
-    return strncmp(word, "include", 7) == 0 || strncmp(word, "import", 6) == 0 || strncmp(word, "embed", 5) == 0;
+    return strcmp(window, "include") == 0 || strcmp(window + 1, "import") == 0 || strcmp(window + 2, "embed") == 0;
 }
 
 /*
@@ -72,8 +72,7 @@ bool facet_source_includes(const char *source, size_t bytes)
         }
         memmove(window, window + 1, 6);
         window[6] = source[at];
-        /* The shorter words lie at the window's start when it has moved on: two of its places are enough. */
-        if (names_a_reader(window) || names_a_reader(window + 1) || names_a_reader(window + 2))
+        if (ends_in_a_reader(window))
             return true;
     }
     return false;
