@@ -4,8 +4,10 @@
  * Never: ends the process. LLVM calls a handler where it knows no way on, and that jumps back to here; what LLVM had
  * then under way is left behind, since nothing of it may be touched any more.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,9 @@
 #include <llvm-c/ErrorHandling.h>
 
 #include "kernel/compile/compile.h"
+
+#define STACK_MOST  ((size_t)1 << 30)
+#define STACK_LEAST ((size_t)1 << 24)
 
 /* The compile that this thread is in. */
 struct guard {
@@ -149,8 +154,8 @@ static enum facet_status guarded(struct facet_compilation *compilation, struct g
     return status;
 }
 
-static enum facet_status compile(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
-                                 struct facet_error *error)
+static enum facet_status compile_here(const struct facet_backend_request *request,
+                                      struct facet_backend_result *ret_result, struct facet_error *error)
 {
     struct facet_compilation *compilation = calloc(1, sizeof *compilation);
     struct guard guard = {.reason = ""};
@@ -168,6 +173,58 @@ static enum facet_status compile(const struct facet_backend_request *request, st
     if (status != FACET_OK)
         drop_code(ret_result);
     return status;
+}
+
+/* One compile, for the thread that it has to itself. */
+struct job {
+    const struct facet_backend_request *request;
+    struct facet_backend_result *result;
+    struct facet_error *error;
+    enum facet_status status;
+};
+
+static void *work(void *argument)
+{
+    struct job *job = argument;
+
+    job->status = compile_here(job->request, job->result, job->error);
+    return NULL;
+}
+
+/*
+ * clang and LLVM recurse as deep as a source is nested, and the caller's stack may be small. Untouched stack costs
+ * address space only; where that is short, less will do. The caller's signals are not for this thread.
+ */
+static int start(struct job *job, pthread_t *ret_thread)
+{
+    int failed = EAGAIN;
+
+    for (size_t bytes = STACK_MOST; failed && bytes >= STACK_LEAST; bytes /= 4) {
+        pthread_attr_t attributes;
+        sigset_t all;
+
+        sigfillset(&all);
+        pthread_attr_init(&attributes);
+        pthread_attr_setsigmask_np(&attributes, &all);
+        pthread_attr_setstacksize(&attributes, bytes);
+        failed = pthread_create(ret_thread, &attributes, work, job);
+        pthread_attr_destroy(&attributes);
+    }
+    return failed;
+}
+
+static enum facet_status compile(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
+                                 struct facet_error *error)
+{
+    struct job job = {.request = request, .result = ret_result, .error = error};
+    pthread_t thread;
+
+    *ret_result = (struct facet_backend_result){0};
+    int failed = start(&job, &thread);
+    if (failed)
+        return facet_error_set(error, FACET_NO_MEMORY, "cannot start a thread for a compile: %s", strerror(failed));
+    pthread_join(thread, NULL);
+    return job.status;
 }
 
 static void clear(struct facet_backend_result *result)

@@ -214,6 +214,24 @@ static void a_damaged_entry_is_a_miss(void **state)
     }
 }
 
+static void a_folder_in_place_of_an_entry_goes(void **state)
+{
+    char path[256], inside[300];
+
+    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_int_equal(files(".kernel", path), 1);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(inside, sizeof inside, "%s/theirs", path);
+    assert_int_equal(mkdir(inside, 0700), 0);
+    assert_false(hits(FACET_CACHE_USE, "ok")); /* not empty: it stays, and nothing is kept */
+    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
+    assert_int_equal(rmdir(inside), 0);
+    assert_false(hits(FACET_CACHE_USE, "ok"));
+    assert_true(hits(FACET_CACHE_USE, "ok"));
+}
+
 static void an_entry_of_another_key_is_a_miss(void **state)
 {
     char first[256], second[256], moved[256];
@@ -375,6 +393,7 @@ int main(void)
         PLACED(errors_come_with_all_remarks_and_are_not_kept),
         PLACED(what_the_compiler_says_is_checked),
         PLACED(a_damaged_entry_is_a_miss),
+        PLACED(a_folder_in_place_of_an_entry_goes),
         PLACED(an_entry_of_another_key_is_a_miss),
         PLACED(an_unsafe_folder_is_refused),
         PLACED(without_a_folder_nothing_is_kept),

@@ -63,7 +63,14 @@ static void unknown_ones_are_refused_by_name(void **state)
         const char *text, *says;
     } bad[] = {
         {"ptx:sm_91", "did you mean 'ptx:sm_90'?"},
-        {"sm_122", "did you mean 'ptx:sm_120'?"},
+        {"sm_122", "did you mean 'ptx:sm_121'?"},
+        {"sm_999", "did you mean 'ptx:sm_121'?"},
+        {"ptx:sm_99999999999999999999999", "did you mean 'ptx:sm_121'?"},
+        {"ptx:sm_85", "did you mean 'ptx:sm_75'?"},
+        {"spirv:2.0", "did you mean 'spirv:1.2'?"},
+        {"spirv:1.6", "did you mean 'spirv:1.2'?"},
+        {"amd:sm_999", "is not known; expected host"},
+        {"2.0", "is not known"},
         {"gfx90z", "did you mean 'amdgcn:gfx900'?"},
         {"hots", "did you mean 'host'?"},
         {"ptx", "expected host, ptx:sm_NN"},

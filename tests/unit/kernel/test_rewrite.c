@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of what the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c). Never: needs LLVM. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernel/compile/remap.h"
+#include "kernel/compile/spirv.h"
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static void check_remap(const struct facet_remap *remap, const char *text, const char *expected)
+{
+    char *made = facet_remap_text(text, remap);
+
+    assert_non_null(made);
+    assert_string_equal(made, expected);
+    free(made);
+}
+
+static void text_is_rewritten_outside_quotes(void **state)
+{
+    static const struct facet_remap spir = {.spaces = {0, 1, 4, 3, 0, 5, 6, 7},
+                                            .names = true,
+                                            .kernel = "ptx_kernel",
+                                            .image = "ptr addrspace(1)",
+                                            .sampler = "ptr addrspace(4)",
+                                            .event = "ptr"};
+    static const struct facet_remap strip = {.kernel = ""};
+
+    (void)state;
+    check_remap(&spir, "store i8 0, ptr addrspace(2) %a, !x !\"ptr addrspace(2)\"",
+                "store i8 0, ptr addrspace(4) %a, !x !\"ptr addrspace(2)\"");
+    check_remap(&spir, "define spir_kernel void @_Z1fPU3AS4fPU3AS2f(ptr addrspace(4) %p)",
+                "define ptx_kernel void @_Z1fPfPU3AS4f(ptr %p)");
+    check_remap(&spir, "call spir_func target(\"spirv.Image\", void, 1, 0) @f(target(\"spirv.Sampler\") %s)",
+                "call ptr addrspace(1) @f(ptr addrspace(4) %s)");
+    check_remap(&spir, "%a = addrspacecast ptr %b to ptr addrspace(4)", "%a = bitcast ptr %b to ptr");
+    check_remap(&spir, "%a = addrspacecast ptr addrspace(1) %b to ptr addrspace(4)",
+                "%a = addrspacecast ptr addrspace(1) %b to ptr");
+    check_remap(&strip, "ptr addrspacecast (ptr addrspace(3) getelementptr (i8, ptr addrspace(3) @x, i64 4) to ptr)",
+                "ptr bitcast (ptr getelementptr (i8, ptr @x, i64 4) to ptr)");
+    check_remap(&strip, "define ptx_kernel void @k()", "define void @k()");
+    check_remap(&strip, "%spir_func.x = add i32 %ptx_kernel, 1", "%spir_func.x = add i32 %ptx_kernel, 1");
+    check_remap(&strip, "target triple = \"a\"\ntarget datalayout = \"b\"\nx", "\n\nx");
+    check_remap(&strip,
+                "declare void @llvm.memcpy.p0.p4.i64(ptr, ptr addrspace(4), i64, i1)\n"
+                "declare void @llvm.memcpy.p1.p0.i64(ptr addrspace(1), ptr, i64, i1)\n"
+                "declare void @llvm.memcpy.p1.p0.i32(ptr addrspace(1), ptr, i32, i1)\n",
+                "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+                "declare void @llvm.memcpy.p0.p0.i32(ptr, ptr, i32, i1)\n");
+    check_remap(&strip, "unfinished \"quote addrspace(1)", "unfinished \"quote addrspace(1)");
+    check_remap(&strip, " addrspace(1", " addrspace(1");
+}
+
+static void null_numbers_of_spirv_are_written_out(void **state)
+{
+    static const uint32_t words[] = {0x07230203,
+                                     0x10200,
+                                     0,
+                                     20,
+                                     0,
+                                     4 << 16 | 21,
+                                     1,
+                                     32,
+                                     0,
+                                     4 << 16 | 21,
+                                     2,
+                                     64,
+                                     0,
+                                     2 << 16 | 20,
+                                     3,
+                                     3 << 16 | 46,
+                                     1,
+                                     4,
+                                     3 << 16 | 46,
+                                     2,
+                                     5,
+                                     3 << 16 | 46,
+                                     3,
+                                     6,
+                                     3 << 16 | 46,
+                                     9,
+                                     7};
+    static const uint32_t tail[] = {4 << 16 | 43, 1, 4, 0, 5 << 16 | 43, 2, 5, 0, 0, 3 << 16 | 42, 3, 6,
+                                    3 << 16 | 46, 9, 7};
+    uint32_t *made = NULL;
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(facet_spirv_plain(words, sizeof words, &made, &count, NULL), FACET_OK);
+    assert_int_equal(count, 15 + COUNT(tail));
+    assert_memory_equal(made, words, 15 * sizeof *words);
+    assert_memory_equal(made + 15, tail, sizeof tail);
+    free(made);
+    for (size_t size = 0; size < sizeof words; size++) {
+        struct facet_error error = {0};
+        enum facet_status status = facet_spirv_plain(words, size, &made, &count, &error);
+        if (status == FACET_OK)
+            free(made);
+        else
+            assert_int_equal(status, FACET_CORRUPT);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_rewritten_outside_quotes),
+        cmocka_unit_test(null_numbers_of_spirv_are_written_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
