@@ -33,7 +33,7 @@ _facet_value()
         --vgpu) mapfile -t COMPREPLY < <(compgen -W "$(_facet_vgpus)" -- "$cur") ;;
         --mode) mapfile -t COMPREPLY < <(compgen -W 'shared soft hard partitioned' -- "$cur") ;;
         --target) mapfile -t COMPREPLY < <(compgen -W "$(_facet_members compile --list-targets target)" -- "$cur") ;;
-        --std) mapfile -t COMPREPLY < <(compgen -W 'CL1.0 CL1.1 CL1.2' -- "$cur") ;;
+        --std) mapfile -t COMPREPLY < <(compgen -W 'CL1.0 CL1.1 CL1.2 CL3.0' -- "$cur") ;;
         -O) mapfile -t COMPREPLY < <(compgen -W '0 1 2 3' -- "$cur") ;;
         --kernel | --arg | --global | --group | --offset | --print | --timeout | -D) COMPREPLY=() ;;
         --priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") ;;

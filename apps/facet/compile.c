@@ -215,7 +215,7 @@ const struct command command_compile = {
             "  -O LEVEL             optimize: 0 to 3; default 3\n"
             "  -D NAME[=VALUE]      define a macro\n"
             "  -I FOLDER            where #include looks\n"
-            "      --std VERSION    of OpenCL C: CL1.0, CL1.1, CL1.2\n"
+            "      --std VERSION    of OpenCL C: CL1.0, CL1.1, CL1.2 (default), CL3.0\n"
             "      --check          let accesses to memory be checked in a run; only for host\n"
             "      --no-cache       neither look in the cache nor keep the image\n"
             "      --stats          print what the compile took\n"

@@ -25,6 +25,7 @@ struct request {
     const char *device, *kernel, *source;
     uint64_t print, timeout_s;
     bool json;
+    bool launched; /* the request was sound: what goes wrong from there on is no wrong usage */
     const struct facet_host_kernel *what;
 };
 
@@ -209,6 +210,19 @@ static enum facet_status make_image(struct request *request, const struct kernel
     return status;
 }
 
+/* By families: what a processor of the family can load, the provider knows. */
+static enum facet_status check_target(const struct kernel_device *device, const struct facet_image *image,
+                                      struct facet_error *error)
+{
+    const char *target = facet_image_target(image);
+    size_t length = strcspn(target, ":");
+
+    if (!device->target[0] || (strcspn(device->target, ":") == length && strncmp(device->target, target, length) == 0))
+        return FACET_OK;
+    return facet_error_argument(error, FACET_UNSUPPORTED, "target", "the image is for %s; %s runs %s", target,
+                                device->id, device->target);
+}
+
 /* The kernel that is named, or the only one. */
 static enum facet_status choose_kernel(struct request *request, const struct facet_image *image,
                                        struct facet_error *error)
@@ -261,6 +275,58 @@ static enum facet_status check_count(const struct request *request, struct facet
                                     "kernel %s takes %" PRIu32 " arguments; %" PRIu32 " are given", what->name,
                                     what->argument_count, given);
     return FACET_OK;
+}
+
+/* The scalar of which `type` is made ("float4*"), as clang names it; NULL for structs and names of the source's own. */
+static const struct kernel_type *scalar_of(const struct facet_host_argument *argument)
+{
+    static const struct kernel_type scalars[] = {
+        {"char", 1, 'i'}, {"uchar", 1, 'u'}, {"short", 2, 'i'}, {"ushort", 2, 'u'}, {"int", 4, 'i'},
+        {"uint", 4, 'u'}, {"long", 8, 'i'},  {"ulong", 8, 'u'}, {"float", 4, 'f'},  {"double", 8, 'f'},
+    };
+    static const char *const widths[] = {"", "2", "3", "4", "8", "16"};
+    size_t length = strcspn(argument->type, "0123456789*");
+    const char *width = argument->type + length, *pointer = argument->kind == FACET_ARGUMENT_GLOBAL ? "*" : "";
+    size_t digits = strspn(width, "0123456789");
+    bool plain = strcmp(width + digits, pointer) == 0, known = false;
+
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        known |= strlen(widths[i]) == digits && strncmp(width, widths[i], digits) == 0;
+    for (size_t i = 0; plain && known && i < sizeof scalars / sizeof scalars[0]; i++)
+        if (strlen(scalars[i].name) == length && strncmp(argument->type, scalars[i].name, length) == 0)
+            return &scalars[i];
+    return NULL;
+}
+
+/* Numbers of another kind or size would arrive as bits that mean something else. Signs do not matter. */
+static enum facet_status check_type(const struct facet_host_kernel *what, uint32_t index,
+                                    const struct kernel_argument *given, struct facet_error *error)
+{
+    const struct facet_host_argument *argument = &what->arguments[index];
+    const struct kernel_type *scalar = scalar_of(argument);
+    enum kernel_argument_form form = KERNEL_FORM_VALUE;
+
+    if (argument->kind == FACET_ARGUMENT_GLOBAL)
+        form = KERNEL_FORM_BUFFER;
+    else if (argument->kind != FACET_ARGUMENT_VALUE)
+        return FACET_OK;
+    if (!scalar || given->form != form || /* a wrong form is refused with the kernel's words */
+        (scalar->bytes == given->type->bytes && (scalar->family == 'f') == (given->type->family == 'f')))
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                "argument %" PRIu32 " (%.60s %.60s) of kernel %s is given %s%s; expected %s%c%" PRIu32,
+                                index, argument->type, argument->name, what->name,
+                                form == KERNEL_FORM_BUFFER ? "buffer:" : "", given->type->name,
+                                form == KERNEL_FORM_BUFFER ? "buffer:" : "", scalar->family, scalar->bytes * 8);
+}
+
+static enum facet_status check_arguments(const struct request *request, struct facet_error *error)
+{
+    enum facet_status status = check_count(request, error);
+
+    for (uint32_t i = 0; request->what && i < request->argument_count && status == FACET_OK; i++)
+        status = check_type(request->what, i, &request->arguments[i], error);
+    return status;
 }
 
 static enum facet_status bind_buffer(const struct kernel_device *device, struct facet_kernel *kernel, uint32_t index,
@@ -334,8 +400,13 @@ static enum facet_status launch(struct request *request, const struct kernel_dev
         status = bind_argument(request, device, kernel, i, error);
     if (status == FACET_OK)
         status = facet_kernel_launch(kernel, device->stream, &request->range, error);
+    request->launched = status == FACET_OK;
     if (status == FACET_OK)
         status = kernel_device_wait(device, request->timeout_s * FACET_NS_PER_S, error);
+    if (status == FACET_TIMEOUT)
+        return facet_error_argument(error, status, "--timeout",
+                                    "kernel %s was still at work after %" PRIu64 " s and was ended", request->kernel,
+                                    request->timeout_s);
     return status == FACET_OK ? read_back(request, device, error) : status;
 }
 
@@ -343,10 +414,12 @@ static enum facet_status execute(struct request *request, const struct kernel_de
                                  const struct facet_image *image, struct facet_error *error)
 {
     struct facet_kernel *kernel = NULL;
-    enum facet_status status = choose_kernel(request, image, error);
+    enum facet_status status = check_target(device, image, error);
 
     if (status == FACET_OK)
-        status = check_count(request, error);
+        status = choose_kernel(request, image, error);
+    if (status == FACET_OK)
+        status = check_arguments(request, error);
     if (status == FACET_OK)
         status = facet_kernel_load(device->session, device->context, image, request->kernel, &kernel, error);
     if (status != FACET_OK)
@@ -466,8 +539,10 @@ static int run(const struct command *self, int argc, char **argv)
     request.source = argv[optind];
     if (kernel_device_open(request.device, &device, &error) != FACET_OK ||
         make_image(&request, &device, &image, &error) != FACET_OK ||
-        execute(&request, &device, image, &error) != FACET_OK)
-        return command_refuse(self, request.json, &error, NULL);
+        execute(&request, &device, image, &error) != FACET_OK) {
+        status = command_refuse(self, request.json, &error, NULL);
+        return request.launched ? EXIT_REFUSED : status;
+    }
     return report(self, &request, &device, image);
 }
 

@@ -5,14 +5,16 @@
  * Owns: what is out of bounds, what is a race, and the sentence that says who did it where.
  * Never: changes what a right kernel computes. An access out of bounds is not made; one in a race is.
  *
- * Memory is bounded by what the context has, and by the group's local memory. Races are looked for among the work-items
- * of one group, between two of its barriers; the executor runs such a launch one work-group at a time. Behind the
- * launch its stream gets a job that fails with what was found, so that the stream's state tells it like any other
- * failure.
+ * An access lies in one allocation of the context, by the size that was asked for, or in the group's local memory.
+ * Races are looked for among the work-items of one group, between two of its barriers; the executor runs such a launch
+ * one work-group at a time. Behind the launch its stream gets a job that fails with what was found, so that the
+ * stream's state tells it like any other failure.
  */
 #include <stdlib.h>
 
 #include "cpu.h"
+
+#define HITS 4u /* as many buffers as a loop has at most, as a rule */
 
 struct checked {
     struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
@@ -28,6 +30,8 @@ struct checked {
     const struct facet_host_group *group; /* under way */
     uint64_t arguments;                   /* its block, which a kernel may read */
     struct cpu_shadow *shadow;
+    struct cpu_range hits[HITS]; /* memory it found before; none of it goes while the launch runs */
+    uint32_t hit_count;
     enum facet_status finding;
     char text[sizeof((struct facet_error *)NULL)->message];
 };
@@ -102,20 +106,34 @@ static bool is_inside(uint64_t address, uint64_t bytes, uint64_t start, uint64_t
     return address >= start && address - start <= size && bytes <= size - (address - start);
 }
 
-static bool is_allowed(struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
+static bool is_memory(struct checked *checked, uint64_t address, uint64_t bytes)
 {
     struct cpu_space *space = &checked->queue->context->space;
+    struct cpu_range range;
 
+    for (uint32_t i = 0; i < HITS; i++)
+        if (is_inside(address, bytes, checked->hits[i].at, checked->hits[i].end - checked->hits[i].at))
+            return true;
+    pthread_rwlock_rdlock(&space->lock);
+    bool known = cpu_space_bounds(space, address, &range);
+    pthread_rwlock_unlock(&space->lock);
+    if (!known || !is_inside(address, bytes, range.at, range.end - range.at))
+        return false;
+    checked->hits[checked->hit_count++ % HITS] = range;
+    return true;
+}
+
+static bool is_allowed(struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
+{
+    if (bytes == 0)
+        return true;
     if (flags & FACET_CHECK_LOCAL)
         return is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes);
     /* What a generic pointer leads to may be local memory, an argument, or a constant of the image. */
     if (is_inside(address, bytes, (uint64_t)checked->group->local, checked->local_bytes) ||
         (!(flags & FACET_CHECK_WRITE) && is_inside(address, bytes, checked->arguments, checked->argument_bytes)))
         return true;
-    pthread_rwlock_rdlock(&space->lock);
-    bool has = cpu_space_has(space, address, bytes);
-    pthread_rwlock_unlock(&space->lock);
-    return has;
+    return is_memory(checked, address, bytes);
 }
 
 /* File-scope tables lie in the object itself. */
@@ -135,7 +153,7 @@ static int check_access(void *check, const void *pointer, uint64_t bytes, uint32
             return 1;
         find(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s memory %s",
              name_of_access(flags), bytes, address, flags & FACET_CHECK_LOCAL ? "local" : "global",
-             flags & FACET_CHECK_LOCAL ? "of its work-group" : "of its context");
+             flags & FACET_CHECK_LOCAL ? "of its work-group" : "of one allocation");
         return 0;
     }
     if (cpu_shadow_races(checked->shadow, address, bytes, flags, item))

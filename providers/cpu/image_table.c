@@ -7,7 +7,7 @@
 
 #include "cpu.h"
 
-enum { KERNELS_MOST = 4096, ARGUMENTS_MOST = 512, NAME_MOST = 63, SCRATCH_MOST = 1 << 20 };
+enum { KERNELS_MOST = 4096, ARGUMENTS_MOST = 512, NAME_MOST = 63 };
 
 /* Where pointers may lead. */
 struct place {
@@ -73,8 +73,6 @@ static const char *fault_of_kernel(const struct place *place, const struct facet
     if (kernel->argument_count > 0 &&
         !is_array(place, kernel->arguments, kernel->argument_count, sizeof *kernel->arguments))
         return "a kernel without arguments";
-    if (kernel->scratch_item_bytes > SCRATCH_MOST || kernel->scratch_fixed_bytes > INT32_MAX)
-        return "a kernel that needs too much scratch memory";
     for (uint32_t i = 0; !fault && i < kernel->argument_count; i++)
         fault = fault_of_argument(place, kernel, &kernel->arguments[i]);
     return fault;

@@ -7,7 +7,8 @@
 
 #include "cpu.h"
 
-#define LAUNCH_1_1 offsetof(struct facet_launch, offset) /* its size before 1.2 */
+#define SCRATCH_MOST (UINT64_C(4) << 30)                   /* of a work-group */
+#define LAUNCH_1_1   offsetof(struct facet_launch, offset) /* its size before 1.2 */
 
 /* The host's struct, as this provider was built: what it has beyond its size is zero. */
 static enum facet_status take_request(const struct facet_launch *launch, struct facet_launch *ret_request,
@@ -69,6 +70,21 @@ static enum facet_status check_dimensions(const struct facet_launch *launch, str
     return FACET_OK;
 }
 
+/* Judged here and not when the image is loaded: its other kernels can run, and this one perhaps in smaller groups. */
+static enum facet_status check_scratch(const struct facet_host_kernel *kernel, const struct facet_launch *launch,
+                                       struct facet_error *error)
+{
+    uint32_t items = launch->group[0] * launch->group[1] * launch->group[2]; /* at most 4096 */
+    uint64_t bytes = facet_host_scratch_bytes(kernel, items);
+
+    if (bytes <= SCRATCH_MOST)
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                          "kernel %s needs %" PRIu64 " bytes of scratch memory for a group of %" PRIu32
+                          " work-items: expected at most %" PRIu64,
+                          kernel->name, bytes, items, SCRATCH_MOST);
+}
+
 static enum facet_status check_kernel(const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                       struct facet_error *error)
 {
@@ -88,7 +104,7 @@ static enum facet_status check_kernel(const struct facet_host_kernel *kernel, co
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "argument_bytes %" PRIu32 ": expected %" PRIu32 " for kernel %s", launch->argument_bytes,
                               kernel->argument_bytes, kernel->name);
-    return FACET_OK;
+    return check_scratch(kernel, launch, error);
 }
 
 static enum facet_status wrong_argument(const struct facet_host_kernel *kernel, uint32_t index, const char *expected,

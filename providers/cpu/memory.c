@@ -88,7 +88,7 @@ static enum facet_status alloc_plain(struct cpu_context *context, uint64_t bytes
     if (status != FACET_OK)
         return status;
     pthread_rwlock_wrlock(&context->space.lock);
-    status = cpu_space_alloc(&context->space, whole, ret_address, error);
+    status = cpu_space_alloc(&context->space, whole, bytes, ret_address, error);
     pthread_rwlock_unlock(&context->space.lock);
     if (status == FACET_OK)
         cpu_account_reserve(context, whole, true);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a table of bytes that work-items of one group touched since its last barrier.
- * Never: takes two work-items at two bytes for a race: neighbours may write to one word.
+ * Never: takes two work-items at two bytes for a race: neighbours may write to one word; nor a plain read of what
+ * others update by atomics: OpenCL C 1.2 has no atomic load, and kernels poll like that.
  *
  * A table that cannot grow any more forgets: then a race may go unseen, but none is made up.
  */
@@ -11,13 +12,13 @@
 
 #define FIRST_SLOTS 4096u
 #define NOBODY      UINT32_MAX
-#define MANY        (UINT32_MAX - 1) /* more than one has read it */
+#define MANY        (UINT32_MAX - 1) /* more than one */
 
 struct touch {
     uint64_t address;
-    uint32_t epoch; /* of another: the slot is free */
-    uint32_t writer, reader;
-    bool atomic; /* all who wrote did it so */
+    uint32_t epoch;          /* of another: the slot is free */
+    uint32_t writer, reader; /* plain ones */
+    uint32_t updater;        /* an atomic one */
 };
 
 struct cpu_shadow {
@@ -97,7 +98,8 @@ static struct touch *touch_of(struct cpu_shadow *shadow, uint64_t address)
         touch = slot_of(shadow, address);
     }
     shadow->used++;
-    *touch = (struct touch){.address = address, .epoch = shadow->epoch, .writer = NOBODY, .reader = NOBODY};
+    *touch = (struct touch){
+        .address = address, .epoch = shadow->epoch, .writer = NOBODY, .reader = NOBODY, .updater = NOBODY};
     return touch;
 }
 
@@ -106,18 +108,24 @@ static bool differs(uint32_t other, uint32_t item)
     return other != NOBODY && other != item;
 }
 
+static uint32_t joined(uint32_t others, uint32_t item)
+{
+    return differs(others, item) ? MANY : item;
+}
+
 static bool touch_byte(struct touch *touch, uint32_t flags, uint32_t item)
 {
-    bool atomic = flags & FACET_CHECK_ATOMIC, write = atomic || flags & FACET_CHECK_WRITE;
-    bool races =
-        (differs(touch->writer, item) && !(atomic && touch->atomic)) || (write && differs(touch->reader, item));
+    bool races = differs(touch->writer, item);
 
-    if (!write) {
-        touch->reader = differs(touch->reader, item) ? MANY : item;
+    if (flags & FACET_CHECK_ATOMIC) {
+        touch->updater = joined(touch->updater, item);
         return races;
     }
-    touch->atomic = touch->writer == NOBODY ? atomic : touch->atomic && atomic;
-    touch->writer = item;
+    if (flags & FACET_CHECK_WRITE) {
+        touch->writer = item;
+        return races || differs(touch->updater, item) || differs(touch->reader, item);
+    }
+    touch->reader = joined(touch->reader, item);
     return races;
 }
 

@@ -107,21 +107,45 @@ enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t addres
                           "address %#" PRIx64 ", bytes %" PRIu64 ": expected memory of this context", address, bytes);
 }
 
-/* Addresses of this process. `align` is a power of two. NULL: there are none. */
+/* The row of pages around a piece. */
+static struct cpu_range row_of(const struct cpu_space *space, const struct cpu_piece *piece)
+{
+    struct cpu_range row = piece->range;
+
+    while ((piece = cpu_piece_at(space, row.end)) && piece->pages)
+        row.end = piece->range.end;
+    while ((piece = cpu_piece_at(space, row.at - 1)) && piece->pages)
+        row.at = piece->range.at;
+    return row;
+}
+
+bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cpu_range *ret_range)
+{
+    const struct cpu_piece *piece = cpu_piece_at(space, address);
+
+    if (!piece)
+        return false;
+    *ret_range =
+        piece->pages ? row_of(space, piece) : (struct cpu_range){piece->range.at, piece->range.at + piece->asked};
+    return true;
+}
+
+/*
+ * Addresses of this process. `align` is a power of two. NULL: there are none. The gaps are free when this is taken, and
+ * so is what a later one takes: an overrun of less than a gap never leads from one block into another.
+ */
 static void *take_addresses(uint64_t bytes, uint64_t align, int protection)
 {
-    uint64_t whole = bytes + align;
+    uint64_t whole = bytes + align + 2 * CPU_GAP_BYTES;
 
     if (whole < bytes)
         return NULL;
     void *start = mmap(NULL, whole, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
-    uint64_t at = (uint64_t)start, begin = (at + align - 1) & ~(align - 1);
-    if (begin > at)
-        munmap(start, begin - at);
-    if (at + whole > begin + bytes)
-        munmap((void *)(begin + bytes), at + whole - begin - bytes);
+    uint64_t at = (uint64_t)start, begin = (at + CPU_GAP_BYTES + align - 1) & ~(align - 1);
+    munmap(start, begin - at);
+    munmap((void *)(begin + bytes), at + whole - begin - bytes);
     return (void *)begin;
 }
 
@@ -130,7 +154,7 @@ static enum facet_status no_addresses(uint64_t bytes, struct facet_error *error)
     return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses for %" PRIu64 " bytes: %s", bytes, strerror(errno));
 }
 
-enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t *ret_address,
+enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
                                   struct facet_error *error)
 {
     struct cpu_piece *piece = calloc(1, sizeof *piece);
@@ -141,6 +165,7 @@ enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint6
     if (bytes >= HUGE_BYTES) /* what kernels stream through wants few entries of the translation buffer */
         madvise(memory, bytes, MADV_HUGEPAGE);
     piece->range = (struct cpu_range){(uint64_t)memory, (uint64_t)memory + bytes};
+    piece->asked = asked;
     if (!tsearch(piece, &space->pieces, cpu_range_compare))
         goto fail;
     *ret_address = piece->range.at;

@@ -23,6 +23,7 @@
 
 #define CPU_PAGE_BYTES  UINT64_C(65536) /* of reserve, create, map and unmap */
 #define CPU_BLOCK_BYTES UINT64_C(4096)  /* plain memory comes in multiples of it */
+#define CPU_GAP_BYTES   UINT64_C(65536) /* at least, between blocks and reservations of one process */
 
 struct cpu_range {
     uint64_t at, end;
@@ -53,6 +54,7 @@ struct cpu_piece {
     struct cpu_range range;
     struct cpu_pages *pages; /* NULL: plain */
     uint64_t offset;         /* in the pages */
+    uint64_t asked;          /* of a plain block: its bytes before they were rounded up */
 };
 
 struct cpu_space {
@@ -74,8 +76,11 @@ bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t byt
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
                                   struct facet_error *error);
 
-/* Zeroed. `bytes` is a multiple of CPU_BLOCK_BYTES. FACET_NO_MEMORY. */
-enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t *ret_address,
+/* What a kernel may access around an address: the block as it was asked for, or all pages that lie there in one row. */
+bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cpu_range *ret_range);
+
+/* Zeroed. `bytes` is a multiple of CPU_BLOCK_BYTES, of which `asked` were asked for. FACET_NO_MEMORY. */
+enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
                                   struct facet_error *error);
 /* Takes a block out of the space; its memory is still there, for whoever gives it back. FACET_NOT_FOUND. */
 enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,

@@ -184,6 +184,15 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
+/* An empty folder in the entry's place goes, since it would be in the way for ever. */
+static bool put_in_place(int folder, const char *temporary, const char *name)
+{
+    if (renameat(folder, temporary, folder, name) == 0)
+        return true;
+    return errno == EISDIR && unlinkat(folder, name, AT_REMOVEDIR) == 0 &&
+           renameat(folder, temporary, folder, name) == 0;
+}
+
 /* Nobody sees an entry before it is whole. After a crash of the machine it may be cut off: the checksum says so. */
 static bool write_entry(const struct facet_cache *cache, const struct facet_cache_key *key, const void *bytes,
                         size_t size)
@@ -197,7 +206,7 @@ static bool write_entry(const struct facet_cache *cache, const struct facet_cach
         openat(cache->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    if (write_all(fd, bytes, size) && renameat(cache->folder, temporary, cache->folder, name) == 0)
+    if (write_all(fd, bytes, size) && put_in_place(cache->folder, temporary, name))
         return true;
     (void)unlinkat(cache->folder, temporary, 0);
     return false;

@@ -66,6 +66,18 @@ static enum facet_status check_header(const struct facet_cache_key *key, const s
     return FACET_OK;
 }
 
+/* Bytes of an entry as a text; NULL without memory. Not strndup(): what lies behind them is no terminator. */
+static char *text_of(const unsigned char *bytes, size_t count)
+{
+    char *text = malloc(count + 1);
+
+    if (!text)
+        return NULL;
+    memcpy(text, bytes, count);
+    text[count] = '\0';
+    return text;
+}
+
 static enum facet_status read_remark(struct facet_image *image, const unsigned char **at, const unsigned char *end,
                                      struct facet_error *error)
 {
@@ -77,8 +89,8 @@ static enum facet_status read_remark(struct facet_image *image, const unsigned c
     *at += sizeof remark;
     if (remark.file_bytes > (size_t)(end - *at) || remark.text_bytes > (size_t)(end - *at) - remark.file_bytes)
         return refuse(error, "its remarks are cut off");
-    FACET_CLEANUP_FREE char *file = strndup((const char *)*at, remark.file_bytes);
-    FACET_CLEANUP_FREE char *text = strndup((const char *)*at + remark.file_bytes, remark.text_bytes);
+    FACET_CLEANUP_FREE char *file = text_of(*at, remark.file_bytes);
+    FACET_CLEANUP_FREE char *text = text_of(*at + remark.file_bytes, remark.text_bytes);
     *at += remark.file_bytes + remark.text_bytes;
     const struct facet_diagnostic diagnostic = {remark.severity, remark.line, remark.column, file, text};
     if (!file || !text || !facet_image_remark(image, &diagnostic))

@@ -4,6 +4,7 @@
 #include "kernel/target.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -123,6 +124,47 @@ static unsigned distance(const char *from, const char *to)
     return row[width];
 }
 
+/* "ptx:sm_121", "sm_121", "spirv:1.2": the number as thousands; 0 when `text` is of another family or has none. */
+static uint64_t version_of(const char *text, enum facet_target_family family)
+{
+    const char *at = processor_of(text)[0] ? processor_of(text) : text;
+    size_t length = strlen(families[family]);
+    char *end;
+
+    if (at != text && (strncmp(text, families[family], length) != 0 || text[length] != ':'))
+        return 0;
+    if (family == FACET_TARGET_PTX && strncmp(at, "sm_", 3) == 0)
+        at += 3;
+    else if (family != FACET_TARGET_SPIRV || at == text)
+        return 0;
+    if (*at < '0' || *at > '9')
+        return 0;
+    uint64_t major = strtoull(at, &end, 10), minor = *end == '.' ? strtoull(end + 1, NULL, 10) : 0;
+    return (major < 1000000 ? major : 1000000) * 1000 + (minor < 1000 ? minor : 999);
+}
+
+/* The highest of a family whose numbers `text` is beyond; NULL when it is beyond none. */
+static const char *highest_below(const char *text)
+{
+    static const enum facet_target_family numbered[] = {FACET_TARGET_PTX, FACET_TARGET_SPIRV};
+
+    for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++) {
+        const char *name = NULL;
+        uint64_t most = 0;
+
+        for (uint32_t j = 0; j < TARGET_COUNT; j++) {
+            uint64_t version = targets[j].family == numbered[i] ? version_of(targets[j].name, numbered[i]) : 0;
+            if (version <= most)
+                continue;
+            most = version;
+            name = targets[j].name;
+        }
+        if (version_of(text, numbered[i]) > most)
+            return name;
+    }
+    return NULL;
+}
+
 /* The target that was meant, compared whole or by the processor alone; NULL when nothing is near. */
 static const char *nearest(const char *text)
 {
@@ -141,7 +183,7 @@ static const char *nearest(const char *text)
 
 static enum facet_status refuse_unknown(const char *text, const char *shown, struct facet_error *error)
 {
-    const char *near = nearest(text);
+    const char *highest = highest_below(text), *near = highest ? highest : nearest(text);
 
     if (near)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "target",

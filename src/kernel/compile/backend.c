@@ -186,8 +186,12 @@ struct job {
 static void *work(void *argument)
 {
     struct job *job = argument;
+    stack_t stack;
 
+    /* lld has LLVM put up a signal stack of its own, which stays when this thread has gone. */
+    sigaltstack(NULL, &stack);
     job->status = compile_here(job->request, job->result, job->error);
+    sigaltstack(&stack, NULL);
     return NULL;
 }
 

@@ -193,6 +193,46 @@ static enum facet_status lower(struct facet_compilation *compilation, struct fac
     return facet_lower_host(compilation->module, &options, lowered, compilation->kernel_count, error);
 }
 
+/* Blocks of hundreds of instructions, together so many that the better code generator needs many seconds. */
+static bool is_too_straight(LLVMValueRef function)
+{
+    enum { LONG = 400, TOO_MANY = 20000 };
+    uint32_t count = 0, here;
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
+        here = 0;
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            here++;
+        count += here >= LONG ? here : 0;
+    }
+    return count > TOO_MANY;
+}
+
+/* Some of its passes are quadratic even in small blocks (in the uses of a register): then the plain one, which is not.
+ */
+static void choose_generator(struct facet_compilation *compilation)
+{
+    LLVMTargetMachineRef machine = compilation->machine, made;
+    bool plain = false;
+
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function && !plain;
+         function = LLVMGetNextFunction(function))
+        plain = is_too_straight(function);
+    if (!plain)
+        return;
+    char *triple = LLVMGetTargetMachineTriple(machine), *processor = LLVMGetTargetMachineCPU(machine);
+    char *features = LLVMGetTargetMachineFeatureString(machine);
+    made = LLVMCreateTargetMachine(LLVMGetTargetMachineTarget(machine), triple, processor, features,
+                                   LLVMCodeGenLevelNone, LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeMessage(processor);
+    LLVMDisposeMessage(features);
+    if (!made)
+        return;
+    LLVMDisposeTargetMachine(machine);
+    compilation->machine = made;
+}
+
 enum facet_status facet_compile_host(struct facet_compilation *compilation, struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct facet_lower_kernel *lowered = calloc(compilation->kernel_count + 1, sizeof *lowered);
@@ -214,6 +254,7 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
     if (status != FACET_OK)
         return status;
     facet_compile_attach(compilation);
+    choose_generator(compilation);
     status = facet_compile_emit(compilation, LLVMObjectFile, &object, error);
     if (status == FACET_OK)
         status = facet_compile_link(compilation, object, error);

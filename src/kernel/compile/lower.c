@@ -140,6 +140,7 @@ static void prepare_functions(struct lowering *lowering)
         drop_attribute(function, "noinline");
         drop_attribute(function, "optnone");
         set_machine(function, lowering->options->machine);
+        facet_item_divide(&lowering->arena, function);
         set_attribute(function, "alwaysinline");
         LLVMSetLinkage(function, LLVMInternalLinkage);
     }
@@ -261,6 +262,18 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
     return FACET_OK;
 }
 
+static enum facet_status run_last(struct lowering *lowering)
+{
+    enum facet_status status = run_passes(lowering, lowering->options->optimize ? finish : finish_little);
+    size_t length;
+
+    for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); status == FACET_OK && function;
+         function = LLVMGetNextFunction(function))
+        if (strncmp(LLVMGetValueName2(function, &length), FACET_LOWER_RUN, strlen(FACET_LOWER_RUN)) == 0)
+            facet_group_split(function);
+    return status;
+}
+
 /* As the source has it, item by item, every access a question. */
 static enum facet_status lower_checked(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
 {
@@ -286,7 +299,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
         facet_checker_settle(checker, frames[i], kernels[i].scratch_item_bytes);
     }
     facet_checker_finish(checker);
-    return run_passes(lowering, lowering->options->optimize ? finish : finish_little);
+    return run_last(lowering);
 }
 
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
@@ -308,7 +321,7 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
         return status;
     for (uint32_t i = 0; i < count; i++)
         make_run(lowering, &kernels[i], items[i], width);
-    return run_passes(lowering, optimize ? finish : finish_little);
+    return run_last(lowering);
 }
 
 enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lower_options *options,

@@ -14,15 +14,20 @@
 #include "lower_group.h"
 
 #include <facet/host_kernel.h>
+
+enum {
+    LARGE = 2000, /* instructions: blocks that are split, into pieces of ... */
+    PIECE = 500,
+};
+
 LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value)
 {
     return LLVMConstInt(former->i32, value, 0);
 }
 
-static void redirect(struct facet_former *former, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+static void redirect(LLVMValueRef function, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
 {
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(former->source); block;
-         block = LLVMGetNextBasicBlock(block)) {
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
         LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
 
         for (unsigned s = 0; end && s < LLVMGetNumSuccessors(end); s++)
@@ -31,19 +36,22 @@ static void redirect(struct facet_former *former, LLVMBasicBlockRef from, LLVMBa
     }
 }
 
-/* Puts what is before `barrier` into a block of its own. Moves the head, so that phis behind stay right. */
-static void split_before(struct facet_former *former, LLVMValueRef barrier)
+/* Puts what is before `here` into a block of its own, which has no end yet: the builder is there. Moves the head, so
+ * that phis behind stay right. Returns the tail. */
+static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef here)
 {
-    LLVMBasicBlockRef tail = LLVMGetInstructionParent(barrier);
-    LLVMBasicBlockRef head = LLVMInsertBasicBlockInContext(former->context, tail, "");
+    LLVMBasicBlockRef tail = LLVMGetInstructionParent(here);
+    LLVMValueRef function = LLVMGetBasicBlockParent(tail);
+    LLVMBasicBlockRef head =
+        LLVMInsertBasicBlockInContext(LLVMGetModuleContext(LLVMGetGlobalParent(function)), tail, "");
 
-    redirect(former, tail, head);
-    LLVMPositionBuilderAtEnd(former->builder, head);
-    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != barrier; at = LLVMGetFirstInstruction(tail)) {
+    redirect(function, tail, head);
+    LLVMPositionBuilderAtEnd(builder, head);
+    for (LLVMValueRef at = LLVMGetFirstInstruction(tail); at != here; at = LLVMGetFirstInstruction(tail)) {
         LLVMInstructionRemoveFromParent(at);
-        LLVMInsertIntoBuilder(former->builder, at);
+        LLVMInsertIntoBuilder(builder, at);
     }
-    LLVMBuildBr(former->builder, tail);
+    return tail;
 }
 
 static void split_at_barriers(struct facet_former *former)
@@ -52,7 +60,7 @@ static void split_at_barriers(struct facet_former *former)
         for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
             next = LLVMGetNextInstruction(at);
             if (facet_call_of(at) == FACET_CALL_BARRIER)
-                split_before(former, at);
+                LLVMBuildBr(former->builder, split_before(former->builder, at));
         }
 }
 
@@ -418,4 +426,42 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     LLVMDisposeBuilder(former.entry);
     LLVMDeleteFunction(function);
     return former.run;
+}
+
+/* The first instruction that a piece need not have; NULL: the block is not too large. */
+static LLVMValueRef end_of_piece(LLVMBasicBlockRef block)
+{
+    LLVMValueRef at = LLVMGetFirstInstruction(block), end = NULL;
+    uint32_t count = 0;
+
+    for (; at && count < LARGE; at = LLVMGetNextInstruction(at)) {
+        if (LLVMIsAAllocaInst(at) || LLVMIsAPHINode(at)) /* what must stay at the beginning */
+            count = 0, end = NULL;
+        else if (++count == PIECE)
+            end = LLVMGetNextInstruction(at);
+    }
+    return at ? end : NULL;
+}
+
+void facet_group_split(LLVMValueRef run)
+{
+    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(run));
+    LLVMTypeRef i8 = LLVMInt8TypeInContext(context), i32 = LLVMInt32TypeInContext(context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMValueRef offset = LLVMConstInt(i32, offsetof(struct facet_host_group, group_size), 0), here, size;
+    LLVMBasicBlockRef never = NULL, tail;
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run); block; block = LLVMGetNextBasicBlock(block))
+        while ((here = end_of_piece(block))) {
+            if (!never) {
+                never = LLVMAppendBasicBlockInContext(context, run, "never");
+                LLVMPositionBuilderAtEnd(builder, never);
+                LLVMBuildRetVoid(builder);
+            }
+            tail = split_before(builder, here);
+            size = LLVMBuildGEP2(builder, i8, LLVMGetParam(run, 1), &offset, 1, "");
+            size = LLVMBuildLoad2(builder, i32, size, "");
+            LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntEQ, size, LLVMConstNull(i32), ""), never, tail);
+        }
+    LLVMDisposeBuilder(builder);
 }

@@ -114,6 +114,8 @@ LLVMValueRef facet_function_declare(LLVMModuleRef module, const char *name, LLVM
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel);
 /* After inlining: `__local` variables get their places, calls with ids that are not constant become choices. */
 void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel);
+/* Lets no division of integers trap. Before anything is simplified: LLVM takes what divides by 0 for unreachable. */
+void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 /* The name of what is called and cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);
 /* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */
@@ -134,6 +136,9 @@ struct facet_group_layout {
 /* Makes `name` from the item function `function`, which it deletes. */
 LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
                               struct facet_group_layout *group, const char *name);
+
+/* Splits blocks that are too large for the code generator, which is quadratic in them. The last thing to be done. */
+void facet_group_split(LLVMValueRef run);
 
 /* Checked images (lower_check.c). A checker of a module; `ret_passed` is for struct facet_group_layout. */
 struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The item function of a kernel: arguments out of their block, `__local` variables out of the group's memory.
+ * The item function of a kernel: arguments out of their block, `__local` variables out of the group's memory, divisions
+ * that do not trap.
  *
  * Owns: the layout of local memory. Never: looks at control flow.
  */
@@ -298,4 +299,84 @@ const char *facet_item_obstacle(LLVMValueRef item)
             if (obstacle_of(at))
                 return obstacle_of(at);
     return NULL;
+}
+
+static uint32_t count_elements(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
+}
+
+/* A constant, each element of which is neither 0 nor all ones. */
+static bool is_safe_divisor(LLVMValueRef divisor)
+{
+    LLVMTypeRef type = LLVMTypeOf(divisor);
+
+    for (uint32_t i = 0; i < count_elements(type); i++) {
+        LLVMValueRef one = divisor;
+
+        if (LLVMIsAConstant(divisor) && LLVMGetTypeKind(type) == LLVMVectorTypeKind)
+            one = LLVMGetAggregateElement(divisor, i);
+        if (!one || !LLVMIsAConstantInt(one) || LLVMIsNull(one) || one == LLVMConstAllOnes(LLVMTypeOf(one)))
+            return false;
+    }
+    return true;
+}
+
+/* In each element 1, or (`highest`) the number that has only its highest bit. */
+static LLVMValueRef integer(struct facet_arena *arena, LLVMTypeRef type, bool highest)
+{
+    bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+    LLVMTypeRef element = vector ? LLVMGetElementType(type) : type;
+    uint32_t bits = LLVMGetIntTypeWidth(element), bit = highest ? bits - 1 : 0, count = count_elements(type);
+    uint64_t *words = facet_arena_take(arena, (bits / 64 + 1) * sizeof(*words));
+    LLVMValueRef *elements = facet_arena_take(arena, count * sizeof(*elements));
+
+    words[bit / 64] = UINT64_C(1) << bit % 64;
+    for (uint32_t i = 0; i < count; i++)
+        elements[i] = LLVMConstIntOfArbitraryPrecision(element, bits / 64 + 1, words);
+    return vector ? LLVMConstVector(elements, count) : elements[0];
+}
+
+/* The machine traps where OpenCL only leaves the value open: there 1 divides. Frozen, as both uses must see one value.
+ */
+static void tame_division(struct facet_arena *arena, LLVMBuilderRef builder, LLVMValueRef division)
+{
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(division);
+    LLVMTypeRef type = LLVMTypeOf(division);
+    LLVMValueRef dividend = LLVMGetOperand(division, 0), divisor = LLVMGetOperand(division, 1), bad, overflow;
+
+    if (is_safe_divisor(divisor))
+        return;
+    LLVMPositionBuilderBefore(builder, division);
+    divisor = LLVMBuildFreeze(builder, divisor, "");
+    bad = LLVMBuildICmp(builder, LLVMIntEQ, divisor, LLVMConstNull(type), "");
+    if (opcode == LLVMSDiv || opcode == LLVMSRem) {
+        dividend = LLVMBuildFreeze(builder, dividend, "");
+        LLVMSetOperand(division, 0, dividend);
+        overflow = LLVMBuildAnd(builder, LLVMBuildICmp(builder, LLVMIntEQ, divisor, LLVMConstAllOnes(type), ""),
+                                LLVMBuildICmp(builder, LLVMIntEQ, dividend, integer(arena, type, true), ""), "");
+        bad = LLVMBuildOr(builder, bad, overflow, "");
+    }
+    LLVMSetOperand(division, 1, LLVMBuildSelect(builder, bad, integer(arena, type, false), divisor, ""));
+    if (opcode == LLVMUDiv || opcode == LLVMSDiv)
+        LLVMSetExact(division, 0);
+}
+
+void facet_item_divide(struct facet_arena *arena, LLVMValueRef function)
+{
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(LLVMGetGlobalParent(function)));
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            switch (LLVMGetInstructionOpcode(at)) {
+            case LLVMUDiv:
+            case LLVMSDiv:
+            case LLVMURem:
+            case LLVMSRem:
+                tame_division(arena, builder, at);
+                break;
+            default:
+                break;
+            }
+    LLVMDisposeBuilder(builder);
 }

@@ -16,7 +16,8 @@
 
 /* Extensions that the built-in library has, and that clang's target does not say. */
 #define EXTENSIONS                                                                                                     \
-    "-cl-ext=+cl_khr_fp64,+cl_khr_int64_base_atomics,+cl_khr_int64_extended_atomics,+cl_khr_3d_image_writes"
+    "-cl-ext=+cl_khr_fp64,+cl_khr_int64_base_atomics,+cl_khr_int64_extended_atomics,+cl_khr_3d_image_writes,"          \
+    "+__opencl_c_images,+__opencl_c_3d_image_writes,+__opencl_c_fp64"
 
 /* For the host clang compiles as for nvptx64, whose names and types libclc's generic library has; sources that ask for
  * the device must not take it for one. */

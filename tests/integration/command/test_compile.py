@@ -222,6 +222,97 @@ def a_missing_argument_is_named():
         contains(done.stderr, "--arg buffer:TYPE:COUNT")
 
 
+TYPED = """typedef struct { int a; } pair;
+typedef float real;
+kernel void typed(float a, global float4 *b, ulong c, global pair *d, global real *e, constant uchar *f)
+{
+    b[0] = a + (float)c + (float)f[0];
+    d[0].a = 1;
+    e[0] = 1;
+}
+"""
+
+
+@test
+def arguments_of_another_type_are_refused():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("typed.cl", TYPED)
+        fine = ["f32:2", "buffer:f32:16", "u64:3", "buffer:i8:16", "buffer:u32:4", "buffer:u8:4"]
+
+        def run_with(arguments):
+            return place.facet("kernel", "run", "typed.cl", *(word for one in arguments for word in ("--arg", one)))
+
+        for index, given in ((2, "i64:3"), (3, "buffer:f64:2"), (4, "buffer:f64:2"), (5, "buffer:i8:4")):
+            done = run_with(fine[:index] + [given] + fine[index + 1:])
+            equal((done.returncode, done.stdout[:2]), (0, "b "), f"{given}: {done.stderr}")
+        for index, given, expected, says in (
+                (0, "i32:2", "f32", "argument 0 (float a) of kernel typed is given i32"),
+                (1, "buffer:i32:16", "buffer:f32", "argument 1 (float4* b) of kernel typed is given buffer:i32"),
+                (1, "buffer:f64:16", "buffer:f32", "given buffer:f64"),
+                (2, "f64:3", "u64", "argument 2 (ulong c) of kernel typed is given f64"),
+                (2, "i32:3,0", "u64", "given i32"),
+                (5, "buffer:i32:1", "buffer:u8", "argument 5 (uchar* f) of kernel typed is given buffer:i32")):
+            done = run_with(fine[:index] + [given] + fine[index + 1:])
+            equal((done.returncode, done.stdout), (2, ""), given)
+            contains(done.stderr, f"{says}; expected {expected}\n")
+
+
+@test
+def an_endless_kernel_is_ended():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
+        done = place.facet("kernel", "run", "--timeout", "1", "endless.cl", "--arg", "buffer:i32:16")
+        equal((done.returncode, done.stdout), (1, ""))
+        contains(done.stderr, "kernel endless was still at work after 1 s and was ended")
+
+
+@test
+def an_image_of_another_target_is_refused():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        ran(place.facet("compile", "--target", "sm_90", "saxpy.cl"))
+        for arguments in (["saxpy.ptx"], ["--target", "sm_90", "saxpy.cl"]):
+            done = place.facet("kernel", "run", *arguments)
+            equal((done.returncode, done.stdout), (1, ""))
+            contains(done.stderr, "the image is for ptx:sm_90; cpu:0 runs host\n")
+        equal(run_saxpy(place, "--target", "host:x86-64-v2").returncode, 0)
+
+
+@test
+def a_kernel_of_too_much_scratch_is_refused_alone():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("two.cl", """kernel void large(global int *x)
+{
+    int room[1000000];
+    for (int i = 0; i < 1000000; i++)
+        room[i] = x[i & 7];
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    x[0] = room[x[1] & 0xffff];
+}
+kernel void small(global int *x) { x[get_global_id(0)] = 1; }
+""")
+        done = place.facet("kernel", "run", "two.cl", "--kernel", "small", "--arg", "buffer:i32:2")
+        equal((done.returncode, done.stdout), (0, "x 0: 1 1\n"))
+        done = place.facet("kernel", "run", "two.cl", "--kernel", "large", "--arg", "buffer:i32:4096", "--group", "4096")
+        equal((done.returncode, done.stdout), (2, ""))
+        contains(done.stderr, "kernel large needs ")
+        contains(done.stderr, "a group of 4096 work-items: expected at most 4294967296")
+
+
+@test
+def each_standard_that_is_named_compiles():
+    with Kernels("real") as place:
+        place.write("saxpy.cl", SAXPY)
+        for standard, targets in (("CL1.0", ["host", "sm_90", "gfx90a", "spirv"]), ("CL1.1", ["host"]),
+                                  ("CL1.2", ["host"]), ("CL3.0", ["host", "sm_90", "gfx90a", "spirv"])):
+            contains(ran(place.facet("compile", "--help")), standard)
+            for target in targets:
+                ran(place.facet("compile", "--std", standard, "--target", target, "saxpy.cl"))
+
+
 @test
 def the_real_compiler_names_line_and_column():
     with Kernels("real") as place:

@@ -163,8 +163,9 @@ LOOP = "touch started; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); do
 
 @test
 def signals_sent_to_facet_alone_are_passed_on():
-    # A shell cannot trap a signal that was ignored when it started, as SIGHUP is under nohup.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # A shell cannot trap a signal that was ignored when it started, as under nohup and behind an &.
+    for name in ("INT", "HUP", "QUIT"):
+        signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
     with Place() as place:
         for name in ("TERM", "INT", "HUP", "QUIT", "USR1"):
             process = running(place, f'trap "exit 9" {name}; {LOOP}')

@@ -163,7 +163,7 @@ static void step(struct world *world)
         stream_again(world, presence);
         break;
     case 2:
-        is_ok(world, ops->set_share(world->instance, presence->context, any(world, 1001), 1 + any(world, 1000),
+        is_ok(world, ops->set_share(world->instance, presence->context, any(world, 1001), 200 + any(world, 801),
                                     any(world, 3), &world->error));
         break;
     case 3:

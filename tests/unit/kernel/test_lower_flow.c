@@ -6,8 +6,10 @@
 #include "lower/lowered.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <llvm-c/Target.h>
 
@@ -201,6 +203,157 @@ static void test_refused(void **state)
            "cannot be inlined");
 }
 
+/* Dividends and divisors: the ends of all widths, and what is near 0. */
+static const int64_t corners[] = {0,   1,   -1,   2,         -2,        7,         -7,        100,
+                                  127, 128, -128, INT16_MIN, INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
+enum { CORNERS = sizeof(corners) / sizeof(*corners), PAIRS = CORNERS * CORNERS };
+
+static int64_t narrow(int64_t value, uint32_t bits, bool is_signed)
+{
+    uint64_t high = (uint64_t)value << (64 - bits);
+
+    return is_signed ? (int64_t)high >> (64 - bits) : (int64_t)(high >> (64 - bits));
+}
+
+/* false: not defined. */
+static bool divide(int64_t a, int64_t b, uint32_t bits, const char *operation, int64_t *ret_result)
+{
+    bool is_signed = operation[0] == 's', rest = operation[1] == 'r';
+
+    a = narrow(a, bits, is_signed);
+    b = narrow(b, bits, is_signed);
+    if (b == 0 || (is_signed && b == -1 && a == INT64_MIN >> (64 - bits)))
+        return false;
+    if (is_signed)
+        *ret_result = rest ? a % b : a / b;
+    else
+        *ret_result = (int64_t)(rest ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b);
+    return true;
+}
+
+static int allow(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+{
+    (void)check, (void)address, (void)bytes, (void)flags, (void)item, (void)site;
+    return 1;
+}
+
+static void pass(void *check)
+{
+    (void)check;
+}
+
+/* Loads a kernel "k" from text, through a file. */
+static struct loaded load_text(const struct way *way, const char *text)
+{
+    static const struct facet_host_check allowing = {.size = sizeof(allowing), .access = allow, .barrier = pass};
+    char path[] = "/tmp/facet-lower-XXXXXX";
+    int file = mkstemp(path);
+    struct loaded loaded;
+
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    close(file);
+    loaded = lowered_load(way, path, "k", lowered_pointers, &allowing);
+    unlink(path);
+    return loaded;
+}
+
+/* Integers of `bits`, or vectors of two; odd items do not divide. */
+static void write_division(char *text, size_t size, uint32_t bits, const char *operation, bool vector)
+{
+    const char *cast = bits == 64 ? "bitcast" : "trunc";
+    char middle[512];
+
+    if (vector)
+        snprintf(middle, sizeof(middle),
+                 " %%va = insertelement <2 x i%u> splat (i%u 5), i%u %%a, i32 1\n"
+                 " %%vb = insertelement <2 x i%u> zeroinitializer, i%u %%b, i32 1\n"
+                 " %%vq = %s <2 x i%u> %%va, %%vb\n %%q = extractelement <2 x i%u> %%vq, i32 1\n",
+                 bits, bits, bits, bits, bits, operation, bits, bits);
+    else
+        snprintf(middle, sizeof(middle), " %%q = %s i%u %%a, %%b\n", operation, bits);
+    snprintf(text, size,
+             "define void @k(ptr %%in, ptr %%out, ptr %%none) {\n %%l = call i32 @__facet_local_id(i32 0)\n"
+             " %%i = zext i32 %%l to i64\n %%pa = getelementptr {i64, i64}, ptr %%in, i64 %%i\n"
+             " %%pb = getelementptr i64, ptr %%pa, i64 1\n %%a0 = load i64, ptr %%pa\n %%b0 = load i64, ptr %%pb\n"
+             " %%a = %s i64 %%a0 to i%u\n %%b = %s i64 %%b0 to i%u\n %%odd = trunc i32 %%l to i1\n"
+             " br i1 %%odd, label %%end, label %%some\nsome:\n%s %%r = %s i%u %%q to i64\n"
+             " %%po = getelementptr i64, ptr %%out, i64 %%i\n store i64 %%r, ptr %%po\n br label %%end\nend:\n"
+             " ret void\n}\ndeclare i32 @__facet_local_id(i32)\n",
+             cast, bits, cast, bits, middle,
+             bits == 64            ? "bitcast"
+             : operation[0] == 's' ? "sext"
+                                   : "zext",
+             bits);
+}
+
+/* Each pair is once in an item that divides, once in one that does not. */
+static void compare_division(const struct loaded *loaded, uint32_t bits, const char *operation, uint32_t swap)
+{
+    static int64_t pairs[PAIRS][2], results[PAIRS];
+    const struct block block = {.first = pairs, .second = results};
+    int64_t expected;
+
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        pairs[i ^ swap][0] = corners[i / CORNERS];
+        pairs[i ^ swap][1] = corners[i % CORNERS];
+    }
+    memset(results, 0x55, sizeof(results));
+    lowered_run(loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){PAIRS, 1, 1}, 0, NULL);
+    for (uint32_t i = 0; i < PAIRS; i++)
+        if (i % 2)
+            assert_true(results[i] == INT64_C(0x5555555555555555));
+        else if (divide(pairs[i][0], pairs[i][1], bits, operation, &expected))
+            assert_true(results[i] == expected);
+}
+
+static void test_division_never_traps(void **state)
+{
+    static const struct way all[] = {{0, "", 0}, {1, "", 0}, {2, "", 0}, {3, "", 0}, {0, "", 1}, {3, "", 1}};
+    static const char *const operations[] = {"sdiv", "udiv", "srem", "urem"};
+    char text[2048];
+
+    (void)state;
+    for (uint32_t w = 0; w < sizeof(all) / sizeof(*all); w++)
+        for (uint32_t i = 0; i < 32; i++) {
+            write_division(text, sizeof(text), 8u << i / 8, operations[i % 4], i / 4 % 2);
+            struct loaded loaded = load_text(&all[w], text);
+
+            compare_division(&loaded, 8u << i / 8, operations[i % 4], 0);
+            compare_division(&loaded, 8u << i / 8, operations[i % 4], 1);
+            lowered_unload(&loaded);
+        }
+}
+
+/* One block of 8000 loads and sums: more than the code generator takes at once. */
+static void test_large_block(void **state)
+{
+    enum { TERMS = 8000 };
+    size_t size = TERMS * 128 + 256, used;
+    char *text = malloc(size);
+    const struct block block = {.first = input, .second = output};
+    uint32_t expected = 0;
+
+    (void)state;
+    used = (size_t)snprintf(text, size,
+                            "define void @k(ptr %%in, ptr %%out, ptr %%none) {\n %%s0 = load i32, ptr %%out\n");
+    for (int i = 0; i < TERMS; i++)
+        used += (size_t)snprintf(text + used, size - used,
+                                 " %%p%d = getelementptr i32, ptr %%in, i64 %d\n %%v%d = load i32, ptr %%p%d\n"
+                                 " %%s%d = add i32 %%s%d, %%v%d\n",
+                                 i, i, i, i, i + 1, i, i);
+    snprintf(text + used, size - used, " store i32 %%s%d, ptr %%out\n ret void\n}\n", TERMS);
+    struct loaded loaded = load_text(&ways[2], text);
+
+    lowered_fill(9, 1 << 24);
+    for (int i = 0; i < TERMS; i++)
+        expected += (uint32_t)input[i];
+    lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){1, 1, 1}, 0, NULL);
+    assert_int_equal((uint32_t)output[0], expected - 7);
+    lowered_unload(&loaded);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +364,8 @@ int main(void)
         cmocka_unit_test(test_indices_side_by_side),
         cmocka_unit_test(test_struct_copied),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_division_never_traps),
+        cmocka_unit_test(test_large_block),
     };
 
     LLVMInitializeNativeTarget();

@@ -5,6 +5,7 @@
 
 #define EXECUTION (world.provider->execution)
 #define INSTANCE  world.instance
+#define ATOMIC    (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC)
 
 static struct world world;
 
@@ -70,6 +71,83 @@ static void an_access_out_of_bounds_is_told_and_not_made(void **state)
     OK(&world, world_wait(&world)); /* it is told once */
 }
 
+static void bounds_are_what_was_asked_for(void **state)
+{
+    uint64_t words = world_alloc(&world, world.context, 64 * sizeof(uint32_t));
+    (void)state;
+
+    OK(&world, run("store", 1, 64, 1, words));
+    assert_int_equal(run("store", 1, 65, 1, words), FACET_OUT_OF_RANGE);
+    assert_non_null(strstr(world.error.message, "work-item (64, 0, 0): write of 4 bytes"));
+}
+
+/* Blocks of whole pages, taken one after the other and again where one was freed. */
+static void a_neighbour_hides_no_overrun(void **state)
+{
+    const uint64_t bytes[] = {4096, 8192, UINT64_C(2) << 20};
+    uint64_t blocks[3];
+    (void)state;
+
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < 3; i++) {
+            for (size_t k = 0; k < 3; k++)
+                blocks[k] = world_alloc(&world, world.context, bytes[i]);
+            OK(&world, world.provider->memory->free(INSTANCE, world.context, blocks[1], &world.error));
+            blocks[1] = world_alloc(&world, world.context, bytes[(i + 1) % 3]);
+            for (size_t k = 0; k < 3; k++) {
+                uint64_t end = blocks[k] + bytes[k == 1 ? (i + 1) % 3 : i];
+
+                OK(&world, run("store", 1, 1, 1, end - sizeof(uint32_t)));
+                assert_int_equal(run("store", 1, 2, 1, end - sizeof(uint32_t)), FACET_OUT_OF_RANGE);
+                assert_int_equal(run("store", 1, 2, 16000, end - sizeof(uint32_t)), FACET_OUT_OF_RANGE);
+            }
+        }
+}
+
+static void pages_in_a_row_are_one_range(void **state)
+{
+    const uint64_t page = 65536;
+    uint64_t at = 0, pages[2];
+    (void)state;
+
+    OK(&world, world.provider->memory->reserve(INSTANCE, world.context, 3 * page, page, &at, &world.error));
+    for (uint64_t i = 0; i < 2; i++) {
+        OK(&world, world.provider->memory->create_pages(INSTANCE, world.context, page, &pages[i], &world.error));
+        OK(&world,
+           world.provider->memory->map(INSTANCE, world.context, at + i * page, pages[i], 0, page, &world.error));
+    }
+    OK(&world, run("store", 1, 2, 8192, at + page)); /* the second page's first word, and its middle */
+    OK(&world, run("store", 32, 1024, 1, at));       /* both pages */
+    assert_int_equal(run("store", 33, 1024, 1, at), FACET_OUT_OF_RANGE);
+}
+
+/* What OpenCL C 1.2 has instead of an atomic load is a plain read. */
+static void atomics_race_with_plain_writes_only(void **state)
+{
+    const struct {
+        uint32_t first, second;
+        bool races;
+    } pairs[] = {{0, 0, false},
+                 {ATOMIC, ATOMIC, false},
+                 {ATOMIC, 0, false},
+                 {0, ATOMIC, false},
+                 {ATOMIC, FACET_CHECK_WRITE, true},
+                 {FACET_CHECK_WRITE, ATOMIC, true},
+                 {0, FACET_CHECK_WRITE, true},
+                 {FACET_CHECK_WRITE, 0, true},
+                 {FACET_CHECK_WRITE, FACET_CHECK_WRITE, true}};
+    uint64_t words = world_alloc(&world, world.context, 4);
+    (void)state;
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const struct arguments arguments = {words, pairs[i].first, pairs[i].second};
+        const struct facet_launch launch = world_launch(&world, "share", sizeof arguments, 1, 2);
+
+        OK(&world, world_run(&world, &launch, &arguments));
+        assert_int_equal(world_wait(&world), pairs[i].races ? FACET_INVALID_ARGUMENT : FACET_OK);
+    }
+}
+
 static void local_memory_has_bounds_too(void **state)
 {
     uint64_t words = world_alloc(&world, world.context, 4096);
@@ -96,6 +174,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_right_kernel_is_left_alone, begin, end),
         cmocka_unit_test_setup_teardown(an_access_out_of_bounds_is_told_and_not_made, begin, end),
+        cmocka_unit_test_setup_teardown(bounds_are_what_was_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(a_neighbour_hides_no_overrun, begin, end),
+        cmocka_unit_test_setup_teardown(pages_in_a_row_are_one_range, begin, end),
+        cmocka_unit_test_setup_teardown(atomics_race_with_plain_writes_only, begin, end),
         cmocka_unit_test_setup_teardown(local_memory_has_bounds_too, begin, end),
         cmocka_unit_test_setup_teardown(a_missing_barrier_is_a_race, begin, end),
     };

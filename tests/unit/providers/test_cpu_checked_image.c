@@ -50,6 +50,15 @@ static void run_neighbour(const void *block, const struct facet_host_group *grou
             arguments->words[i] = local[(i + 1) % items];
 }
 
+/* Item 0 asks for the first word as `count` says, item 1 as `stride` does: flags of facet_host_check. */
+static void run_share(const void *block, const struct facet_host_group *group)
+{
+    const struct arguments *arguments = block;
+
+    may(group, arguments->words, arguments->count, 0, SITE_GLOBAL);
+    may(group, arguments->words, arguments->stride, 1, SITE_RACE);
+}
+
 static const struct facet_host_argument list[] = {
     {.name = "words", .type = "uint*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 0, .bytes = 8},
     {.name = "count", .type = "uint", .kind = FACET_ARGUMENT_VALUE, .offset = 8, .bytes = 4},
@@ -63,6 +72,11 @@ static const struct facet_host_kernel kernels[] = {
      .argument_count = 3,
      .argument_bytes = sizeof(struct arguments),
      .local_bytes = 64},
+    {.name = "share",
+     .run = run_share,
+     .arguments = list,
+     .argument_count = 3,
+     .argument_bytes = sizeof(struct arguments)},
     {.name = "store",
      .run = run_store,
      .arguments = list,
@@ -82,7 +96,7 @@ __attribute__((visibility("default"))) const struct facet_host_image facet_host_
     .magic = FACET_HOST_IMAGE_MAGIC,
     .abi = FACET_HOST_IMAGE_ABI,
     .size = sizeof facet_host_image,
-    .kernel_count = 2,
+    .kernel_count = 3,
     .kernels = kernels,
     .target = "host",
     .features = "",

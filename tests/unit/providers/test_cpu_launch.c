@@ -150,6 +150,35 @@ static void wrong_arguments_are_refused(void **state)
     expect(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0");
 }
 
+/* The image whose kernel spin needs that much; spin is known by what it requires. */
+static void load_with_scratch(uint32_t fixed_bytes, uint32_t item_bytes)
+{
+    const uint32_t spin[10] = {[0] = 1, [1] = 8, [5] = 1, [6] = 1, [7] = 1}; /* from argument_count to reserved */
+    size_t size = 0;
+    unsigned char *image = world_file("test-cpu-kernels.so", &size), *place = memmem(image, size, spin, sizeof spin);
+
+    assert_non_null(place);
+    memcpy(place + 3 * sizeof(uint32_t), &fixed_bytes, sizeof fixed_bytes);
+    memcpy(place + 4 * sizeof(uint32_t), &item_bytes, sizeof item_bytes);
+    OK(&world, EXECUTION->load(INSTANCE, world.context, image, size, &world.module, &world.error));
+    free(image);
+}
+
+static void a_kernel_of_too_much_scratch_is_refused_alone(void **state)
+{
+    const struct report arguments = {world_alloc(&world, world.context, WORDS * 4), 0, 0};
+    struct facet_launch launch;
+    (void)state;
+
+    load_with_scratch(64, UINT32_C(1) << 26); /* 64 times that, as they are counted, is 4 GiB */
+    launch = world_launch(&world, "spin", 8, 1, 1);
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "kernel spin needs 4294967360 bytes of scratch memory");
+    expect(&launch, &arguments, FACET_OUT_OF_RANGE, "group of 1 work-items: expected at most 4294967296");
+    launch = world_launch(&world, "report", sizeof arguments, 2, 1);
+    OK(&world, world_run(&world, &launch, &arguments));
+    OK(&world, world_wait(&world));
+}
+
 /* Checked again in its turn: by then its memory is gone. */
 static void a_transfer_to_freed_memory_fails_the_stream(void **state)
 {
@@ -296,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_group_is_told_where_it_is, begin, end),
         cmocka_unit_test_setup_teardown(wrong_grids_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_kernel_of_too_much_scratch_is_refused_alone, begin, end),
         cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, begin, end),
         cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, begin, end),
         cmocka_unit_test_setup_teardown(a_context_at_work_ends_when_its_group_does, begin, end),

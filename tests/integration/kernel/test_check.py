@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checked kernels: what is wrong is told by kernel, work-item and place; what is right computes as ever.
+
+Owns: sources with one fault each. Never: takes a crash of the provider's process for a finding.
+"""
+import array
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from tap import Skip, contains, equal, main, test
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
+SHIFTED_WRITE = "kernel void k(global int *x, long by) {\n    x[get_global_id(0) + by] = 1;\n}\n"
+SHIFTED_READ = """kernel void k(global int *x, global int *y, long by) {
+    y[get_global_id(0)] = x[get_global_id(0) + by];
+}
+"""
+BUFFER = "buffer:i32:64=0"
+KINDS = ("buffer:", "local:", "i32:", "i64:")
+FAILED = (1,)
+GLOBAL, LOCAL, BARRIER = "global memory of one allocation", "local memory of its work-group", "a barrier between"
+
+
+def run(source, *arguments, option=("--check",), out=None, **settings):
+    """`facet kernel run` of a source, or of a path; the bytes of argument `out` are then in `.data`."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    with tempfile.TemporaryDirectory(prefix="facet-check-") as folder:
+        path = source
+        if not isinstance(source, Path):
+            path = Path(folder) / "wrong.cl"
+            path.write_text(source)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("FACET_")}
+        environment.update(FACET_LIB_DIR=str(BUILD), FACET_CACHE_DIR=f"{folder}/cache",
+                           FACET_RUNTIME_DIR=f"{folder}/run", FACET_STATE_DIR=f"{folder}/state", **settings)
+        more = ["--out", f"{out}={folder}/out"] if out is not None else []
+        words = [word for argument in arguments for word in ("--arg", argument) if argument.startswith(KINDS)]
+        rest = [argument for argument in arguments if not argument.startswith(KINDS)]
+        done = subprocess.run([BUILD / "facet", "kernel", "run", *option, *words, *rest, *more, path], env=environment,
+                              text=True, capture_output=True, check=False, timeout=60)
+        done.data = (Path(folder) / "out").read_bytes() if (Path(folder) / "out").exists() else None
+        return done
+
+
+def told(done, item, line, access, expected):
+    """One line on standard error, nothing on standard output."""
+    equal(done.stdout, "", "standard output")
+    equal(done.returncode in FAILED, True, f"exit status {done.returncode}")
+    pattern = (rf"facet kernel run: \S*wrong\.cl:{line}:\d+: kernel k, work-item \({item}, 0, 0\): "
+               rf"{access} of 4 bytes at 0(x[0-9a-f]+)?: expected {expected}[^\n]*\n")
+    if not re.fullmatch(pattern, done.stderr):
+        raise AssertionError(f"{done.stderr!r} is not {pattern!r}")
+
+
+@test
+def an_overrun_is_told_at_the_first_element_that_was_not_asked_for():
+    told(run(SHIFTED_WRITE, BUFFER, "i64:2"), 62, 2, "write", GLOBAL)
+    told(run(SHIFTED_READ, BUFFER, BUFFER, "i64:1"), 63, 2, "read", GLOBAL)
+    equal(run(SHIFTED_WRITE, BUFFER, "i64:0").returncode, 0)
+
+
+@test
+def an_underrun_is_told():
+    told(run(SHIFTED_WRITE, BUFFER, "i64:-1"), 0, 2, "write", GLOBAL)
+    told(run(SHIFTED_READ, BUFFER, BUFFER, "i64:-1"), 0, 2, "read", GLOBAL)
+
+
+@test
+def no_distance_ends_the_process():
+    for by in (1024, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1):
+        told(run(SHIFTED_WRITE, BUFFER, f"i64:{by}"), 0, 2, "write", GLOBAL)
+        told(run(SHIFTED_READ, BUFFER, BUFFER, f"i64:{by}"), 0, 2, "read", GLOBAL)
+
+
+@test
+def whole_pages_have_an_end_too():
+    pages = "buffer:i32:1024=0"
+    told(run(SHIFTED_READ, pages, pages, "i64:1"), 1023, 2, "read", GLOBAL)
+    told(run(SHIFTED_READ, pages, pages, "i64:-1"), 0, 2, "read", GLOBAL)
+
+
+@test
+def null_is_told():
+    source = "kernel void k(global int *x, long at) {\n    x[get_global_id(0)] = *(global int *)at;\n}\n"
+    told(run(source, BUFFER, "i64:0"), 0, 2, "read", GLOBAL)
+
+
+@test
+def an_overrun_of_local_memory_is_told():
+    source = """kernel void k(global int *x, int by) {
+    local int t[64];
+    t[get_local_id(0) + by] = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x[get_global_id(0)] = t[get_local_id(0)];
+}
+"""
+    told(run(source, BUFFER, "i32:1", "--group", "64"), 63, 3, "write", LOCAL)
+    told(run(source, BUFFER, "i32:-100000000", "--group", "64"), 0, 3, "write", LOCAL)
+    equal(run(source, BUFFER, "i32:0", "--group", "64").returncode, 0)
+
+
+@test
+def a_missing_barrier_is_a_race_in_local_memory():
+    source = """kernel void k(global int *x) {
+    local int t[64];
+    t[get_local_id(0)] = 1;
+    %s
+    x[get_global_id(0)] = t[63 - get_local_id(0)];
+}
+"""
+    told(run(source % "", BUFFER, "--group", "64"), r"\d+", "[35]", "(read|write)", BARRIER)
+    equal(run(source % "barrier(CLK_LOCAL_MEM_FENCE);", BUFFER, "--group", "64").returncode, 0)
+
+
+@test
+def a_race_within_a_group_is_told_in_global_memory():
+    source = "kernel void k(global int *x) {\n    x[get_global_id(0) / 2] = get_global_id(0);\n}\n"
+    told(run(source, BUFFER, "--group", "64"), 1, 2, "write", BARRIER)
+
+
+@test
+def atomics_are_no_race():
+    source = "kernel void k(global int *x) {\n    atomic_inc(x);\n    if (x[0] < 0) x[1] = 1;\n}\n"
+    done = run(source, BUFFER, "--group", "64", out=0)
+    equal((done.returncode, done.data[:8]), (0, array.array("i", [64, 0]).tobytes()))
+
+
+@test
+def the_environment_asks_for_it_as_well():
+    told(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
+    equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)  # within the page: not told
+
+
+@test
+def a_right_reduce_passes():
+    done = run(ROOT / "bench" / "kernels" / "reduce.cl", "buffer:f32:256=iota", "buffer:f32:4=0", "local:256",
+               "--global", "256", "--group", "64", out=1)
+    equal((done.returncode, done.data), (0, array.array("f", [2016, 6112, 10208, 14304]).tobytes()), done.stderr)
+
+
+@test
+def a_reduce_with_too_little_local_memory_is_told():
+    done = run(ROOT / "bench" / "kernels" / "reduce.cl", "buffer:f32:256=iota", "buffer:f32:4=0", "local:128",
+               "--global", "256", "--group", "64")
+    equal((done.returncode in FAILED, done.stdout), (True, ""))
+    contains(done.stderr, "kernel reduce, work-item (32, 0, 0): write of 4 bytes")
+
+
+@test
+def a_right_matmul_passes():
+    side = 32
+    done = run(ROOT / "bench" / "kernels" / "matmul_tiled.cl", f"buffer:f32:{side * side}=iota",
+               f"buffer:f32:{side * side}=2", f"buffer:f32:{side * side}=0", f"i32:{side}", "--global",
+               f"{side},{side}", "--group", "16,16", out=2)
+    rows = [2.0 * sum(range(row * side, row * side + side)) for row in range(side)]
+    expected = array.array("f", [value for value in rows for _ in range(side)])
+    equal((done.returncode, done.data), (0, expected.tobytes()), done.stderr)
+
+
+main()
