@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what libclc has wrong: mad_sat() of long, and ldexp() of float with a result too small for a normal number.
+/* Owns: what libclc has wrong: mad_sat() of long, and ldexp() of results too small for a normal number and of NaN.
  * Never: anything else. */
 #include "vectors.h"
 
@@ -20,6 +20,19 @@ PUBLIC float ldexp(float x, int n)
     return (float)((double)x * as_double((exponent + 1023) << 52));
 }
 
+/* By powers of two, of which only the last can make a result that is too small for a normal number: it is rounded once.
+ * libclc's makes infinities of NaN. */
+PUBLIC double ldexp(double x, int n)
+{
+    for (int i = 0; i < 2; i++) {
+        int step = n > 1023 ? 1023 : n < -1022 ? -969 : 0;
+
+        x *= as_double((long)(1023 + step) << 52);
+        n -= step;
+    }
+    return x * as_double((long)(1023 + clamp(n, -1022, 1023)) << 52);
+}
+
 #define MAD_SAT(count)                                                                                         \
     PUBLIC long##count mad_sat(long##count a, long##count b, long##count c)                                            \
     {                                                                                                                  \
@@ -35,14 +48,17 @@ PUBLIC long3 mad_sat(long3 a, long3 b, long3 c)
     return (long3)(mad_sat(a.xy, b.xy, c.xy), mad_sat(a.z, b.z, c.z));
 }
 
-#define LDEXP(count)                                                                                                   \
-    PUBLIC float##count ldexp(float##count x, int n)                                                                   \
+#define LDEXP(type, count)                                                                                             \
+    PUBLIC type##count ldexp(type##count x, int n)                                                                     \
     {                                                                                                                  \
         return ldexp(x, (int##count)(n));                                                                              \
     }
-VECTORS2(ldexp, float, int)
-LDEXP(2)
-LDEXP(3)
-LDEXP(4)
-LDEXP(8)
-LDEXP(16)
+#define LDEXPS(type)                                                                                                   \
+    VECTORS2(ldexp, type, int)                                                                                         \
+    LDEXP(type, 2)                                                                                                     \
+    LDEXP(type, 3)                                                                                                     \
+    LDEXP(type, 4)                                                                                                     \
+    LDEXP(type, 8)                                                                                                     \
+    LDEXP(type, 16)
+LDEXPS(float)
+LDEXPS(double)
