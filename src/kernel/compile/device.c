@@ -101,6 +101,7 @@ static enum facet_status keep(struct facet_compilation *compilation, LLVMMemoryB
         memcpy(end + strlen(PTX_MARK), tail, strlen(tail));
         end[more - 1] = '\n';
     }
+    end[more] = '\0'; /* beyond the image: PTX is a text */
     result->image = image;
     result->bytes = size + more;
     return FACET_OK;
