@@ -96,7 +96,7 @@ static void launch(struct world *world, struct presence *presence)
     struct facet_launch launch = {.size = sizeof launch,
                                   .argument_bytes = sizeof arguments,
                                   .module = presence->module,
-                                  .grid = {1u << any(world, 16), 1, 1},
+                                  .grid = {1u << any(world, 13), 1, 1},
                                   .group = {1, 1, 1},
                                   .kernel = "store_words"};
 
@@ -163,7 +163,7 @@ static void step(struct world *world)
         stream_again(world, presence);
         break;
     case 2:
-        is_ok(world, ops->set_share(world->instance, presence->context, any(world, 1001), 200 + any(world, 801),
+        is_ok(world, ops->set_share(world->instance, presence->context, any(world, 1001), 500 + any(world, 501),
                                     any(world, 3), &world->error));
         break;
     case 3:
