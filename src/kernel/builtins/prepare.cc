@@ -5,8 +5,7 @@
  * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; OURS replace what LIBCLC has
  *
  * Owns: what the functions look like in the archive: without attributes of a processor, small ones always inlined, and
- *       for the host without address spaces (its vectorizer cannot compare pointers of different ones); that they read
- *       their tables within bounds.
+ *       for the host without address spaces (its vectorizer cannot compare pointers of different ones).
  * Never: part of the compiler.
  */
 #include <cstring>
@@ -15,10 +14,8 @@
 #include <string>
 #include <vector>
 
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
-#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/IRReader/IRReader.h>
@@ -83,59 +80,6 @@ static std::unique_ptr<Module> strip_spaces(const Module &module)
     if (!flat)
         fail("stripped of its address spaces: line " + Twine(diagnostic.getLineNo()) + ": " + diagnostic.getMessage());
     return flat;
-}
-
-/* How many bytes behind this pointer into a table are read. */
-static uint64_t reach(const Value &pointer, const DataLayout &layout)
-{
-    uint64_t most = 0;
-
-    for (const User *user : pointer.users()) {
-        APInt offset(layout.getIndexTypeSizeInBits(pointer.getType()), 0);
-        if (auto *load = dyn_cast<LoadInst>(user))
-            most = std::max(most, layout.getTypeStoreSize(load->getType()).getFixedValue());
-        else if (auto *place = dyn_cast<GetElementPtrInst>(user);
-                 place && place->accumulateConstantOffset(layout, offset) && !offset.isNegative())
-            most = std::max(most, offset.getZExtValue() + reach(*place, layout));
-        else
-            fail("a table is used in a way that cannot be bounded");
-    }
-    return most;
-}
-
-/*
- * libclc's functions look values up before they find out that their argument is a NaN or too large, of which the index
- * is then made. What a conversion makes of those differs between processors: an x86 makes INT_MIN, and reads far away.
- */
-static void bound(GetElementPtrInst &place, const GlobalVariable &table, const DataLayout &layout)
-{
-    Value *index = place.getOperand(place.getNumIndices());
-    uint64_t stride = layout.getTypeAllocSize(place.getResultElementType()).getFixedValue();
-    uint64_t bytes = layout.getTypeAllocSize(table.getValueType()).getFixedValue(), read = reach(place, layout);
-
-    if (read > bytes)
-        fail(table.getName() + ": read beyond its end");
-    APInt last(index->getType()->getScalarSizeInBits(), (bytes - read) / stride);
-    if (place.hasAllConstantIndices() || computeKnownBits(index, layout).getMaxValue().ule(last))
-        return;
-    IRBuilder<> builder(&place);
-    Value *fixed = builder.CreateFreeze(index);
-    Value *bounded =
-        builder.CreateBinaryIntrinsic(Intrinsic::umin, fixed, ConstantInt::get(index->getType(), last));
-    place.setOperand(place.getNumIndices(), bounded);
-    errs() << "BOUND " << table.getName() << " " << place.getFunction()->getName() << " " << place.getNumIndices() << " read " << read << " stride " << stride << "\n";
-}
-
-static void bound_tables(Module &module)
-{
-    std::vector<GetElementPtrInst *> places;
-
-    for (GlobalVariable &table : module.globals())
-        for (User *user : table.users())
-            if (auto *place = dyn_cast<GetElementPtrInst>(user); place && place->getPointerOperand() == &table)
-                places.push_back(place);
-    for (GetElementPtrInst *place : places)
-        bound(*place, *cast<GlobalVariable>(place->getPointerOperand()), module.getDataLayout());
 }
 
 static void neutralize(Function &function)
@@ -379,7 +323,6 @@ int main(int count, char **arguments)
             fail(Twine(arguments[i]) + ": cannot be linked");
     }
     check_complete(*module);
-    bound_tables(*module);
     if (strcmp(arguments[1], "--host") == 0)
         module = strip_spaces(*module);
     for (Function &function : *module)
