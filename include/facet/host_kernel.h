@@ -12,6 +12,11 @@
  * between two calls its launch can be preempted, resumed on another thread, or cancelled. Calls for different groups of
  * a launch may run at the same time.
  *
+ * Rows. A kernel with FACET_HOST_ROWS has no barriers and no local memory, and knows its items in x by their global ids
+ * only. Groups that follow each other in x may therefore run in one call, as one wide group: with the sum of their
+ * sizes in group_size[0], which may pass FACET_HOST_GROUP_MOST, 0 in group_id[0], and in offset[0] the global id of the
+ * first of them.
+ *
  * The argument block. Arguments lie in the order of the kernel's declaration, each at the next multiple of its own
  * alignment, little-endian, as clang lays out a C struct of them; struct facet_host_argument says where:
  *     value     the bytes
@@ -35,7 +40,7 @@ extern "C" {
 
 #define FACET_HOST_IMAGE_NAME  "facet_host_image"
 #define FACET_HOST_IMAGE_MAGIC UINT32_C(0x4b544346) /* "FCTK" */
-#define FACET_HOST_IMAGE_ABI   1u
+#define FACET_HOST_IMAGE_ABI   2u
 
 /* The section that holds the image's description as JSON (kernel_image.schema.json), readable without loading. */
 #define FACET_HOST_IMAGE_SECTION ".facet.kernels"
@@ -47,17 +52,18 @@ extern "C" {
 #define FACET_HOST_GROUP_MOST   4096u
 #define FACET_HOST_SCRATCH_STEP 64u
 
-/* One work-group, and the launch that it belongs to. The same for all calls but `group_id`, `local` and `scratch`. */
+/* One work-group, and the launch that it belongs to. The same for all calls but `group_id`, `local` and `scratch`, and
+ * what a row changes. */
 struct facet_host_group {
     uint32_t group_id[3];   /* which of the grid */
     uint32_t grid[3];       /* work-groups */
     uint32_t group_size[3]; /* work-items */
     uint32_t offset[3];     /* of the first work-item's global id */
     uint32_t dimensions;    /* 1, 2 or 3: what get_work_dim() says */
-    uint32_t reserved;
-    void *local;   /* the kernel's local_bytes and behind them the launch's dynamic ones; contents undefined */
-    void *scratch; /* facet_host_scratch_bytes(); contents undefined. One per thread that calls */
-    void *check;   /* images whose `check` is not NULL: handed to struct facet_host_check's functions */
+    uint32_t global_size_x; /* what get_global_size(0) says: work-items of the launch in x */
+    void *local;            /* the kernel's local_bytes and behind them the launch's dynamic ones; contents undefined */
+    void *scratch;          /* facet_host_scratch_bytes(); contents undefined. One per thread that calls */
+    void *check;            /* images whose `check` is not NULL: handed to struct facet_host_check's functions */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_host_group) == 80, "ABI: facet_host_group");
 
@@ -94,6 +100,7 @@ FACET_STATIC_ASSERT(sizeof(struct facet_host_argument) == 32, "ABI: facet_host_a
 
 #define FACET_HOST_BARRIERS   1u /* has barriers: informative */
 #define FACET_HOST_VECTORIZED 2u /* work-items run in vector lanes: informative */
+#define FACET_HOST_ROWS       4u /* groups may run as rows: see above */
 
 struct facet_host_kernel {
     const char *name;

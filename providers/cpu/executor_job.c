@@ -3,7 +3,8 @@
  * Owns: one job: its memory, claiming its work-groups, running them. Never: decides whose turn it is.
  *
  * A unit claims work-groups in batches that are expected to take BATCH_NS, so that neither the claim nor the clock
- * costs anything that can be seen, and looks between any two of them whether it is wanted elsewhere.
+ * costs anything that can be seen, and looks between any two of them whether it is wanted elsewhere. Where the kernel
+ * allows it, a batch runs in rows: one call for many work-groups, whose loads and stores then follow each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define BATCH_NS  UINT64_C(20000)
 #define SINGLE_NS UINT64_C(4000) /* work-groups at least so long are timed one by one */
 #define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
+#define ROW_STEP  16u            /* work-groups of a row, so that it is a whole number of vectors whatever their size */
 
 static uint64_t least(uint64_t left, uint64_t right)
 {
@@ -107,9 +109,10 @@ static void set_group(struct facet_host_group *group, uint64_t index)
     group->group_id[2] = (uint32_t)(index / group->grid[0] / group->grid[1]);
 }
 
-static inline void next_group(struct facet_host_group *group)
+static inline void next_group(struct facet_host_group *group, uint64_t ran)
 {
-    if (++group->group_id[0] < group->grid[0])
+    group->group_id[0] += (uint32_t)ran;
+    if (group->group_id[0] < group->grid[0])
         return;
     group->group_id[0] = 0;
     if (++group->group_id[1] < group->grid[1])
@@ -118,11 +121,30 @@ static inline void next_group(struct facet_host_group *group)
     group->group_id[2]++;
 }
 
+/* How many groups from this one on may run in one call: whole vectors of them, where there are so many. */
+static uint64_t row_length(const struct cpu_job *job, const struct facet_host_group *group, uint64_t most)
+{
+    if (!(job->kernel->flags & FACET_HOST_ROWS) || job->check)
+        return 1;
+    uint64_t length = least(most, group->grid[0] - group->group_id[0]);
+
+    return length > ROW_STEP ? length - length % ROW_STEP : length;
+}
+
+static void run_row(const struct cpu_job *job, const struct facet_host_group *first, uint64_t length)
+{
+    struct facet_host_group row = *first;
+
+    row.group_id[0] = 0;
+    row.group_size[0] = first->group_size[0] * (uint32_t)length;
+    row.offset[0] = first->offset[0] + first->group_id[0] * first->group_size[0];
+    job->kernel->run(job->arguments, &row);
+}
+
 /* Runs work-groups from the front of the range, at most `most`, until the unit is wanted elsewhere. */
 static uint64_t run_batch(struct cpu_unit *unit, const struct cpu_job *job, struct facet_host_group *group,
                           struct cpu_range *range, uint64_t most)
 {
-    const facet_host_run_func run = job->kernel->run;
     uint64_t beat = atomic_load_explicit(&unit->beat, memory_order_relaxed);
     uint64_t index = range->begin, end = least(range->end, range->begin + most);
 
@@ -131,9 +153,14 @@ static uint64_t run_batch(struct cpu_unit *unit, const struct cpu_job *job, stru
         atomic_store_explicit(&unit->beat, ++beat, memory_order_relaxed);
         if (job->check)
             job->check->barrier(group->check);
-        run(job->arguments, group);
-        next_group(group);
-        index++;
+        uint64_t length = row_length(job, group, end - index);
+
+        if (length > 1)
+            run_row(job, group, length);
+        else
+            job->kernel->run(job->arguments, group);
+        next_group(group, length);
+        index += length;
     }
     uint64_t ran = index - range->begin;
 

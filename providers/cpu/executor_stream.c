@@ -165,6 +165,7 @@ static void describe(struct cpu_job *job, const struct facet_host_kernel *kernel
     memcpy(job->group.grid, launch->grid, sizeof job->group.grid);
     memcpy(job->group.group_size, launch->group, sizeof job->group.group_size);
     memcpy(job->group.offset, launch->offset, sizeof job->group.offset);
+    job->group.global_size_x = launch->grid[0] * launch->group[0];
     job->group.dimensions = launch->dimensions > 0 ? launch->dimensions : 3;
     memcpy(job->record.kernel, launch->kernel, sizeof job->record.kernel);
 }

@@ -173,3 +173,12 @@ __kernel void strided(__global const float2 *in, __global float2 *out, __local f
     event = async_work_group_strided_copy(out + first * 3, here, size, 3, 0);
     wait_group_events(1, &event);
 }
+
+/* Nothing but global ids in x. */
+__kernel void rows(__global int *out, int first)
+{
+    int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2), width = get_global_size(0);
+    int row = (z - (int)get_global_offset(2)) * (int)get_global_size(1) + y - (int)get_global_offset(1);
+
+    out[row * width + x - first] += x + 7 * y + 11 * z + 1000 * width;
+}

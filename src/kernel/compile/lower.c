@@ -291,8 +291,10 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
         return status;
     frames = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*frames));
     checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->passed);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        kernels[i].flags &= ~FACET_HOST_ROWS; /* a checker follows one group */
         frames[i] = facet_checker_guard(checker, items[i]);
+    }
     LLVMStripModuleDebugInfo(lowering->module);
     for (uint32_t i = 0; i < count; i++) {
         kernels[i].run = make_group(lowering, &kernels[i], items[i], 1, 1, "");

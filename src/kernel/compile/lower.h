@@ -11,9 +11,10 @@
  *   - `__local` variables are internal globals named FACET_LOWER_LOCAL "...";
  *   - work-item functions are calls of these declarations (src/kernel/builtins/ defines OpenCL's own in terms of them):
  *         i32 __facet_local_id(i32 d)    i32 __facet_group_id(i32 d)   i32 __facet_group_size(i32 d)
- *         i32 __facet_grid(i32 d)        i32 __facet_offset(i32 d)     i32 __facet_dimensions()
- *         void __facet_barrier()
- *     where d may be any value, and 3 or more gives 0 (ids, offset) or 1 (sizes).
+ *         i32 __facet_global_id(i32 d)   i32 __facet_grid(i32 d)       i32 __facet_global_size(i32 d)
+ *         i32 __facet_offset(i32 d)      i32 __facet_dimensions()      void __facet_barrier()
+ *     where d may be any value, and 3 or more gives 0 (ids, offset) or 1 (sizes). A global id is a call of its own and
+ *     no sum of the others, so that a kernel that asks for nothing else in x is known to (FACET_HOST_ROWS).
  * What it makes: for each kernel a function `facet_run.NAME` of type facet_host_run_func (facet/host_kernel.h).
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_H

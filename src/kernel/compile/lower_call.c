@@ -10,10 +10,11 @@
 enum facet_call facet_call_of(LLVMValueRef instruction)
 {
     static const char *const names[] = {
-        [FACET_CALL_LOCAL_ID] = "local_id",     [FACET_CALL_GROUP_ID] = "group_id",
-        [FACET_CALL_GROUP_SIZE] = "group_size", [FACET_CALL_GRID] = "grid",
-        [FACET_CALL_OFFSET] = "offset",         [FACET_CALL_DIMENSIONS] = "dimensions",
-        [FACET_CALL_BARRIER] = "barrier",       [FACET_CALL_LOCAL_MEMORY] = "local_memory",
+        [FACET_CALL_LOCAL_ID] = "local_id", [FACET_CALL_GLOBAL_ID] = "global_id",
+        [FACET_CALL_GROUP_ID] = "group_id", [FACET_CALL_GROUP_SIZE] = "group_size",
+        [FACET_CALL_GRID] = "grid",         [FACET_CALL_GLOBAL_SIZE] = "global_size",
+        [FACET_CALL_OFFSET] = "offset",     [FACET_CALL_DIMENSIONS] = "dimensions",
+        [FACET_CALL_BARRIER] = "barrier",   [FACET_CALL_LOCAL_MEMORY] = "local_memory",
     };
     const char *name;
     size_t length;
@@ -46,6 +47,13 @@ bool facet_is_ignored(LLVMValueRef instruction)
         if (strncmp(LLVMGetValueName2(callee, &length), names[i], strlen(names[i])) == 0)
             return true;
     return false;
+}
+
+bool facet_is_place(LLVMValueRef instruction)
+{
+    enum facet_call call = facet_call_of(instruction);
+
+    return call == FACET_CALL_LOCAL_ID || call == FACET_CALL_GLOBAL_ID;
 }
 
 bool facet_is_local_memory(LLVMValueRef pointer)

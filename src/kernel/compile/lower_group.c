@@ -108,6 +108,38 @@ LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension)
                              (uint32_t)offsetof(struct facet_host_group, group_size) + 4 * dimension);
 }
 
+static LLVMValueRef multiply(LLVMBuilderRef builder, LLVMValueRef left, LLVMValueRef right)
+{
+    LLVMValueRef product = LLVMBuildNUWMul(builder, left, right, "");
+
+    if (LLVMIsAInstruction(product))
+        LLVMSetNSW(product, 1);
+    return product;
+}
+
+static LLVMValueRef global_size(struct facet_former *former, uint32_t dimension)
+{
+    if (dimension == 0)
+        return facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, global_size_x));
+    return multiply(
+        former->entry,
+        facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, grid) + 4 * dimension),
+        facet_group_size(former, dimension));
+}
+
+LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension)
+{
+    LLVMValueRef before =
+        facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, group_id) + 4 * dimension);
+    LLVMValueRef offset =
+        facet_group_field(former, former->i32, (uint32_t)offsetof(struct facet_host_group, offset) + 4 * dimension);
+    LLVMValueRef first = LLVMBuildNUWAdd(
+        former->entry, multiply(former->entry, before, facet_group_size(former, dimension)), offset, "");
+
+    LLVMSetNSW(first, 1);
+    return first;
+}
+
 /* What a call that is the same for the group gives; NULL: it is not one of those. */
 static LLVMValueRef launch_call(struct facet_former *former, LLVMValueRef call)
 {
@@ -117,6 +149,8 @@ static LLVMValueRef launch_call(struct facet_former *former, LLVMValueRef call)
     if (kind >= FACET_CALL_GROUP_ID && kind <= FACET_CALL_OFFSET)
         dimension = (uint32_t)LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0));
     switch (kind) {
+    case FACET_CALL_GLOBAL_SIZE:
+        return global_size(former, dimension);
     case FACET_CALL_GROUP_ID:
         return facet_group_field(former, former->i32,
                                  (uint32_t)offsetof(struct facet_host_group, group_id) + 4 * dimension);
@@ -353,7 +387,7 @@ static void find_kept(struct facet_former *former)
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
-            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && facet_call_of(at) != FACET_CALL_LOCAL_ID)
+            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && !facet_is_place(at))
                 find_kept_of(former, at, i, seen, ++mark, stack);
 }
 

@@ -50,6 +50,7 @@ struct facet_former {
 LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value);
 LLVMValueRef facet_group_field(struct facet_former *former, LLVMTypeRef type, uint32_t offset); /* of the launch */
 LLVMValueRef facet_group_size(struct facet_former *former, uint32_t dimension);
+LLVMValueRef facet_group_first(struct facet_former *former, uint32_t dimension); /* global id of the first item */
 LLVMValueRef facet_group_slot(struct facet_former *former, LLVMTypeRef type);
 /* The loops over all items, what they do, and where it goes on behind them. */
 void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end);

@@ -9,7 +9,7 @@
  * The road of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)`, all inlined, says what one
  * work-item does. lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
  * group: from any item function one that runs a whole work-group. Between the parts the place in the group is the call
- * of __facet_local_id(0 to 2) (of a chunk: its first item's), and all else of the launch the same for all items.
+ * of __facet_local_id(0 to 2) and __facet_global_id(0 to 2) (of a chunk: its first item's), and all else of the launch the same for all items.
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_INSIDE_H
 #define FACET_KERNEL_COMPILE_LOWER_INSIDE_H
@@ -92,15 +92,18 @@ uint32_t facet_graph_header(const struct facet_graph *graph, uint32_t latch);
 enum facet_call {
     FACET_CALL_OTHER,
     FACET_CALL_LOCAL_ID,
+    FACET_CALL_GLOBAL_ID,
     FACET_CALL_GROUP_ID,
     FACET_CALL_GROUP_SIZE,
     FACET_CALL_GRID,
+    FACET_CALL_GLOBAL_SIZE,
     FACET_CALL_OFFSET,
     FACET_CALL_DIMENSIONS,
     FACET_CALL_BARRIER,
     FACET_CALL_LOCAL_MEMORY, /* `ptr __facet_local_memory()`: the group's, between prepare and group */
 };
 enum facet_call facet_call_of(LLVMValueRef instruction);
+bool facet_is_place(LLVMValueRef instruction); /* asks for the item's place, in its group or in the launch */
 bool facet_is_local_memory(LLVMValueRef pointer);
 LLVMValueRef facet_private_of(LLVMValueRef pointer); /* the alloca that it is an address in, when that is plain */
 /* How many bytes all accesses to this alloca have, when its lanes can be interleaved by that; else 0. */

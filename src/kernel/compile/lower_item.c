@@ -203,7 +203,7 @@ static LLVMValueRef choose(struct maker *maker, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call), dimension = LLVMGetOperand(call, 0), result;
     enum facet_call kind = facet_call_of(call);
-    bool size = kind == FACET_CALL_GROUP_SIZE || kind == FACET_CALL_GRID;
+    bool size = kind >= FACET_CALL_GROUP_SIZE && kind <= FACET_CALL_GLOBAL_SIZE;
 
     result = LLVMConstInt(maker->i32, size, 0);
     for (uint32_t d = 0; d < 3; d++) {
@@ -238,6 +238,35 @@ static void settle_call(struct maker *maker, LLVMValueRef call, uint32_t local_b
     LLVMInstructionEraseFromParent(call);
 }
 
+/* Whether a call tells groups in x apart. */
+static bool sees_groups(LLVMValueRef call)
+{
+    switch (facet_call_of(call)) {
+    case FACET_CALL_BARRIER:
+    case FACET_CALL_LOCAL_MEMORY:
+        return true;
+    case FACET_CALL_LOCAL_ID:
+    case FACET_CALL_GROUP_ID:
+    case FACET_CALL_GROUP_SIZE:
+    case FACET_CALL_GRID:
+    case FACET_CALL_OFFSET:
+        return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0;
+    default:
+        return false;
+    }
+}
+
+static bool is_of_rows(LLVMValueRef item, const struct facet_lower_kernel *kernel)
+{
+    if (kernel->required_group_size[0])
+        return false;
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            if (sees_groups(at))
+                return false;
+    return true;
+}
+
 void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel)
 {
     struct maker maker = start(LLVMGetGlobalParent(item));
@@ -252,6 +281,8 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
             if (LLVMIsACallInst(at))
                 settle_call(&maker, at, kernel->local_bytes);
         }
+    if (is_of_rows(item, kernel))
+        kernel->flags |= FACET_HOST_ROWS;
     LLVMDisposeBuilder(maker.builder);
 }
 

@@ -167,7 +167,7 @@ static void clone_block(struct cloning *cloning, uint32_t index)
         enum facet_call call = facet_call_of(at);
 
         if (call == FACET_CALL_BARRIER || facet_is_ignored(at) || facet_map_get(&former->once, at) ||
-            LLVMIsAAllocaInst(at) || call == FACET_CALL_LOCAL_ID)
+            LLVMIsAAllocaInst(at) || facet_is_place(at))
             continue;
         clone_into(cloning, at);
     }
@@ -245,6 +245,19 @@ static void make_start(struct cloning *cloning, LLVMBasicBlockRef body)
     }
 }
 
+static LLVMValueRef place_of(struct cloning *cloning, LLVMValueRef call)
+{
+    struct facet_former *former = cloning->former;
+    uint32_t dimension = (uint32_t)LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0));
+    LLVMValueRef id = cloning->ids[dimension];
+
+    if (facet_call_of(call) == FACET_CALL_LOCAL_ID)
+        return id;
+    id = LLVMBuildNUWAdd(former->builder, facet_group_first(former, dimension), id, "");
+    LLVMSetNSW(id, 1);
+    return id;
+}
+
 /* Ids and private memory have their values from the start of the item on. */
 static void make_places(struct cloning *cloning)
 {
@@ -253,8 +266,8 @@ static void make_places(struct cloning *cloning)
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at)) {
-            if (facet_call_of(at) == FACET_CALL_LOCAL_ID)
-                facet_map_put(&cloning->values, at, cloning->ids[LLVMConstIntGetZExtValue(LLVMGetOperand(at, 0))]);
+            if (facet_is_place(at))
+                facet_map_put(&cloning->values, at, place_of(cloning, at));
             else if (LLVMIsAAllocaInst(at))
                 facet_map_put(&cloning->values, at, place_alloca(cloning, at));
         }

@@ -225,6 +225,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
 {
     switch (facet_call_of(call)) {
     case FACET_CALL_LOCAL_ID:
+    case FACET_CALL_GLOBAL_ID:
         if (!shapes->lanes)
             return varying;
         return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0 ? strided(1, true, true) : uniform;

@@ -42,6 +42,21 @@ def work_items():
 
 
 @test
+def rows():
+    """Groups that no item can tell apart run in rows: each item once, whatever the size of a group."""
+    for size, group, offset in [((3000,), (1,), (0,)), ((3000,), (10,), (7,)), ((4096,), (64,), (3,)),
+                                ((4080,), (240,), (0,)), ((520, 6), (8, 2), (5, 9)), ((514, 9), (2, 3), (0, 1)),
+                                ((96, 10, 6), (1, 5, 2), (4, 0, 2)), ((260, 4, 3), (13, 1, 1), (0, 0, 0))]:
+        start = [*offset, *[0] * (3 - len(offset))]
+        z, y, x = numpy.indices([*size, *[1] * (3 - len(size))][::-1])
+        expected = (x + start[0]) + 7 * (y + start[1]) + 11 * (z + start[2]) + 1000 * size[0] + 1
+        results = GROUP.run("rows", size, [numpy.ones(expected.size, numpy.int32), numpy.int32(start[0])], group,
+                            offset)
+        oracle.exact(results, 0, expected.astype(numpy.int32).ravel(), f"{size} by {group} from {offset}")
+    oracle.need_facet()
+
+
+@test
 def a_required_size():
     results = GROUP.run("required", (16, 8), [oracle.out(numpy.uint32, 128)], (8, 4))
     oracle.exact(results, 0, numpy.full(128, 84), "sizes")

@@ -417,21 +417,23 @@ static void stores_half_in_every_mode(void **state)
 static void computes_ids_of_the_launch(void **state)
 {
     LLVMOrcLLJITRef jit;
-    uint64_t (*run)(void) = (uint64_t(*)(void))compile("define i32 @__facet_local_id(i32 %d) { ret i32 5 }\n"
-                                                       "define i32 @__facet_group_id(i32 %d) { ret i32 3 }\n"
-                                                       "define i32 @__facet_group_size(i32 %d) { ret i32 64 }\n"
-                                                       "define i32 @__facet_grid(i32 %d) { ret i32 7 }\n"
-                                                       "define i32 @__facet_offset(i32 %d) { ret i32 1000 }\n"
+    uint64_t (*run)(void) = (uint64_t(*)(void))compile("define i32 @__facet_global_id(i32 %d) { ret i32 1197 }\n"
+                                                       "define i32 @__facet_global_size(i32 %d) { ret i32 448 }\n"
+                                                       "define i32 @__facet_local_id(i32 %d) { ret i32 5 }\n"
                                                        "declare i64 @_Z13get_global_idj(i32)\n"
                                                        "declare i64 @_Z15get_global_sizej(i32)\n"
+                                                       "declare i64 @_Z12get_local_idj(i32)\n"
                                                        "define i64 @run() {\n"
                                                        "  %id = call i64 @_Z13get_global_idj(i32 0)\n"
                                                        "  %size = call i64 @_Z15get_global_sizej(i32 0)\n"
-                                                       "  %high = mul i64 %size, 10000\n"
-                                                       "  %both = add i64 %high, %id\n  ret i64 %both\n}\n",
+                                                       "  %item = call i64 @_Z12get_local_idj(i32 0)\n"
+                                                       "  %low = mul i64 %id, 10\n"
+                                                       "  %high = mul i64 %size, 100000\n"
+                                                       "  %some = add i64 %high, %low\n"
+                                                       "  %all = add i64 %some, %item\n  ret i64 %all\n}\n",
                                                        &jit);
 
-    assert_int_equal(run(), 448 * 10000 + 1000 + 3 * 64 + 5);
+    assert_int_equal(run(), 448 * 100000 + 1197 * 10 + 5);
     LLVMOrcDisposeLLJIT(jit);
 }
 

@@ -138,7 +138,8 @@ static void run_saxpy(const struct facet_host_kernel *kernel, uint32_t items)
         float a;
         uint64_t x, y;
     } __attribute__((aligned(128))) arguments = {3.0f, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)y};
-    struct facet_host_group group = {.grid = {2, 1, 1}, .group_size = {items, 1, 1}, .dimensions = 1};
+    struct facet_host_group group = {
+        .grid = {2, 1, 1}, .group_size = {items, 1, 1}, .global_size_x = 2 * items, .dimensions = 1};
 
     for (uint32_t i = 0; i < COUNT(x); i++) {
         x[i] = (float)i;

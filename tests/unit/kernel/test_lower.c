@@ -298,6 +298,50 @@ static void test_vectorized(void **state)
     }
 }
 
+#define GLOBAL  "declare i32 @__facet_global_id(i32)\n"
+#define LOCAL   "declare i32 @__facet_local_id(i32)\n"
+#define SIZE    "declare i32 @__facet_group_size(i32)\n"
+#define BARRIER "declare void @__facet_barrier()\n"
+#define KERNEL  "define void @k(ptr %p) {\n %i = call i32 @__facet_global_id(i32 0)\n"
+#define STORE   " %a = getelementptr i32, ptr %p, i32 %i\n store i32 %i, ptr %a\n ret void\n}\n"
+#define ASK(f, d)                                                                                                      \
+    " %x = call i32 @__facet_" f "(i32 " d ")\n %b = getelementptr i32, ptr %p, i32 %x\n store i32 7, ptr %b\n"
+
+/* Rows are for kernels that ask for nothing in x but global ids. */
+static void test_rows(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t required;
+        bool rows;
+    } cases[] = {
+        {GLOBAL KERNEL STORE, 0, true},
+        {GLOBAL KERNEL STORE, 16, false},
+        {GLOBAL LOCAL KERNEL ASK("local_id", "0") STORE, 0, false},
+        {GLOBAL LOCAL KERNEL ASK("local_id", "1") STORE, 0, true},
+        {GLOBAL LOCAL KERNEL ASK("local_id", "%i") STORE, 0, false},
+        {GLOBAL SIZE KERNEL ASK("group_size", "0") STORE, 0, false},
+        {GLOBAL SIZE KERNEL ASK("group_size", "2") STORE, 0, true},
+        {GLOBAL BARRIER KERNEL " call void @__facet_barrier()\n" STORE, 0, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        LLVMContextRef context = LLVMContextCreate();
+        LLVMModuleRef module = lowered_parse(context, cases[i].text, NULL);
+        struct facet_lower_kernel kernel = {
+            .name = "k",
+            .arguments = lowered_pointers,
+            .required_group_size = {cases[i].required, cases[i].required != 0, cases[i].required != 0}};
+        struct facet_error error = {0};
+
+        assert_int_equal(lowered_make(module, &ways[3], &kernel, &error), FACET_OK);
+        assert_int_equal((kernel.flags & FACET_HOST_ROWS) != 0, cases[i].rows);
+        LLVMDisposeModule(module);
+        LLVMContextDispose(context);
+    }
+}
+
 static void refuse(const char *text, const char *what)
 {
     LLVMContextRef context = LLVMContextCreate();
@@ -346,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_dimensions),
         cmocka_unit_test(test_division),
         cmocka_unit_test(test_vectorized),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_refused),
     };
 

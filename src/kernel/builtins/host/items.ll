@@ -9,30 +9,24 @@
 target triple = "nvptx64-unknown-unknown"
 
 declare i32 @__facet_local_id(i32) #0
+declare i32 @__facet_global_id(i32) #0
 declare i32 @__facet_group_id(i32) #0
 declare i32 @__facet_group_size(i32) #0
 declare i32 @__facet_grid(i32) #0
+declare i32 @__facet_global_size(i32) #0
 declare i32 @__facet_offset(i32) #0
 declare i32 @__facet_dimensions() #0
 declare void @__facet_barrier() #2
 
 define i64 @_Z13get_global_idj(i32 %d) #1 {
-  %item = call i32 @__facet_local_id(i32 %d)
-  %group = call i32 @__facet_group_id(i32 %d)
-  %size = call i32 @__facet_group_size(i32 %d)
-  %offset = call i32 @__facet_offset(i32 %d)
-  %before = mul nuw nsw i32 %group, %size
-  %start = add nuw nsw i32 %before, %offset
-  %id = add nuw nsw i32 %start, %item
+  %id = call i32 @__facet_global_id(i32 %d)
   %wide = zext nneg i32 %id to i64
   ret i64 %wide
 }
 
 define i64 @_Z15get_global_sizej(i32 %d) #1 {
-  %grid = call i32 @__facet_grid(i32 %d)
-  %size = call i32 @__facet_group_size(i32 %d)
-  %all = mul nuw nsw i32 %grid, %size
-  %wide = zext nneg i32 %all to i64
+  %size = call i32 @__facet_global_size(i32 %d)
+  %wide = zext nneg i32 %size to i64
   ret i64 %wide
 }
 

@@ -123,6 +123,7 @@ void lowered_run(const struct loaded *loaded, const void *block, const uint32_t 
     group.local = memory[1];
     memcpy(group.grid, grid, sizeof(group.grid));
     memcpy(group.group_size, size, sizeof(group.group_size));
+    group.global_size_x = grid[0] * size[0];
     for (group.group_id[2] = 0; group.group_id[2] < grid[2]; group.group_id[2]++)
         for (group.group_id[1] = 0; group.group_id[1] < grid[1]; group.group_id[1]++)
             for (group.group_id[0] = 0; group.group_id[0] < grid[0]; group.group_id[0]++)
