@@ -170,3 +170,17 @@ __kernel void bits(__global const uint *in, __global uint *out)
     value.whole = in[i];
     out[i] = value.bytes[0] << 24 | value.bytes[3] | (odd ? sizeof(long) << 8 : 0) | (uint)(value.number < 0.0f) << 16;
 }
+
+/* Loads that are close to each other, and some that are only as far as a compiler can see. */
+__kernel void sampled(__global const float *table, __global const int *words, __global float *out, int last, float scale)
+{
+    int i = get_global_id(0), at = (int)((float)i * scale);
+    size_t half_way = get_global_id(0) / 2;
+    uint third = (uint)i / 3u;
+
+    at = at < last ? at : last;
+    out[i] = table[at] + 2.0f * table[last - at] + 4.0f * table[half_way] + 8.0f * (float)words[i >> 2] +
+             16.0f * (float)words[third + 1];
+    if (i & 1)
+        out[i] += table[(i * 5) / 8];
+}

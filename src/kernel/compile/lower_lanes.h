@@ -51,6 +51,11 @@ bool facet_lanes_load_fields(struct facet_lanes *lanes, LLVMValueRef load); /* t
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store);
 /* Whether, when it runs, the lanes' addresses follow each other, and the first; NULL: hardly ever, so do not ask. */
 LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, uint64_t size, LLVMValueRef *ret_first);
+/* Loads of 32 bits: whether, when it runs, one vector at `first` holds what all lanes load, each `steps` behind. */
+struct facet_window {
+    LLVMValueRef condition, first, steps;
+};
+bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct facet_window *ret_window);
 /* Goes on in blocks[0] if so, else in blocks[1]; blocks[2] is for behind both. */
 void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3]);
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);

@@ -232,21 +232,34 @@ static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, stru
     return call_masked(lanes, place.scalar ? "llvm.masked.load" : "llvm.masked.gather", types, arguments, 0, alignment);
 }
 
-/* Neighbours or all over memory: both, and a choice when it runs. NULL: no reason to ask. */
+/* From a vector that holds what all lanes load: to each lane its own. */
+static LLVMValueRef spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
+{
+    LLVMValueRef arguments[2] = {LLVMBuildBitCast(lanes->builder, loaded, LLVMTypeOf(steps), ""), steps};
+    LLVMValueRef made = facet_lanes_call(lanes, "llvm.x86.avx512.permvar.si.512", NULL, 0, arguments, 2);
+
+    return LLVMBuildBitCast(lanes->builder, made, LLVMTypeOf(loaded), "");
+}
+
+/* Neighbours, close to each other, or all over memory: both, and a choice when it runs. NULL: no reason to ask. */
 static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type, struct place place,
                               uint32_t alignment)
 {
     uint64_t size = LLVMStoreSizeOfType(lanes->layout, LLVMGetElementType(type));
     LLVMBuilderRef builder = lanes->builder;
-    LLVMValueRef first, near = NULL, loads[2], both;
+    struct facet_window near = {0};
+    LLVMValueRef loads[2], both;
     LLVMBasicBlockRef blocks[3];
 
-    if (place.vector && LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) == size * 8)
-        near = facet_lanes_near(lanes, pointer, size, &first);
-    if (!near)
+    if (!place.vector || LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) != size * 8)
         return NULL;
-    facet_lanes_fork(lanes, near, blocks);
-    loads[0] = load_lanes(lanes, type, (struct place){.scalar = first}, alignment);
+    near.condition = facet_lanes_near(lanes, pointer, size, &near.first);
+    if (!near.condition && (size != 4 || !facet_lanes_window(lanes, pointer, &near)))
+        return NULL;
+    facet_lanes_fork(lanes, near.condition, blocks);
+    loads[0] = load_lanes(lanes, type, (struct place){.scalar = near.first}, alignment);
+    if (near.steps)
+        loads[0] = spread(lanes, loads[0], near.steps);
     LLVMBuildBr(builder, blocks[2]);
     LLVMPositionBuilderAtEnd(builder, blocks[1]);
     loads[1] = load_lanes(lanes, type, place, alignment);

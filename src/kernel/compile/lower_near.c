@@ -2,8 +2,9 @@
 /*
  * Many work-items in the lanes of vectors: addresses that are neighbours more often than not.
  *
- * Owns: seeing that an index may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size), and the
- *       question, asked when it runs, whether it does. Never: makes the access (lower_memory.c).
+ * Owns: seeing that an index may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size) or
+ * slower than that (x / 2, (int)(x * scale)), and the question, asked when it runs, whether it does. Never: makes the
+ * access (lower_memory.c).
  *
  * A gather costs as much as all its loads; a comparison and a branch that always goes one way cost next to nothing.
  */
@@ -11,7 +12,11 @@
 
 #include <string.h>
 
-enum { DEPTH = 8 };
+enum {
+    DEPTH = 8,
+    WINDOW_LANES = 16, /* of 32 bits: AVX-512, whose vpermd takes any lane to any other */
+    PAGE_BYTES = 4096, /* memory that may be read up to its page's end, if one byte of it may */
+};
 
 enum near {
     NEAR_NOT,
@@ -170,6 +175,137 @@ LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, u
     *ret_first =
         LLVMBuildGEP2(builder, LLVMGetGEPSourceElementType(pointer), facet_lanes_scalar(lanes, base), &first, 1, "");
     return near;
+}
+
+static bool is_smooth(const struct facet_lanes *lanes, LLVMValueRef value, uint32_t depth, bool *slows);
+
+static bool is_smooth_call(const struct facet_lanes *lanes, LLVMValueRef call, uint32_t depth, bool *slows)
+{
+    static const char *const names[] = {"llvm.smin.",   "llvm.smax.",  "llvm.umin.",   "llvm.umax.",  "llvm.minnum.",
+                                        "llvm.maxnum.", "llvm.floor.", "llvm.ceil.",   "llvm.trunc.", "llvm.rint.",
+                                        "llvm.round.",  "llvm.fma.",   "llvm.fmuladd."};
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+    bool known = false;
+    size_t length;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        known |=
+            LLVMIsAFunction(callee) && strncmp(LLVMGetValueName2(callee, &length), names[i], strlen(names[i])) == 0;
+    for (uint32_t i = 0; known && i < LLVMGetNumArgOperands(call); i++)
+        known = is_smooth(lanes, LLVMGetOperand(call, i), depth, slows);
+    return known;
+}
+
+/* Whether it follows the lanes: by sums, scaling and rounding only. `*slows`: it may grow by less than one a lane. */
+static bool is_smooth(const struct facet_lanes *lanes, LLVMValueRef value, uint32_t depth, bool *slows)
+{
+    LLVMValueRef operand;
+
+    if (facet_shapes_get(&lanes->shapes, value).kind != FACET_SHAPE_VARYING)
+        return true;
+    if (depth == 0)
+        return false;
+    operand = LLVMGetOperand(value, 0);
+    depth--;
+    switch (LLVMGetInstructionOpcode(value)) {
+    case LLVMUDiv:
+    case LLVMSDiv:
+    case LLVMLShr:
+    case LLVMAShr:
+        *slows = true;
+        return facet_lanes_uniform(lanes, LLVMGetOperand(value, 1)) && is_smooth(lanes, operand, depth, slows);
+    case LLVMMul:
+    case LLVMFMul:
+        if (facet_lanes_uniform(lanes, operand))
+            return is_smooth(lanes, LLVMGetOperand(value, 1), depth, slows);
+        return facet_lanes_uniform(lanes, LLVMGetOperand(value, 1)) && is_smooth(lanes, operand, depth, slows);
+    case LLVMShl:
+    case LLVMFDiv:
+        return facet_lanes_uniform(lanes, LLVMGetOperand(value, 1)) && is_smooth(lanes, operand, depth, slows);
+    case LLVMAdd:
+    case LLVMSub:
+    case LLVMFAdd:
+    case LLVMFSub:
+        return is_smooth(lanes, operand, depth, slows) && is_smooth(lanes, LLVMGetOperand(value, 1), depth, slows);
+    case LLVMSelect:
+        return is_smooth(lanes, LLVMGetOperand(value, 1), depth, slows) &&
+               is_smooth(lanes, LLVMGetOperand(value, 2), depth, slows);
+    case LLVMFPToSI:
+    case LLVMFPToUI:
+        *slows = true;
+        return is_smooth(lanes, operand, depth, slows);
+    case LLVMCall:
+        return is_smooth_call(lanes, value, depth, slows);
+    default:
+        return LLVMIsACastInst(value) && is_smooth(lanes, operand, depth, slows);
+    }
+}
+
+/* `pointer` without what is the same for all lanes; the index that is not, or NULL. */
+static LLVMValueRef varying_index(const struct facet_lanes *lanes, LLVMValueRef pointer)
+{
+    while (LLVMIsAGetElementPtrInst(pointer) && LLVMGetNumOperands(pointer) == 2) {
+        LLVMValueRef index = LLVMGetOperand(pointer, 1), base = LLVMGetOperand(pointer, 0);
+
+        if (facet_lanes_uniform(lanes, base))
+            return LLVMABISizeOfType(lanes->layout, LLVMGetGEPSourceElementType(pointer)) == 4 ? index : NULL;
+        if (!facet_lanes_uniform(lanes, index))
+            return NULL;
+        pointer = base;
+    }
+    return NULL;
+}
+
+static LLVMValueRef lane_of(struct facet_lanes *lanes, LLVMValueRef vector)
+{
+    return LLVMBuildExtractElement(lanes->builder, vector, LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0),
+                                   "");
+}
+
+static LLVMValueRef all_lanes(struct facet_lanes *lanes, LLVMValueRef conditions)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(lanes->context, lanes->width);
+
+    return LLVMBuildICmp(lanes->builder, LLVMIntEQ, LLVMBuildBitCast(lanes->builder, conditions, bits, ""),
+                         LLVMConstAllOnes(bits), "");
+}
+
+/* That a vector at `first` does not leave its page: memory that no lane has a right to must at least be there. */
+static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(lanes->context);
+    LLVMValueRef place = LLVMBuildPtrToInt(lanes->builder, first, i64, "");
+
+    place = LLVMBuildAnd(lanes->builder, place, LLVMConstInt(i64, PAGE_BYTES - 1, 0), "");
+    return LLVMBuildICmp(lanes->builder, LLVMIntULE, place, LLVMConstInt(i64, PAGE_BYTES - 4 * WINDOW_LANES, 0), "");
+}
+
+bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct facet_window *ret_window)
+{
+    LLVMTypeRef steps = LLVMVectorType(LLVMInt32TypeInContext(lanes->context), lanes->width);
+    LLVMBuilderRef builder = lanes->builder;
+    LLVMValueRef index = varying_index(lanes, pointer), inner, core, condition, first;
+    bool slows = false;
+
+    if (!index || lanes->width != WINDOW_LANES || lanes->masks[lanes->block] ||
+        LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, DEPTH, &slows) || !slows)
+        return false;
+    inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
+    core = facet_lanes_vector(lanes, core_of(lanes, inner));
+    core = LLVMBuildSub(builder, core, facet_lanes_splat(lanes, lane_of(lanes, core)), "");
+    condition = LLVMBuildICmp(
+        builder, LLVMIntULT, core,
+        facet_lanes_splat(lanes, LLVMConstInt(LLVMGetElementType(LLVMTypeOf(core)), lanes->width, 0)), "");
+    condition = all_lanes(lanes, condition);
+    if (inner != index)
+        condition = LLVMBuildAnd(
+            builder, condition,
+            ask_within(lanes, lane_of(lanes, facet_lanes_vector(lanes, inner)), LLVMIsASExtInst(index) != NULL), "");
+    first = lane_of(lanes, facet_lanes_vector(lanes, pointer));
+    ret_window->condition = LLVMBuildAnd(builder, condition, ask_page(lanes, first), "");
+    ret_window->first = first;
+    ret_window->steps = LLVMBuildIntCast2(builder, core, steps, 0, "");
+    return true;
 }
 
 void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3])

@@ -154,6 +154,24 @@ def pointers():
 
 
 @test
+def loads_close_to_each_other():
+    count, last = 4096, 2047  # the table ends with a page
+    table, words = numpy.arange(2048, dtype=numpy.float32) % 509, (numpy.arange(2048) * 7 % 511).astype(numpy.int32)
+    i = numpy.arange(count)
+    for scale in (0.499, 0.1, 0.75, 0.0, 3.0):
+        at = numpy.minimum((i.astype(numpy.float32) * numpy.float32(scale)).astype(numpy.int32), last)
+        expected = (table[at] + 2 * table[last - at] + 4 * table[i // 2] + 8 * words[i >> 2] + 16 * words[i // 3 + 1]
+                    + (i & 1) * table[i * 5 // 8 % 2048])
+        size = min(count, 2048 * 8 // 5)
+        for group in (64, 17, 1):
+            size -= size % group
+            results = LANGUAGE.run("sampled", size, [table, words, oracle.out(numpy.float32, size),
+                                                     numpy.int32(last), numpy.float32(scale)], group)
+            oracle.exact(results, 2, expected[:size].astype(numpy.float32), f"scale {scale}, groups of {group}")
+    oracle.need_facet()
+
+
+@test
 def unions_and_bools():
     x = oracle.random(7).integers(0, 1 << 32, COUNT, numpy.uint32)
     negative = x.view(numpy.float32) < 0
