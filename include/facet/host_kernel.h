@@ -10,7 +10,8 @@
  * constructors, no IFUNC, no thread-local data and no DT_RELR; it has a GNU hash table, and names of at most 63 bytes.
  * One call of a kernel's `run` executes one work-group from its first instruction to its last, on the calling thread:
  * between two calls its launch can be preempted, resumed on another thread, or cancelled. Calls for different groups of
- * a launch may run at the same time.
+ * a launch may run at the same time. What a call has stored may still be on its way: whoever made it passes a locked
+ * instruction, such as a mutex, before telling others that it is done.
  *
  * Rows. A kernel with FACET_HOST_ROWS has no barriers and no local memory, and knows its items in x by their global ids
  * only. Groups that follow each other in x may therefore run in one call, as one wide group: with the sum of their

@@ -184,3 +184,20 @@ __kernel void sampled(__global const float *table, __global const int *words, __
     if (i & 1)
         out[i] += table[(i * 5) / 8];
 }
+
+/* So much that its stores go past the caches, where they fill lines: `from` shifts them off their places. */
+__kernel void flood(__global const int *in, __global int *out, __global float4 *wide, int from, int most)
+{
+    int i = get_global_id(0);
+
+    if (i < most)
+        out[i + from] = in[i] * 3;
+    wide[i] = (float4)((float)i, (float)in[i], 1.0f, (float)from);
+}
+
+__kernel void flood_all(__global const int *in, __global int *out, int from)
+{
+    int i = get_global_id(0);
+
+    out[i + from] = in[i] ^ i;
+}

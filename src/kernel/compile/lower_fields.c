@@ -150,7 +150,7 @@ static LLVMValueRef both(struct facet_lanes *lanes, LLVMValueRef a, LLVMValueRef
 bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store)
 {
     struct fields fields;
-    LLVMValueRef values[MOST] = {NULL}, all, made;
+    LLVMValueRef values[MOST] = {NULL}, all;
 
     if (!find_fields(lanes, store, &fields))
         return false;
@@ -164,7 +164,6 @@ bool facet_lanes_store_fields(struct facet_lanes *lanes, LLVMValueRef store)
     }
     all = LLVMBuildShuffleVector(lanes->builder, values[0], values[1],
                                  pattern(lanes, lanes->width * fields.count, 0, 0, fields.count), "");
-    made = LLVMBuildStore(lanes->builder, all, base_of(lanes, &fields));
-    LLVMSetAlignment(made, LLVMGetAlignment(fields.members[0]));
+    facet_lanes_put(lanes, all, base_of(lanes, &fields), fields.members[0]);
     return true;
 }

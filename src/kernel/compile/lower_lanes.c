@@ -188,6 +188,14 @@ LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMT
     return LLVMBuildCall2(lanes->builder, LLVMGlobalGetValueType(function), function, arguments, count, "");
 }
 
+LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef conditions)
+{
+    LLVMTypeRef bits = LLVMIntTypeInContext(lanes->context, lanes->width);
+
+    return LLVMBuildICmp(lanes->builder, LLVMIntEQ, LLVMBuildBitCast(lanes->builder, conditions, bits, ""),
+                         LLVMConstAllOnes(bits), "");
+}
+
 /* Poison of a lane that is not there must not get into a mask: a select, not an and. */
 static LLVMValueRef mask_and(struct facet_lanes *lanes, LLVMValueRef mask, LLVMValueRef condition)
 {
@@ -469,6 +477,7 @@ bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTarg
     lanes.context = LLVMGetModuleContext(lanes.module);
     facet_graph_make(&lanes.graph, arena, function);
     facet_shapes_make(&lanes.shapes, arena, &lanes.graph, layout, true);
+    lanes.ordered = facet_lanes_orders(&lanes.graph);
     lanes.target = LLVMAddFunction(lanes.module, name, LLVMGlobalGetValueType(function));
     LLVMSetLinkage(lanes.target, LLVMInternalLinkage);
     lanes.builder = LLVMCreateBuilderInContext(lanes.context);

@@ -27,6 +27,7 @@ struct facet_lanes {
     LLVMValueRef *taken;              /* divergent branches: the lanes that take the `then` side, or stay in the loop */
     LLVMValueRef *leaving;            /* divergent latches: those lanes of the mask */
     uint32_t block;                   /* being made */
+    bool ordered;                     /* the kernel orders its accesses to memory */
     const char *why;                  /* set: it cannot be done */
 };
 
@@ -38,6 +39,7 @@ LLVMValueRef facet_lanes_splat(struct facet_lanes *lanes, LLVMValueRef scalar);
 LLVMValueRef facet_lanes_steps(struct facet_lanes *lanes, LLVMTypeRef type, int64_t stride); /* 0, 1, 2 ... times */
 LLVMValueRef facet_lanes_mask(struct facet_lanes *lanes); /* of the block being made, never NULL */
 LLVMValueRef facet_lanes_any(struct facet_lanes *lanes, LLVMValueRef mask);
+LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef mask);
 LLVMValueRef facet_lanes_call(struct facet_lanes *lanes, const char *name, LLVMTypeRef *types, uint32_t type_count,
                               LLVMValueRef *arguments, uint32_t count);
 bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value);
@@ -58,6 +60,13 @@ struct facet_window {
 bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct facet_window *ret_window);
 /* Goes on in blocks[0] if so, else in blocks[1]; blocks[2] is for behind both. */
 void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBasicBlockRef blocks[3]);
+/* Whether, when it runs, this store should go past the caches; NULL: never, so do not ask. */
+LLVMValueRef facet_lanes_stream(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address,
+                                LLVMValueRef original);
+void facet_lanes_store_past(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address);
+bool facet_lanes_orders(const struct facet_graph *graph); /* has fences, barriers, atomics, volatile accesses */
+/* Stores to neighbours, all lanes, past the caches where that pays. */
+void facet_lanes_put(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original);
 void facet_lanes_atomic(struct facet_lanes *lanes, LLVMValueRef instruction);
 void facet_lanes_each(struct facet_lanes *lanes, LLVMValueRef instruction); /* one lane after the other */
 

@@ -321,6 +321,40 @@ void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load)
     facet_map_put(&lanes->vectors, load, made);
 }
 
+static void put_plainly(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original)
+{
+    LLVMTypeRef types[2] = {LLVMTypeOf(value), LLVMTypeOf(address)};
+    LLVMValueRef arguments[3] = {value, address, lanes->masks[lanes->block]}, store;
+
+    if (arguments[2]) {
+        store = call_masked(lanes, "llvm.masked.store", types, arguments, 1, LLVMGetAlignment(original));
+    } else {
+        store = LLVMBuildStore(lanes->builder, value, address);
+        LLVMSetAlignment(store, LLVMGetAlignment(original));
+    }
+    copy_metadata(original, store);
+}
+
+void facet_lanes_put(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original)
+{
+    LLVMValueRef past = facet_lanes_stream(lanes, value, address, original), mask = lanes->masks[lanes->block];
+    LLVMBasicBlockRef blocks[3];
+
+    if (!past) {
+        put_plainly(lanes, value, address, original);
+        return;
+    }
+    if (mask)
+        past = LLVMBuildAnd(lanes->builder, past, facet_lanes_all(lanes, mask), "");
+    facet_lanes_fork(lanes, past, blocks);
+    facet_lanes_store_past(lanes, value, address);
+    LLVMBuildBr(lanes->builder, blocks[2]);
+    LLVMPositionBuilderAtEnd(lanes->builder, blocks[1]);
+    put_plainly(lanes, value, address, original);
+    LLVMBuildBr(lanes->builder, blocks[2]);
+    LLVMPositionBuilderAtEnd(lanes->builder, blocks[2]);
+}
+
 static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct place place, LLVMValueRef original)
 {
     uint32_t alignment = LLVMGetAlignment(original);
@@ -332,13 +366,11 @@ static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct pl
         store_step(lanes, value, place, alignment);
         return;
     }
-    if (place.scalar && !lanes->masks[lanes->block]) {
-        store = LLVMBuildStore(lanes->builder, value, place.scalar);
-        LLVMSetAlignment(store, alignment);
-    } else {
-        store = call_masked(lanes, place.scalar ? "llvm.masked.store" : "llvm.masked.scatter", types, arguments, 1,
-                            alignment);
+    if (place.scalar) {
+        facet_lanes_put(lanes, value, place.scalar, original);
+        return;
     }
+    store = call_masked(lanes, "llvm.masked.scatter", types, arguments, 1, alignment);
     copy_metadata(original, store);
 }
 

@@ -127,16 +127,13 @@ static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
 /* Whether each lane's is one more than the one's before. */
 static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
 {
-    LLVMTypeRef bits = LLVMIntTypeInContext(lanes->context, lanes->width);
     LLVMValueRef all = facet_lanes_vector(lanes, value),
                  zero = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0);
     LLVMValueRef first = LLVMBuildExtractElement(lanes->builder, all, zero, "");
     LLVMValueRef expected = LLVMBuildAdd(lanes->builder, facet_lanes_splat(lanes, first),
                                          facet_lanes_steps(lanes, LLVMTypeOf(value), 1), "");
-    LLVMValueRef equal = LLVMBuildICmp(lanes->builder, LLVMIntEQ, all, expected, "");
 
-    return LLVMBuildICmp(lanes->builder, LLVMIntEQ, LLVMBuildBitCast(lanes->builder, equal, bits, ""),
-                         LLVMConstAllOnes(bits), "");
+    return facet_lanes_all(lanes, LLVMBuildICmp(lanes->builder, LLVMIntEQ, all, expected, ""));
 }
 
 /* That the lanes do not wrap before they are extended. */
@@ -262,14 +259,6 @@ static LLVMValueRef lane_of(struct facet_lanes *lanes, LLVMValueRef vector)
                                    "");
 }
 
-static LLVMValueRef all_lanes(struct facet_lanes *lanes, LLVMValueRef conditions)
-{
-    LLVMTypeRef bits = LLVMIntTypeInContext(lanes->context, lanes->width);
-
-    return LLVMBuildICmp(lanes->builder, LLVMIntEQ, LLVMBuildBitCast(lanes->builder, conditions, bits, ""),
-                         LLVMConstAllOnes(bits), "");
-}
-
 /* That a vector at `first` does not leave its page: memory that no lane has a right to must at least be there. */
 static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
 {
@@ -296,7 +285,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     condition = LLVMBuildICmp(
         builder, LLVMIntULT, core,
         facet_lanes_splat(lanes, LLVMConstInt(LLVMGetElementType(LLVMTypeOf(core)), lanes->width, 0)), "");
-    condition = all_lanes(lanes, condition);
+    condition = facet_lanes_all(lanes, condition);
     if (inner != index)
         condition = LLVMBuildAnd(
             builder, condition,

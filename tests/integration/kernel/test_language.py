@@ -172,6 +172,26 @@ def loads_close_to_each_other():
 
 
 @test
+def stores_past_the_caches():
+    count = 1 << 22
+    x = oracle.random(5).integers(-1000, 1000, count).astype(numpy.int32)
+    for start in (0, 16, 3):
+        expected = numpy.full(count + 64, -1, numpy.int32)
+        expected[start:start + count] = x ^ numpy.arange(count, dtype=numpy.int32)
+        results = LANGUAGE.run("flood_all", count, [x, numpy.full(count + 64, -1, numpy.int32), numpy.int32(start)], 256)
+        oracle.exact(results, 1, expected, f"from {start}")
+        most, expected = count - 1000, numpy.full(count + 64, -1, numpy.int32)
+        expected[start:start + most] = x[:most] * 3
+        wide = numpy.stack([numpy.arange(count), x, numpy.ones(count), numpy.full(count, start)], 1)
+        results = LANGUAGE.run("flood", count, [x, numpy.full(count + 64, -1, numpy.int32),
+                                                oracle.out(numpy.float32, count, 4), numpy.int32(start),
+                                                numpy.int32(most)], 256)
+        oracle.exact(results, 1, expected, f"guarded, from {start}")
+        oracle.exact(results, 2, wide.astype(numpy.float32), f"vectors, from {start}")
+    oracle.need_facet()
+
+
+@test
 def unions_and_bools():
     x = oracle.random(7).integers(0, 1 << 32, COUNT, numpy.uint32)
     negative = x.view(numpy.float32) < 0
