@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process.
+"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process; and some
+against the same loop in C, which shows how fast a kernel that waits for memory can be at all.
 
 Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. What is not there
 (a build without the compiler, no PoCL) is named, and nothing is put in its place.
@@ -78,6 +79,7 @@ def ratios(result):
     hits = [hit["hit_to_launch_ns"] for hit in result.get("hits", []) if "missing" not in hit]
     compared = {"wall": ratio(best(pocl, "wall_ns"), best(facet, "wall_ns")),
                 "device": ratio(best(pocl, "device_ns"), best(facet, "device_ns")),
+                "loop": ratio(best(pocl, "wall_ns"), best(result["loop"], "wall_ns")),
                 "cold": None, "cold_again": None, "cold_to_end": None,
                 "hit_us": statistics.median(hits) / 1e3 if hits else None}
     if usable(pocl) and usable(facet):
@@ -111,9 +113,10 @@ def speed_table(results):
         compared = ratios(result)
         rows.append([result["kernel"], result["tag"], milliseconds(best(result["pocl"], "wall_ns")),
                      milliseconds(best(result["facet"], "wall_ns")), number(compared["wall"]),
-                     number(compared["device"]), remark(result)])
+                     number(compared["device"]), number(compared["loop"]) if result["threads"] == 1 else "-",
+                     remark(result)])
     return harness.markdown_table(["kernel", "kind", "PoCL ms", "Facet ms", "times faster",
-                                   "by the runtimes' own clocks", ""], rows)
+                                   "by the runtimes' own clocks", "a loop in C", ""], rows)
 
 
 def building_table(results):

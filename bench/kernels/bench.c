@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One kernel of the set on PoCL and on Facet, in turn, in one process: run by bench/kernel.py, which compares.
+ * One kernel of the set on PoCL, on Facet, and as a loop in C, in turn, in one process: run by bench/kernel.py, which
+ * compares.
  *
  * Owns: inputs, the interleaved rounds, and the check of both outputs against the plain C reference.
  * Never: compares times, or reports those of a road whose output is wrong as if it were right.
@@ -188,6 +189,8 @@ static void print_road(const struct bench_road *road, const struct bench_kernel 
 
 /* ---- verbs ---- */
 
+#define ROADS 3u
+
 static int list(void)
 {
     const struct bench_kernel *kernel;
@@ -213,22 +216,23 @@ static uint64_t parse(const char *text, uint64_t low, uint64_t high)
 
 static int run(const struct bench_data *data, const char *provider, unsigned rounds, uint64_t duration_ns)
 {
-    struct bench_sample samples[2][ROUNDS_MOST] = {0};
-    struct bench_road roads[2];
+    struct bench_sample samples[ROADS][ROUNDS_MOST] = {0};
+    struct bench_road roads[ROADS];
 
     bench_road_pocl(&roads[0]);
     bench_road_facet(&roads[1], provider);
-    for (unsigned i = 0; i < 2; i++)
+    bench_road_loop(&roads[2]);
+    for (unsigned i = 0; i < ROADS; i++)
         if (roads[i].build(&roads[i], data))
             verify(&roads[i], data);
-    for (unsigned turn = 0; turn < rounds * 2; turn++) {
-        unsigned which = (turn + turn / 2) % 2;
+    for (unsigned turn = 0; turn < rounds * ROADS; turn++) {
+        unsigned which = (turn + turn / ROADS) % ROADS;
 
         if (!*roads[which].missing)
-            sample(&roads[which], duration_ns, &samples[which][turn / 2]);
+            sample(&roads[which], duration_ns, &samples[which][turn / ROADS]);
     }
     printf("{\"kernel\":\"%s\",\"tag\":\"%s\"", data->kernel->file, data->kernel->tag);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < ROADS; i++)
         print_road(&roads[i], data->kernel, samples[i], rounds);
     puts("}");
     return EXIT_SUCCESS;

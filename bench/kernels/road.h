@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two ways a kernel of the set is run: by PoCL, and by Facet.
+ * The ways a kernel of the set is run: by PoCL, by Facet, and some as a loop in C.
  *
  * Owns: what both are given, and what both report.
  * Never: judges. A way that is not there says why in `missing`, and reports nothing.
@@ -55,6 +55,7 @@ struct bench_road {
 /* `bench_road_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_road_facet`
  * FACET_CACHE_DIR, FACET_CPU_UNITS. */
 void bench_road_pocl(struct bench_road *road);
+void bench_road_loop(struct bench_road *road); /* one thread, whatever the others have */
 void bench_road_facet(struct bench_road *road, const char *provider);
 
 /* Measures only how long a launch of what is in Facet's cache takes to be queued, in a process that did nothing else.

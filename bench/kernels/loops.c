@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels of the set as plain C loops, on one thread: what this processor does when nothing stands between.
+ *
+ * Owns: the loops that are bound by memory or by loads, where no runtime can be many times faster than another one that
+ *       makes vector code too. Compiled with -O3 -march=native -ffast-math (meson.build).
+ * Never: is the reference; that is in references.c, and these are held against it like any road.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "road.h"
+
+#define HUGE_BYTES ((size_t)2 << 20)
+
+typedef void (*loop_func)(void *const *memory);
+
+static void loop_saxpy(void *const *memory)
+{
+    const float *restrict x = memory[1], *restrict y = memory[2];
+    float *restrict z = memory[3];
+
+    for (size_t i = 0; i < SAXPY_COUNT; i++)
+        z[i] = 1.5f * x[i] + y[i];
+}
+
+static void loop_vector_add(void *const *memory)
+{
+    const float *restrict x = memory[0], *restrict y = memory[1];
+    float *restrict z = memory[2];
+
+    for (size_t i = 0; i < SAXPY_COUNT; i++)
+        z[i] = x[i] + y[i];
+}
+
+static void loop_stencil2d(void *const *memory)
+{
+    const float *restrict in = memory[0];
+    float *restrict out = memory[1];
+
+    memcpy(out, in, PLANE * sizeof(float));
+    for (int y = 1; y < PLANE - 1; y++) {
+        out[y * PLANE] = in[y * PLANE];
+        for (int at = y * PLANE + 1; at < y * PLANE + PLANE - 1; at++)
+            out[at] = 0.5f * in[at] + 0.1f * (in[at - 1] + in[at + 1] + in[at - PLANE] + in[at + PLANE]) +
+                      0.025f * (in[at - PLANE - 1] + in[at - PLANE + 1] + in[at + PLANE - 1] + in[at + PLANE + 1]);
+        out[y * PLANE + PLANE - 1] = in[y * PLANE + PLANE - 1];
+    }
+    memcpy(out + PLANE * (PLANE - 1), in + PLANE * (PLANE - 1), PLANE * sizeof(float));
+}
+
+static void loop_stencil3d(void *const *memory)
+{
+    enum { SLICE = VOLUME * VOLUME };
+    const float *restrict in = memory[0];
+    float *restrict out = memory[1];
+
+    for (int z = 0; z < VOLUME; z++)
+        for (int y = 0; y < VOLUME; y++) {
+            int row = (z * VOLUME + y) * VOLUME;
+
+            if (z == 0 || y == 0 || z == VOLUME - 1 || y == VOLUME - 1) {
+                memset(out + row, 0, VOLUME * sizeof(float));
+                continue;
+            }
+            out[row] = out[row + VOLUME - 1] = 0.0f;
+            for (int at = row + 1; at < row + VOLUME - 1; at++)
+                out[at] = 0.4f * in[at] + 0.1f * (in[at - 1] + in[at + 1] + in[at - VOLUME] + in[at + VOLUME] +
+                                                  in[at - SLICE] + in[at + SLICE]);
+        }
+}
+
+static void loop_jacobi(void *const *memory)
+{
+    enum { WIDTH = PLANE + 2 };
+    const float *restrict old = memory[0], *restrict right = memory[1];
+    const int *restrict fixed = memory[2];
+    float *restrict new = memory[3];
+
+    for (int y = 1; y <= PLANE; y++)
+        for (int at = y * WIDTH + 1; at <= y * WIDTH + PLANE; at++) {
+            float around = 0.25f * (old[at - 1] + old[at + 1] + old[at - WIDTH] + old[at + WIDTH] - right[at]);
+
+            new[at] = fixed[at] ? old[at] : old[at] + 0.8f * (around - old[at]);
+        }
+}
+
+static void loop_resize(void *const *memory)
+{
+    const float *restrict in = memory[0];
+    float *restrict out = memory[1];
+
+    for (int y = 0; y < PLANE; y++) {
+        float fy = (float)y * (float)(RESIZE_FROM - 1) / (float)PLANE;
+        int top = (int)fy;
+        float ay = fy - (float)top;
+
+        for (int x = 0; x < PLANE; x++) {
+            float fx = (float)x * (float)(RESIZE_FROM - 1) / (float)PLANE;
+            int left = (int)fx;
+            const float *corner = in + top * RESIZE_FROM + left;
+            float ax = fx - (float)left, above = corner[0] + (corner[1] - corner[0]) * ax;
+            float below = corner[RESIZE_FROM] + (corner[RESIZE_FROM + 1] - corner[RESIZE_FROM]) * ax;
+
+            out[y * PLANE + x] = above + (below - above) * ay;
+        }
+    }
+}
+
+static void loop_spmv(void *const *memory)
+{
+    const uint32_t *restrict starts = memory[0], *restrict columns = memory[1];
+    const float *restrict values = memory[2], *restrict x = memory[3];
+    float *restrict y = memory[4];
+
+    for (size_t row = 0; row < SPARSE_ROWS; row++) {
+        float sum = 0.0f;
+
+        for (uint32_t i = starts[row]; i < starts[row + 1]; i++)
+            sum += values[i] * x[columns[i]];
+        y[row] = sum;
+    }
+}
+
+static const struct {
+    const char *file;
+    loop_func run;
+} loops[] = {
+    {"saxpy", loop_saxpy},         {"vector_add", loop_vector_add}, {"stencil2d", loop_stencil2d},
+    {"stencil3d", loop_stencil3d}, {"jacobi", loop_jacobi},         {"resize", loop_resize},
+    {"spmv", loop_spmv},
+};
+
+struct loop {
+    loop_func run;
+    void *memory[BENCH_ARGUMENTS_MOST];
+};
+
+/* As both runtimes' memory is at best: in huge pages. */
+static void *take(size_t bytes)
+{
+    void *memory = aligned_alloc(HUGE_BYTES, (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
+
+    if (!memory)
+        abort();
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+}
+
+static bool build(struct bench_road *road, const struct bench_data *data)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+
+    if (!loop)
+        abort();
+    road->state = loop;
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        if (strcmp(loops[i].file, data->kernel->file) == 0)
+            loop->run = loops[i].run;
+    if (!loop->run) {
+        snprintf(road->missing, sizeof road->missing, "not written as a loop");
+        return false;
+    }
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
+        const struct bench_argument *argument = &data->kernel->arguments[i];
+        size_t bytes = bench_argument_bytes(argument);
+
+        if (argument->kind < BENCH_IN)
+            continue;
+        loop->memory[i] = take(bytes);
+        memcpy(loop->memory[i], data->input[i], bytes);
+    }
+    loop->run(loop->memory);
+    return true;
+}
+
+static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
+{
+    struct loop *loop = road->state;
+
+    loop->run(loop->memory);
+    *ret_device_ns = 0;
+    return true;
+}
+
+static bool read_memory(struct bench_road *road, unsigned argument, void *data, size_t bytes)
+{
+    const struct loop *loop = road->state;
+
+    memcpy(data, loop->memory[argument], bytes);
+    return true;
+}
+
+void bench_road_loop(struct bench_road *road)
+{
+    *road = (struct bench_road){.name = "loop", .build = build, .launch = launch, .read = read_memory};
+}
