@@ -20,6 +20,15 @@ static uint64_t real_now_ns(void *owner)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+uint64_t cpu_thread_ns(const struct cpu_executor *executor)
+{
+    struct timespec now;
+
+    if (executor->options.now_ns != real_now_ns || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0)
+        return 0;
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 uint64_t cpu_deadline_ns(uint64_t timeout_ns)
 {
     uint64_t now = real_now_ns(NULL);

@@ -89,6 +89,7 @@ struct cpu_unit {
     pthread_cond_t wake;
     void *local, *scratch; /* its own: only its thread touches them */
     uint64_t local_bytes, scratch_bytes;
+    uint64_t thread_ns; /* its own too: processor time at the end of its last turn; 0: not known */
 
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
@@ -128,6 +129,7 @@ struct cpu_executor {
 struct cpu_turn {
     struct cpu_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
+    uint64_t lost_ns; /* of that, what somebody else had the processor */
     uint64_t groups, longest_ns;
     enum facet_status status;
 };
@@ -136,6 +138,9 @@ static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
 {
     return executor->options.now_ns(executor->options.owner);
 }
+
+/* The processor time of the calling thread; 0: not known, as with a clock that somebody else moves. */
+uint64_t cpu_thread_ns(const struct cpu_executor *executor);
 
 /* executor_job.c */
 enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes, struct cpu_job **ret_job,

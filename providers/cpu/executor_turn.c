@@ -4,8 +4,9 @@
  * way. Never: runs a work-group under the lock, or decides whose turn it is: src/compute/pick does.
  *
  * A turn ends when the job has nothing more, its time is over, or the unit is wanted elsewhere. Time is charged at its
- * end. While somebody else waits turns are short, so that shares hold over short times; whoever arrives ends the long
- * ones.
+ * end: what the thread had of its processor, so that who submits much, and thereby wakes threads of his own, does not
+ * do so at the expense of him whose turn it is. While somebody else waits turns are short, so that shares hold over
+ * short times; whoever arrives ends the long ones.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,7 +293,7 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
     struct cpu_tenant *tenant = job->stream->tenant;
     uint64_t spent_ns = turn->end_ns - turn->start_ns;
 
-    facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
+    facet_pick_charge(&executor->pick, tenant->entity, spent_ns - sooner(spent_ns, turn->lost_ns), turn->end_ns);
     tenant->busy_ns += spent_ns;
     executor->unit_ns += spent_ns;
     job->record.busy_ns += spent_ns;
@@ -332,6 +333,22 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
 }
 
 /* ---- a unit ---- */
+
+/* Asking for the thread's time is a call of the kernel: only where it is shared. */
+static void run_turn(struct cpu_unit *unit, struct cpu_turn *turn)
+{
+    uint64_t from_ns = unit->thread_ns;
+
+    if (!unit->long_turn && from_ns == 0)
+        from_ns = cpu_thread_ns(unit->executor);
+    cpu_job_run(unit, unit->job, turn);
+    unit->thread_ns = unit->long_turn ? 0 : cpu_thread_ns(unit->executor);
+    if (unit->thread_ns > 0) {
+        uint64_t wall_ns = cpu_now_ns(unit->executor) - turn->start_ns, had_ns = unit->thread_ns - from_ns;
+
+        turn->lost_ns = wall_ns - sooner(wall_ns, had_ns);
+    }
+}
 
 /* Leaves the lock, and looks for a while whether somebody brings work. One unit at a time. */
 static void spin(struct cpu_unit *unit)
@@ -387,10 +404,11 @@ void *cpu_unit_main(void *argument)
                 spin(unit);
             else
                 sleep_unit(unit);
+            unit->thread_ns = 0;
             continue;
         }
         pthread_mutex_unlock(&executor->lock);
-        cpu_job_run(unit, unit->job, &turn);
+        run_turn(unit, &turn);
         pthread_mutex_lock(&executor->lock);
         turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
         left = end_turn(unit, &turn);
