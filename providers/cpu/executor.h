@@ -34,8 +34,9 @@ struct cpu_executor_options {
     /* Called from the watchdog's thread: which kernel, and for how long by now. NULL: nobody asks. */
     void (*overlong)(void *owner, const char *kernel, uint64_t running_ns);
     void *owner;
-    uint32_t policy;                 /* enum facet_pick_policy (src/compute/pick.h); 0: fair */
-    uint64_t (*now_ns)(void *owner); /* time as it is charged and recorded. NULL: CLOCK_MONOTONIC */
+    uint32_t policy; /* enum facet_pick_policy (src/compute/pick.h); 0: fair */
+    /* Time as it is charged and recorded. NULL: CLOCK_MONOTONIC, and charged is what of it a unit had its processor. */
+    uint64_t (*now_ns)(void *owner);
 };
 
 /* Starts no thread before the first job. FACET_NO_MEMORY, FACET_OUT_OF_RANGE. */
@@ -44,7 +45,7 @@ enum facet_status cpu_executor_create(const struct cpu_executor_options *options
 /* After all tenants. Ends and joins the threads. NULL is allowed. */
 void cpu_executor_destroy(struct cpu_executor *executor);
 
-/* Compute-unit time since the start, summed over units; and time with at least one unit at work. */
+/* Time that units were held, since the start, summed over them; and time with at least one unit at work. */
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns);
 
 enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_tenant **ret_tenant,
@@ -55,6 +56,7 @@ void cpu_tenant_destroy(struct cpu_tenant *tenant);
 void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);
 /* At most so many units work for it at a time: a hard limit. Begins with all. */
 void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units);
+/* What it is charged. Never goes back. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant);
 uint32_t cpu_tenant_units_active(struct cpu_tenant *tenant);
 /* Stops handing out its work-groups (true), or goes on. Returns when no unit is in one of them. */

@@ -75,8 +75,8 @@ struct cpu_tenant {
     int entity;
     uint32_t units_most, active;
     bool paused;
-    bool arrived; /* has work that nobody made room for yet */
-    uint64_t busy_ns;
+    bool arrived;              /* has work that nobody made room for yet */
+    uint64_t busy_ns, told_ns; /* what it had; the most that was told, as turns under way are taken to lose nothing */
     TAILQ_HEAD(, cpu_stream) streams;
     pthread_cond_t changed; /* a job is over, or a unit has left */
 };

@@ -100,6 +100,9 @@ uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
         if (unit->job && unit->job->stream->tenant == tenant)
             busy += now - unit->turn_start_ns;
     }
+    if (busy > tenant->told_ns)
+        tenant->told_ns = busy;
+    busy = tenant->told_ns;
     pthread_mutex_unlock(&executor->lock);
     return busy;
 }

@@ -291,11 +291,11 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = job->stream->tenant;
-    uint64_t spent_ns = turn->end_ns - turn->start_ns;
+    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = wall_ns - sooner(wall_ns, turn->lost_ns);
 
-    facet_pick_charge(&executor->pick, tenant->entity, spent_ns - sooner(spent_ns, turn->lost_ns), turn->end_ns);
+    facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
     tenant->busy_ns += spent_ns;
-    executor->unit_ns += spent_ns;
+    executor->unit_ns += wall_ns;
     job->record.busy_ns += spent_ns;
     job->record.groups += turn->groups;
     job->record.longest_ns = later(job->record.longest_ns, turn->longest_ns);
