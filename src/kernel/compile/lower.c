@@ -16,9 +16,10 @@
 
 #include <facet/host_kernel.h>
 
+static const char inline_all[] = "always-inline,globaldce";
 /* What one work-item does, simplified: no calls, no memory that can be registers. */
 static const char simplify[] =
-    "always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup>,instcombine<"
+    "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup>,instcombine<"
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
@@ -313,6 +314,10 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
 
     prepare_functions(lowering);
     status = make_items(lowering, kernels, count, items);
+    if (status == FACET_OK && optimize)
+        status = run_passes(lowering, inline_all);
+    for (uint32_t i = 0; status == FACET_OK && optimize && i < count; i++)
+        facet_loops_keep(&lowering->arena, items[i]);
     if (status == FACET_OK)
         status = run_passes(lowering, optimize ? simplify : simplify_little);
     if (status == FACET_OK)

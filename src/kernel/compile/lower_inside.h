@@ -119,6 +119,8 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
 void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel);
 /* Lets no division of integers trap. Before anything is simplified: LLVM takes what divides by 0 for unreachable. */
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
+/* Loops with atomics stay loops: those are made lane by lane, and that many times over is much code for nothing. */
+void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
 /* The name of what is called and cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);
 /* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */

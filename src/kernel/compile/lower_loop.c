@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which of an item's loops LLVM must leave as they are. Never: changes what they do. */
+#include "lower_inside.h"
+
+#include <llvm-c/DebugInfo.h>
+
+static bool has_atomics(LLVMBasicBlockRef block)
+{
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+        if (LLVMIsAAtomicRMWInst(at) || LLVMIsAAtomicCmpXchgInst(at))
+            return true;
+    return false;
+}
+
+/* A loop's metadata begins with itself. */
+static LLVMValueRef never_unrolled(LLVMContextRef context)
+{
+    static const char disable[] = "llvm.loop.unroll.disable";
+    LLVMMetadataRef text = LLVMMDStringInContext2(context, disable, sizeof(disable) - 1);
+    LLVMMetadataRef self = LLVMTemporaryMDNode(context, NULL, 0);
+    LLVMMetadataRef operands[2] = {self, LLVMMDNodeInContext2(context, &text, 1)};
+    LLVMValueRef node = LLVMMetadataAsValue(context, LLVMMDNodeInContext2(context, operands, 2));
+
+    LLVMMetadataReplaceAllUsesWith(self, LLVMValueAsMetadata(node));
+    return node;
+}
+
+void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
+{
+    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(item));
+    unsigned kind = LLVMGetMDKindIDInContext(context, "llvm.loop", 9);
+    struct facet_graph graph;
+
+    facet_graph_make(&graph, arena, item);
+    for (uint32_t latch = 0; latch < graph.count; latch++) {
+        LLVMValueRef end = LLVMGetBasicBlockTerminator(graph.blocks[latch].block);
+        uint32_t header = facet_graph_header(&graph, latch);
+        bool atomics = false;
+
+        for (uint32_t i = header; header != FACET_NOWHERE && i <= latch; i++)
+            atomics |= facet_graph_dominates(&graph, header, i) && has_atomics(graph.blocks[i].block);
+        if (atomics && !LLVMGetMetadata(end, kind))
+            LLVMSetMetadata(end, kind, never_unrolled(context));
+    }
+}
