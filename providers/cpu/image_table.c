@@ -70,6 +70,9 @@ static const char *fault_of_kernel(const struct place *place, const struct facet
         return "a kernel without code";
     if (kernel->argument_bytes > CPU_ARGUMENTS_MOST || kernel->argument_count > ARGUMENTS_MOST)
         return "a kernel of too many arguments";
+    if ((kernel->flags & FACET_HOST_ROWS) &&
+        (kernel->scratch_item_bytes > 0 || kernel->local_bytes > 0 || kernel->required_group_size[0] > 0))
+        return "a kernel that runs in rows and has memory of its own, or a size";
     if (kernel->argument_count > 0 &&
         !is_array(place, kernel->arguments, kernel->argument_count, sizeof *kernel->arguments))
         return "a kernel without arguments";

@@ -102,6 +102,8 @@ static void what_a_kernel_has_no_use_for_is_refused(void **state)
     assert_int_equal(world_try_load(&world, "test-cpu-constructor.so", &module), FACET_CORRUPT);
     assert_int_equal(world_try_load(&world, "test-cpu-features.so", &module), FACET_CORRUPT);
     assert_non_null(strstr(world.error.message, "no_such_feature"));
+    assert_int_equal(world_try_load(&world, "test-cpu-rows.so", &module), FACET_CORRUPT);
+    assert_non_null(strstr(world.error.message, "rows"));
     assert_int_equal(module, 1);
 }
 

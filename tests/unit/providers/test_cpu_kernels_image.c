@@ -88,6 +88,11 @@ static const struct facet_host_argument report_arguments[] = {
     {.name = "value", .type = "uint", .kind = FACET_ARGUMENT_VALUE, .offset = 12, .bytes = 4},
 };
 
+#ifndef TEST_FLAGS
+#define TEST_FLAGS   0
+#define TEST_SCRATCH 0
+#endif
+
 static const struct facet_host_kernel kernels[] = {
     {.name = "report",
      .run = run_report,
@@ -99,7 +104,9 @@ static const struct facet_host_kernel kernels[] = {
      .run = run_saxpy,
      .arguments = saxpy_arguments,
      .argument_count = COUNT(saxpy_arguments),
-     .argument_bytes = sizeof(struct saxpy)},
+     .argument_bytes = sizeof(struct saxpy),
+     .scratch_item_bytes = TEST_SCRATCH,
+     .flags = TEST_FLAGS},
     {.name = "spin",
      .run = run_spin,
      .arguments = spin_arguments,
