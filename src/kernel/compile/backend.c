@@ -235,11 +235,7 @@ static void clear(struct facet_backend_result *result)
 {
     if (!result)
         return;
-    for (uint32_t i = 0; i < result->diagnostic_count; i++) {
-        free(result->diagnostics[i].file);
-        free(result->diagnostics[i].text);
-    }
-    free(result->diagnostics);
+    facet_compile_remark_clear(result);
     drop_code(result);
     *result = (struct facet_backend_result){0};
 }

@@ -119,7 +119,16 @@ void facet_compile_unlock(struct facet_compilation *compilation, enum facet_comp
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
 void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
                           const char *text);
+void facet_compile_remark_clear(struct facet_backend_result *result);
 enum facet_status facet_compile_verdict(const struct facet_compilation *compilation, struct facet_error *error);
+
+/* place.c: errors found behind the front end, with their places in the source, where those can be found. */
+/* For each call of the function that is named so in the module. */
+void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text);
+/* Of what kernels call. Returns false, and adds nothing, where there is none. */
+bool facet_compile_refuse_recursion(struct facet_compilation *compilation);
+/* What a name is in the source, as far as a person needs it: "_Z3sinf" is "sin". */
+void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size);
 
 /* clock.c's time, for the stages. */
 uint64_t facet_compile_now(void);

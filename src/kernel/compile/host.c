@@ -243,6 +243,8 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
     if (!lowered)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", compilation->kernel_count);
     enum facet_status status = lower(compilation, lowered, error);
+    if (status == FACET_UNSUPPORTED && facet_compile_refuse_recursion(compilation))
+        return facet_compile_verdict(compilation, error);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < compilation->kernel_count; i++)

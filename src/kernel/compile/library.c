@@ -43,29 +43,17 @@ static enum facet_status link_needed(struct facet_compilation *compilation, stru
     return status;
 }
 
-/* What a name is in the source, as far as a person needs it: "_Z3sinf" is "sin". */
-static void plain_name(const char *symbol, char *ret_name, size_t size)
-{
-    char *end = NULL;
-    unsigned long length = strncmp(symbol, "_Z", 2) == 0 ? strtoul(symbol + 2, &end, 10) : 0;
-
-    if (length && length <= strlen(end))
-        snprintf(ret_name, size, "%.*s", (int)length, end);
-    else
-        snprintf(ret_name, size, "%s", symbol);
-}
-
 static void remark_missing(struct facet_compilation *compilation, const char *symbol)
 {
     char name[128], text[320];
 
-    plain_name(symbol, name, sizeof name);
+    facet_compile_plain_name(symbol, name, sizeof name);
     if (strcmp(name, "printf") == 0)
         snprintf(text, sizeof text, "printf() is not supported for the target '%s'", compilation->target);
     else
         snprintf(text, sizeof text, "'%s' (%s) is called and has no body for the target '%s'", name, symbol,
                  compilation->target);
-    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    facet_compile_refuse_calls(compilation, symbol, text);
 }
 
 static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef function)

@@ -32,6 +32,17 @@ void facet_compile_remark(void *context, uint32_t severity, uint32_t line, uint3
     list[result->diagnostic_count++] = one;
 }
 
+void facet_compile_remark_clear(struct facet_backend_result *result)
+{
+    for (uint32_t i = 0; i < result->diagnostic_count; i++) {
+        free(result->diagnostics[i].file);
+        free(result->diagnostics[i].text);
+    }
+    free(result->diagnostics);
+    result->diagnostics = NULL;
+    result->diagnostic_count = 0;
+}
+
 enum facet_status facet_compile_verdict(const struct facet_compilation *compilation, struct facet_error *error)
 {
     const struct facet_backend_result *result = compilation->result;

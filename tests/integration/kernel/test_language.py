@@ -203,7 +203,7 @@ def unions_and_bools():
 
 @test
 def recursion_is_refused():
-    oracle.refused("recursion")
+    oracle.refused("recursion", "oracle.cl:5:28", "'faculty' calls itself")
 
 
 @test

@@ -276,6 +276,45 @@ static void what_has_no_body_is_named(void **state)
                      FACET_CORRUPT, "'missing'");
 }
 
+static void expect_place(const char *source, const char *target, uint32_t index, uint32_t line, uint32_t column,
+                         const char *text)
+{
+    struct facet_backend_result result;
+    struct facet_error error;
+
+    assert_int_equal(compile(source, target, NULL, &result, &error), FACET_CORRUPT);
+    assert_true(result.diagnostic_count > index);
+    assert_string_equal(result.diagnostics[index].file, "a \"name\".cl");
+    assert_int_equal(result.diagnostics[index].severity, FACET_SEVERITY_ERROR);
+    assert_int_equal(result.diagnostics[index].line, line);
+    assert_int_equal(result.diagnostics[index].column, column);
+    assert_non_null(strstr(result.diagnostics[index].text, text));
+    backend->clear(&result);
+}
+
+/* It is found behind the front end, where there are no places any more. */
+static void what_is_refused_late_has_its_place_too(void **state)
+{
+    static const char called[] = "void missing(int);\n\nkernel void k(global int *x) {\n"
+                                 "  printf(\"1\");\n  missing(x[0]); x[0] = printf(\"2\"); }\n";
+    static const char mutual[] =
+        "#define BACK helper(n - 1)\nint odd(int n);\n"
+        "int __attribute__((overloadable)) helper(int n) { return n ? odd(n - 1) : 1; }\n"
+        "int odd(int n) {\n  return n ? BACK : 0; }\nint unused(int n) { return unused(n); }\n"
+        "kernel void j(global int *x) { x[0] = 1; }\nkernel void k(global int *x) { x[0] = helper(x[1]); }\n";
+
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        expect_place(called, targets[i], 0, 4, 3, "printf()");
+        expect_place(called, targets[i], 1, 5, 25, "printf()");
+        expect_place(called, targets[i], 2, 5, 3, "'missing'");
+    }
+    expect_place(mutual, "host", 0, 5, 14, "'odd' calls 'helper', which has not returned");
+    expect_place("int f(int n) { return n ? n * f(n - 1) : 1; }\nkernel void k(global int *x) { x[0] = f(x[1]); }\n",
+                 "host", 0, 1, 31, "'f' calls itself");
+    expect_place("kernel void k(global int *x) { if (x[0]--) k(x); }\n", "host", 0, 1, 44, "'k' calls itself");
+}
+
 /* --- headers ------------------------------------------------------------------------------------------------------ */
 
 static void headers_come_from_given_folders_only(void **state)
@@ -445,6 +484,7 @@ int main(void)
         cmocka_unit_test(unknown_things_are_refused_by_name),
         cmocka_unit_test(options_are_heard),
         cmocka_unit_test(what_has_no_body_is_named),
+        cmocka_unit_test(what_is_refused_late_has_its_place_too),
         cmocka_unit_test(headers_come_from_given_folders_only),
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(threads_compile_at_the_same_time),

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: where in the source stands what a step behind the front end refuses. The source is compiled once more, with
+ *       debug locations: a compile that succeeds does not pay for them.
+ * Never: makes code; tells what the second compile has to say.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/DebugInfo.h>
+
+#include "base/cleanup.h"
+#include "kernel/compile/compile.h"
+
+/* The second compile. Its module is NULL where it failed. */
+struct second {
+    struct facet_backend_request request;
+    struct facet_backend_result result;
+    struct facet_compilation compilation;
+};
+
+static void ignore(LLVMDiagnosticInfoRef info, void *context)
+{
+    (void)info;
+    (void)context;
+}
+
+static void compile_again(const struct facet_compilation *first, struct second *ret_second)
+{
+    struct facet_compilation *again = &ret_second->compilation;
+    struct facet_error error;
+
+    *ret_second = (struct second){.request = *first->request, .compilation = *first};
+    ret_second->request.check = 1; /* what asks for debug locations */
+    again->request = &ret_second->request;
+    again->result = &ret_second->result;
+    again->arguments = NULL;
+    again->argument_count = 0;
+    again->module = NULL;
+    again->failed = false;
+    again->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(again->context, ignore, NULL);
+    if (facet_compile_arguments(again, &error) == FACET_OK)
+        facet_compile_source(again, &error);
+}
+
+static void forget(struct second *second)
+{
+    if (second->compilation.module)
+        LLVMDisposeModule(second->compilation.module);
+    LLVMContextDispose(second->compilation.context);
+    free(second->compilation.arguments);
+    facet_compile_remark_clear(&second->result);
+}
+
+/* What a call calls by name; NULL: nothing, or it is no call. */
+static LLVMValueRef callee_of(LLVMValueRef instruction)
+{
+    LLVMValueRef callee = LLVMIsACallInst(instruction) ? LLVMGetCalledValue(instruction) : NULL;
+
+    return callee && LLVMIsAFunction(callee) ? callee : NULL;
+}
+
+/* Returns false, and tells nothing, where the place is not known. */
+static bool remark_at(struct facet_compilation *compilation, LLVMValueRef call, const char *text)
+{
+    uint32_t line = LLVMGetDebugLocLine(call), length = 0;
+    const char *file = line ? LLVMGetDebugLocFilename(call, &length) : NULL;
+    FACET_CLEANUP_FREE char *name = file ? strndup(file, length) : NULL;
+
+    if (name)
+        facet_compile_remark(compilation, FACET_SEVERITY_ERROR, line, LLVMGetDebugLocColumn(call), name, text);
+    return name != NULL;
+}
+
+void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size)
+{
+    static const char kernel[] = "__clang_ocl_kern_imp_"; /* what clang makes of a kernel's body */
+    char *end = NULL;
+
+    if (strncmp(symbol, kernel, strlen(kernel)) == 0)
+        symbol += strlen(kernel);
+    unsigned long length = strncmp(symbol, "_Z", 2) == 0 ? strtoul(symbol + 2, &end, 10) : 0;
+    if (length && length <= strlen(end))
+        snprintf(ret_name, size, "%.*s", (int)length, end);
+    else
+        snprintf(ret_name, size, "%s", symbol);
+}
+
+/* --- calls of what there is not ----------------------------------------------------------------------------------- */
+
+static uint32_t remark_calls(struct facet_compilation *compilation, LLVMValueRef function, const char *symbol,
+                             const char *text)
+{
+    uint32_t told = 0;
+    size_t length;
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+            LLVMValueRef callee = callee_of(at);
+            if (callee && strcmp(LLVMGetValueName2(callee, &length), symbol) == 0)
+                told += remark_at(compilation, at, text);
+        }
+    return told;
+}
+
+void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text)
+{
+    struct second second;
+    LLVMValueRef function = NULL;
+    uint32_t told = 0;
+
+    compile_again(compilation, &second);
+    if (second.compilation.module)
+        function = LLVMGetFirstFunction(second.compilation.module);
+    for (; function; function = LLVMGetNextFunction(function))
+        told += remark_calls(compilation, function, symbol, text);
+    if (!told)
+        facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    forget(&second);
+}
+
+/* --- recursion ---------------------------------------------------------------------------------------------------- */
+
+/* Functions that were entered, in the order of the calls, and those that were left. */
+struct search {
+    LLVMValueRef *entered, *left;
+    uint32_t depth, left_count;
+};
+
+static bool holds(const LLVMValueRef *list, uint32_t count, LLVMValueRef function)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i] == function)
+            return true;
+    return false;
+}
+
+/* A call of a function that has been entered and not left; NULL: none is reached from here. */
+static LLVMValueRef find_recursion(struct search *search, LLVMValueRef function)
+{
+    search->entered[search->depth++] = function;
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+            LLVMValueRef callee = callee_of(at), found;
+            if (!callee || LLVMIsDeclaration(callee) || holds(search->left, search->left_count, callee))
+                continue;
+            found = holds(search->entered, search->depth, callee) ? at : find_recursion(search, callee);
+            if (found)
+                return found;
+        }
+    search->depth--;
+    search->left[search->left_count++] = function;
+    return NULL;
+}
+
+static LLVMValueRef find_recursion_of_kernels(const struct facet_compilation *first, LLVMModuleRef module)
+{
+    uint32_t count = 1;
+
+    for (LLVMValueRef at = LLVMGetFirstFunction(module); at; at = LLVMGetNextFunction(at))
+        count++;
+    FACET_CLEANUP_FREE LLVMValueRef *entered = calloc(count, sizeof(LLVMValueRef));
+    FACET_CLEANUP_FREE LLVMValueRef *left = calloc(count, sizeof(LLVMValueRef));
+    struct search search = {.entered = entered, .left = left};
+    LLVMValueRef found = NULL;
+    for (uint32_t i = 0; entered && left && !found && i < first->kernel_count; i++) {
+        LLVMValueRef kernel = LLVMGetNamedFunction(module, first->kernels[i].name);
+        if (kernel && !holds(left, search.left_count, kernel))
+            found = find_recursion(&search, kernel);
+    }
+    return found;
+}
+
+static void remark_recursion(struct facet_compilation *compilation, LLVMValueRef call)
+{
+    LLVMValueRef caller = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call)), callee = callee_of(call);
+    char from[64], to[64], text[256];
+    size_t length;
+
+    facet_compile_plain_name(LLVMGetValueName2(caller, &length), from, sizeof from);
+    facet_compile_plain_name(LLVMGetValueName2(callee, &length), to, sizeof to);
+    if (caller == callee)
+        snprintf(text, sizeof text, "'%s' calls itself: OpenCL C has no recursion", from);
+    else
+        snprintf(text, sizeof text, "'%s' calls '%s', which has not returned: OpenCL C has no recursion", from, to);
+    if (!remark_at(compilation, call, text))
+        facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+bool facet_compile_refuse_recursion(struct facet_compilation *compilation)
+{
+    struct second second;
+    LLVMValueRef call = NULL;
+
+    compile_again(compilation, &second);
+    if (second.compilation.module)
+        call = find_recursion_of_kernels(compilation, second.compilation.module);
+    if (call)
+        remark_recursion(compilation, call);
+    forget(&second);
+    return call != NULL;
+}
