@@ -121,13 +121,16 @@ FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_ker
 /* How an access that a checked image reports looks. */
 #define FACET_CHECK_WRITE  1u
 #define FACET_CHECK_ATOMIC 2u
-#define FACET_CHECK_LOCAL  4u /* in local memory; else in global or constant memory */
+#define FACET_CHECK_LOCAL  4u /* in local memory; else, but for the next, in global or constant memory */
+/* In private memory, and outside of its variable: the image has found that itself, and tells no others of these. */
+#define FACET_CHECK_PRIVATE 8u
 
 /*
- * Images compiled with the option `check` call these before each access of a kernel to memory, work-item by work-item,
- * so that whoever runs them can tell accesses out of bounds and races. `site` is an index into the image's sites.
- * `item` is the work-item's linear id in its group. Returns 0 when the access may be made; else it is skipped (a load
- * then yields zeros).
+ * Images compiled with the option `check` call these before each access of a kernel to memory that is not private,
+ * work-item by work-item, so that whoever runs them can tell accesses out of bounds and races. `site` is an index into
+ * the image's sites. `item` is the work-item's linear id in its group. Returns 0 when the access must not be made: it
+ * is skipped then (a load yields zeros). What the image knows to be wrong (FACET_CHECK_PRIVATE) is told only, and
+ * skipped whatever is returned.
  */
 struct facet_host_check {
     uint32_t size;

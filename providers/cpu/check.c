@@ -6,6 +6,7 @@
  * Never: changes what a right kernel computes. An access out of bounds is not made; one in a race is.
  *
  * An access lies in one allocation of the context, by the size that was asked for, or in the group's local memory.
+ * Private memory the image looks after itself, and tells only what is outside.
  * Races are looked for among the work-items of one group, between two of its barriers; the executor runs such a launch
  * one work-group at a time. Behind the launch its stream gets a job that fails with what was found, so that the
  * stream's state tells it like any other failure.
@@ -148,6 +149,12 @@ static int check_access(void *check, const void *pointer, uint64_t bytes, uint32
     struct checked *checked = check;
     uint64_t address = (uint64_t)pointer;
 
+    if (flags & FACET_CHECK_PRIVATE) {
+        find(checked, FACET_OUT_OF_RANGE, item, site,
+             "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected private memory of one variable", name_of_access(flags),
+             bytes, address);
+        return 0;
+    }
     if (!is_allowed(checked, address, bytes, flags)) {
         if (is_constant(checked, address, bytes, flags))
             return 1;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images: each access of an item to memory that others may see asks first.
+ * Checked images: each access of an item to memory that others may see asks first; one to private memory looks itself
+ * whether it is inside of its variable, and tells when it is not.
  *
  * Owns: the questions, what happens when the answer is no, and the places in the source that they name.
- * Never: asks about private memory; moves an access or leaves out one that is allowed.
+ * Never: asks about private memory that is accessed inside; moves an access or leaves out one that is allowed.
  *
  * An access that is refused happens all the same, but elsewhere: a load reads zeros, a store writes to memory that
- * nobody reads, a copy has no bytes. So control flow stays as it is. Where a pointer may lead cannot always be told;
- * what may be private is looked at when it runs: all private memory of checked items lies in their frames.
+ * nobody reads, a copy has no bytes. So control flow stays as it is. A pointer that is made of private variables takes
+ * the bounds of its variable along. Where others may lead cannot always be told (they were in memory themselves); that
+ * is looked at when it runs: all private memory of checked items lies in their frames.
  */
 #include "lower_inside.h"
 
@@ -30,6 +32,11 @@ struct site {
     uint32_t length, line, column;
 };
 
+/* Of the private variable that a pointer leads into, when it runs; of none: NULL and 0. */
+struct bounds {
+    LLVMValueRef base, size;
+};
+
 struct facet_checker {
     struct facet_arena *arena;
     LLVMModuleRef module;
@@ -39,11 +46,14 @@ struct facet_checker {
     LLVMTypeRef i1, i8, i32, i64, pointer;
     LLVMTypeRef ask_type;
     LLVMValueRef ask, ask_unless_own; /* i1 (group, frames' bytes of an item, address, bytes, flags, item, site) */
+    LLVMTypeRef ask_outside_type;
+    LLVMValueRef ask_outside; /* the same with base and size of a private variable behind */
     struct site *sites;
     uint32_t site_count, site_room;
 
     LLVMValueRef function; /* the item function that is under way */
     LLVMValueRef item, frame_bytes, nothing, sink;
+    struct facet_map bounds; /* pointer -> struct bounds */
 };
 
 static LLVMValueRef number(const struct facet_checker *checker, uint32_t value)
@@ -90,7 +100,20 @@ static void make_ask(struct facet_checker *checker)
     LLVMBuildRet(checker->builder, LLVMBuildICmp(checker->builder, LLVMIntNE, answer, number(checker, 0), ""));
 }
 
-/* Asks only when the address is not in the frames of the group's items. */
+/* Whether that many bytes at the address are inside. Negative distances are large ones. */
+static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes,
+                              LLVMValueRef base, LLVMValueRef size)
+{
+    LLVMBuilderRef builder = checker->builder;
+    LLVMValueRef at = LLVMBuildPtrToInt(builder, address, checker->i64, ""), fits;
+
+    at = LLVMBuildSub(builder, at, LLVMBuildPtrToInt(builder, base, checker->i64, ""), "");
+    fits = LLVMBuildICmp(builder, LLVMIntULE, bytes, size, "");
+    at = LLVMBuildICmp(builder, LLVMIntULE, at, LLVMBuildSub(builder, size, bytes, ""), "");
+    return LLVMBuildAnd(builder, fits, at, "");
+}
+
+/* Asks only when the access is not in the frames of the group's items. */
 static void make_ask_unless_own(struct facet_checker *checker)
 {
     LLVMBuilderRef builder = checker->builder;
@@ -108,13 +131,37 @@ static void make_ask_unless_own(struct facet_checker *checker)
 
         bytes = LLVMBuildMul(builder, bytes, LLVMBuildZExt(builder, size, checker->i64, ""), "");
     }
-    at = member(checker, checker->i64, given[0], offsetof(struct facet_host_group, scratch));
-    at = LLVMBuildSub(builder, LLVMBuildPtrToInt(builder, given[2], checker->i64, ""), at, "");
-    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntULT, at, bytes, ""), own, other);
+    at = member(checker, checker->pointer, given[0], offsetof(struct facet_host_group, scratch));
+    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], at, bytes), own, other);
     LLVMPositionBuilderAtEnd(builder, own);
     LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
     LLVMPositionBuilderAtEnd(builder, other);
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
+}
+
+/* Inside of the private variable nothing is asked, outside it is told. Where there is none: as above. */
+static void make_ask_outside(struct facet_checker *checker)
+{
+    LLVMBuilderRef builder = checker->builder;
+    LLVMBasicBlockRef blocks[4]; /* inside, not, of no variable, of one */
+    LLVMValueRef given[9], none;
+
+    checker->ask_outside = add_helper(checker, "facet_check.ask_outside", checker->ask_outside_type);
+    LLVMGetParams(checker->ask_outside, given);
+    for (uint32_t i = 0; i < 4; i++)
+        blocks[i] = LLVMAppendBasicBlockInContext(checker->context, checker->ask_outside, "");
+    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], given[7], given[8]), blocks[0], blocks[1]);
+    LLVMPositionBuilderAtEnd(builder, blocks[0]);
+    LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
+    LLVMPositionBuilderAtEnd(builder, blocks[1]);
+    none = LLVMBuildICmp(builder, LLVMIntEQ, given[8], LLVMConstInt(checker->i64, 0, 0), "");
+    LLVMBuildCondBr(builder, none, blocks[2], blocks[3]);
+    LLVMPositionBuilderAtEnd(builder, blocks[2]);
+    LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask_unless_own, given, 7, ""));
+    LLVMPositionBuilderAtEnd(builder, blocks[3]);
+    given[4] = LLVMBuildOr(builder, given[4], number(checker, FACET_CHECK_PRIVATE), "");
+    LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, "");
+    LLVMBuildRet(builder, LLVMConstInt(checker->i1, 0, 0));
 }
 
 struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed)
@@ -123,7 +170,7 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
     LLVMContextRef context = LLVMGetModuleContext(module);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0), i32 = LLVMInt32TypeInContext(context);
     LLVMTypeRef i64 = LLVMInt64TypeInContext(context), nothing = LLVMVoidTypeInContext(context);
-    LLVMTypeRef types[] = {pointer, i64, pointer, i64, i32, i32, i32};
+    LLVMTypeRef types[] = {pointer, i64, pointer, i64, i32, i32, i32, pointer, i64};
     LLVMValueRef table = LLVMAddGlobal(module, pointer, FACET_LOWER_CHECK), passed, check;
 
     *checker = (struct facet_checker){.arena = arena,
@@ -137,10 +184,12 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
                                       .i64 = i64,
                                       .pointer = pointer};
     checker->ask_type = LLVMFunctionType(checker->i1, types, 7, 0);
+    checker->ask_outside_type = LLVMFunctionType(checker->i1, types, 9, 0);
     LLVMSetInitializer(table, LLVMConstNull(pointer));
     LLVMSetVisibility(table, LLVMHiddenVisibility);
     make_ask(checker);
     make_ask_unless_own(checker);
+    make_ask_outside(checker);
     passed = add_helper(checker, "facet_check.passed", LLVMFunctionType(nothing, &pointer, 1, 0));
     check = member(checker, pointer, LLVMGetParam(passed, 0), offsetof(struct facet_host_group, check));
     LLVMBuildCall2(checker->builder, LLVMFunctionType(nothing, &pointer, 1, 0),
@@ -194,6 +243,119 @@ static uint32_t roots_of(const struct facet_checker *checker, LLVMValueRef value
     return roots;
 }
 
+/* --- bounds of private variables --- */
+
+static struct bounds bounds_of(struct facet_checker *checker, LLVMValueRef pointer);
+
+static uint64_t size_of(const struct facet_checker *checker, LLVMValueRef alloca)
+{
+    return LLVMABISizeOfType(checker->layout, LLVMGetAllocatedType(alloca));
+}
+
+static struct bounds *remember(struct facet_checker *checker, LLVMValueRef pointer, struct bounds bounds)
+{
+    struct bounds *known = facet_arena_take(checker->arena, sizeof(*known));
+
+    *known = bounds;
+    facet_map_put(&checker->bounds, pointer, known);
+    return known;
+}
+
+static struct bounds bounds_of_phi(struct facet_checker *checker, LLVMValueRef phi)
+{
+    struct bounds made;
+
+    LLVMPositionBuilderBefore(checker->builder, phi);
+    made.base = LLVMBuildPhi(checker->builder, checker->pointer, "");
+    made.size = LLVMBuildPhi(checker->builder, checker->i64, "");
+    remember(checker, phi, made); /* before it leads back to itself */
+    for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++) {
+        struct bounds one = bounds_of(checker, LLVMGetIncomingValue(phi, i));
+        LLVMBasicBlockRef from = LLVMGetIncomingBlock(phi, i);
+
+        LLVMAddIncoming(made.base, &one.base, &from, 1);
+        LLVMAddIncoming(made.size, &one.size, &from, 1);
+    }
+    return made;
+}
+
+static struct bounds bounds_of_select(struct facet_checker *checker, LLVMValueRef select)
+{
+    struct bounds yes = bounds_of(checker, LLVMGetOperand(select, 1));
+    struct bounds no = bounds_of(checker, LLVMGetOperand(select, 2)), made;
+    LLVMValueRef condition = LLVMGetOperand(select, 0);
+
+    LLVMPositionBuilderBefore(checker->builder, select);
+    made.base = LLVMBuildSelect(checker->builder, condition, yes.base, no.base, "");
+    made.size = LLVMBuildSelect(checker->builder, condition, yes.size, no.size, "");
+    return made;
+}
+
+/* Moves the builder. Of addresses nothing may be promised any more: a wild one would be no value to compare. */
+static struct bounds bounds_of(struct facet_checker *checker, LLVMValueRef pointer)
+{
+    const struct bounds *known = facet_map_get(&checker->bounds, pointer);
+    struct bounds made = {LLVMConstNull(checker->pointer), LLVMConstInt(checker->i64, 0, 0)};
+
+    if (known)
+        return *known;
+    if (LLVMIsAPHINode(pointer))
+        return bounds_of_phi(checker, pointer);
+    if (LLVMIsAAllocaInst(pointer))
+        made = (struct bounds){pointer, LLVMConstInt(checker->i64, size_of(checker, pointer), 0)};
+    else if (LLVMIsASelectInst(pointer))
+        made = bounds_of_select(checker, pointer);
+    else if (source_of(pointer, 0))
+        made = bounds_of(checker, source_of(pointer, 0));
+    if (LLVMIsAGetElementPtrInst(pointer))
+        LLVMGEPSetNoWrapFlags(pointer, 0);
+    return *remember(checker, pointer, made);
+}
+
+/* Adds a constant distance in bytes; false: it is none. */
+static bool add_offset(const struct facet_checker *checker, LLVMValueRef element, int64_t *offset)
+{
+    LLVMTypeRef type = LLVMGetGEPSourceElementType(element);
+
+    for (uint32_t i = 1; i < (uint32_t)LLVMGetNumOperands(element); i++) {
+        LLVMValueRef index = LLVMGetOperand(element, i);
+        int64_t count, distance;
+
+        if (!LLVMIsAConstantInt(index))
+            return false;
+        count = LLVMConstIntGetSExtValue(index);
+        if (i > 1 && LLVMGetTypeKind(type) == LLVMStructTypeKind) {
+            distance = (int64_t)LLVMOffsetOfElement(checker->layout, type, (unsigned)count);
+            type = LLVMStructGetTypeAtIndex(type, (unsigned)count);
+        } else {
+            type = i > 1 ? LLVMGetElementType(type) : type;
+            if (__builtin_mul_overflow(count, LLVMABISizeOfType(checker->layout, type), &distance))
+                return false;
+        }
+        if (__builtin_add_overflow(*offset, distance, offset))
+            return false;
+    }
+    return true;
+}
+
+/* At a constant place inside of a private variable, or of the arguments, whose layout is the compiler's. */
+static bool is_surely_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes)
+{
+    int64_t offset = 0;
+
+    while (LLVMIsAGetElementPtrInst(address)) {
+        if (!add_offset(checker, address, &offset))
+            return false;
+        address = LLVMGetOperand(address, 0);
+    }
+    if (!LLVMIsAConstantInt(bytes))
+        return false;
+    if (!LLVMIsAAllocaInst(address))
+        return address == LLVMGetParam(checker->function, 0) && offset >= 0;
+    uint64_t size = size_of(checker, address), count = LLVMConstIntGetZExtValue(bytes);
+    return offset >= 0 && count <= size && (uint64_t)offset <= size - count;
+}
+
 static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
 {
     struct site site = {.line = LLVMGetDebugLocLine(access), .column = LLVMGetDebugLocColumn(access)}, *sites;
@@ -222,12 +384,19 @@ static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVM
 {
     struct facet_map seen = {.arena = checker->arena};
     uint32_t roots = roots_of(checker, address, &seen);
-    LLVMValueRef function = roots & (ROOT_PRIVATE | ROOT_UNKNOWN) ? checker->ask_unless_own : checker->ask, given[7];
+    LLVMValueRef function = roots & ROOT_UNKNOWN ? checker->ask_unless_own : checker->ask, given[9];
 
-    if (roots == ROOT_PRIVATE || (roots == ROOT_ARGUMENTS && !flags))
+    if ((roots == ROOT_PRIVATE || (roots == ROOT_ARGUMENTS && !flags)) && is_surely_inside(checker, address, bytes))
         return NULL;
     if (roots == ROOT_LOCAL)
         flags |= FACET_CHECK_LOCAL;
+    if (roots & ROOT_PRIVATE) {
+        struct bounds bounds = bounds_of(checker, address);
+
+        LLVMPositionBuilderBefore(checker->builder, access);
+        given[7] = bounds.base;
+        given[8] = bounds.size;
+    }
     given[0] = LLVMGetParam(checker->function, 1);
     given[1] = LLVMBuildLoad2(checker->builder, checker->i64, checker->frame_bytes, "");
     given[2] = address;
@@ -235,6 +404,8 @@ static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVM
     given[4] = number(checker, flags);
     given[5] = checker->item;
     given[6] = number(checker, site_of(checker, access));
+    if (roots & ROOT_PRIVATE)
+        return LLVMBuildCall2(checker->builder, checker->ask_outside_type, checker->ask_outside, given, 9, "");
     return LLVMBuildCall2(checker->builder, checker->ask_type, function, given, 7, "");
 }
 
@@ -362,6 +533,7 @@ static void prepare(struct facet_checker *checker)
 LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef item)
 {
     checker->function = item;
+    checker->bounds = (struct facet_map){.arena = checker->arena};
     prepare(checker);
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {

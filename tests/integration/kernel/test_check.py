@@ -26,6 +26,30 @@ BUFFER = "buffer:i32:64=0"
 KINDS = ("buffer:", "local:", "i32:", "i64:")
 FAILED = (1,)
 GLOBAL, LOCAL, BARRIER = "global memory of one allocation", "local memory of its work-group", "a barrier between"
+PRIVATE = "private memory of one variable"
+WILD = (1, 8, 1000, -1, -8, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1, -(1 << 61))
+# t[...] is within for by of 0; with barriers, which divide what keeps private memory, and without.
+PRIVATE_WRITE = """kernel void k(global int *x, long by) {
+    int t[8];
+    for (int i = 0; i < 8; i++)
+        t[i] = i;
+    %s
+    t[(get_global_id(0) & 7) + by] = 9;
+    %s
+    x[get_global_id(0)] = t[0] + t[7];
+}
+"""
+PRIVATE_READ = """int of(const int *at, long by) {
+    return at[by];
+}
+kernel void k(global int *x, long by) {
+    int t[8], sum = 0;
+    for (int i = 0; i < 8; i++)
+        t[i] = i;
+    x[get_global_id(0)] = of(t + (get_global_id(0) & 7),
+                             by);
+}
+"""
 
 
 def run(source, *arguments, option=("--check",), out=None, **settings):
@@ -104,6 +128,94 @@ def an_overrun_of_local_memory_is_told():
     told(run(source, BUFFER, "i32:1", "--group", "64"), 63, 3, "write", LOCAL)
     told(run(source, BUFFER, "i32:-100000000", "--group", "64"), 0, 3, "write", LOCAL)
     equal(run(source, BUFFER, "i32:0", "--group", "64").returncode, 0)
+
+
+@test
+def a_wild_index_into_a_private_array_is_told():
+    fence = "barrier(CLK_LOCAL_MEM_FENCE);"
+    for source, access, line in ((PRIVATE_WRITE % ("", ""), "write", 6), (PRIVATE_WRITE % (fence, fence), "write", 6),
+                                 (PRIVATE_READ, "read", 2)):
+        for by in WILD:
+            first = 7 if by == 1 else 0
+            told(run(source, BUFFER, f"i64:{by}", "--group", "16"), first, line, access, PRIVATE)
+
+
+@test
+def any_index_within_a_private_array_is_right():
+    fence = "barrier(CLK_LOCAL_MEM_FENCE);"
+    for fences in (("", ""), (fence, fence)):
+        done = run(PRIVATE_WRITE % fences, BUFFER, "i64:0", out=0)
+        values = [{0: 16, 7: 9}.get(i & 7, 7) for i in range(64)]
+        equal((done.returncode, done.data), (0, array.array("i", values).tobytes()), done.stderr)
+    done = run(PRIVATE_READ, BUFFER, "i64:0", out=0)
+    equal((done.returncode, done.data), (0, array.array("i", [i & 7 for i in range(64)]).tobytes()), done.stderr)
+
+
+@test
+def a_wild_access_to_private_memory_is_not_made():
+    """Neither the neighbours in memory nor the array itself change; what is read is 0."""
+    source = """kernel void k(global int *x, long by) {
+    volatile int before[8], t[8], behind[8];
+    for (int i = 0; i < 8; i++)
+        before[i] = t[i] = behind[i] = 1;
+    t[by] = 100;
+    int got = t[by];
+    for (int i = 0; i < 8; i++)
+        got += before[i] + t[i] + behind[i];
+    x[get_global_id(0)] = got == 24 ? 0 : 1;
+    if (got == 24)
+        x[64] = 0;
+}
+"""
+    for by in (8, -1, 9, -9):
+        done = run(source, BUFFER, f"i64:{by}")
+        told(done, 0, 5, "write", PRIVATE)
+    done = run(source.replace("t[by] = 100;", ""), BUFFER, "i64:-8")
+    told(done, 0, 6, "read", PRIVATE)
+
+
+@test
+def private_pointers_take_their_bounds_along():
+    """Through choices, loops, structs and copies; one that may be global is judged as what it is."""
+    source = """typedef struct { int a[4], b[4]; } pair;
+kernel void k(global int *x, long by, int way, pair given) {
+    int one[4] = {1, 2, 3, 4}, two[6] = {5, 6, 7, 8, 9, 10}, i = get_global_id(0);
+    pair many[3] = {{{0}, {0}}};
+    int *at = way == 1 ? one : two;
+    if (way < 2) {
+        at += by;
+        x[i] = *at;
+    } else if (way == 2) {
+        for (at = one; at != one + 5 + by; at++)
+            x[i] = *at;
+    } else if (way == 3) {
+        many[by].a[2] = i;
+        x[i] = many[2].a[2] + many[1].a[2];
+    } else if (way == 4) {
+        many[by] = given;
+        x[i] = many[2].b[3];
+    } else if (way == 5) {
+        x[i] = given.b[by];
+    } else if (way == 6) {
+        vstore4((int4)(i), by, (int *)many);
+        x[i] = many[0].b[3];
+    }
+}
+"""
+    def go(way, by):
+        return run(source, BUFFER, f"i64:{by}", f"i32:{way}", "i32:7,7,7,7,7,7,7,7")
+
+    for way, line, within, without in ((0, 8, (0, 5), (6, -1)), (1, 8, (0, 3), (4, -1)), (2, 11, (-5, -1), (0, 1)),
+                                       (3, 13, (0, 2), (3, -1)), (4, 16, (0, 2), (3, -1)), (5, 19, (-4, 3), (4, -9)),
+                                       (6, 21, (0, 5), (6, -1))):
+        for by in within:
+            done = go(way, by)
+            equal(done.returncode, 0, f"way {way} by {by}: {done.stderr}")
+        for by in without:
+            done = go(way, by)
+            equal(done.returncode, 1, f"way {way} by {by}")
+            contains(done.stderr, f"wrong.cl:{line}:")
+            contains(done.stderr, PRIVATE)
 
 
 @test

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a checked kernel asks about each access to memory that is not private, with its place in the
- * source, and that a refused access leaves no trace. Never: judges accesses (providers/cpu/check.c does).
+ * Owns: proofs that a checked kernel asks about each access to memory that is not private, and tells each that is and
+ * leads out of its variable, with its place in the source; and that a refused access leaves no trace. Never: judges
+ * accesses (providers/cpu/check.c does).
  */
 #include "lower/lowered.h"
 
@@ -132,6 +133,38 @@ static void test_private_memory_is_not_asked_about(void **state)
     }
 }
 
+/* Of items [first, end). */
+static uint64_t range(int first, int end)
+{
+    return (UINT64_C(1) << end) - (UINT64_C(1) << first);
+}
+
+/* `wild` has, item by item, a write into 4 ints at item - 2; a read of the same by odd items, and by even ones of one
+ * of 8 at item - 3; and a fill of the first 2 * (item - 2) bytes of the 4 ints. Whoever is told allows it all. */
+static void test_private_memory_is_told_where_it_ends(void **state)
+{
+    const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555);
+
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+        struct recorder recorder = run(&ways[w], "wild", 0);
+
+        assert_int_equal(recorder.asked[40], 0);
+        assert_int_equal(recorder.items[41], range(0, 2) | range(6, ITEMS));
+        assert_int_equal(recorder.flags[41], FACET_CHECK_PRIVATE | FACET_CHECK_WRITE);
+        assert_int_equal(recorder.items[42],
+                         (odd & (range(0, 2) | range(6, ITEMS))) | (even & (range(0, 3) | range(11, ITEMS))));
+        assert_int_equal(recorder.flags[42], FACET_CHECK_PRIVATE);
+        assert_int_equal(recorder.last_bytes[42], 4);
+        assert_int_equal(recorder.items[44], range(0, 2) | range(11, ITEMS));
+        for (int i = 0; i < ITEMS; i++) {
+            assert_int_equal(output[i], i % 2 && i >= 2 && i < 6 ? 7 : i == 10 ? 6 : 0);
+            if (i >= 4 && i <= 10)
+                assert_int_equal(output[64 + i], 0x01010101);
+        }
+    }
+}
+
 static void test_local_memory_and_barriers(void **state)
 {
     (void)state;
@@ -154,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_each_access_asks),
         cmocka_unit_test(test_refused_access_leaves_no_trace),
         cmocka_unit_test(test_private_memory_is_not_asked_about),
+        cmocka_unit_test(test_private_memory_is_told_where_it_ends),
         cmocka_unit_test(test_local_memory_and_barriers),
     };
 

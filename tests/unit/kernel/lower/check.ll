@@ -1,5 +1,6 @@
 ; What checked images are asked about, each access with a line of its own.
 ; each: every kind of access to global memory.  either: pointers that may be private.  shared: local memory and barriers.
+; wild: private variables, by indices that are not all inside.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 @__facet_local.shared.h = internal global [64 x i32] undef, align 4
 
@@ -74,11 +75,47 @@ define void @shared(ptr %in, ptr %out) !dbg !6 {
   ret void, !dbg !33
 }
 
+define void @wild(ptr %in, ptr %out) !dbg !9 {
+  %own = alloca [4 x i32], align 16, !dbg !40
+  %other = alloca { i32, [7 x i32] }, align 16, !dbg !40
+  %l = call i32 @__facet_local_id(i32 0), !dbg !40
+  %odd = trunc i32 %l to i1, !dbg !40
+  %i = zext i32 %l to i64, !dbg !40
+  %k = sub nsw i64 %i, 2, !dbg !40
+  %p0 = getelementptr inbounds nuw [4 x i32], ptr %own, i64 0, i64 3, !dbg !40
+  store i32 5, ptr %p0, align 4, !dbg !40
+  %p1 = getelementptr inbounds nuw { i32, [7 x i32] }, ptr %other, i64 0, i32 1, i64 6, !dbg !40
+  store i32 6, ptr %p1, align 4, !dbg !40
+  call void @llvm.memset.p0.i32(ptr align 4 %other, i8 0, i32 28, i1 false), !dbg !40
+  %p2 = getelementptr inbounds nuw i32, ptr %own, i64 %k, !dbg !40
+  store i32 7, ptr %p2, align 4, !dbg !41
+  %p3 = select i1 %odd, ptr %own, ptr %other, !dbg !40
+  br i1 %odd, label %join, label %even, !dbg !40
+even:
+  %less = sub i64 %k, 1, !dbg !40
+  br label %join, !dbg !40
+join:
+  %n = phi i64 [ %k, %0 ], [ %less, %even ], !dbg !40
+  %p4 = phi ptr [ %own, %0 ], [ %p3, %even ], !dbg !40
+  %p5 = getelementptr inbounds i32, ptr %p4, i64 %n, !dbg !40
+  %v = load i32, ptr %p5, align 4, !dbg !42
+  %p6 = getelementptr i32, ptr %out, i64 %i, !dbg !43
+  store i32 %v, ptr %p6, align 4, !dbg !43
+  %two = shl i64 %k, 1, !dbg !40
+  call void @llvm.memset.p0.i64(ptr align 4 %own, i8 1, i64 %two, i1 false), !dbg !44
+  %w = load i32, ptr %own, align 4, !dbg !40
+  %i2 = add i64 %i, 64
+  %p7 = getelementptr i32, ptr %out, i64 %i2, !dbg !45
+  store i32 %w, ptr %p7, align 4, !dbg !45
+  ret void, !dbg !45
+}
+
 declare i32 @__facet_local_id(i32)
 declare i32 @__facet_group_size(i32)
 declare void @__facet_barrier()
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i32(ptr, i8, i32, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 !llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!2, !3}
@@ -91,6 +128,7 @@ declare void @llvm.memset.p0.i32(ptr, i8, i32, i1)
 !6 = distinct !DISubprogram(name: "shared", scope: !1, file: !1, line: 29, type: !7, unit: !0, spFlags: DISPFlagDefinition)
 !7 = !DISubroutineType(types: !8)
 !8 = !{}
+!9 = distinct !DISubprogram(name: "wild", scope: !1, file: !1, line: 39, type: !7, unit: !0, spFlags: DISPFlagDefinition)
 !10 = !DILocation(line: 10, column: 1, scope: !4)
 !11 = !DILocation(line: 11, column: 2, scope: !4)
 !12 = !DILocation(line: 12, column: 3, scope: !4)
@@ -108,3 +146,9 @@ declare void @llvm.memset.p0.i32(ptr, i8, i32, i1)
 !31 = !DILocation(line: 31, column: 1, scope: !6)
 !32 = !DILocation(line: 32, column: 1, scope: !6)
 !33 = !DILocation(line: 33, column: 1, scope: !6)
+!40 = !DILocation(line: 40, column: 1, scope: !9)
+!41 = !DILocation(line: 41, column: 1, scope: !9)
+!42 = !DILocation(line: 42, column: 1, scope: !9)
+!43 = !DILocation(line: 43, column: 1, scope: !9)
+!44 = !DILocation(line: 44, column: 1, scope: !9)
+!45 = !DILocation(line: 45, column: 1, scope: !9)
