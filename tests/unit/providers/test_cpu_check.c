@@ -158,6 +158,20 @@ static void local_memory_has_bounds_too(void **state)
     assert_non_null(strstr(world.error.message, "local memory"));
 }
 
+/* Which the image finds itself: also where the address would do. */
+static void what_is_outside_of_private_memory_is_told(void **state)
+{
+    const struct arguments arguments = {world_alloc(&world, world.context, 4), 0, FACET_CHECK_PRIVATE};
+    const struct facet_launch launch = world_launch(&world, "share", sizeof arguments, 1, 2);
+    (void)state;
+
+    OK(&world, world_run(&world, &launch, &arguments));
+    assert_int_equal(world_wait(&world), FACET_OUT_OF_RANGE);
+    assert_non_null(
+        strstr(world.error.message, "neighbour.cl:6:9: kernel share, work-item (1, 0, 0): read of 4 bytes"));
+    assert_non_null(strstr(world.error.message, "expected private memory of one variable"));
+}
+
 static void a_missing_barrier_is_a_race(void **state)
 {
     uint64_t words = world_alloc(&world, world.context, 4096);
@@ -179,6 +193,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pages_in_a_row_are_one_range, begin, end),
         cmocka_unit_test_setup_teardown(atomics_race_with_plain_writes_only, begin, end),
         cmocka_unit_test_setup_teardown(local_memory_has_bounds_too, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_outside_of_private_memory_is_told, begin, end),
         cmocka_unit_test_setup_teardown(a_missing_barrier_is_a_race, begin, end),
     };
 
