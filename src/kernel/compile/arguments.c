@@ -17,7 +17,7 @@ static const struct {
 } flags[] = {
     {"-w", false},
     {"-cl-single-precision-constant", false},
-    {"-cl-denorms-are-zero", false},
+    {"-cl-denorms-are-zero", true},
     {"-cl-mad-enable", false},
     {"-cl-no-signed-zeros", false},
     {"-cl-unsafe-math-optimizations", false},

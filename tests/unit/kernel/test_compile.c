@@ -268,6 +268,38 @@ static void options_are_heard(void **state)
     expect_error(source, "host", NULL, FACET_CORRUPT, "no");
 }
 
+static void options_of_opencl_are_taken(void **state)
+{
+    static const char *const lists[][2] = {
+        {"-w"},
+        {"-Werror"},
+        {"-cl-single-precision-constant"},
+        {"-cl-denorms-are-zero"},
+        {"-cl-mad-enable"},
+        {"-cl-no-signed-zeros"},
+        {"-cl-unsafe-math-optimizations"},
+        {"-cl-finite-math-only"},
+        {"-cl-fast-relaxed-math"},
+        {"-cl-fp32-correctly-rounded-divide-sqrt"},
+        {"-cl-opt-disable"},
+        {"-cl-strict-aliasing"},
+        {"-cl-kernel-arg-info"},
+        {"-cl-uniform-work-group-size"},
+    };
+    static const char *const families[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lists); i++)
+        for (size_t t = 0; t < COUNT(families); t++) {
+            struct facet_backend_result result;
+            struct facet_error error;
+
+            if (compile(saxpy, families[t], lists[i], &result, &error) != FACET_OK)
+                fail_msg("%s: %s: %s", families[t], lists[i][0], error.message);
+            backend->clear(&result);
+        }
+}
+
 static void what_has_no_body_is_named(void **state)
 {
     (void)state;
@@ -483,6 +515,7 @@ int main(void)
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
         cmocka_unit_test(unknown_things_are_refused_by_name),
         cmocka_unit_test(options_are_heard),
+        cmocka_unit_test(options_of_opencl_are_taken),
         cmocka_unit_test(what_has_no_body_is_named),
         cmocka_unit_test(what_is_refused_late_has_its_place_too),
         cmocka_unit_test(headers_come_from_given_folders_only),
