@@ -137,6 +137,8 @@ static json_t *kernel_json(const struct facet_host_kernel *kernel)
         json_array_append_new(flags, json_string("barriers"));
     if (kernel->flags & FACET_HOST_VECTORIZED)
         json_array_append_new(flags, json_string("vectorized"));
+    if (kernel->flags & FACET_HOST_ROWS)
+        json_array_append_new(flags, json_string("rows"));
     return json_pack("{s:s, s:i, s:i, s:[i,i,i], s:o, s:o}", "name", kernel->name, "argument_bytes",
                      (int)kernel->argument_bytes, "local_bytes", (int)kernel->local_bytes, "required_group_size",
                      (int)kernel->required_group_size[0], (int)kernel->required_group_size[1],

@@ -186,7 +186,7 @@ static enum facet_status read_group_size(const json_t *object, struct facet_host
 
 static enum facet_status read_sizes(const json_t *object, struct facet_host_kernel *kernel, struct facet_error *error)
 {
-    static const char *const flags[] = {"barriers", "vectorized", NULL};
+    static const char *const flags[] = {"barriers", "vectorized", "rows", NULL};
     const char *where = kernel->name;
     enum facet_status status =
         read_number(object, where, "argument_bytes", false, BLOCK_MOST, &kernel->argument_bytes, error);

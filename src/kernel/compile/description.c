@@ -27,7 +27,7 @@ static json_t *describe_argument(const struct facet_host_argument *argument)
 
 static json_t *describe_kernel(const struct facet_compile_kernel *kernel)
 {
-    static const char *const flags[] = {"barriers", "vectorized", NULL};
+    static const char *const flags[] = {"barriers", "vectorized", "rows", NULL};
     const uint32_t *group = kernel->required_group_size;
     json_t *arguments = json_array();
 
