@@ -9,7 +9,8 @@
  * The road of a kernel. prepare: an *item function* `void (ptr arguments, ptr group)`, all inlined, says what one
  * work-item does. lanes: from it another item function, in which one "item" is a chunk of `width` neighbours in x.
  * group: from any item function one that runs a whole work-group. Between the parts the place in the group is the call
- * of __facet_local_id(0 to 2) and __facet_global_id(0 to 2) (of a chunk: its first item's), and all else of the launch the same for all items.
+ * of __facet_local_id(0 to 2) and __facet_global_id(0 to 2) (of a chunk: its first item's), and all else of the launch
+ * the same for all items.
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_INSIDE_H
 #define FACET_KERNEL_COMPILE_LOWER_INSIDE_H
