@@ -115,8 +115,8 @@ FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
 
 /*
  * Compiles, or takes from the cache. Never trusts what it finds: a damaged entry is a miss. Two processes that ask for
- * the same thing compile it once. What may include files (docs/kernels.md) is compiled each time. The image belongs to
- * the caller.
+ * the same thing compile it once. A source that includes files is found again while these are what they were
+ * (docs/kernels.md). The image belongs to the caller.
  * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
  * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
  * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),

@@ -13,7 +13,7 @@
 
 #define FACET_BACKEND_FILE  "facet-kernel-compiler.so"
 #define FACET_BACKEND_ENTRY "facet_kernel_backend"
-#define FACET_BACKEND_ABI   1u
+#define FACET_BACKEND_ABI   2u
 
 /* Everything is borrowed for the call. */
 struct facet_backend_request {
@@ -32,6 +32,24 @@ struct facet_backend_diagnostic {
     char *file, *text;
 };
 
+/* What the file system answered when a compile asked about a path. */
+enum facet_read_kind {
+    FACET_READ_MISSING, /* nothing that could be opened */
+    FACET_READ_FOLDER,
+    FACET_READ_PRESENT, /* a file, and nothing more was asked */
+    FACET_READ_WHOLE,   /* a file of these bytes */
+};
+enum { FACET_READ_KINDS = FACET_READ_WHOLE + 1 };
+
+/* While all of these would be answered as they were, the same request compiles to the same thing. */
+struct facet_backend_read {
+    char *path; /* as it was asked: relative to the working folder, or not */
+    uint64_t bytes;
+    uint64_t hash[2]; /* XXH3 of 128 bits, low half first; with `bytes` of FACET_READ_WHOLE only */
+    uint32_t kind;    /* enum facet_read_kind */
+    uint32_t reserved;
+};
+
 /* What a compile made; freed with the backend's `clear`. After errors in the source there are only diagnostics. */
 struct facet_backend_result {
     void *image;
@@ -39,6 +57,10 @@ struct facet_backend_result {
     char *description; /* JSON: schemas/kernel_image.schema.json */
     struct facet_backend_diagnostic *diagnostics;
     uint32_t diagnostic_count;
+    uint32_t read_count;
+    struct facet_backend_read *reads;
+    uint32_t unrepeatable; /* 1: it depends on more than `reads` can say: the time, a pipe */
+    uint32_t reserved;
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
 };
 

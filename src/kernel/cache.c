@@ -163,6 +163,10 @@ struct facet_image *facet_cache_find(const struct facet_cache *cache, const stru
     if (!bytes)
         return NULL;
     enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, NULL);
+    if (status == FACET_OK && !facet_manifest_holds(&image->manifest)) { /* right once; its successor takes its place */
+        facet_image_destroy(image);
+        return NULL;
+    }
     if (cache->mode == FACET_CACHE_READ_ONLY)
         return image;
     if (status == FACET_OK)
@@ -218,7 +222,8 @@ void facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_
     void *bytes;
     size_t size;
 
-    if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS)
+    if (cache->folder < 0 || cache->mode == FACET_CACHE_READ_ONLY || cache->mode == FACET_CACHE_BYPASS ||
+        image->unrepeatable)
         return;
     if (facet_cache_entry_write(key, image, &bytes, &size, NULL) != FACET_OK)
         return;

@@ -31,8 +31,9 @@ enum facet_status facet_cache_open(const struct facet_compiler_options *options,
                                    struct facet_error *error);
 void facet_cache_close(struct facet_cache *cache);
 
-/* NULL: a miss. */
+/* NULL: a miss, also when a file that the image was made of is another one now. */
 struct facet_image *facet_cache_find(const struct facet_cache *cache, const struct facet_cache_key *key);
+/* Not what is unrepeatable. */
 void facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_key *key,
                       const struct facet_image *image);
 

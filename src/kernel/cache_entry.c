@@ -9,18 +9,19 @@
 
 #include "base/cleanup.h"
 
-enum { VERSION = 1, REMARKS_MOST = 65536 };
+enum { VERSION = 2, REMARKS_MOST = 65536, READS_MOST = 65536 };
 
 struct header {
     char magic[8];
     uint32_t version;
     uint32_t remarks;
-    uint64_t description_bytes, remark_bytes, code_bytes;
+    uint32_t reads, reserved;
+    uint64_t description_bytes, remark_bytes, manifest_bytes, code_bytes;
     struct facet_cache_key key;
     char target[FACET_TARGET_SIZE];
     XXH128_canonical_t checksum; /* of the header up to here, and of everything behind it */
 };
-_Static_assert(sizeof(struct header) == 136, "an entry's header has no holes");
+_Static_assert(sizeof(struct header) == 152, "an entry's header has no holes");
 
 /* One remark; its file and text follow, without terminators. */
 struct remark {
@@ -46,22 +47,33 @@ static enum facet_status refuse(struct facet_error *error, const char *what)
     return facet_error_set(error, FACET_CORRUPT, "the kernel cache's entry: %s", what);
 }
 
+/* Whether so many bytes are left; takes them off. */
+static bool takes(size_t *left, uint64_t bytes)
+{
+    if (bytes > *left)
+        return false;
+    *left -= (size_t)bytes;
+    return true;
+}
+
 static enum facet_status check_header(const struct facet_cache_key *key, const struct header *header,
                                       const unsigned char *payload, size_t size, struct facet_error *error)
 {
     XXH128_canonical_t expected;
+    size_t whole = size;
 
     if (memcmp(header->magic, magic, sizeof magic) != 0 || header->version != VERSION)
         return refuse(error, "not of this version");
     if (memcmp(&header->key, key, sizeof *key) != 0)
         return refuse(error, "of another key");
-    if (header->description_bytes > size || header->remark_bytes > size - header->description_bytes ||
-        header->code_bytes != size - header->description_bytes - header->remark_bytes)
+    if (!takes(&size, header->description_bytes) || !takes(&size, header->remark_bytes) ||
+        !takes(&size, header->manifest_bytes) || size != header->code_bytes)
         return refuse(error, "its lengths do not add up");
-    checksum(header, payload, size, &expected);
+    checksum(header, payload, whole, &expected);
     if (memcmp(&expected, &header->checksum, sizeof expected) != 0)
         return refuse(error, "its checksum is wrong");
-    if (header->remarks > REMARKS_MOST || !memchr(header->target, '\0', sizeof header->target))
+    if (header->remarks > REMARKS_MOST || header->reads > READS_MOST || header->reserved ||
+        !memchr(header->target, '\0', sizeof header->target))
         return refuse(error, "its header is wrong");
     return FACET_OK;
 }
@@ -98,6 +110,23 @@ static enum facet_status read_remark(struct facet_image *image, const unsigned c
     return FACET_OK;
 }
 
+static enum facet_status read_manifest(struct facet_image *image, const struct header *header,
+                                       const unsigned char *bytes, struct facet_error *error)
+{
+    const struct facet_manifest manifest = {(unsigned char *)(uintptr_t)bytes, header->manifest_bytes, header->reads};
+
+    if (!facet_manifest_is_sound(&manifest))
+        return refuse(error, "its list of files is wrong");
+    if (!manifest.count)
+        return FACET_OK;
+    image->manifest = manifest;
+    image->manifest.bytes = malloc(manifest.size);
+    if (!image->manifest.bytes)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %u files", manifest.count);
+    memcpy(image->manifest.bytes, bytes, manifest.size);
+    return FACET_OK;
+}
+
 enum facet_status facet_cache_entry_read(const struct facet_cache_key *key, const void *bytes, size_t size,
                                          struct facet_image **ret_image, struct facet_error *error)
 {
@@ -111,11 +140,14 @@ enum facet_status facet_cache_entry_read(const struct facet_cache_key *key, cons
     enum facet_status status = check_header(key, &header, payload, size - sizeof header, error);
     if (status != FACET_OK)
         return status;
-    const unsigned char *remarks = payload + header.description_bytes, *code = remarks + header.remark_bytes;
+    const unsigned char *remarks = payload + header.description_bytes;
+    const unsigned char *manifest = remarks + header.remark_bytes, *code = manifest + header.manifest_bytes;
     status = facet_image_create(code, header.code_bytes, header.description_bytes ? (const char *)payload : NULL,
                                 header.description_bytes, header.target, &image, error);
     for (uint32_t i = 0; status == FACET_OK && i < header.remarks; i++)
-        status = read_remark(image, &remarks, code, error);
+        status = read_remark(image, &remarks, manifest, error);
+    if (status == FACET_OK)
+        status = read_manifest(image, &header, manifest, error);
     if (status != FACET_OK)
         return status;
     *ret_image = FACET_TAKE_PTR(image);
@@ -149,9 +181,14 @@ enum facet_status facet_cache_entry_write(const struct facet_cache_key *key, con
                                           void **ret_bytes, size_t *ret_size, struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *description = image->description ? json_dumps(image->description, JSON_COMPACT) : NULL;
-    struct header header = {.version = VERSION, .remarks = image->diagnostic_count, .code_bytes = image->size};
+    struct header header = {.version = VERSION,
+                            .remarks = image->diagnostic_count,
+                            .reads = image->manifest.count,
+                            .manifest_bytes = image->manifest.size,
+                            .code_bytes = image->size};
 
-    if (image->diagnostic_count > REMARKS_MOST || (image->description && !description))
+    if (image->diagnostic_count > REMARKS_MOST || image->manifest.count > READS_MOST ||
+        (image->description && !description))
         return facet_error_set(error, FACET_NO_SPACE, "an image that cannot be kept");
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.target, image->target, sizeof header.target);
@@ -160,13 +197,15 @@ enum facet_status facet_cache_entry_write(const struct facet_cache_key *key, con
     for (uint32_t i = 0; i < image->diagnostic_count; i++)
         header.remark_bytes += remark_size(&image->diagnostics[i]);
 
-    size_t payload = header.description_bytes + header.remark_bytes + header.code_bytes;
+    size_t payload = header.description_bytes + header.remark_bytes + header.manifest_bytes + header.code_bytes;
     unsigned char *bytes = malloc(sizeof header + payload), *at = bytes + sizeof header;
     if (!bytes)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an entry of the kernel cache");
     at = put(at, description ? description : "", header.description_bytes);
     for (uint32_t i = 0; i < image->diagnostic_count; i++)
         at = put_remark(at, &image->diagnostics[i]);
+    if (image->manifest.size)
+        at = put(at, image->manifest.bytes, image->manifest.size);
     put(at, image->bytes, image->size);
     checksum(&header, bytes + sizeof header, payload, &header.checksum);
     memcpy(bytes, &header, sizeof header);

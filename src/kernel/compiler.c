@@ -139,8 +139,11 @@ static enum facet_status make_image(const struct facet_target *target, const str
                                error ? error->message : "");
     if (status == FACET_OK)
         status = add_remarks(image, result, error);
+    if (status == FACET_OK)
+        status = facet_manifest_make(result->reads, result->read_count, &image->manifest, error);
     if (status != FACET_OK)
         return status;
+    image->unrepeatable = result->unrepeatable;
     struct facet_compile_statistics *statistics = &image->statistics;
     statistics->valid = FACET_COMPILE_HAS_STAGES;
     statistics->frontend_ns = result->frontend_ns;
@@ -262,8 +265,8 @@ enum facet_status facet_compile(struct facet_compiler *compiler, const void *sou
     enum facet_status status = facet_compile_job_init(source, bytes, options, &job, error);
     if (status != FACET_OK)
         return status;
-    bool cached = compiler->cache.folder >= 0 && !job.reads_files;
-    status = cached ? compile_once(compiler, &job, &image, error) : compile_now(compiler, &job, &image, error);
+    status = compiler->cache.folder >= 0 ? compile_once(compiler, &job, &image, error)
+                                         : compile_now(compiler, &job, &image, error);
     if (!image)
         return status;
     finish_statistics(image, begin_ns);

@@ -21,6 +21,7 @@ void facet_image_destroy(struct facet_image *image)
     free(image->kernels);
     free(image->arguments);
     json_decref(image->description);
+    facet_manifest_clear(&image->manifest);
     free(image->bytes);
     free(image);
 }

@@ -14,6 +14,7 @@
 
 #include <facet/kernel.h>
 
+#include "kernel/manifest.h"
 #include "kernel/target.h"
 
 struct facet_image {
@@ -28,6 +29,8 @@ struct facet_image {
     uint32_t diagnostic_count;
     struct facet_diagnostic *diagnostics; /* each owns its texts */
     struct facet_compile_statistics statistics;
+    struct facet_manifest manifest; /* what it was made of besides its source; empty but in an image of the compiler */
+    bool unrepeatable;              /* made of more than that: the cache cannot keep it */
 };
 
 /* An image of copies of the parts. `bytes` may be NULL (size 0). `description` is JSON of `length` bytes, or NULL;

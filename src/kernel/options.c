@@ -44,57 +44,6 @@ uint32_t facet_source_detect(const void *source, size_t bytes)
     return FACET_SOURCE_OPENCL_C;
 }
 
-/* Directives and operators through which a source reads files. `include` covers __has_include, `embed` __has_embed. */
-static bool ends_in_a_reader(const char window[8])
-{
-    return strcmp(window, "include") == 0 || strcmp(window + 1, "import") == 0 || strcmp(window + 2, "embed") == 0;
-}
-
-/*
- * A line may be broken by a backslash anywhere, also in a directive: so letters are compared with the breaks taken out.
- * Whether the word is behind a '#' is not looked at: what is compiled once too often costs time only.
- */
-bool facet_source_includes(const char *source, size_t bytes)
-{
-    char window[8] = "";
-
-    if (memmem(source, bytes, "?\?/", 3)) /* a backslash in disguise */
-        return true;
-    for (size_t at = 0; at < bytes; at++) {
-        if (source[at] == '\\') {
-            size_t next = at + 1;
-            while (next < bytes && (source[next] == ' ' || source[next] == '\t' || source[next] == '\r'))
-                next++;
-            if (next < bytes && source[next] == '\n') {
-                at = next;
-                continue;
-            }
-        }
-        memmove(window, window + 1, 6);
-        window[6] = source[at];
-        if (ends_in_a_reader(window))
-            return true;
-    }
-    return false;
-}
-
-/* Options of clang that name a file to read, "-include FILE" among them. */
-static bool argument_reads(const char *argument)
-{
-    return strncmp(argument, "-include", 8) == 0 || strncmp(argument, "-imacros", 8) == 0 ||
-           strncmp(argument, "--include", 9) == 0 || strncmp(argument, "--imacros", 9) == 0 || argument[0] == '@' ||
-           strncmp(argument, "-fmodule", 8) == 0 || strncmp(argument, "-ivfs", 5) == 0;
-}
-
-/* Include lines can come from -D too, but only in a source that has the word; macros make no directives. */
-static bool reads_files(const struct facet_backend_request *request)
-{
-    for (const char *const *argument = request->arguments; argument && *argument; argument++)
-        if (argument_reads(*argument))
-            return true;
-    return request->source_kind == FACET_SOURCE_OPENCL_C && facet_source_includes(request->source, request->bytes);
-}
-
 static enum facet_status refuse_number(struct facet_error *error, const char *name, uint32_t value,
                                        const char *expected)
 {
@@ -172,6 +121,5 @@ enum facet_status facet_compile_job_init(const void *source, size_t bytes, const
         .optimize = taken.optimize,
         .check = taken.check,
     };
-    ret_job->reads_files = reads_files(&ret_job->request);
     return FACET_OK;
 }

@@ -2,7 +2,7 @@
 /*
  * What a compile is asked for, checked and complete.
  *
- * Owns: defaults, the kind of a source by its first bytes, whether a source may read other files.
+ * Owns: defaults, the kind of a source by its first bytes.
  * Never: knows clang's options; the compiler refuses those that it does not take.
  */
 #ifndef FACET_KERNEL_OPTIONS_H
@@ -14,7 +14,6 @@
 struct facet_compile_job {
     struct facet_target target;
     struct facet_backend_request request; /* borrows the caller's source and arguments, and `target` */
-    bool reads_files;                     /* may include files: what it compiles to is not known from the source */
 };
 
 /* `ret_job` must stay where it is. `options` may be NULL. FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED. */
@@ -23,8 +22,5 @@ enum facet_status facet_compile_job_init(const void *source, size_t bytes, const
 
 /* enum facet_source_kind, never FACET_SOURCE_DETECT. */
 uint32_t facet_source_detect(const void *source, size_t bytes);
-
-/* Whether OpenCL C of these bytes may read other files. May say so of a comment; never misses a directive. */
-bool facet_source_includes(const char *source, size_t bytes);
 
 #endif

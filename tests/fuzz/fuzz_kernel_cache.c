@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-enum { CHECKSUM_AT = 120, HEADER_SIZE = 136, KEY_AT = 40 };
+enum { CHECKSUM_AT = 136, HEADER_SIZE = 152, KEY_AT = 56 };
 
 static void read_once(const struct facet_cache_key *key, const unsigned char *bytes, size_t size)
 {
@@ -25,6 +25,8 @@ static void read_once(const struct facet_cache_key *key, const unsigned char *by
     PROMISE(facet_cache_entry_read(key, written, length, &again, &error) == FACET_OK);
     PROMISE(again->size == image->size && again->kernel_count == image->kernel_count);
     PROMISE(again->diagnostic_count == image->diagnostic_count);
+    PROMISE(again->manifest.count == image->manifest.count && again->manifest.size == image->manifest.size);
+    PROMISE(!image->manifest.size || memcmp(again->manifest.bytes, image->manifest.bytes, image->manifest.size) == 0);
     facet_image_destroy(again);
     facet_image_destroy(image);
     free(written);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing targets' names, and the two looks at a source that decide how it is compiled and whether it is kept. */
+/* Owns: fuzzing targets' names, and the look at a source that decides how it is compiled. */
 #include "kernel/options.h"
 
 #include "fuzz.h"
@@ -29,9 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(exact, data, size);
     uint32_t kind = facet_source_detect(exact, size);
     PROMISE(kind == FACET_SOURCE_OPENCL_C || kind == FACET_SOURCE_LLVM_IR || kind == FACET_SOURCE_SPIRV);
-    /* Whatever has the word in it may read files. */
-    if (memmem(exact, size, "include", 7) || memmem(exact, size, "embed", 5))
-        PROMISE(facet_source_includes(exact, size));
     free(text);
     free(exact);
     return 0;

@@ -236,6 +236,9 @@ static void clear(struct facet_backend_result *result)
     if (!result)
         return;
     facet_compile_remark_clear(result);
+    for (uint32_t i = 0; i < result->read_count; i++)
+        free(result->reads[i].path);
+    free(result->reads);
     drop_code(result);
     *result = (struct facet_backend_result){0};
 }

@@ -130,6 +130,10 @@ bool facet_compile_refuse_recursion(struct facet_compilation *compilation);
 /* What a name is in the source, as far as a person needs it: "_Z3sinf" is "sin". */
 void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size);
 
+/* read.c: what the compile asked of the file system, into the result. `context` is the compilation. */
+struct facet_shim_read;
+void facet_compile_read(void *context, const char *path, const struct facet_shim_read *read);
+
 /* clock.c's time, for the stages. */
 uint64_t facet_compile_now(void);
 

@@ -11,6 +11,8 @@
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Lex/PPCallbacks.h>
+#include <clang/Lex/Preprocessor.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/MemoryBuffer.h>
@@ -20,6 +22,7 @@
 #include <facet/kernel.h>
 
 #include "kernel/compile/header.h"
+#include "kernel/compile/shim_files.h"
 
 namespace
 {
@@ -30,7 +33,7 @@ const char folder[] = "/dev/null/facet/";
 class Remarks : public clang::DiagnosticConsumer
 {
   public:
-    Remarks(facet_remark_func call, void *with) : remark(call), context(with)
+    explicit Remarks(const facet_shim_listener &to) : listener(to)
     {
     }
 
@@ -45,8 +48,8 @@ class Remarks : public clang::DiagnosticConsumer
         if (info.hasSourceManager() && info.getLocation().isValid())
             place = info.getSourceManager().getPresumedLoc(info.getLocation());
         bool known = place.isValid();
-        remark(context, severity(level), known ? place.getLine() : 0, known ? place.getColumn() : 0,
-               known ? place.getFilename() : "", text.c_str());
+        listener.remark(listener.context, severity(level), known ? place.getLine() : 0, known ? place.getColumn() : 0,
+                        known ? place.getFilename() : "", text.c_str());
     }
 
   private:
@@ -57,8 +60,48 @@ class Remarks : public clang::DiagnosticConsumer
         return level == clang::DiagnosticsEngine::Warning ? FACET_SEVERITY_WARNING : FACET_SEVERITY_NOTE;
     }
 
-    facet_remark_func remark;
-    void *context;
+    const facet_shim_listener &listener;
+};
+
+/* Sees the macros that ask for the time of day or of a file. */
+class Clock : public clang::PPCallbacks
+{
+  public:
+    explicit Clock(FacetReads &list) : reads(list)
+    {
+    }
+
+    void MacroExpands(const clang::Token &name, const clang::MacroDefinition &definition, clang::SourceRange,
+                      const clang::MacroArgs *) override
+    {
+        const clang::MacroInfo *macro = definition.getMacroInfo();
+        if (!macro || !macro->isBuiltinMacro())
+            return;
+        llvm::StringRef text = name.getIdentifierInfo()->getName();
+        if (text == "__DATE__" || text == "__TIME__" || text == "__TIMESTAMP__")
+            reads.cannotRepeat();
+    }
+
+  private:
+    FacetReads &reads;
+};
+
+class Action : public clang::EmitLLVMOnlyAction
+{
+  public:
+    Action(LLVMContextRef context, FacetReads &list) : EmitLLVMOnlyAction(llvm::unwrap(context)), reads(list)
+    {
+    }
+
+  protected:
+    bool BeginSourceFileAction(clang::CompilerInstance &instance) override
+    {
+        instance.getPreprocessor().addPPCallbacks(std::make_unique<Clock>(reads));
+        return EmitLLVMOnlyAction::BeginSourceFileAction(instance);
+    }
+
+  private:
+    FacetReads &reads;
 };
 
 /* The name stands in the source's first line: __FILE__ and diagnostics have it, the search for headers does not. */
@@ -76,10 +119,10 @@ std::string named(const char *name, const char *source, size_t bytes)
     return text;
 }
 
-llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files(const std::string &source)
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files(const std::string &source, FacetReads &reads)
 {
     auto memory = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
-    auto all = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(llvm::vfs::getRealFileSystem());
+    auto all = llvm::makeIntrusiveRefCnt<llvm::vfs::OverlayFileSystem>(facet_shim_files(reads));
     llvm::StringRef header(facet_header_begin, static_cast<size_t>(facet_header_end - facet_header_begin));
 
     memory->addFile(std::string(folder) + "source.cl", 0, llvm::MemoryBuffer::getMemBuffer(source));
@@ -88,40 +131,49 @@ llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> files(const std::string &source)
     return all;
 }
 
-void start(clang::CompilerInstance &instance, const std::string &source, Remarks *remarks)
+void start(clang::CompilerInstance &instance, const std::string &source, FacetReads &reads, Remarks *remarks)
 {
 #if LLVM_VERSION_MAJOR >= 22
-    instance.createVirtualFileSystem(files(source), remarks);
+    instance.createVirtualFileSystem(files(source, reads), remarks);
     instance.createDiagnostics(remarks, false);
 #else
     instance.createDiagnostics(remarks, false);
-    instance.createFileManager(files(source));
+    instance.createFileManager(files(source, reads));
 #endif
     instance.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
 }
 
-} // namespace
-
-LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
-                               const char *const *arguments, size_t count, facet_remark_func remark,
-                               void *remark_context)
+LLVMModuleRef compile(LLVMContextRef context, const std::string &text, llvm::SmallVectorImpl<const char *> &list,
+                      FacetReads &reads, Remarks &remarks)
 {
-    Remarks remarks(remark, remark_context);
-    const std::string text = named(name, source, bytes), path = std::string(folder) + "source.cl";
-    const std::string header = std::string(folder) + "opencl.h";
-    llvm::SmallVector<const char *, 64> list(arguments, arguments + count);
-
-    list.append({"-include", header.c_str(), "-x", "cl", path.c_str()});
     clang::CompilerInstance instance;
-    start(instance, text, &remarks);
+
+    start(instance, text, reads, &remarks);
     if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), list, instance.getDiagnostics()))
         return nullptr;
     instance.getFrontendOpts().DisableFree = false;
     instance.getCodeGenOpts().ClearASTBeforeBackend = false;
     /* The options say which warnings are errors and which are off; the engine was made before they were read. */
     instance.createDiagnostics(&remarks, false);
-    clang::EmitLLVMOnlyAction action(llvm::unwrap(context));
+    Action action(context, reads);
     if (!instance.ExecuteAction(action))
         return nullptr;
     return llvm::wrap(action.takeModule().release());
+}
+
+} // namespace
+
+LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
+                               const char *const *arguments, size_t count, const facet_shim_listener *listener)
+{
+    const std::string text = named(name, source, bytes), path = std::string(folder) + "source.cl";
+    const std::string header = std::string(folder) + "opencl.h";
+    llvm::SmallVector<const char *, 64> list(arguments, arguments + count);
+    FacetReads reads;
+    Remarks remarks(*listener);
+
+    list.append({"-include", header.c_str(), "-x", "cl", path.c_str()});
+    LLVMModuleRef module = compile(context, text, list, reads, remarks);
+    reads.report(listener->read, listener->context);
+    return module;
 }

@@ -21,10 +21,24 @@ extern "C" {
 typedef void (*facet_remark_func)(void *context, uint32_t severity, uint32_t line, uint32_t column, const char *file,
                                   const char *text);
 
+/* What the file system answered about a path: as struct facet_backend_read has it. */
+struct facet_shim_read {
+    uint32_t kind, reserved;
+    uint64_t bytes, hash[2];
+};
+/* Called at the end, for each path. NULL for both: what else was asked cannot be asked again. */
+typedef void (*facet_read_func)(void *context, const char *path, const struct facet_shim_read *read);
+
+/* Who hears what clang says and what it reads. */
+struct facet_shim_listener {
+    facet_remark_func remark;
+    facet_read_func read;
+    void *context;
+};
+
 /* A source in memory, for `clang -cc1` with these arguments. NULL after errors. */
 LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
-                               const char *const *arguments, size_t count, facet_remark_func remark,
-                               void *remark_context);
+                               const char *const *arguments, size_t count, const struct facet_shim_listener *listener);
 
 /* `ld.lld` with these arguments; what it says is for the caller to free. Not 0: it failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);

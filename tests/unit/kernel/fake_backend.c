@@ -10,6 +10,8 @@
  *     slow     takes 100 ms
  *     die      ends the process in the middle of the compile
  *     lie      describes the image wrongly
+ *     time     says that it cannot be repeated
+ *     <PATH>   asks for this file, any number of them: read whole, a folder, or missing
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <sys/stat.h>
+
+#include <xxhash.h>
 
 #include "kernel/backend.h"
 
@@ -55,6 +61,44 @@ static void remark(struct facet_backend_result *result, const char *name, uint32
         (struct facet_backend_diagnostic){severity, line, column, strdup(name), strdup(text)};
 }
 
+static struct facet_backend_read ask(const char *path)
+{
+    struct facet_backend_read answer = {.path = strdup(path), .kind = FACET_READ_MISSING};
+    char bytes[4096];
+    struct stat info;
+
+    if (stat(path, &info) < 0)
+        return answer;
+    answer.kind = S_ISDIR(info.st_mode) ? FACET_READ_FOLDER : FACET_READ_PRESENT;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
+    if (got >= 0) {
+        XXH128_hash_t hash = XXH3_128bits(bytes, (size_t)got);
+        answer =
+            (struct facet_backend_read){answer.path, (uint64_t)got, {hash.low64, hash.high64}, FACET_READ_WHOLE, 0};
+    }
+    if (fd >= 0)
+        close(fd);
+    return answer;
+}
+
+static void ask_all(const struct facet_backend_request *request, struct facet_backend_result *result)
+{
+    const char *at = request->source, *end = at + request->bytes, *stop;
+
+    while ((at = memchr(at, '<', (size_t)(end - at))) && (stop = memchr(at, '>', (size_t)(end - at)))) {
+        struct facet_backend_read *list = realloc(result->reads, (result->read_count + 1) * sizeof *list);
+        char path[256];
+
+        if (!list)
+            return;
+        snprintf(path, sizeof path, "%.*s", (int)(stop - at - 1), at + 1);
+        result->reads = list;
+        list[result->read_count++] = ask(path);
+        at = stop;
+    }
+}
+
 static enum facet_status fake_compile(const struct facet_backend_request *request,
                                       struct facet_backend_result *ret_result, struct facet_error *error)
 {
@@ -70,6 +114,8 @@ static enum facet_status fake_compile(const struct facet_backend_request *reques
         remark(&result, request->name, FACET_SEVERITY_WARNING, 2, 5, "unused variable 'n'");
     if (has(request, "error"))
         remark(&result, request->name, FACET_SEVERITY_ERROR, 3, 1, "expected ';'");
+    ask_all(request, &result);
+    result.unrepeatable = has(request, "time");
     *ret_result = result;
     if (has(request, "error"))
         return facet_error_set(error, FACET_CORRUPT, "the source has errors");
@@ -88,6 +134,9 @@ static void fake_clear(struct facet_backend_result *result)
         free(result->diagnostics[i].text);
     }
     free(result->diagnostics);
+    for (uint32_t i = 0; i < result->read_count; i++)
+        free(result->reads[i].path);
+    free(result->reads);
     free(result->image);
     free(result->description);
     *result = (struct facet_backend_result){0};

@@ -117,13 +117,6 @@ static void modes_are_kept(void **state)
     assert_int_equal(compiles(), 5);
 }
 
-static void a_source_with_includes_is_not_kept(void **state)
-{
-    assert_false(hits(FACET_CACHE_USE, "#include \"a.h\""));
-    assert_false(hits(FACET_CACHE_USE, "#include \"a.h\""));
-    assert_int_equal(files(".kernel", NULL), 0);
-}
-
 static void warnings_are_shown_again(void **state)
 {
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
@@ -186,14 +179,102 @@ static void what_the_compiler_says_is_checked(void **state)
     facet_compiler_destroy(compiler);
 }
 
+/* --- what a source includes ------------------------------------------------------------------------------------- */
+
+static void put_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* "<a> <b>", paths below the test's folder. */
+static void source_of(char *source, size_t size, const char *first, const char *second)
+{
+    snprintf(source, size, "<%s/%s> <%s/%s>", root, first, root, second);
+}
+
+static void a_header_is_known_by_its_contents(void **state)
+{
+    const struct timespec before[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char source[256], path[128];
+
+    snprintf(path, sizeof path, "%s/a.h", root);
+    source_of(source, sizeof source, "missing.h", "a.h");
+    put_file(path, "one");
+    assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_READ_ONLY, source));
+    put_file(path, "two"); /* as long, as old, the same file */
+    assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
+    assert_false(hits(FACET_CACHE_READ_ONLY, source));
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+    assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0); /* touched is not changed */
+    assert_true(hits(FACET_CACHE_USE, source));
+    put_file(path, "two!");
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_int_equal(unlink(path), 0);
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+    assert_int_equal(files(".kernel", NULL), 1);
+}
+
+static void a_header_that_appears_is_a_miss(void **state)
+{
+    char source[256], path[128], folder_path[128];
+
+    source_of(source, sizeof source, "before/a.h", "a.h");
+    snprintf(path, sizeof path, "%s/a.h", root);
+    snprintf(folder_path, sizeof folder_path, "%s/before", root);
+    put_file(path, "one");
+    assert_int_equal(mkdir(folder_path, 0700), 0);
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+    snprintf(path, sizeof path, "%s/before/a.h", root);
+    put_file(path, "");
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+}
+
+static void a_folder_and_a_file_are_two_things(void **state)
+{
+    char source[256], path[128];
+
+    source_of(source, sizeof source, "place", "none");
+    snprintf(path, sizeof path, "%s/place", root);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+    assert_int_equal(rmdir(path), 0);
+    put_file(path, "");
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_true(hits(FACET_CACHE_USE, source));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes into it: who opens it to read must not wait */
+    assert_false(hits(FACET_CACHE_USE, source));
+    assert_false(hits(FACET_CACHE_USE, source));
+}
+
+static void what_depends_on_the_time_is_not_kept(void **state)
+{
+    assert_false(hits(FACET_CACHE_USE, "time"));
+    assert_false(hits(FACET_CACHE_USE, "time"));
+    assert_int_equal(files(".kernel", NULL), 0);
+}
+
 /* --- damage ----------------------------------------------------------------------------------------------------- */
 
 static void a_damaged_entry_is_a_miss(void **state)
 {
     char path[256];
     struct stat info;
+    static const char source[] = "warn <none/at/all.h>"; /* so that the entry has a list of files too */
 
-    assert_false(hits(FACET_CACHE_USE, "warn"));
+    assert_false(hits(FACET_CACHE_USE, source));
     assert_int_equal(files(".kernel", path), 1);
     assert_int_equal(stat(path, &info), 0);
     for (off_t at = 0; at <= info.st_size; at += 7) {
@@ -209,8 +290,8 @@ static void a_damaged_entry_is_a_miss(void **state)
             assert_int_equal(pwrite(fd, &byte, 1, at), 1);
         }
         close(fd);
-        assert_false(hits(FACET_CACHE_USE, "warn"));
-        assert_true(hits(FACET_CACHE_USE, "warn"));
+        assert_false(hits(FACET_CACHE_USE, source));
+        assert_true(hits(FACET_CACHE_USE, source));
     }
 }
 
@@ -388,8 +469,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLACED(a_second_compile_is_a_hit),
         PLACED(modes_are_kept),
-        PLACED(a_source_with_includes_is_not_kept),
         PLACED(warnings_are_shown_again),
+        PLACED(a_header_is_known_by_its_contents),
+        PLACED(a_header_that_appears_is_a_miss),
+        PLACED(a_folder_and_a_file_are_two_things),
+        PLACED(what_depends_on_the_time_is_not_kept),
         PLACED(errors_come_with_all_remarks_and_are_not_kept),
         PLACED(what_the_compiler_says_is_checked),
         PLACED(a_damaged_entry_is_a_miss),

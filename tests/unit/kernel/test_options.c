@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of a compile's options, of detecting sources and their includes, and of keys. */
+/* Owns: the tests of a compile's options, of detecting sources, and of keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,6 @@ static void defaults_are_filled_in(void **state)
     assert_string_equal(job.request.target, "host");
     assert_string_equal(job.request.name, "kernel.cl");
     assert_int_equal(job.request.source_kind, FACET_SOURCE_OPENCL_C);
-    assert_false(job.reads_files);
 }
 
 static void a_caller_built_with_less_is_understood(void **state)
@@ -88,37 +87,6 @@ static void sources_are_known_by_their_first_bytes(void **state)
 
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         assert_int_equal(facet_source_detect(sources[i].bytes, strlen(sources[i].bytes)), sources[i].kind);
-}
-
-static void no_include_is_missed(void **state)
-{
-    static const char *const reads[] = {
-        "#include \"a.h\"",  "# /* x */ include <a.h>",
-        "%:include \"a.h\"", "#inc\\\nlude \"a.h\"",
-        "#\\\r\ninclude",    "#in\\  \nclude \"a.h\"",
-        "#import \"a.h\"",   "#embed",
-        "__has_include",     "?\?/\n",
-        "x include",
-    };
-    static const char *const reads_not[] = {"kernel void k() {}", "includ", "#define N 4\n#if N\n#endif\n", "\\", ""};
-
-    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++)
-        assert_true(facet_source_includes(reads[i], strlen(reads[i])));
-    for (size_t i = 0; i < sizeof reads_not / sizeof reads_not[0]; i++)
-        assert_false(facet_source_includes(reads_not[i], strlen(reads_not[i])));
-}
-
-static void arguments_that_read_files_are_known(void **state)
-{
-    static const char *const reads[] = {"-DN=4", "-include", "a.h", NULL}, *const reads_not[] = {"-Iinc", "-DN", NULL};
-    struct facet_compile_options options = {.size = sizeof options, .arguments = reads};
-    struct facet_compile_job job;
-
-    assert_int_equal(make(&options, &job, NULL), FACET_OK);
-    assert_true(job.reads_files);
-    options.arguments = reads_not;
-    assert_int_equal(make(&options, &job, NULL), FACET_OK);
-    assert_false(job.reads_files);
 }
 
 /* --- keys ------------------------------------------------------------------------------------------------------- */
@@ -192,8 +160,6 @@ int main(void)
         cmocka_unit_test(a_caller_built_with_less_is_understood),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(sources_are_known_by_their_first_bytes),
-        cmocka_unit_test(no_include_is_missed),
-        cmocka_unit_test(arguments_that_read_files_are_known),
         cmocka_unit_test(whatever_changes_the_code_changes_the_key),
         cmocka_unit_test(the_environment_asks_for_checks),
     };

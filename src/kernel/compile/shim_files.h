@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file system as clang sees it, and what it asked of it: that decides what a source with #include compiles to.
+ *
+ * Owns: the list of answers, one for each path; also that a file was not there is an answer.
+ * Never: gives clang other bytes than those whose hash is in the list.
+ */
+#ifndef FACET_KERNEL_COMPILE_SHIM_FILES_H
+#define FACET_KERNEL_COMPILE_SHIM_FILES_H
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <llvm/Support/VirtualFileSystem.h>
+
+#include "kernel/compile/shims.h"
+
+class FacetReads
+{
+  public:
+    void missing(const std::string &path);
+    void found(const std::string &path, const llvm::vfs::Status &status);
+    void read(const std::string &path, llvm::StringRef text);
+
+    /* What was read cannot be asked about again: a pipe, a folder's list, the time of day. */
+    void cannotRepeat()
+    {
+        repeatable = false;
+    }
+
+    void report(facet_read_func each, void *context) const;
+
+  private:
+    void note(const std::string &path, const facet_shim_read &answer);
+
+    std::map<std::string, facet_shim_read> answers; /* in order of path, so that the same compile gives the same list */
+    bool repeatable = true;
+};
+
+/* The real files, with everything that is asked of them in `reads`. */
+llvm::IntrusiveRefCntPtr<llvm::vfs::FileSystem> facet_shim_files(FacetReads &reads);
+
+#endif
