@@ -201,3 +201,15 @@ __kernel void flood_all(__global const int *in, __global int *out, int from)
 
     out[i + from] = in[i] ^ i;
 }
+
+__kernel void twice(__global float *x)
+{
+    x[get_global_id(0)] *= 2.0f;
+}
+
+/* A kernel is a function too. */
+__kernel void twice_and_more(__global float *x, __global float *y)
+{
+    twice(x);
+    y[get_global_id(0)] = x[get_global_id(0)] + 1.0f;
+}

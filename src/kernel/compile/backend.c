@@ -87,6 +87,7 @@ static enum facet_status build(struct facet_compilation *compilation, struct fac
     if (status != FACET_OK)
         return status;
     start = facet_compile_now();
+    facet_compile_join(compilation);
     if (compilation->flavour->library)
         status = facet_compile_library(compilation, error);
     result->library_ns = facet_compile_now() - start;

@@ -90,6 +90,9 @@ void facet_compile_shape_clear(struct facet_compilation *compilation);
 bool facet_compile_is_kernel(const struct facet_compilation *compilation, const char *name);
 LLVMValueRef facet_compile_function(const struct facet_compilation *compilation, uint32_t kernel);
 
+/* library.c: makes one of the two functions that clang makes of each kernel. */
+void facet_compile_join(struct facet_compilation *compilation);
+
 /* library.c: links the built-in functions that the module calls; what is then missing is a diagnostic. Everything but
  * the kernels becomes internal. */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);

@@ -66,7 +66,8 @@ static bool is_missing(const struct facet_compilation *compilation, LLVMValueRef
     return compilation->family != FACET_COMPILE_HOST || strncmp(name, LOWERED, strlen(LOWERED)) != 0;
 }
 
-/* Clang makes of each kernel a function of this name and a kernel that calls it. They are one again. */
+/* Clang makes of each kernel a function of this name, for kernels that call it, and puts its body into the kernel or a
+ * call of it. Inlined everywhere and seen by nobody it goes, and each kernel's code is there once. */
 static void join(struct facet_compilation *compilation, LLVMValueRef function)
 {
     static const char prefix[] = "__clang_ocl_kern_imp_";
@@ -74,11 +75,20 @@ static void join(struct facet_compilation *compilation, LLVMValueRef function)
     unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);
     size_t length;
 
-    if (strncmp(LLVMGetValueName2(function, &length), prefix, strlen(prefix)) != 0)
+    if (LLVMIsDeclaration(function) || strncmp(LLVMGetValueName2(function, &length), prefix, strlen(prefix)) != 0)
         return;
+    LLVMSetVisibility(function, LLVMDefaultVisibility);
+    LLVMSetLinkage(function, LLVMInternalLinkage);
     LLVMRemoveEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, never);
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(compilation->context, always, 0));
+}
+
+void facet_compile_join(struct facet_compilation *compilation)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function))
+        join(compilation, function);
 }
 
 /* Every definition but the kernels: what they are called outside does not matter to anybody. */
@@ -92,7 +102,6 @@ static void hide(struct facet_compilation *compilation)
             continue;
         LLVMSetVisibility(value, LLVMDefaultVisibility);
         LLVMSetLinkage(value, LLVMInternalLinkage);
-        join(compilation, value);
     }
     for (value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value)) {
         if (LLVMIsDeclaration(value) || LLVMGetLinkage(value) == LLVMAppendingLinkage)

@@ -202,6 +202,16 @@ def unions_and_bools():
 
 
 @test
+def kernels_call_kernels():
+    x = oracle.random(8).integers(-99, 99, COUNT).astype(numpy.float32)
+    for kernel, expected in (("twice", [2 * x]), ("twice_and_more", [2 * x, 2 * x + 1])):
+        results = LANGUAGE.run(kernel, COUNT, [x, oracle.out(numpy.float32, COUNT)][:len(expected)], 16)
+        for index, values in enumerate(expected):
+            oracle.exact(results, index, values, f"{kernel}, argument {index}", [x])
+    oracle.need_facet()
+
+
+@test
 def recursion_is_refused():
     oracle.refused("recursion", "oracle.cl:5:28", "'faculty' calls itself")
 
