@@ -93,6 +93,9 @@ LLVMValueRef facet_compile_function(const struct facet_compilation *compilation,
 /* library.c: makes one of the two functions that clang makes of each kernel. */
 void facet_compile_join(struct facet_compilation *compilation);
 
+/* rename.c: calls of built-in functions go to others where options or the target ask for that. */
+void facet_compile_rename(struct facet_compilation *compilation);
+
 /* library.c: links the built-in functions that the module calls; what is then missing is a diagnostic. Everything but
  * the kernels becomes internal. */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);

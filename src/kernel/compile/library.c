@@ -113,8 +113,8 @@ static void hide(struct facet_compilation *compilation)
 
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error)
 {
+    facet_compile_rename(compilation);
     enum facet_status status = link_needed(compilation, error);
-
     if (status != FACET_OK)
         return status;
     hide(compilation);

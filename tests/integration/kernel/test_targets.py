@@ -116,6 +116,57 @@ def objects_of_the_set_for_gfx1100():
     object_is_a_code_object("gfx1100")
 
 
+COPY = """kernel void copy(global float4 *x, global float4 *y) {
+    local float4 tile[64];
+    event_t e = async_work_group_copy(tile, x, 64, 0);
+    wait_group_events(1, &e);
+    e = async_work_group_strided_copy(y, tile, 64, 2, 0);
+    wait_group_events(1, &e);
+}
+"""
+RELAXED = """kernel void relaxed(global float *x) {
+    size_t i = get_global_id(0);
+    x[i] = sin(x[i]) * exp2(x[i]) + log2(x[i]) / sqrt(x[i]);
+}
+"""
+
+
+def disassembled(source, target, *options):
+    """The instructions of a source's kernel, one in a line, without what only fills."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "k.cl"
+        path.write_text(source)
+        if not (BUILD / "facet-kernel-compiler.so").exists():
+            raise Skip("this build has no kernel compiler")
+        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+        ran(BUILD / "facet", "compile", "--target", target, path, "-o", Path(folder) / "k", "--", *options,
+            env=environment)
+        lines = ran(tool("llvm-objdump", *LLVM), "-d", "--no-show-raw-insn", Path(folder) / "k").splitlines()
+        return "\n".join(line for line in lines if not re.search("s_nop|s_code_end", line))
+
+
+@test
+def work_groups_copy_on_amdgpu():
+    for processor in ("gfx90a", "gfx942", "gfx1100"):
+        code = disassembled(COPY, f"amdgcn:{processor}")
+        contains(code, "<copy>:")
+        contains(code, "s_barrier")
+        for read, write in ((r"global_load_\w*x4|global_load_b128", r"ds_(write|store)_b128"),
+                            (r"ds_(read|load)_b128", r"global_store_\w*x4|global_store_b128")):
+            equal(bool(re.search(read, code) and re.search(write, code)), True, f"{processor}: {read}, {write}")
+        equal(bool(re.search(r"s_cbranch", code)), True, f"{processor}: a loop over what is left for each work-item")
+
+
+@test
+def fast_functions_are_instructions_on_amdgpu():
+    for processor in ("gfx90a", "gfx942", "gfx1100"):
+        plain, fast = (disassembled(RELAXED, f"amdgcn:{processor}", *options)
+                       for options in ((), ("-cl-fast-relaxed-math",)))
+        contains(fast, "v_sin_f32")
+        equal("v_sin_f32" in plain, False, f"{processor}: v_sin_f32 without the option")
+        equal(3 * len(fast.splitlines()) < len(plain.splitlines()), True, f"{processor}: a few instructions only")
+
+
 @test
 def modules_of_the_set_for_spirv():
     with tempfile.TemporaryDirectory() as folder:

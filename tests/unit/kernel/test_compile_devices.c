@@ -55,10 +55,84 @@ static void each_kernel_is_there_once(void **state)
     }
 }
 
+/* --- fast functions ----------------------------------------------------------------------------------------------- */
+
+static void fast_functions_are_for_who_asks(void **state)
+{
+    static const struct {
+        const char *call, *ptx;
+    } functions[] = {
+        {"sin(a)", "sin.approx.f32"},   {"cos(a)", "cos.approx.f32"},     {"tan(a)", "sin.approx.f32"},
+        {"exp(a)", "ex2.approx.f32"},   {"exp2(a)", "ex2.approx.f32"},    {"exp10(a)", "ex2.approx.f32"},
+        {"log(a)", "lg2.approx.f32"},   {"log2(a)", "lg2.approx.f32"},    {"log10(a)", "lg2.approx.f32"},
+        {"sqrt(a)", "sqrt.approx.f32"}, {"rsqrt(a)", "rsqrt.approx.f32"}, {"powr(a, b)", "lg2.approx.f32"},
+        {"a / b", "div.approx.f32"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(functions); i++) {
+        struct facet_backend_result plain, fast;
+        char source[256];
+
+        snprintf(source, sizeof source,
+                 "kernel void k(global float4 *x, global float *y) { float4 a = x[0], b = x[1]; x[2] = %s;\n"
+                 "{ float a = y[0], b = y[1]; y[2] = %s; } }\n",
+                 functions[i].call, functions[i].call);
+        compile_with(source, "ptx:sm_90", NULL, &plain);
+        compile_with(source, "ptx:sm_90", "-cl-fast-relaxed-math", &fast);
+        if (count_of(&plain, functions[i].ptx) || count_of(&fast, functions[i].ptx) != 5)
+            fail_msg("%s: %u times %s without the option, %u with it; expected 0 and 5", functions[i].call,
+                     count_of(&plain, functions[i].ptx), functions[i].ptx, count_of(&fast, functions[i].ptx));
+        backend->clear(&plain);
+        backend->clear(&fast);
+    }
+}
+
+static void other_functions_stay_what_they_are(void **state)
+{
+    static const char source[] = "kernel void k(global double *x, global float *y)\n"
+                                 "{ x[0] = sin(x[1]) + sqrt(x[2]); y[0] = pow(y[1], y[2]); }\n";
+    struct facet_backend_result result;
+
+    (void)state;
+    compile_with(source, "ptx:sm_90", "-cl-fast-relaxed-math", &result);
+    assert_int_equal(count_of(&result, "sin.approx") + count_of(&result, "sqrt.approx"), 0);
+    assert_int_equal(count_of(&result, "lg2.approx"), 0);
+    backend->clear(&result);
+}
+
+/* --- copies of a work-group --------------------------------------------------------------------------------------- */
+
+#define COPIES(T)                                                                                                      \
+    "kernel void k_" #T "(global " #T " *x, global " #T " *y) { local " #T " t[64]; event_t e[2];\n"                   \
+    "e[0] = async_work_group_copy(t, x, 64, 0); e[1] = async_work_group_strided_copy(t, x, 64, 3, e[0]);\n"            \
+    "wait_group_events(2, e); e[0] = async_work_group_copy(y, t, 64, 0);\n"                                            \
+    "e[1] = async_work_group_strided_copy(y, t, 64, 3, e[0]); wait_group_events(2, e); }\n"
+
+static void work_groups_copy_on_every_target(void **state)
+{
+    static const char source[] =
+        COPIES(char) COPIES(ushort3) COPIES(int4) COPIES(ulong2) COPIES(float) COPIES(float8) COPIES(double2);
+    static const char *const standards[] = {"-cl-std=CL1.2", "-cl-std=CL3.0"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(targets); i++) {
+        for (size_t j = 0; j < COUNT(standards); j++) {
+            struct facet_backend_result result;
+
+            compile_with(source, targets[i], standards[j], &result);
+            backend->clear(&result);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kernel_is_there_once),
+        cmocka_unit_test(fast_functions_are_for_who_asks),
+        cmocka_unit_test(other_functions_stay_what_they_are),
+        cmocka_unit_test(work_groups_copy_on_every_target),
     };
 
     return cmocka_run_group_tests(tests, open_backend, NULL);
