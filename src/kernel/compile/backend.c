@@ -25,6 +25,13 @@ struct guard {
     char reason[256];
 };
 static _Thread_local struct guard *guarding;
+/* In a copy of the process: where its last words go. */
+static int apart = -1;
+
+void facet_compile_guard_apart(int fd)
+{
+    apart = fd;
+}
 
 /* Returns for threads that are not in a compile: the process has its own use of LLVM, and LLVM then does as it would.
  */
@@ -32,6 +39,8 @@ static void give_up(const char *reason)
 {
     struct guard *guard = guarding;
 
+    if (apart >= 0)
+        facet_compile_last_words(apart, reason);
     if (!guard)
         return;
     guarding = NULL;
@@ -39,7 +48,7 @@ static void give_up(const char *reason)
     longjmp(guard->back, 1);
 }
 
-static pthread_mutex_t locks[FACET_COMPILE_LOCKS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t locks[FACET_COMPILE_LOCKS] = {PTHREAD_MUTEX_INITIALIZER};
 
 void facet_compile_lock(struct facet_compilation *compilation, enum facet_compile_lock which)
 {
@@ -108,8 +117,6 @@ static enum facet_status run(struct facet_compilation *compilation, struct facet
                                       compilation->target);
     if (status != FACET_OK)
         return status;
-    if (compilation->family == FACET_COMPILE_SPIRV)
-        facet_compile_lock(compilation, FACET_COMPILE_LOCK_SPIRV);
     status = facet_compile_machine(compilation, error);
     if (status != FACET_OK)
         return status;
@@ -155,6 +162,17 @@ static enum facet_status guarded(struct facet_compilation *compilation, struct g
     return status;
 }
 
+/* Many at a time, but SPIR-V's alone: apart.c copies the process. Who wants to be alone is not overtaken for ever. */
+static pthread_rwlock_t company = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+static void enter(const struct facet_backend_request *request)
+{
+    if (strncmp(request->target, "spirv", 5) == 0)
+        pthread_rwlock_wrlock(&company);
+    else
+        pthread_rwlock_rdlock(&company);
+}
+
 static enum facet_status compile_here(const struct facet_backend_request *request,
                                       struct facet_backend_result *ret_result, struct facet_error *error)
 {
@@ -166,8 +184,9 @@ static enum facet_status compile_here(const struct facet_backend_request *reques
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a compile");
     compilation->request = request;
     compilation->result = ret_result;
+    enter(request);
     enum facet_status status = guarded(compilation, &guard, error);
-    facet_compile_unlock(compilation, FACET_COMPILE_LOCK_SPIRV);
+    pthread_rwlock_unlock(&company);
     facet_compile_unlock(compilation, FACET_COMPILE_LOCK_LLD);
     clear_own(compilation);
     free(compilation);

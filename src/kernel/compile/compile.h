@@ -20,9 +20,8 @@ enum facet_compile_family {
     FACET_COMPILE_SPIRV,
 };
 
-/* What only one compile at a time may use: LLVM's SPIR-V target and lld keep state in globals. */
+/* What only one compile at a time may use: lld keeps state in globals. */
 enum facet_compile_lock {
-    FACET_COMPILE_LOCK_SPIRV,
     FACET_COMPILE_LOCK_LLD,
     FACET_COMPILE_LOCKS,
 };
@@ -111,6 +110,12 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
 /* emit.c: machine code, and a linked object out of it. */
 enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
                                      LLVMMemoryBufferRef *ret_code, struct facet_error *error);
+/* apart.c: the same in a copy of this process; while no other compile is under way. */
+enum facet_status facet_compile_emit_apart(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
+                                           LLVMMemoryBufferRef *ret_code, struct facet_error *error);
+_Noreturn void facet_compile_last_words(int fd, const char *reason);
+/* backend.c: from now on LLVM's giving up is the end of this process, a copy, after last words. */
+void facet_compile_guard_apart(int fd);
 enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVMMemoryBufferRef object,
                                      struct facet_error *error);
 enum facet_status facet_compile_passes(struct facet_compilation *compilation, const char *passes,

@@ -55,6 +55,39 @@ static void each_kernel_is_there_once(void **state)
     }
 }
 
+/* --- one after the other ------------------------------------------------------------------------------------------ */
+
+/* LLVM's generator of SPIR-V remembers basic blocks of earlier modules: some of these then had labels twice. */
+static void earlier_compiles_leave_no_trace(void **state)
+{
+    enum { SOURCES = 6, ROUNDS = 4 };
+    struct facet_backend_result first[SOURCES], again;
+    char sources[SOURCES][4096];
+
+    (void)state;
+    for (unsigned i = 0; i < SOURCES; i++) {
+        char *end = sources[i];
+        for (unsigned j = 0; j <= i; j++)
+            end += sprintf(
+                end,
+                "kernel void k%u(global int *x, int n) { int i = get_global_id(0), s = 0;\n"
+                "for (int j = 0; j < n; j++) if (x[j] %% %u) s += x[j]; else { s ^= j; x[j + %u] = s; } x[i] = s; }\n",
+                j, i + j + 2, i * j);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < SOURCES; i++) {
+            compile_well(sources[i], "spirv:1.2", round ? &again : &first[i]);
+            if (!round)
+                continue;
+            if (again.bytes != first[i].bytes || memcmp(again.image, first[i].image, again.bytes) != 0)
+                fail_msg("source %u is another module in round %u", i, round);
+            backend->clear(&again);
+        }
+    }
+    for (unsigned i = 0; i < SOURCES; i++)
+        backend->clear(&first[i]);
+}
+
 /* --- fast functions ----------------------------------------------------------------------------------------------- */
 
 static void fast_functions_are_for_who_asks(void **state)
@@ -129,9 +162,8 @@ static void work_groups_copy_on_every_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kernel_is_there_once),
-        cmocka_unit_test(fast_functions_are_for_who_asks),
-        cmocka_unit_test(other_functions_stay_what_they_are),
+        cmocka_unit_test(each_kernel_is_there_once),        cmocka_unit_test(earlier_compiles_leave_no_trace),
+        cmocka_unit_test(fast_functions_are_for_who_asks),  cmocka_unit_test(other_functions_stay_what_they_are),
         cmocka_unit_test(work_groups_copy_on_every_target),
     };
 
