@@ -178,14 +178,26 @@ static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
         interrupt(tenant);
 }
 
+/* Somebody must be awake, or asleep until then, when a cap lets its tenant come back. */
+static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
+{
+    const struct cpu_unit *sleeper = SLIST_FIRST(&executor->idle);
+
+    if (!executor->spinner && sleeper && sleeper->look_ns > again_ns)
+        wake_one(executor);
+}
+
 void cpu_tenant_arrive(struct cpu_tenant *tenant)
 {
     uint64_t now = cpu_now_ns(tenant->executor);
+    uint64_t opens = facet_pick_opens_ns(&tenant->executor->pick, tenant->entity, now);
 
     cpu_tenant_refresh(tenant);
     tenant->arrived = true;
     if (!is_ready(tenant))
         interrupt(tenant); /* it has all units that it may have: a better stream takes one of them */
+    else if (opens > now)
+        keep_lookout(tenant->executor, opens);
     else if (!spread(tenant->executor, now))
         make_room(tenant, now);
 }
@@ -253,15 +265,6 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     stream->turn = ++executor->turns;
     tenant->active++;
     count_active(executor, now_ns);
-}
-
-/* Somebody must be awake, or asleep until then, when a cap lets its tenant come back. */
-static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
-{
-    const struct cpu_unit *sleeper = SLIST_FIRST(&executor->idle);
-
-    if (!executor->spinner && sleeper && sleeper->look_ns > again_ns)
-        wake_one(executor);
 }
 
 static bool take_turn(struct cpu_unit *unit, struct cpu_turn *ret_turn)

@@ -171,6 +171,13 @@ static uint64_t reopens_ns(const struct facet_pick *pick, const struct facet_pic
     return entity->credited_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / rate : 0) + 1;
 }
 
+uint64_t facet_pick_opens_ns(struct facet_pick *pick, int number, uint64_t now_ns)
+{
+    const struct facet_pick_entity *entity = &pick->entities[number];
+
+    return facet_pick_open(pick, number, now_ns) ? now_ns : reopens_ns(pick, entity);
+}
+
 uint64_t facet_pick_budget_ns(struct facet_pick *pick, int number, uint64_t now_ns)
 {
     struct facet_pick_entity *entity = &pick->entities[number];

@@ -109,6 +109,8 @@ bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns);
 
 /* Whether its cap lets it have turns now. */
 bool facet_pick_open(struct facet_pick *pick, int entity, uint64_t now_ns);
+/* When it does: now, or the time at which it will, if nothing more is charged. */
+uint64_t facet_pick_opens_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
 
 /* For how much device time its cap still lets it go on; FACET_PICK_NEVER without a cap. */
 uint64_t facet_pick_budget_ns(struct facet_pick *pick, int entity, uint64_t now_ns);

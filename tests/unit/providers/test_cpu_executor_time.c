@@ -207,6 +207,27 @@ static void short_groups_of_a_long_job_are_not(void **state)
     assert_int_equal(report.count, 0);
 }
 
+/* Its cap is dry, nothing waits, and the unit sleeps for good, when its next launch comes. */
+static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
+{
+    struct cpu_executor *executor = executor_of(1, world_now_ns);
+    struct cpu_tenant *tenant = tenant_of(executor);
+    struct cpu_stream *stream = stream_of(tenant);
+
+    (void)state;
+    cpu_tenant_set_share(tenant, 0, 500, FACET_PRIORITY_NORMAL);
+    launch(stream, (struct work){.advance_ns = 10 * MS}, 1);
+    assert_int_equal(cpu_stream_wait(stream, 20 * S), FACET_OK);
+    doze();
+    launch(stream, (struct work){0}, 1);
+    doze();
+    assert_int_equal(atomic_load(&world.done), 1);
+    atomic_fetch_add(&world.now_ns, S);
+    assert_int_equal(cpu_stream_wait(stream, 20 * S), FACET_OK);
+    cpu_tenant_destroy(tenant);
+    cpu_executor_destroy(executor);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +235,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_under_way_counts, world_reset),
         cmocka_unit_test_setup(shares_hold, world_reset),
         cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
+        cmocka_unit_test_setup(a_launch_under_a_dry_cap_is_not_forgotten, world_reset),
         cmocka_unit_test_setup(a_long_group_is_reported_once, world_reset),
         cmocka_unit_test_setup(short_groups_of_a_long_job_are_not, world_reset),
     };
