@@ -42,6 +42,15 @@ void facet_builtins_close(struct facet_builtins *library); /* NULL: nothing. Mod
 enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVMModuleRef module,
                                       struct facet_error *error);
 
+/* What code generators call where a processor lacks an instruction: "fma" is "facet_libcall_fma" in the archive. */
+#define FACET_BUILTINS_LIBCALL "facet_libcall_"
+
+/* Gives `module` the function that a code generator calls `name`, hidden; where the module has it, nothing.
+ * FACET_INTERNAL: the library has none. The module must not be optimized after that: code that does what fma() does may
+ * become a call of fma(). */
+enum facet_status facet_builtins_supply(const struct facet_builtins *library, LLVMModuleRef module, const char *name,
+                                        struct facet_error *error);
+
 #ifdef __cplusplus
 }
 #endif

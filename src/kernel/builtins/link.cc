@@ -112,3 +112,26 @@ extern "C" facet_status facet_builtins_link(const facet_builtins *library, LLVMM
         linking.module.getFunction(name)->setLinkage(GlobalValue::InternalLinkage);
     return FACET_OK;
 }
+
+extern "C" facet_status facet_builtins_supply(const facet_builtins *library, LLVMModuleRef module, const char *name,
+                                              facet_error *error)
+{
+    Module &into = *unwrap(module);
+    Linking linking = {&library->archive, into, Linker(into), {}};
+    std::string ours = std::string(FACET_BUILTINS_LIBCALL) + name;
+    uint32_t shard = facet_archive_find(linking.archive, ours.c_str());
+
+    if (shard == FACET_ARCHIVE_NONE)
+        return facet_error_set(error, FACET_INTERNAL, "the code generator calls '%s', which there is not", name);
+    if (into.getFunction(name))
+        return FACET_OK;
+    /* Only what is declared is linked; the type is the shard's. */
+    into.getOrInsertFunction(ours, Type::getVoidTy(into.getContext()));
+    facet_status status = link_shard(linking, shard, {}, error);
+    if (status != FACET_OK)
+        return status;
+    Function *function = into.getFunction(ours);
+    function->setName(name);
+    function->setVisibility(GlobalValue::HiddenVisibility);
+    return facet_builtins_link(library, module, error);
+}

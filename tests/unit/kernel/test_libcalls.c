@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: tests of what code generators call on old processors, made for the oldest, against the C library's own.
+ * Never: calls one NaN another. FACET_LIB_DIR says where the archives are.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <llvm-c/IRReader.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "kernel/builtins/library.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct facet_builtins *library;
+static LLVMOrcLLJITRef jit;
+
+static LLVMModuleRef parse(LLVMContextRef context, const char *text)
+{
+    char *message = NULL;
+    LLVMModuleRef module = NULL;
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
+
+    if (LLVMParseIRInContext(context, buffer, &module, &message))
+        fail_msg("%s", message);
+    return module;
+}
+
+static LLVMOrcLLJITRef make_jit(void)
+{
+    char *triple = LLVMGetDefaultTargetTriple();
+    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
+    LLVMOrcLLJITRef made = NULL;
+    LLVMTargetRef target;
+
+    assert_int_equal(LLVMGetTargetFromTriple(triple, &target, NULL), 0);
+    const char *oldest = strncmp(triple, "x86_64", 6) == 0 ? "x86-64" : "";
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, oldest, "", LLVMCodeGenLevelDefault,
+                                                           LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder,
+                                                  LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine));
+    LLVMDisposeMessage(triple);
+    assert_null(LLVMOrcCreateLLJIT(&made, builder));
+    return made;
+}
+
+static void *find(const char *name)
+{
+    LLVMOrcExecutorAddress address = 0;
+    LLVMErrorRef failed = LLVMOrcLLJITLookup(jit, &address, name);
+
+    if (failed)
+        fail_msg("%s: %s", name, LLVMGetErrorMessage(failed));
+    return (void *)(uintptr_t)address;
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t seed = 1;
+
+static uint64_t random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static double double_of(uint64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* A sign, an exponent of [low, high], and few or many digits, since halfway cases have few. */
+static double number(int low, int high)
+{
+    uint64_t bits = random_bits();
+    double digits = 1 + ldexp((double)(bits >> 12), -52);
+
+    if (bits & 1)
+        digits = 1 + ldexp((double)(bits >> (37 + (bits >> 3) % 26)), -27 + (int)((bits >> 3) % 26));
+    return ldexp(bits & 2 ? -digits : digits, low + (int)(random_bits() % (uint64_t)(high - low + 1)));
+}
+
+static bool same(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
+static bool same_float(float a, float b)
+{
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
+}
+
+static const double specials[] = {0.0,           1.0,
+                                  1.5,           3.0,
+                                  0.5,           0x1.fffffffffffffp-2,
+                                  0x1.fffffep-2, 2.5,
+                                  INFINITY,      NAN,
+                                  0x1p52,        0x1p53,
+                                  0x1p23,        0x1.8p23,
+                                  0x1p24,        0x1.fffffffffffffp51,
+                                  0x1p-1022,     0x1p-126,
+                                  0x1p-1074,     0x1p-149,
+                                  0x1p-500,      0x1p-537,
+                                  0x1p-75,       0x1.fffffffffffffp1023,
+                                  0x1.8p-1073,   0x1p1023,
+                                  0x1.8p-1022,   0x1.8p-148,
+                                  0x1p127,       0x1.fffffep127,
+                                  0x1p64,        0x1.0000000000001p0,
+                                  0x1p-53,       0x1p-54,
+                                  0x1p-24,       0x1.000002p0};
+
+static double special(size_t index)
+{
+    return index & 1 ? -specials[index / 2] : specials[index / 2];
+}
+
+enum { SPECIALS = 2 * COUNT(specials), ROUNDS = 100000 };
+
+/* --- a * b + c ---------------------------------------------------------------------------------------------------- */
+
+typedef double (*fma_func)(double a, double b, double c);
+typedef float (*fmaf_func)(float a, float b, float c);
+
+static void check_fma(fma_func ours, double a, double b, double c)
+{
+    double got = ours(a, b, c), want = fma(a, b, c);
+
+    if (!same(got, want))
+        fail_msg("fma(%a, %a, %a) = %a, expected %a", a, b, c, got, want);
+}
+
+static void check_fmaf(fmaf_func ours, float a, float b, float c)
+{
+    float got = ours(a, b, c), want = fmaf(a, b, c);
+
+    if (!same_float(got, want))
+        fail_msg("fmaf(%a, %a, %a) = %a, expected %a", (double)a, (double)b, (double)c, (double)got, (double)want);
+}
+
+static void multiplies_and_adds_specials(void **state)
+{
+    fma_func ours = (fma_func)find("fma");
+    fmaf_func ours_of_float = (fmaf_func)find("fmaf");
+
+    for (size_t i = 0; i < SPECIALS * SPECIALS * SPECIALS; i++) {
+        double a = special(i % SPECIALS), b = special(i / SPECIALS % SPECIALS), c = special(i / SPECIALS / SPECIALS);
+
+        check_fma(ours, a, b, c);
+        check_fmaf(ours_of_float, (float)a, (float)b, (float)c);
+    }
+}
+
+/* `low`, `high`: exponents that say where a product is too small for a normal number, and how far apart numbers are
+ * that have to do with each other. */
+static void multiplies_and_adds(void **state)
+{
+    fma_func ours = (fma_func)find("fma");
+
+    for (int i = 0; i < ROUNDS; i++) {
+        double a = number(-30, 30), b = number(-30, 30), near = -(a * b), tiny = ldexp(a, -540), small = ldexp(b, -530);
+
+        check_fma(ours, double_of(random_bits()), double_of(random_bits()), double_of(random_bits()));
+        check_fma(ours, a, b, number(-170, 170));
+        check_fma(ours, a, b, near);
+        check_fma(ours, a, b, near * (1 + ldexp((double)(int)(random_bits() % 9 - 4), -52)));
+        check_fma(ours, a, b, ldexp(near, (int)(random_bits() % 120) - 60));
+        check_fma(ours, tiny, small, number(-1090, -1000));
+        check_fma(ours, tiny, small, double_of(random_bits() % 16 | random_bits() << 63));
+        check_fma(ours, ldexp(a, 510), ldexp(b, 510), number(960, 1023));
+    }
+}
+
+static void multiplies_and_adds_floats(void **state)
+{
+    fmaf_func ours = (fmaf_func)find("fmaf");
+
+    for (int i = 0; i < ROUNDS; i++) {
+        float a = (float)number(-20, 20), b = (float)number(-20, 20), near = -(a * b);
+        float tiny = ldexpf(a, -70), small = ldexpf(b, -70);
+
+        check_fmaf(ours, float_of((uint32_t)random_bits()), float_of((uint32_t)random_bits()),
+                   float_of((uint32_t)random_bits()));
+        check_fmaf(ours, a, b, (float)number(-90, 90));
+        check_fmaf(ours, a, b, near);
+        check_fmaf(ours, a, b, near * (1 + ldexpf((float)(int)(random_bits() % 9 - 4), -23)));
+        check_fmaf(ours, a, b, ldexpf(near, (int)(random_bits() % 60) - 30));
+        check_fmaf(ours, tiny, small, (float)number(-150, -120));
+        check_fmaf(ours, tiny, small, float_of((uint32_t)(random_bits() % 16) | (uint32_t)(random_bits() & 1) << 31));
+        check_fmaf(ours, ldexpf(a, 55), ldexpf(b, 55), (float)number(100, 127));
+    }
+}
+
+/* --- whole numbers ------------------------------------------------------------------------------------------------ */
+
+typedef double (*round_func)(double x);
+typedef float (*roundf_func)(float x);
+
+static const struct rounding {
+    const char *name;
+    round_func of_double;
+    roundf_func of_float;
+} roundings[] = {
+    {"floor", floor, floorf},   {"ceil", ceil, ceilf}, {"trunc", trunc, truncf},
+    {"round", round, roundf},   {"rint", rint, rintf}, {"nearbyint", nearbyint, nearbyintf},
+    {"roundeven", rint, rintf}, /* to nearest even, as long as nobody asks for another direction */
+};
+
+static void check_rounding(const struct rounding *rounding, round_func ours, roundf_func ours_of_float, double x)
+{
+    float narrow = (float)x;
+
+    if (!same(ours(x), rounding->of_double(x)))
+        fail_msg("%s(%a) = %a", rounding->name, x, ours(x));
+    if (!same_float(ours_of_float(narrow), rounding->of_float(narrow)))
+        fail_msg("%sf(%a) = %a", rounding->name, (double)narrow, (double)ours_of_float(narrow));
+}
+
+static void rounds_to_whole_numbers(void **state)
+{
+    char name[32];
+
+    for (size_t r = 0; r < COUNT(roundings); r++) {
+        round_func ours = (round_func)find(roundings[r].name);
+        snprintf(name, sizeof name, "%sf", roundings[r].name);
+        roundf_func ours_of_float = (roundf_func)find(name);
+
+        for (size_t i = 0; i < SPECIALS; i++)
+            check_rounding(&roundings[r], ours, ours_of_float, special(i));
+        for (int i = 0; i < ROUNDS; i++) {
+            check_rounding(&roundings[r], ours, ours_of_float, double_of(random_bits()));
+            check_rounding(&roundings[r], ours, ours_of_float, number(-3, 54));
+            check_rounding(&roundings[r], ours, ours_of_float, (double)(int32_t)random_bits() / 2);
+        }
+    }
+}
+
+/* --- halves ------------------------------------------------------------------------------------------------------- */
+
+typedef uint16_t (*narrow_func)(float x);
+typedef uint16_t (*narrow_double_func)(double x);
+typedef float (*widen_func)(uint16_t bits);
+
+enum { HALF_INFINITY = 0x7c00, HALF_SIGN = 0x8000 };
+
+/* What the bits of a half that is not negative mean; of infinity's, what would come next. */
+static double value_of(unsigned bits)
+{
+    unsigned exponent = bits >> 10;
+
+    return exponent ? ldexp((bits & 0x3ff) + 0x400, (int)exponent - 25) : ldexp(bits, -24);
+}
+
+static void check_narrow(double x, unsigned want)
+{
+    narrow_func ours = (narrow_func)find("narrow");
+    narrow_double_func ours_of_double = (narrow_double_func)find("narrow_double");
+
+    for (int negative = 0; negative < 2; negative++, x = -x, want |= HALF_SIGN) {
+        if (ours_of_double(x) != want)
+            fail_msg("%a as half is %#x, expected %#x", x, (unsigned)ours_of_double(x), want);
+        if ((double)(float)x == x && ours((float)x) != want)
+            fail_msg("%a of float as half is %#x, expected %#x", x, (unsigned)ours((float)x), want);
+    }
+}
+
+/* At each half, halfway to the next, and the numbers beside that, of float and of double. */
+static void narrows_to_the_nearest_half(void **state)
+{
+    for (unsigned bits = 0; bits < HALF_INFINITY; bits++) {
+        double half = value_of(bits), middle = (half + value_of(bits + 1)) / 2;
+
+        check_narrow(half, bits);
+        check_narrow(middle, bits + (bits & 1));
+        check_narrow((double)nextafterf((float)middle, 0), bits);
+        check_narrow((double)nextafterf((float)middle, INFINITY), bits + 1);
+        check_narrow(nextafter(middle, 0), bits);
+        check_narrow(nextafter(middle, INFINITY), bits + 1);
+    }
+    check_narrow(0x1.fffffep127, HALF_INFINITY);
+    check_narrow(0x1p1023, HALF_INFINITY);
+    check_narrow(INFINITY, HALF_INFINITY);
+    check_narrow(0x1p-149, 0);
+    check_narrow(0x1p-1074, 0);
+    assert_true((((narrow_func)find("narrow"))(NAN)&0x7fff) > HALF_INFINITY);
+    assert_true((((narrow_double_func)find("narrow_double"))(NAN)&0x7fff) > HALF_INFINITY);
+}
+
+static void widens_every_half(void **state)
+{
+    widen_func ours = (widen_func)find("widen");
+
+    for (unsigned bits = 0; bits < HALF_SIGN; bits++) {
+        float want = bits > HALF_INFINITY ? NAN : bits == HALF_INFINITY ? INFINITY : (float)value_of(bits);
+
+        if (!same_float(ours((uint16_t)bits), want) || !same_float(ours((uint16_t)(bits | HALF_SIGN)), -want))
+            fail_msg("half %#x is %a", bits, (double)ours((uint16_t)bits));
+    }
+}
+
+/* --- the library -------------------------------------------------------------------------------------------------- */
+
+static void supplies_what_it_has(void **state)
+{
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("test", context);
+    struct facet_error error;
+
+    assert_int_equal(facet_builtins_supply(library, module, "fma", &error), FACET_OK);
+    LLVMValueRef function = LLVMGetNamedFunction(module, "fma");
+    assert_false(LLVMIsDeclaration(function));
+    assert_int_equal(LLVMGetVisibility(function), LLVMHiddenVisibility);
+    assert_int_equal(LLVMGetLinkage(function), LLVMExternalLinkage);
+    assert_int_equal(facet_builtins_supply(library, module, "fma", &error), FACET_OK);
+    assert_ptr_equal(LLVMGetNamedFunction(module, "fma"), function);
+    assert_int_equal(facet_builtins_supply(library, module, "fopen", &error), FACET_INTERNAL);
+    assert_non_null(strstr(error.message, "'fopen'"));
+    LLVMDisposeModule(module);
+    LLVMContextDispose(context);
+}
+
+/* Halves are passed as bits: not every C has them. */
+static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)\n"
+                                "declare half @facet_libcall___truncdfhf2(double)\n"
+                                "declare float @facet_libcall___extendhfsf2(half)\n"
+                                "define i16 @narrow(float %x) {\n"
+                                "  %h = call half @facet_libcall___truncsfhf2(float %x)\n"
+                                "  %b = bitcast half %h to i16\n  ret i16 %b\n}\n"
+                                "define i16 @narrow_double(double %x) {\n"
+                                "  %h = call half @facet_libcall___truncdfhf2(double %x)\n"
+                                "  %b = bitcast half %h to i16\n  ret i16 %b\n}\n"
+                                "define float @widen(i16 %b) {\n"
+                                "  %h = bitcast i16 %b to half\n"
+                                "  %f = call float @facet_libcall___extendhfsf2(half %h)\n  ret float %f\n}\n";
+
+/* As an image gets them, but for being hidden, so that they can be found. */
+static void supply(LLVMModuleRef module, const char *name)
+{
+    struct facet_error error;
+
+    if (facet_builtins_supply(library, module, name, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    LLVMSetVisibility(LLVMGetNamedFunction(module, name), LLVMDefaultVisibility);
+}
+
+static void add_functions(LLVMModuleRef module)
+{
+    char name[32];
+
+    assert_int_equal(facet_builtins_link(library, module, NULL), FACET_OK);
+    supply(module, "fma");
+    supply(module, "fmaf");
+    for (size_t r = 0; r < COUNT(roundings); r++) {
+        supply(module, roundings[r].name);
+        snprintf(name, sizeof name, "%sf", roundings[r].name);
+        supply(module, name);
+    }
+}
+
+static int start(void **state)
+{
+    char path[4096];
+    struct facet_error error;
+
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    snprintf(path, sizeof path, "%s/%s", getenv("FACET_LIB_DIR"), FACET_BUILTINS_HOST);
+    if (facet_builtins_open(path, &library, &error) != FACET_OK)
+        return -1;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = parse(context, half_text);
+    jit = make_jit();
+    LLVMSetDataLayout(module, LLVMOrcLLJITGetDataLayoutStr(jit));
+    LLVMSetTarget(module, LLVMOrcLLJITGetTripleString(jit));
+    add_functions(module);
+    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
+    LLVMOrcThreadSafeModuleRef moved = LLVMOrcCreateNewThreadSafeModule(module, safe);
+    LLVMOrcDisposeThreadSafeContext(safe);
+    return LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), moved) ? -1 : 0;
+}
+
+static int stop(void **state)
+{
+    LLVMOrcDisposeLLJIT(jit);
+    facet_builtins_close(library);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(supplies_what_it_has),    cmocka_unit_test(multiplies_and_adds_specials),
+        cmocka_unit_test(multiplies_and_adds),     cmocka_unit_test(multiplies_and_adds_floats),
+        cmocka_unit_test(rounds_to_whole_numbers), cmocka_unit_test(narrows_to_the_nearest_half),
+        cmocka_unit_test(widens_every_half),
+    };
+
+    return cmocka_run_group_tests_name("kernel/libcalls", tests, start, stop);
+}
