@@ -99,6 +99,16 @@ void facet_compile_rename(struct facet_compilation *compilation);
  * the kernels becomes internal. */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);
 
+struct facet_builtins; /* kernel/builtins/library.h */
+enum facet_status facet_compile_open_library(const struct facet_compilation *compilation,
+                                             struct facet_builtins **ret_library, struct facet_error *error);
+
+/* libcalls.c: what lld says is undefined and processes do not have, one name after the other; false at the end. */
+bool facet_compile_next_missing(const char **said, char *ret_name, size_t size);
+/* An object with all of that. FACET_INTERNAL names what there is not. */
+enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *said,
+                                         LLVMMemoryBufferRef *ret_object, struct facet_error *error);
+
 /* description.c: the image's JSON into the result. */
 enum facet_status facet_compile_describe(struct facet_compilation *compilation, struct facet_error *error);
 
@@ -108,8 +118,9 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
 enum facet_status facet_compile_device(struct facet_compilation *compilation, struct facet_error *error);
 
 /* emit.c: machine code, and a linked object out of it. */
-enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
-                                     LLVMMemoryBufferRef *ret_code, struct facet_error *error);
+enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMModuleRef module,
+                                     LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code,
+                                     struct facet_error *error);
 /* apart.c: the same in a copy of this process; while no other compile is under way. */
 enum facet_status facet_compile_emit_apart(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
                                            LLVMMemoryBufferRef *ret_code, struct facet_error *error);

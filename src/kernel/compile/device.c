@@ -111,7 +111,8 @@ static enum facet_status generate(struct facet_compilation *compilation, struct 
 {
     bool amdgcn = compilation->family == FACET_COMPILE_AMDGCN, ptx = compilation->family == FACET_COMPILE_PTX;
     LLVMMemoryBufferRef code = NULL;
-    enum facet_status status = facet_compile_emit(compilation, ptx ? LLVMAssemblyFile : LLVMObjectFile, &code, error);
+    enum facet_status status =
+        facet_compile_emit(compilation, compilation->module, ptx ? LLVMAssemblyFile : LLVMObjectFile, &code, error);
 
     if (status != FACET_OK)
         return status;

@@ -47,30 +47,30 @@ void facet_compile_attach(struct facet_compilation *compilation)
     LLVMSetSection(global, FACET_HOST_IMAGE_SECTION);
 }
 
-static enum facet_status emit_here(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
-                                   LLVMMemoryBufferRef *ret_code, struct facet_error *error)
+static enum facet_status emit_here(struct facet_compilation *compilation, LLVMModuleRef module,
+                                   LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code, struct facet_error *error)
 {
     char *message = NULL;
 
-    if (!LLVMTargetMachineEmitToMemoryBuffer(compilation->machine, compilation->module, kind, &message, ret_code))
+    if (!LLVMTargetMachineEmitToMemoryBuffer(compilation->machine, module, kind, &message, ret_code))
         return FACET_OK;
     facet_error_set(error, FACET_INTERNAL, "the code generator gave up: %s", message ? message : "");
     LLVMDisposeMessage(message);
     return FACET_INTERNAL;
 }
 
-enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
-                                     LLVMMemoryBufferRef *ret_code, struct facet_error *error)
+enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMModuleRef module,
+                                     LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code, struct facet_error *error)
 {
     uint64_t start = facet_compile_now();
     LLVMMemoryBufferRef code = NULL;
     bool apart = compilation->family == FACET_COMPILE_SPIRV;
-    enum facet_status status =
-        apart ? facet_compile_emit_apart(compilation, kind, &code, error) : emit_here(compilation, kind, &code, error);
+    enum facet_status status = apart ? facet_compile_emit_apart(compilation, kind, &code, error)
+                                     : emit_here(compilation, module, kind, &code, error);
 
     if (status != FACET_OK)
         return status;
-    compilation->result->generate_ns = facet_compile_now() - start;
+    compilation->result->generate_ns += facet_compile_now() - start;
     /* What cannot be had on this processor is said through diagnostics, with code made all the same. */
     status = facet_compile_verdict(compilation, error);
     if (status != FACET_OK) {
@@ -81,32 +81,9 @@ enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVM
     return FACET_OK;
 }
 
-/* Code generators call these for plain assignments; every process has them. */
-static bool may_be_missing(const char *name)
-{
-    static const char *const names[] = {"memcpy\n", "memset\n", "memmove\n", "memcmp\n", "bcmp\n"};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
-static enum facet_status check_missing(const char *said, struct facet_error *error)
-{
-    static const char mark[] = "undefined symbol: ";
-
-    for (const char *at = said; (at = strstr(at, mark));) {
-        at += strlen(mark);
-        if (!may_be_missing(at))
-            return facet_error_set(error, FACET_INTERNAL, "the code generator calls '%.*s', which there is not",
-                                   (int)strcspn(at, "\n"), at);
-    }
-    return FACET_OK;
-}
-
-static enum facet_status link_files(struct facet_compilation *compilation, const char *input, const char *output,
-                                    struct facet_error *error)
+/* `more` may be NULL. `ret_said` is for the caller to free. */
+static enum facet_status link_files(struct facet_compilation *compilation, const char *output, const char *input,
+                                    const char *more, char **ret_said, struct facet_error *error)
 {
     const char *const arguments[] = {"ld.lld",
                                      "-shared",
@@ -122,32 +99,73 @@ static enum facet_status link_files(struct facet_compilation *compilation, const
                                      "--error-limit=0",
                                      "-o",
                                      output,
-                                     input};
+                                     input,
+                                     more};
+    size_t count = sizeof arguments / sizeof arguments[0] - (more ? 0 : 1);
     FACET_CLEANUP_FREE char *said = NULL;
 
     facet_compile_lock(compilation, FACET_COMPILE_LOCK_LLD);
-    int failed = facet_shim_lld(arguments, sizeof arguments / sizeof arguments[0], &said);
+    int failed = facet_shim_lld(arguments, count, &said);
     facet_compile_unlock(compilation, FACET_COMPILE_LOCK_LLD);
     if (failed)
         return facet_error_set(error, FACET_INTERNAL, "lld: %s", said ? said : "failed");
-    return said ? check_missing(said, error) : facet_error_set(error, FACET_NO_MEMORY, "no memory for what lld says");
+    if (!said)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what lld says");
+    *ret_said = FACET_TAKE_PTR(said);
+    return FACET_OK;
+}
+
+/* Again, with what the first time was missing. */
+static enum facet_status link_again(struct facet_compilation *compilation, const char *output, const char *input,
+                                    const char *more, const char *missing, struct facet_error *error)
+{
+    FACET_CLEANUP_FREE char *said = NULL;
+    char name[FACET_COMPILE_NAME_SIZE];
+    LLVMMemoryBufferRef object = NULL;
+    enum facet_status status = facet_compile_libcalls(compilation, missing, &object, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = facet_file_write(more, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
+    LLVMDisposeMemoryBuffer(object);
+    if (status == FACET_OK)
+        status = link_files(compilation, output, input, more, &said, error);
+    unlink(more);
+    const char *rest = said;
+    if (status == FACET_OK && facet_compile_next_missing(&rest, name, sizeof name))
+        return facet_error_set(error, FACET_INTERNAL, "a function that the code generator calls needs '%s'", name);
+    return status;
+}
+
+static enum facet_status link_all(struct facet_compilation *compilation, const char *output, const char *input,
+                                  const char *more, struct facet_error *error)
+{
+    FACET_CLEANUP_FREE char *said = NULL;
+    char name[FACET_COMPILE_NAME_SIZE];
+    enum facet_status status = link_files(compilation, output, input, NULL, &said, error);
+    const char *at = said;
+
+    if (status == FACET_OK && facet_compile_next_missing(&at, name, sizeof name))
+        status = link_again(compilation, output, input, more, said, error);
+    return status;
 }
 
 enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVMMemoryBufferRef object,
                                      struct facet_error *error)
 {
     struct facet_folder folder;
-    char input[sizeof folder.path + 16], output[sizeof folder.path + 16];
+    char input[sizeof folder.path + 16], more[sizeof folder.path + 16], output[sizeof folder.path + 16];
     uint64_t start = facet_compile_now();
     enum facet_status status = facet_folder_make(&folder, error);
 
     if (status != FACET_OK)
         return status;
     snprintf(input, sizeof input, "%s/in.o", folder.path);
+    snprintf(more, sizeof more, "%s/more.o", folder.path);
     snprintf(output, sizeof output, "%s/out", folder.path);
     status = facet_file_write(input, LLVMGetBufferStart(object), LLVMGetBufferSize(object), error);
     if (status == FACET_OK)
-        status = link_files(compilation, input, output, error);
+        status = link_all(compilation, output, input, more, error);
     if (status == FACET_OK)
         status = facet_file_read(output, &compilation->result->image, &compilation->result->bytes, error);
     unlink(input);

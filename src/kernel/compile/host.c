@@ -272,7 +272,7 @@ enum facet_status facet_compile_host(struct facet_compilation *compilation, stru
     facet_compile_attach(compilation);
     divide_by_instruction(compilation);
     choose_generator(compilation);
-    status = facet_compile_emit(compilation, LLVMObjectFile, &object, error);
+    status = facet_compile_emit(compilation, compilation->module, LLVMObjectFile, &object, error);
     if (status == FACET_OK)
         status = facet_compile_link(compilation, object, error);
     if (object)

@@ -29,13 +29,20 @@ static void beside(const char *file, char *ret_path)
              file);
 }
 
-static enum facet_status link_needed(struct facet_compilation *compilation, struct facet_error *error)
+enum facet_status facet_compile_open_library(const struct facet_compilation *compilation,
+                                             struct facet_builtins **ret_library, struct facet_error *error)
 {
     char path[PATH_SIZE];
-    struct facet_builtins *library;
 
     beside(compilation->flavour->library, path);
-    enum facet_status status = facet_builtins_open(path, &library, error);
+    return facet_builtins_open(path, ret_library, error);
+}
+
+static enum facet_status link_needed(struct facet_compilation *compilation, struct facet_error *error)
+{
+    struct facet_builtins *library;
+    enum facet_status status = facet_compile_open_library(compilation, &library, error);
+
     if (status != FACET_OK)
         return status;
     status = facet_builtins_link(library, compilation->module, error);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what code generators call where a processor lacks an instruction: the image brings those functions along.
+ * Never: makes anything for processors that lack none; optimizes such functions, which may become calls of themselves.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/builtins/library.h"
+#include "kernel/compile/compile.h"
+
+/* Code generators call these for plain assignments; every process has them. */
+static bool may_be_missing(const char *name)
+{
+    static const char *const names[] = {"memcpy", "memset", "memmove", "memcmp", "bcmp"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool facet_compile_next_missing(const char **said, char *ret_name, size_t size)
+{
+    static const char mark[] = "undefined symbol: ";
+
+    for (const char *at = *said; (at = strstr(at, mark));) {
+        at += strlen(mark);
+        snprintf(ret_name, size, "%.*s", (int)strcspn(at, "\n"), at);
+        *said = at;
+        if (!may_be_missing(ret_name))
+            return true;
+    }
+    return false;
+}
+
+static enum facet_status gather(const struct facet_compilation *compilation, const char *said, LLVMModuleRef module,
+                                struct facet_error *error)
+{
+    char name[FACET_COMPILE_NAME_SIZE];
+    struct facet_builtins *library;
+    enum facet_status status = facet_compile_open_library(compilation, &library, error);
+
+    if (status != FACET_OK)
+        return status;
+    while (status == FACET_OK && facet_compile_next_missing(&said, name, sizeof name))
+        status = facet_builtins_supply(library, module, name, error);
+    facet_builtins_close(library);
+    return status;
+}
+
+enum facet_status facet_compile_libcalls(struct facet_compilation *compilation, const char *said,
+                                         LLVMMemoryBufferRef *ret_object, struct facet_error *error)
+{
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("libcalls", compilation->context);
+
+    LLVMSetTarget(module, LLVMGetTarget(compilation->module));
+    LLVMSetDataLayout(module, LLVMGetDataLayoutStr(compilation->module));
+    enum facet_status status = gather(compilation, said, module, error);
+    if (status == FACET_OK)
+        status = facet_compile_emit(compilation, module, LLVMObjectFile, ret_object, error);
+    LLVMDisposeModule(module);
+    return status;
+}
