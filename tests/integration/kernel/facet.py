@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy
 
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
+TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this one runs
 DEADLINE_NS = 60_000_000_000
 IN_PROCESS = 1
 
@@ -180,7 +181,7 @@ class Device:
         """An image of the source, for this machine."""
         image = c_void_p()
         listed = (c_char_p * (len(arguments) + 1))(*[text.encode() for text in arguments], None)
-        options = CompileOptions(size=sizeof(CompileOptions), target=b"host", name=b"oracle.cl",
+        options = CompileOptions(size=sizeof(CompileOptions), target=TARGET, name=b"oracle.cl",
                                  arguments=cast(listed, POINTER(c_char_p)))
         call(self.compile, self.compiler, source.encode(), len(source.encode()), byref(options), byref(image))
         return image

@@ -3,10 +3,11 @@
 """The bench set for each target: what comes out is what that target's own tools take.
 
 PTX is assembled by ptxas where a CUDA toolkit is found; AMDGPU objects are read by LLVM's readelf and disassembler;
-SPIR-V is validated by spirv-val.
+SPIR-V is validated by spirv-val. Old processors of the host's kind get the tests' kernels too, with what they lack.
 """
 import glob
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -21,6 +22,9 @@ from tap import Skip, contains, equal, main, test
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
 KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
+# All but the one that is refused everywhere.
+TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
+FROM_THE_PROCESS = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}
 LLVM = [f"/usr/lib/llvm-{version}/bin" for version in (22, 19)]
 
 
@@ -42,8 +46,8 @@ def ran(*command, **options):
     return done.stdout
 
 
-def compiled(target, folder):
-    """Every kernel of the set for `target`: path of the image by path of the source."""
+def compiled(target, folder, sources=None):
+    """Every kernel of the set, or of `sources`, for `target`: path of the image by path of the source."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
@@ -54,7 +58,7 @@ def compiled(target, folder):
         return source, image
 
     with ThreadPoolExecutor(2) as pool:
-        return dict(pool.map(compile_one, KERNELS))
+        return dict(pool.map(compile_one, sources or KERNELS))
 
 
 def entries_of(source):
@@ -84,6 +88,29 @@ def object_is_a_code_object(processor):
             for entry in entries_of(source):
                 contains(read, f"{entry}.kd")
             equal("<unknown>" in ran(disassembler, "-d", image), False, f"{source.name}: an unknown instruction")
+
+
+def image_is_whole(processor):
+    """Nothing but the image's table is seen from outside, and nothing but plain copying is looked for there."""
+    if platform.machine() != "x86_64":
+        raise Skip(f"this machine is no relative of {processor}")
+    with tempfile.TemporaryDirectory() as folder:
+        reader = tool("llvm-readelf", *LLVM)
+        for source, image in compiled(f"host:{processor}", folder, KERNELS + TEST_KERNELS).items():
+            rows = [line.split() for line in ran(reader, "--dyn-syms", image).splitlines()]
+            symbols = [row[6:8] for row in rows if len(row) == 8 and row[0] != "Num:"]
+            equal([name for section, name in symbols if section != "UND"], ["facet_host_image"], source.name)
+            equal({name for section, name in symbols if section == "UND"} - FROM_THE_PROCESS, set(), source.name)
+
+
+@test
+def images_for_processors_without_fma_and_sse4():
+    image_is_whole("x86-64")
+
+
+@test
+def images_for_processors_without_fma():
+    image_is_whole("x86-64-v2")
 
 
 @test
