@@ -26,6 +26,7 @@
 
 #include "kernel/builtins/archive.h"
 #include "kernel/builtins/library.h"
+#include "orc.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -95,7 +96,8 @@ static void optimize(LLVMModuleRef module)
 /* The function `run` of a module. Nothing outside of the module can be called: no C library. */
 static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
 {
-    LLVMContextRef context = LLVMContextCreate();
+    LLVMContextRef context;
+    LLVMOrcThreadSafeContextRef safe = orc_context(&context);
     LLVMModuleRef module = parse(context, text);
     LLVMOrcExecutorAddress address = 0;
     struct facet_error error;
@@ -103,7 +105,6 @@ static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
     if (facet_builtins_link(library, module, &error) != FACET_OK)
         fail_msg("%s", error.message);
     optimize(module);
-    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
     LLVMOrcThreadSafeModuleRef moved = LLVMOrcCreateNewThreadSafeModule(module, safe);
     LLVMOrcDisposeThreadSafeContext(safe);
     assert_null(LLVMOrcCreateLLJIT(ret_jit, NULL));

@@ -150,7 +150,7 @@ __clang_ocl_kern_imp_steps.exit:
 
 define void @sorted(ptr align 4 %0, ptr align 4 %1) {
   %3 = alloca [8 x i32], align 4
-  call void @llvm.lifetime.start.p0(ptr %3)
+  call void @llvm.lifetime.start.p0(i64 -1, ptr %3)
   %g.i.i = call i32 @__facet_group_id(i32 0)
   %s.i.i = call i32 @__facet_group_size(i32 0)
   %l.i.i = call i32 @__facet_local_id(i32 0)
@@ -238,7 +238,7 @@ define void @sorted(ptr align 4 %0, ptr align 4 %1) {
   br label %41
 
 __clang_ocl_kern_imp_sorted.exit:
-  call void @llvm.lifetime.end.p0(ptr %3)
+  call void @llvm.lifetime.end.p0(i64 -1, ptr %3)
   ret void
 }
 
@@ -311,7 +311,7 @@ __clang_ocl_kern_imp_counts.exit:
 
 define void @rotated(ptr align 4 %0, ptr align 4 %1, ptr align 4 %2, i32 %3) {
   %5 = alloca [4 x i32], align 4
-  call void @llvm.lifetime.start.p0(ptr %5)
+  call void @llvm.lifetime.start.p0(i64 -1, ptr %5)
   %l.i.i = call i32 @__facet_local_id(i32 1)
   %r.i.i = zext nneg i32 %l.i.i to i64
   %l.i1.i = call i32 @__facet_group_size(i32 0)
@@ -412,7 +412,7 @@ __clang_ocl_kern_imp_rotated.exit:
   %61 = sext i32 %17 to i64
   %62 = getelementptr inbounds i32, ptr %1, i64 %61
   store i32 %60, ptr %62, align 4
-  call void @llvm.lifetime.end.p0(ptr %5)
+  call void @llvm.lifetime.end.p0(i64 -1, ptr %5)
   ret void
 }
 
@@ -517,7 +517,6 @@ declare i32 @__facet_grid(i32)
 
 declare void @__facet_barrier()
 
-declare void @llvm.lifetime.start.p0(ptr captures(none))
+declare void @llvm.lifetime.start.p0(i64, ptr)
 
-declare void @llvm.lifetime.end.p0(ptr captures(none))
-
+declare void @llvm.lifetime.end.p0(i64, ptr)

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include <llvm-c/IRReader.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
+
+#include "../orc.h"
 
 const struct facet_lower_argument lowered_pointers[3] = {
     {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_GLOBAL, 16, 8}};
@@ -82,8 +83,8 @@ struct loaded lowered_load(const struct way *way, const char *file, const char *
                            const struct facet_lower_argument *arguments, const struct facet_host_check *functions)
 {
     struct loaded loaded = {.kernel = {.name = name, .arguments = arguments}};
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
+    LLVMContextRef context;
+    LLVMOrcThreadSafeContextRef safe = orc_context(&context);
     LLVMModuleRef module = lowered_parse(context, NULL, file);
     struct facet_error error = {0};
     char symbol[64];

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: a context for code that LLVM's JIT takes, with LLVM 22 and 19. Never: more of the JIT. */
+#ifndef FACET_TEST_KERNEL_ORC_H
+#define FACET_TEST_KERNEL_ORC_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Orc.h>
+#include <llvm/Config/llvm-config.h>
+
+static inline LLVMOrcThreadSafeContextRef orc_context(LLVMContextRef *ret_context)
+{
+#if LLVM_VERSION_MAJOR >= 22
+    *ret_context = LLVMContextCreate();
+    return LLVMOrcCreateNewThreadSafeContextFromLLVMContext(*ret_context);
+#else
+    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContext();
+
+    *ret_context = LLVMOrcThreadSafeContextGetContext(safe);
+    return safe;
+#endif
+}
+
+#endif
