@@ -3,7 +3,6 @@
  * Owns: images for devices: PTX text, AMDGPU code objects, SPIR-V.
  * Never: runs them, or asks a device.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
+#include "kernel/compile/llvm.h"
 
 enum { LOCAL_SPACE = 3, USERS_DEEP = 8 };
 
@@ -55,15 +55,9 @@ static void count_local(struct facet_compilation *compilation, uint32_t kernel)
 static void require_group(struct facet_compilation *compilation, uint32_t kernel)
 {
     const uint32_t *size = compilation->kernels[kernel].required_group_size;
-    char text[64];
 
-    if (!size[0])
-        return;
-    int length = snprintf(text, sizeof text, "%u,%u,%u", size[0], size[1], size[2]);
-    LLVMAttributeRef attribute =
-        LLVMCreateStringAttribute(compilation->context, "nvvm.reqntid", 12, text, (unsigned)length);
-    LLVMAddAttributeAtIndex(facet_compile_function(compilation, kernel), (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            attribute);
+    if (size[0])
+        facet_llvm_require_group(facet_compile_function(compilation, kernel), size);
 }
 
 static void forget_features(struct facet_compilation *compilation)

@@ -12,7 +12,6 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/DebugInfo.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 
 #include <facet/host_kernel.h>
 
@@ -45,12 +44,10 @@ struct lowering {
 
 static enum facet_status run_passes(struct lowering *lowering, const char *passes)
 {
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef failed = LLVMRunPasses(lowering->module, passes, lowering->options->machine, options);
+    LLVMErrorRef failed = facet_llvm_passes(lowering->module, passes, lowering->options->machine);
     enum facet_status status = FACET_OK;
     char *text;
 
-    LLVMDisposePassBuilderOptions(options);
     if (!failed)
         return FACET_OK;
     text = LLVMGetErrorMessage(failed);

@@ -20,17 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <llvm/Config/llvm-config.h>
-
+#include "kernel/compile/llvm.h"
 #include "lower.h"
-
-#if LLVM_VERSION_MAJOR < 20
-/* Of loads and stores, as later versions have it. */
-static inline LLVMBool LLVMIsAtomic(LLVMValueRef access)
-{
-    return LLVMGetOrdering(access) != LLVMAtomicOrderingNotAtomic;
-}
-#endif
 
 #define FACET_NOWHERE UINT32_MAX
 

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
+#include "kernel/compile/llvm.h"
 #include "kernel/compile/remap.h"
 #include "kernel/compile/shims.h"
 #include "kernel/compile/spirv.h"
@@ -154,6 +155,8 @@ static enum facet_status take_opencl(struct facet_compilation *compilation, stru
                                            compilation->arguments, compilation->argument_count, &listener);
     if (!compilation->module && !compilation->failed)
         return facet_error_set(error, FACET_INTERNAL, "clang gave neither a module nor a reason");
+    if (compilation->module)
+        facet_llvm_settle_kernels(compilation->module);
     /* Clang switches names off for all of the context; text cannot be read without. */
     LLVMContextSetDiscardValueNames(compilation->context, 0);
     return FACET_OK;

@@ -271,6 +271,10 @@ enum facet_status facet_compile_target(struct facet_compilation *compilation, st
     if (!find_family(target, length, &compilation->family) ||
         (colon && strlen(colon + 1) >= sizeof compilation->processor))
         return refuse(target, error);
+    if (compilation->family == FACET_COMPILE_SPIRV && !FACET_HAVE_SPIRV_TARGET)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "target",
+                                    "target '%.80s': LLVM %s was built without a code generator for SPIR-V", target,
+                                    FACET_LLVM_VERSION);
     compilation->flavour = &flavours[compilation->family];
     if (colon)
         strcpy(compilation->processor, colon + 1);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LLVM 22 and 19 made alike, by what LLVM 22 does.
+ *
+ * Owns: where they differ in LLVM's C interface, and in what clang and the generators agree on. For LLVM 22 that is
+ * here, for LLVM 19 in llvm19.cc, which is built with that one only. Never: decides anything. Nobody else asks for
+ * LLVM's version but the shims.
+ */
+#ifndef FACET_KERNEL_COMPILE_LLVM_H
+#define FACET_KERNEL_COMPILE_LLVM_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm/Config/llvm-config.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if LLVM_VERSION_MAJOR >= 22
+
+/* LLVMRunPasses() with the options as they are, for passes by LLVM 22's names. */
+static inline LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine)
+{
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef failed = LLVMRunPasses(module, passes, machine, options);
+
+    LLVMDisposePassBuilderOptions(options);
+    return failed;
+}
+
+/* What clang made: kernels are known by their calling convention, and what calls one calls a function beside it. */
+static inline void facet_llvm_settle_kernels(LLVMModuleRef module)
+{
+    (void)module;
+}
+
+/* Has PTX say that a kernel is for groups of this size only. */
+static inline void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t *size)
+{
+    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(kernel));
+    char text[64];
+    int length = snprintf(text, sizeof text, "%u,%u,%u", size[0], size[1], size[2]);
+
+    LLVMAddAttributeAtIndex(kernel, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(context, "nvvm.reqntid", 12, text, (unsigned)length));
+}
+
+#else
+
+LLVMBool LLVMIsAtomic(LLVMValueRef instruction);
+LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine);
+void facet_llvm_settle_kernels(LLVMModuleRef module);
+void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t *size);
+
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif
