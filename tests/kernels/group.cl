@@ -162,6 +162,19 @@ __kernel void copies(__global const float *in, __global float *out, __local floa
     wait_group_events(1, &event);
 }
 
+__kernel void threes(__global const float3 *in, __global float3 *out, __local float3 *here)
+{
+    size_t size = get_local_size(0), first = get_group_id(0) * size;
+    event_t event = async_work_group_copy(here, in + first, size, 0);
+
+    prefetch(in + first, size);
+    wait_group_events(1, &event);
+    here[get_local_id(0)] *= 2.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    event = async_work_group_strided_copy(out + first * 2, here, size, 2, 0);
+    wait_group_events(1, &event);
+}
+
 __kernel void strided(__global const float2 *in, __global float2 *out, __local float2 *here)
 {
     size_t size = get_local_size(0), first = get_group_id(0) * size;

@@ -118,6 +118,17 @@ BOTH(TWO, remainder, remainder_)
 MORE(float)
 MORE(double)
 
+/* Vectors between edges that are numbers. */
+#define BETWEEN(type)                                                                                                  \
+    __kernel void between_##type(__global const type *x, __global type *out)                                           \
+    {                                                                                                                  \
+        size_t i = get_global_id(0);                                                                                   \
+                                                                                                                       \
+        vstore4(smoothstep((type)-1, (type)3, vload4(i, x)), i, out);                                                  \
+    }
+BETWEEN(float)
+BETWEEN(double)
+
 #ifdef LOOSE
 __kernel void loose(__global const float *x, __global float *out)
 {

@@ -194,6 +194,17 @@ def copies_by_the_group():
     oracle.need_facet()
 
 
+@test
+def copies_of_vectors_of_three():
+    x = oracle.random(7).random((COUNT, 4)).astype(numpy.float32)  # the fourth is room, which may be copied or not
+    results = GROUP.run("threes", COUNT, [x, numpy.zeros((COUNT * 2, 4), numpy.float32), oracle.Local(256)], 16)
+    expected = numpy.zeros((COUNT * 2, 3), numpy.float32)
+    expected[::2] = x[:, :3] * 2
+    bare = {who: {1: numpy.ascontiguousarray(answers[1][:, :3])} for who, answers in results.items()}
+    oracle.exact(bare, 1, expected, "copies of three")
+    oracle.need_facet()
+
+
 def all_atomics(values, start):
     """What ten cells hold after all values came, in whatever order."""
     total = int(values.sum())

@@ -321,6 +321,18 @@ def functions_with_several_results():
 
 
 @test
+def vectors_between_edges():
+    for type_, kind in TYPES.items():
+        x = oracle.random(15).uniform(-3, 5, 1024).astype(kind)
+        part = numpy.clip((x.astype(WIDE) + 1) / 4, 0, 1)
+        results = SOURCE.run(f"between_{type_}", x.size // 4, [x, oracle.out(kind, x.size)], 64)
+        for who, got in oracle.each(results, 1):
+            worst = numpy.abs(got - part * part * (3 - 2 * part)).max()
+            assert worst <= 16 * numpy.finfo(kind).eps, f"{who}: smoothstep of {type_} is off by {worst}"
+    oracle.need_facet()
+
+
+@test
 def loose_functions():
     """native_ and half_ functions promise 8192 units at most, the first not even that: a thousandth will do."""
     x = oracle.random(14).uniform(0.1, 3, 1024).astype(numpy.float32)

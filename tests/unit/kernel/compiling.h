@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,6 +56,16 @@ UNUSED static int open_backend(void **state)
     assert_non_null(entry);
     backend = entry();
     return 0;
+}
+
+/* Of `targets`, what LLVM 19 does not make: its processors end at sm_90a, and it may be built without SPIR-V. */
+UNUSED static bool is_beyond(const char *target)
+{
+    if (!strstr(backend->version, "LLVM 19."))
+        return false;
+    if (strncmp(target, "spirv:", 6) == 0)
+        return !backend->knows("spirv", target + 6);
+    return strcmp(target, "ptx:sm_100") == 0;
 }
 
 /* --- compiling ---------------------------------------------------------------------------------------------------- */

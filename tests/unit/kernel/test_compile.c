@@ -38,6 +38,8 @@ static void all_targets_make_images(void **state)
     for (size_t i = 0; i < COUNT(targets); i++) {
         struct facet_backend_result result;
 
+        if (is_beyond(targets[i]))
+            continue;
         compile_well(saxpy, targets[i], &result);
         check_format(targets[i], &result);
         assert_true(result.frontend_ns > 0 && result.optimize_ns > 0 && result.generate_ns > 0);
@@ -52,12 +54,43 @@ static void the_same_source_gives_the_same_bytes(void **state)
     for (size_t i = 0; i < COUNT(targets); i++) {
         struct facet_backend_result first, second;
 
+        if (is_beyond(targets[i]))
+            continue;
         compile_well(kinds, targets[i], &first);
         compile_well(kinds, targets[i], &second);
         if (first.bytes != second.bytes || memcmp(first.image, second.image, first.bytes) != 0)
             fail_msg("%s: the second image differs", targets[i]);
         backend->clear(&first);
         backend->clear(&second);
+    }
+}
+
+/* A kernel is nothing that code can call, at any level: not in PTX, and on AMDGPU LLVM gives up. */
+static void kernels_may_call_kernels(void **state)
+{
+    static const char source[] = "kernel void inner(global int *x) { x[get_global_id(0)] += 1; }\n"
+                                 "kernel void middle(global int *x) { inner(x); inner(x + 1); }\n"
+                                 "__attribute__((reqd_work_group_size(16, 4, 1)))\n"
+                                 "kernel void outer(global int *x) { middle(x); inner(x + 2); }\n";
+    static const char *const levels[] = {"-O0", "-O2"};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(targets); i++) {
+        const char *const arguments[] = {levels[i % 2], NULL}, *target = targets[i / 2];
+        struct facet_backend_result result;
+        struct facet_error error;
+
+        if (is_beyond(target))
+            continue;
+        if (compile(source, target, arguments, &result, &error) != FACET_OK)
+            fail_msg("%s %s: %s", target, levels[i % 2], error.message);
+        assert_non_null(strstr(result.description, "\"name\":\"outer\""));
+        assert_null(strstr(result.description, "__clang"));
+        if (strncmp(target, "ptx", 3) == 0) {
+            assert_false(holds(&result, "call.uni"));
+            assert_true(holds(&result, ".reqntid 16, 4, 1"));
+        }
+        backend->clear(&result);
     }
 }
 
@@ -232,19 +265,36 @@ static void unknown_things_are_refused_by_name(void **state)
     static const char *const lists[][3] = {
         {"-frobnicate"}, {"-o", "file"}, {"-cl-std=CL7"}, {"-Wl,-o,x"}, {"-O9"}, {"-D"}, {"-load", "x.so"},
     };
-    static const char *const unknown[] = {"ptx:sm_91", "ptx:", "amdgcn:gfx9999", "host:pentium9", "npu:1", "spirv:7.0"};
+    static const char *const unknown[] = {"ptx:sm_91", "ptx:", "amdgcn:gfx9999", "host:pentium9", "npu:1"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(lists); i++)
         expect_error(saxpy, "host", lists[i], FACET_INVALID_ARGUMENT, lists[i][0]);
     for (size_t i = 0; i < COUNT(unknown); i++)
         expect_error(saxpy, unknown[i], NULL, FACET_INVALID_ARGUMENT, unknown[i]);
-    assert_true(backend->knows("ptx", "sm_121"));
+    if (!is_beyond("spirv:1.2"))
+        expect_error(saxpy, "spirv:7.0", NULL, FACET_INVALID_ARGUMENT, "spirv:7.0");
+    assert_true(backend->knows("ptx", "sm_90"));
     assert_true(backend->knows("amdgcn", "gfx942"));
     assert_true(backend->knows("host", "znver4"));
     assert_false(backend->knows("ptx", "gfx942"));
     assert_false(backend->knows("ptx", ""));
     assert_false(backend->knows("vax", "780"));
+}
+
+/* And what LLVM 22 knows too is known. */
+static void what_llvm_19_lacks_is_refused_by_name(void **state)
+{
+    static const char *const newer[] = {"sm_100", "sm_103", "sm_121"};
+    bool old = strstr(backend->version, "LLVM 19.") != NULL;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(newer); i++)
+        assert_int_equal(backend->knows("ptx", newer[i]), !old);
+    if (is_beyond("ptx:sm_100"))
+        expect_error(saxpy, "ptx:sm_100", NULL, FACET_INVALID_ARGUMENT, "'ptx:sm_100': expected a processor that LLVM");
+    if (is_beyond("spirv:1.2"))
+        expect_error(saxpy, "spirv", NULL, FACET_UNSUPPORTED, "without a code generator for SPIR-V");
 }
 
 static void options_are_heard(void **state)
@@ -301,8 +351,9 @@ static void what_has_no_body_is_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 8; i++)
-        expect_error("void missing(int); kernel void k(global int *x) { missing(x[0]); }", targets[i], NULL,
-                     FACET_CORRUPT, "'missing'");
+        if (!is_beyond(targets[i]))
+            expect_error("void missing(int); kernel void k(global int *x) { missing(x[0]); }", targets[i], NULL,
+                         FACET_CORRUPT, "'missing'");
 }
 
 static void expect_place(const char *source, const char *target, uint32_t index, uint32_t line, uint32_t column,
@@ -334,6 +385,8 @@ static void what_is_refused_late_has_its_place_too(void **state)
 
     (void)state;
     for (size_t i = 0; i < 8; i++) {
+        if (is_beyond(targets[i]))
+            continue;
         expect_place(called, targets[i], 0, 4, 3, "printf()");
         expect_place(called, targets[i], 1, 5, 25, "printf()");
         expect_place(called, targets[i], 2, 5, 3, "'missing'");
@@ -407,6 +460,8 @@ static void *compile_all(void *failed)
         struct facet_backend_result result;
         struct facet_error error;
 
+        if (is_beyond(targets[i]))
+            continue;
         if (compile(i % 2 ? saxpy : kinds, targets[i], NULL, &result, &error) != FACET_OK)
             *(bool *)failed = true;
         backend->clear(&result);
@@ -459,8 +514,6 @@ static void ptx_has_the_shape_it_had(void **state)
     char path[1024], shape[4096], golden[4096] = "";
 
     (void)state;
-    if (!strstr(backend->version, "LLVM 22"))
-        skip();
     snprintf(path, sizeof path, "%s/kernel-saxpy.ptx", getenv("FACET_TEST_GOLDEN"));
     compile_well(saxpy, "ptx:sm_90", &result);
     shape_of(&result, shape, sizeof shape);
@@ -506,11 +559,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_targets_make_images),
         cmocka_unit_test(the_same_source_gives_the_same_bytes),
+        cmocka_unit_test(kernels_may_call_kernels),
         cmocka_unit_test(descriptions_say_what_kernels_take),
         cmocka_unit_test(host_images_run),
         cmocka_unit_test(errors_have_their_place),
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
         cmocka_unit_test(unknown_things_are_refused_by_name),
+        cmocka_unit_test(what_llvm_19_lacks_is_refused_by_name),
         cmocka_unit_test(options_are_heard),
         cmocka_unit_test(options_of_opencl_are_taken),
         cmocka_unit_test(what_has_no_body_is_named),
@@ -518,9 +573,16 @@ int main(void)
         cmocka_unit_test(headers_come_from_given_folders_only),
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(threads_compile_at_the_same_time),
-        cmocka_unit_test(ptx_has_the_shape_it_had),
         cmocka_unit_test(deep_sources_are_taken_or_refused),
+        cmocka_unit_test(ptx_has_the_shape_it_had), /* the last: cmocka's skip() is "not ok" in TAP */
     };
+    size_t count = COUNT(tests);
 
-    return cmocka_run_group_tests(tests, open_backend, NULL);
+    open_backend(NULL);
+    if (!strstr(backend->version, "LLVM 22")) {
+        count--;
+        print_message("# left out, ptx_has_the_shape_it_had: that is the shape of LLVM 22, this is %s\n",
+                      backend->version);
+    }
+    return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }

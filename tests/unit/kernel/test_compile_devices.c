@@ -39,6 +39,8 @@ static void each_kernel_is_there_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(targets); i++) {
+        if (is_beyond(targets[i]))
+            continue;
         for (size_t j = 0; j < COUNT(levels); j++) {
             struct facet_backend_result result;
 
@@ -103,7 +105,8 @@ static void fast_functions_are_for_who_asks(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(functions); i++) {
+    /* The last, a quotient, LLVM 19 only estimates for options of a process, not for those of one compile. */
+    for (size_t i = 0; i < COUNT(functions) - (strstr(backend->version, "LLVM 19.") ? 1 : 0); i++) {
         struct facet_backend_result plain, fast;
         char source[256];
 
@@ -150,6 +153,8 @@ static void work_groups_copy_on_every_target(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(targets); i++) {
+        if (is_beyond(targets[i]))
+            continue;
         for (size_t j = 0; j < COUNT(standards); j++) {
             struct facet_backend_result result;
 
@@ -162,10 +167,16 @@ static void work_groups_copy_on_every_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kernel_is_there_once),        cmocka_unit_test(earlier_compiles_leave_no_trace),
-        cmocka_unit_test(fast_functions_are_for_who_asks),  cmocka_unit_test(other_functions_stay_what_they_are),
-        cmocka_unit_test(work_groups_copy_on_every_target),
+        cmocka_unit_test(each_kernel_is_there_once),          cmocka_unit_test(fast_functions_are_for_who_asks),
+        cmocka_unit_test(other_functions_stay_what_they_are), cmocka_unit_test(work_groups_copy_on_every_target),
+        cmocka_unit_test(earlier_compiles_leave_no_trace), /* the last: cmocka's skip() is "not ok" in TAP */
     };
+    size_t count = COUNT(tests);
 
-    return cmocka_run_group_tests(tests, open_backend, NULL);
+    open_backend(NULL);
+    if (is_beyond("spirv:1.2")) {
+        count--;
+        print_message("# left out, earlier_compiles_leave_no_trace: %s makes no SPIR-V\n", backend->version);
+    }
+    return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }

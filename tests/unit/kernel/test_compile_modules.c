@@ -36,6 +36,8 @@ static void modules_are_taken_for_all_targets(void **state)
         struct facet_backend_result result;
         struct facet_error error;
 
+        if (is_beyond(targets[i]))
+            continue;
         if (compile_bytes(FACET_SOURCE_LLVM_IR, module, strlen(module), targets[i], NULL, &result, &error) != FACET_OK)
             fail_msg("%s: %s", targets[i], error.message);
         assert_non_null(strstr(result.description, "\"name\":\"k\""));
@@ -76,11 +78,10 @@ static void broken_modules_are_refused(void **state)
 /* LLVM knows no way to make this on PTX and calls its handler, which must lead back here, and leave all usable. */
 static void what_llvm_gives_up_on_is_an_error(void **state)
 {
-    static const char source[] = "declare float @llvm.sinh.f32(float)\n"
+    static const char source[] = "declare void @llvm.set.rounding(i32)\n"
                                  "define spir_kernel void @k(ptr addrspace(1) %x) {\n"
-                                 "  %v = load float, ptr addrspace(1) %x\n"
-                                 "  %s = call float @llvm.sinh.f32(float %v)\n"
-                                 "  store float %s, ptr addrspace(1) %x\n  ret void\n}\n";
+                                 "  call void @llvm.set.rounding(i32 1)\n"
+                                 "  ret void\n}\n";
     struct facet_backend_result result;
 
     (void)state;
@@ -95,10 +96,10 @@ static void spirv_comes_back(void **state)
     struct facet_error error;
 
     (void)state;
-    if (system("command -v llvm-spirv-15 >/dev/null || command -v llvm-spirv >/dev/null") != 0)
-        skip();
     compile_well(saxpy, "spirv:1.2", &words);
     for (size_t i = 0; i < COUNT(targets); i++) {
+        if (is_beyond(targets[i]))
+            continue;
         if (compile_bytes(FACET_SOURCE_SPIRV, words.image, words.bytes, targets[i], NULL, &result, &error) != FACET_OK)
             fail_msg("%s: %s", targets[i], error.message);
         assert_non_null(strstr(result.description, "\"name\":\"saxpy\""));
@@ -110,11 +111,18 @@ static void spirv_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modules_are_taken_for_all_targets),
-        cmocka_unit_test(broken_modules_are_refused),
+        cmocka_unit_test(modules_are_taken_for_all_targets), cmocka_unit_test(broken_modules_are_refused),
         cmocka_unit_test(what_llvm_gives_up_on_is_an_error),
-        cmocka_unit_test(spirv_comes_back),
+        cmocka_unit_test(spirv_comes_back), /* the last: cmocka's skip() is "not ok" in TAP */
     };
+    const char *lacks = NULL;
 
-    return cmocka_run_group_tests(tests, open_backend, NULL);
+    open_backend(NULL);
+    if (system("command -v llvm-spirv-15 >/dev/null || command -v llvm-spirv >/dev/null") != 0)
+        lacks = "there is no llvm-spirv";
+    else if (is_beyond("spirv:1.2"))
+        lacks = "the LLVM 19 of this build has no generator of SPIR-V";
+    if (lacks)
+        print_message("# left out, spirv_comes_back: %s\n", lacks);
+    return _cmocka_run_group_tests("tests", tests, COUNT(tests) - (lacks ? 1 : 0), NULL, NULL);
 }
