@@ -327,8 +327,10 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
         executor->busy_ns += turn->end_ns - executor->active_since_ns;
     bool goes_on = cpu_job_has_more(job);
 
-    if (cpu_job_is_over(job))
+    if (cpu_job_is_over(job)) {
         cpu_stream_settle(stream);
+        unit->thread_ns = 0; /* telling took time that is nobody's */
+    }
     cpu_tenant_refresh(tenant);
     if (tenant->active == 0)
         pthread_cond_broadcast(&tenant->changed);

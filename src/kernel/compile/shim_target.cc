@@ -7,6 +7,7 @@
 
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
 
 namespace
@@ -44,4 +45,9 @@ void facet_shim_features(const char *triple, const char *processor, const char *
         return;
     for (const llvm::SubtargetFeatureKV &feature : one->getEnabledProcessorFeatures())
         each(context, feature.Key);
+}
+
+void facet_shim_align_loops(LLVMTargetMachineRef machine, unsigned bytes)
+{
+    reinterpret_cast<llvm::TargetMachine *>(machine)->Options.LoopAlignment = bytes;
 }

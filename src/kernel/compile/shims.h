@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <llvm-c/Types.h>
+#include <llvm-c/TargetMachine.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +50,9 @@ int facet_shim_knows(const char *triple, const char *processor);
 typedef void (*facet_feature_func)(void *context, const char *name);
 void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
                          void *context);
+
+/* Where loops begin, at multiples of so many bytes. */
+void facet_shim_align_loops(LLVMTargetMachineRef machine, unsigned bytes);
 
 #ifdef __cplusplus
 }
