@@ -197,14 +197,16 @@ def measure_sharing(kernels):
 
 
 def sharing_tables(results):
-    fair = [[row["road"], row["threads"], number(row.get("short_percent")), number(row.get("worst_window_points")),
-             number(row.get("short_longest_ms")), row.get("missing", "")] for row in results
-            if row["case"] == "fairness"]
+    fair = [[row["road"], row["threads"],
+             *[number(row.get(name)) for name in ("charged_percent", "charged_worst_points", "short_percent",
+                                                  "worst_window_points", "short_longest_ms")],
+             row.get("missing", "")] for row in results if row["case"] == "fairness"]
     urgent = [[row["road"], row["threads"], number(row.get("group_us"), "{:.0f}"), row.get("samples", "-"),
                *[number(row.get(name), "{:.0f}") for name in ("p50_us", "p99_us", "most_us", "p99_beyond_group_us")],
                row.get("missing", "")] for row in results if row["case"] == "preemption"]
     return ["## Two tenants, 70/30; the one of 30 submits second-long kernels",
-            harness.markdown_table(["", "threads", "percent for the one of 70", "worst 100 ms: points off",
+            harness.markdown_table(["", "threads", "percent of processor time for the one of 70",
+                                    "worst 100 ms: points off", "percent of the work done", "worst 100 ms: points off",
                                     "its longest kernel ms (2 ms of work)", ""], fair),
             "## An urgent kernel against a long one of low priority",
             harness.markdown_table(["", "threads", "work-group us", "samples", "start after us, P50", "P99", "most",

@@ -122,34 +122,56 @@ static uint32_t calibrate(struct share_machine *machine)
 
 struct windows {
     double percent[WINDOWS_MOST]; /* the first tenant's part of what was done */
+    double charged[WINDOWS_MOST]; /* ... and of what was charged; 0: not known */
     unsigned count;
 };
+
+static double percent_of(uint64_t part, uint64_t rest)
+{
+    return part + rest ? 100.0 * (double)part / (double)(part + rest) : 0;
+}
+
+static uint64_t charged_of(struct share_machine *machine, unsigned tenant)
+{
+    return machine->charged_ns ? machine->charged_ns(machine, tenant) : 0;
+}
 
 static void watch(struct share_machine *machine, unsigned windows, struct windows *ret_windows)
 {
     uint64_t next = now_ns();
     uint32_t before[2], done[2];
+    uint64_t told[2] = {0}, charged[2] = {0};
 
     for (unsigned i = 0; i < windows + SETTLE; i++) {
-        for (unsigned k = 0; k < 2; k++)
+        for (unsigned k = 0; k < 2; k++) {
             before[k] = machine->progress(machine, k);
+            told[k] = charged_of(machine, k);
+        }
         next += WINDOW_NS;
         sleep_ns(next > now_ns() ? next - now_ns() : 0);
-        for (unsigned k = 0; k < 2; k++)
+        for (unsigned k = 0; k < 2; k++) {
             done[k] = machine->progress(machine, k) - before[k];
-        if (i >= SETTLE)
-            ret_windows->percent[ret_windows->count++] = 100.0 * done[0] / (done[0] + done[1] ? done[0] + done[1] : 1);
+            charged[k] = charged_of(machine, k) - told[k];
+        }
+        if (i < SETTLE)
+            continue;
+        ret_windows->charged[ret_windows->count] = percent_of(charged[0], charged[1]);
+        ret_windows->percent[ret_windows->count++] = percent_of(done[0], done[1]);
     }
 }
 
 static void print_fairness(const struct windows *windows, const struct tenant *tenants)
 {
-    double sum = 0, worst = 0;
+    double sum = 0, worst = 0, charged = 0, charged_worst = 0;
 
     for (unsigned i = 0; i < windows->count; i++) {
         sum += windows->percent[i];
         worst = fmax(worst, fabs(windows->percent[i] - SHORT_PERCENT));
+        charged += windows->charged[i];
+        charged_worst = fmax(charged_worst, fabs(windows->charged[i] - SHORT_PERCENT));
     }
+    if (charged > 0)
+        printf(",\"charged_percent\":%.3f,\"charged_worst_points\":%.3f", charged / windows->count, charged_worst);
     printf(",\"short_percent\":%.3f,\"worst_window_points\":%.3f,\"windows\":%u,\"short_longest_ms\":%.3f,"
            "\"long_longest_ms\":%.3f",
            sum / windows->count, worst, windows->count, (double)tenants[0].longest_ns / 1e6,

@@ -25,6 +25,8 @@ struct share_machine {
                 uint64_t *ret_waited_ns);
     /* Work-groups of the tenant that are done, also of what is running; wraps around. */
     uint32_t (*progress)(struct share_machine *machine, unsigned tenant);
+    /* What the tenant is charged, as the runtime measures it. NULL: it does not say. */
+    uint64_t (*charged_ns)(struct share_machine *machine, unsigned tenant);
     /* What the tenants are promised, of 1000. */
     bool (*share)(struct share_machine *machine, uint32_t first_milli, uint32_t second_milli);
     /* The first tenant's work goes first. */

@@ -32,6 +32,8 @@ struct facet_state {
     struct tenant tenants[2];
 };
 
+static const char *const names[] = {"first", "second"};
+
 static bool fail(struct share_machine *machine, const char *what, const struct facet_error *error)
 {
     snprintf(machine->missing, sizeof machine->missing, "%s: %s", what, error->message);
@@ -135,6 +137,22 @@ static uint32_t progress(struct share_machine *machine, unsigned number)
     return atomic_load((_Atomic uint32_t *)(uintptr_t)state->tenants[number].progress);
 }
 
+static uint64_t charged_ns(struct share_machine *machine, unsigned number)
+{
+    const struct facet_state *state = machine->state;
+    struct facet_process_metrics workers[4] = {{.size = sizeof *workers}};
+    struct facet_error error = {0};
+    uint32_t count = 0;
+
+    if (state->provider->metrics->processes(state->instance, 0, workers, sizeof *workers, 4, &count, &error) !=
+        FACET_OK)
+        return 0;
+    for (uint32_t i = 0; i < count && i < 4; i++)
+        if (strcmp(workers[i].worker, names[number]) == 0)
+            return workers[i].busy_ns;
+    return 0;
+}
+
 static bool set_shares(struct share_machine *machine, const uint32_t *milli, const uint32_t *priorities)
 {
     struct facet_state *state = machine->state;
@@ -175,14 +193,19 @@ bool share_open_facet(struct share_machine *machine, const char *provider)
 
     if (!state)
         abort();
-    *machine = (struct share_machine){
-        .units = units_of(), .state = state, .run = run, .progress = progress, .share = share, .urgent = urgent};
+    *machine = (struct share_machine){.units = units_of(),
+                                      .state = state,
+                                      .run = run,
+                                      .progress = progress,
+                                      .charged_ns = charged_ns,
+                                      .share = share,
+                                      .urgent = urgent};
     if (!compile(machine, &image))
         return false;
     if (facet_session_open(provider, &options, &state->session, &error) != FACET_OK)
         return fail(machine, "facet_session_open", &error);
     state->provider = facet_session_provider(state->session);
     state->instance = facet_session_instance(state->session);
-    return make_tenant(machine, state, image, &state->tenants[0], "first") &&
-           make_tenant(machine, state, image, &state->tenants[1], "second");
+    return make_tenant(machine, state, image, &state->tenants[0], names[0]) &&
+           make_tenant(machine, state, image, &state->tenants[1], names[1]);
 }
