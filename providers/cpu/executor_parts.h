@@ -129,7 +129,7 @@ struct cpu_executor {
 struct cpu_turn {
     struct cpu_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
-    uint64_t lost_ns; /* of that, what somebody else had the processor */
+    uint64_t had_ns; /* of that, what the thread had its processor; UINT64_MAX: not known */
     uint64_t groups, longest_ns;
     enum facet_status status;
 };

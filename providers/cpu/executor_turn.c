@@ -294,7 +294,7 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = job->stream->tenant;
-    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = wall_ns - sooner(wall_ns, turn->lost_ns);
+    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = sooner(wall_ns, turn->had_ns);
 
     facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
     tenant->busy_ns += spent_ns;
@@ -348,11 +348,7 @@ static void run_turn(struct cpu_unit *unit, struct cpu_turn *turn)
         from_ns = cpu_thread_ns(unit->executor);
     cpu_job_run(unit, unit->job, turn);
     unit->thread_ns = unit->long_turn ? 0 : cpu_thread_ns(unit->executor);
-    if (unit->thread_ns > 0) {
-        uint64_t wall_ns = cpu_now_ns(unit->executor) - turn->start_ns, had_ns = unit->thread_ns - from_ns;
-
-        turn->lost_ns = wall_ns - sooner(wall_ns, had_ns);
-    }
+    turn->had_ns = unit->thread_ns > 0 ? unit->thread_ns - from_ns : UINT64_MAX;
 }
 
 /* Leaves the lock, and looks for a while whether somebody brings work. One unit at a time. */
