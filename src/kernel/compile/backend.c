@@ -256,9 +256,7 @@ static void clear(struct facet_backend_result *result)
     if (!result)
         return;
     facet_compile_remark_clear(result);
-    for (uint32_t i = 0; i < result->read_count; i++)
-        free(result->reads[i].path);
-    free(result->reads);
+    facet_compile_read_clear(result);
     drop_code(result);
     *result = (struct facet_backend_result){0};
 }

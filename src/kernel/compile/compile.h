@@ -154,6 +154,7 @@ void facet_compile_plain_name(const char *symbol, char *ret_name, size_t size);
 
 /* read.c: what the compile asked of the file system, into the result. `context` is the compilation. */
 struct facet_shim_read;
+void facet_compile_read_clear(struct facet_backend_result *result);
 void facet_compile_read(void *context, const char *path, const struct facet_shim_read *read);
 
 /* clock.c's time, for the stages. */

@@ -52,6 +52,7 @@ static void forget(struct second *second)
     LLVMContextDispose(second->compilation.context);
     free(second->compilation.arguments);
     facet_compile_remark_clear(&second->result);
+    facet_compile_read_clear(&second->result);
 }
 
 /* What a call calls by name; NULL: nothing, or it is no call. */

@@ -34,3 +34,12 @@ void facet_compile_read(void *context, const char *path, const struct facet_shim
     if (!path || !add(result, path, read))
         result->unrepeatable = 1;
 }
+
+void facet_compile_read_clear(struct facet_backend_result *result)
+{
+    for (uint32_t i = 0; i < result->read_count; i++)
+        free(result->reads[i].path);
+    free(result->reads);
+    result->reads = NULL;
+    result->read_count = 0;
+}
