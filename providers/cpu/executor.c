@@ -7,7 +7,8 @@
 #include "executor_parts.h"
 #include "provider_kit.h"
 
-#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_S    UINT64_C(1000000000)
+#define STACK_BYTES ((size_t)8 << 20) /* whatever the limit of the process: kernels keep some private memory there */
 
 /* ---- time ---- */
 
@@ -61,11 +62,17 @@ bool cpu_condition_wait(struct cpu_executor *executor, pthread_cond_t *condition
 /* Signals are the program's: none is handled on a thread of ours. */
 bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
 {
+    pthread_attr_t attributes;
     sigset_t all, before;
 
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(thread, NULL, run, argument) == 0;
+    bool started = pthread_create(thread, &attributes, run, argument) == 0;
+
+    pthread_attr_destroy(&attributes);
 
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (started)

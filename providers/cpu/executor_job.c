@@ -121,12 +121,16 @@ static inline void next_group(struct facet_host_group *group, uint64_t ran)
     group->group_id[2]++;
 }
 
-/* How many groups from this one on may run in one call: whole vectors of them, where there are so many. */
+/* How many groups from this one on may run in one call: together no more than the largest group, as nobody is let in
+ * between them; and whole vectors, where there are so many. */
 static uint64_t row_length(const struct cpu_job *job, const struct facet_host_group *group, uint64_t most)
 {
     if (!(job->kernel->flags & FACET_HOST_ROWS) || job->check)
         return 1;
-    uint64_t length = least(most, group->grid[0] - group->group_id[0]);
+    uint64_t length = least(most, group->grid[0] - group->group_id[0]), items = (uint64_t)group->group_size[0];
+
+    items *= (uint64_t)group->group_size[1] * group->group_size[2];
+    length = least(length, items < FACET_HOST_GROUP_MOST ? FACET_HOST_GROUP_MOST / items : 1);
 
     return length > ROW_STEP ? length - length % ROW_STEP : length;
 }

@@ -213,3 +213,15 @@ __kernel void twice_and_more(__global float *x, __global float *y)
     twice(x);
     y[get_global_id(0)] = x[get_global_id(0)] + 1.0f;
 }
+
+/* More private memory than a thread's stack has. */
+__kernel void large(__global const int *in, __global int *out)
+{
+    int own[200000], i = get_global_id(0), sum = 0;
+
+    for (int j = 0; j < 200000; j += 997)
+        own[j] = in[i] + j;
+    for (int j = 0; j < 200000; j += 997)
+        sum += own[(j / 997 * 7 % 201) * 997];
+    out[i] = sum;
+}

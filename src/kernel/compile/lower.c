@@ -167,6 +167,8 @@ static LLVMValueRef make_group(struct lowering *lowering, struct facet_lower_ker
     bytes = (layout.frame_bytes + items_per_chunk - 1) / items_per_chunk;
     if (bytes > kernel->scratch_item_bytes)
         kernel->scratch_item_bytes = bytes;
+    if (layout.fixed_bytes > kernel->scratch_fixed_bytes)
+        kernel->scratch_fixed_bytes = layout.fixed_bytes;
     return run;
 }
 
@@ -242,15 +244,32 @@ static enum facet_status make_items(struct lowering *lowering, struct facet_lowe
     return FACET_OK;
 }
 
+static enum facet_status check_group_size(struct lowering *lowering, const struct facet_lower_kernel *kernel)
+{
+    const uint32_t *size = kernel->required_group_size;
+    uint64_t items = (uint64_t)size[0] * size[1];
+
+    if (items <= FACET_HOST_GROUP_MOST && items * size[2] <= FACET_HOST_GROUP_MOST)
+        return FACET_OK;
+    return facet_error_set(lowering->error, FACET_UNSUPPORTED,
+                           "kernel \"%s\" requires work-groups of %u by %u by %u; expected at most %u work-items",
+                           kernel->name, size[0], size[1], size[2], FACET_HOST_GROUP_MOST);
+}
+
 static enum facet_status settle_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
                                       LLVMValueRef *items)
 {
     for (uint32_t i = 0; i < count; i++) {
         const char *stranger, *obstacle = facet_item_obstacle(items[i]);
 
+        if (check_group_size(lowering, &kernels[i]) != FACET_OK)
+            return FACET_UNSUPPORTED;
         if (obstacle)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED, "kernel \"%s\" %s", kernels[i].name, obstacle);
         facet_item_settle(&lowering->arena, items[i], &kernels[i]);
+        if (kernels[i].local_bytes == UINT32_MAX)
+            return facet_error_set(lowering->error, FACET_UNSUPPORTED,
+                                   "kernel \"%s\" has more than 1 GiB of local memory", kernels[i].name);
         stranger = facet_item_stranger(items[i]);
         if (stranger)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED,

@@ -18,6 +18,7 @@
 enum {
     LARGE = 2000, /* instructions: blocks that are split, into pieces of ... */
     PIECE = 500,
+    STACK_MOST = 65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
 };
 
 LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value)
@@ -400,6 +401,18 @@ static void reserve_private(struct facet_former *former, LLVMValueRef alloca)
     facet_map_put(&former->private, alloca, (void *)((uintptr_t)at + 1));
 }
 
+static uint64_t private_bytes(const struct facet_former *former)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < former->graph.count; i++)
+        for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
+             at = LLVMGetNextInstruction(at))
+            if (LLVMIsAAllocaInst(at))
+                bytes += LLVMABISizeOfType(former->layout, LLVMGetAllocatedType(at));
+    return bytes;
+}
+
 static void make_run(struct facet_former *former)
 {
     LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(former->context, former->run, "entry"), end;
@@ -415,12 +428,18 @@ static void make_run(struct facet_former *former)
     find_kept(former);
     find_guarded(former);
     /* The frame's size must be known before it is used: private memory first. */
-    for (uint32_t i = 0; i < former->graph.count && (former->region_count > 1 || former->group->frames); i++)
+    bool alone = former->region_count == 1 && !former->group->frames; /* no item waits for another one */
+
+    for (uint32_t i = 0; i < former->graph.count && (!alone || private_bytes(former) > STACK_MOST); i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
             if (LLVMIsAAllocaInst(at))
                 reserve_private(former, at);
     former->group->frame_bytes = (former->group->frame_bytes + 63) / 64 * 64;
+    if (alone) {
+        former->group->fixed_bytes = former->group->frame_bytes;
+        former->group->frame_bytes = 0;
+    }
     for (uint32_t i = 0; i < former->region_count; i++) {
         former->regions[i].start = LLVMAppendBasicBlockInContext(former->context, former->run, "region");
         former->regions[i].after = LLVMAppendBasicBlockInContext(former->context, former->run, "after");
@@ -451,7 +470,7 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     former.builder = LLVMCreateBuilderInContext(former.context);
     former.entry = LLVMCreateBuilderInContext(former.context);
     former.run = LLVMAddFunction(former.module, name, LLVMGlobalGetValueType(function));
-    group->frame_bytes = 0;
+    group->frame_bytes = group->fixed_bytes = 0;
     split_at_barriers(&former);
     facet_graph_make(&former.graph, arena, function);
     facet_shapes_make(&former.shapes, arena, &former.graph, layout, false);

@@ -123,6 +123,7 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 /* Loops with atomics stay loops: those are made lane by lane, and that many times over is much code for nothing. */
 void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
+bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item);
 /* The name of what is called and cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);
 /* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */
@@ -139,6 +140,7 @@ struct facet_group_layout {
     bool frames;          /* private memory lies in frames, never on the stack */
     LLVMValueRef passed;  /* called with the group after each barrier; NULL: none */
     uint32_t frame_bytes; /* filled in: of scratch memory for each chunk */
+    uint32_t fixed_bytes; /* filled in: of scratch memory for one chunk after the other */
 };
 /* Makes `name` from the item function `function`, which it deletes. */
 LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,

@@ -11,6 +11,9 @@
 
 #include <facet/host_kernel.h>
 
+#define PRIVATE_MOST (UINT64_C(64) << 20) /* of an item: that of a chunk is counted in 32 bits */
+#define MEMORY_MOST  (UINT64_C(1) << 30)  /* local memory of a kernel */
+
 #define LOCAL_MEMORY   "__facet_local_memory"
 #define DYNAMIC_OFFSET "__facet_dynamic_offset" /* of local arguments: known when the variables are */
 
@@ -158,7 +161,7 @@ static bool mentions(LLVMValueRef value, LLVMValueRef variable)
 }
 
 /* Returns whether the item uses it at all. */
-static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef variable, uint32_t offset)
+static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef variable, uint64_t offset)
 {
     LLVMValueRef first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(item)), place = NULL;
     LLVMValueRef bytes = LLVMConstInt(maker->i64, offset, 0);
@@ -179,23 +182,26 @@ static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef 
     return place != NULL;
 }
 
+/* UINT32_MAX: more than MEMORY_MOST. */
 static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(maker->module);
     size_t length = strlen(FACET_LOWER_LOCAL), ignored;
-    uint32_t used = 0;
+    uint64_t used = 0;
 
     for (LLVMValueRef global = LLVMGetFirstGlobal(maker->module); global; global = LLVMGetNextGlobal(global)) {
-        uint32_t align, at;
+        uint64_t align, at;
 
         if (strncmp(LLVMGetValueName2(global, &ignored), FACET_LOWER_LOCAL, length) != 0)
             continue;
         align = LLVMGetAlignment(global) > 64 ? LLVMGetAlignment(global) : 64;
         at = (used + align - 1) / align * align;
         if (place_variable(maker, item, global, at))
-            used = at + (uint32_t)LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
+            used = at + LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
+        if (used > MEMORY_MOST)
+            return UINT32_MAX;
     }
-    return (used + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN;
+    return (uint32_t)((used + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN);
 }
 
 /* A call whose dimension is not constant: of each, and a choice. */
@@ -256,9 +262,10 @@ static bool sees_groups(LLVMValueRef call)
     }
 }
 
-static bool is_of_rows(LLVMValueRef item, const struct facet_lower_kernel *kernel)
+/* Without loops, so that one group takes about as long as the next: a row is not left before its end. */
+static bool is_of_rows(struct facet_arena *arena, LLVMValueRef item, const struct facet_lower_kernel *kernel)
 {
-    if (kernel->required_group_size[0])
+    if (kernel->required_group_size[0] || facet_loops_any(arena, item))
         return false;
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
@@ -271,7 +278,6 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
 {
     struct maker maker = start(LLVMGetGlobalParent(item));
 
-    (void)arena;
     kernel->local_bytes = place_variables(&maker, item);
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
@@ -281,7 +287,7 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
             if (LLVMIsACallInst(at))
                 settle_call(&maker, at, kernel->local_bytes);
         }
-    if (is_of_rows(item, kernel))
+    if (is_of_rows(arena, item, kernel))
         kernel->flags |= FACET_HOST_ROWS;
     LLVMDisposeBuilder(maker.builder);
 }
@@ -325,10 +331,18 @@ static const char *obstacle_of(LLVMValueRef instruction)
 
 const char *facet_item_obstacle(LLVMValueRef item)
 {
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(LLVMGetGlobalParent(item));
+    uint64_t private = 0;
+
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             if (obstacle_of(at))
                 return obstacle_of(at);
+            if (LLVMIsAAllocaInst(at))
+            private += LLVMABISizeOfType(layout, LLVMGetAllocatedType(at));
+            if (private > PRIVATE_MOST)
+                return "has more than 64 MiB of private memory for each work-item";
+        }
     return NULL;
 }
 

@@ -43,3 +43,15 @@ void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
             LLVMSetMetadata(end, kind, never_unrolled(context));
     }
 }
+
+bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item)
+{
+    struct facet_graph graph;
+
+    facet_graph_make(&graph, arena, item);
+    for (uint32_t i = 0; i < graph.count; i++)
+        for (uint32_t s = 0; s < graph.blocks[i].successor_count; s++)
+            if (graph.blocks[i].successors[s] <= i)
+                return true;
+    return false;
+}

@@ -42,7 +42,8 @@ static LLVMValueRef operand_of(struct cloning *cloning, LLVMValueRef value)
     return found ? found : value;
 }
 
-/* An item's own memory: in its frame when there are barriers, else the run's stack, one item after the other. */
+/* An item's own memory: in its frame when there are barriers, or much of it; else the run's stack, one item after the
+ * other. */
 static LLVMValueRef place_alloca(struct cloning *cloning, LLVMValueRef alloca)
 {
     struct facet_former *former = cloning->former;

@@ -192,6 +192,17 @@ def stores_past_the_caches():
 
 
 @test
+def private_memory_beyond_a_stack():
+    x = oracle.random(11).integers(0, 1000, 48).astype(numpy.int32)
+    expected = (201 * x.astype(numpy.int64) + 997 * 201 * 200 // 2).astype(numpy.int32)
+    for size in (16, 48, 1):
+        # PoCL keeps it on a stack, which ends with it
+        results = LANGUAGE.run("large", 48, [x, oracle.out(numpy.int32, 48)], size, only="Facet")
+        oracle.exact(results, 1, expected, f"groups of {size}")
+    oracle.need_facet()
+
+
+@test
 def unions_and_bools():
     x = oracle.random(7).integers(0, 1 << 32, COUNT, numpy.uint32)
     negative = x.view(numpy.float32) < 0

@@ -323,6 +323,9 @@ static void test_rows(void **state)
         {GLOBAL SIZE KERNEL ASK("group_size", "0") STORE, 0, false},
         {GLOBAL SIZE KERNEL ASK("group_size", "2") STORE, 0, true},
         {GLOBAL BARRIER KERNEL " call void @__facet_barrier()\n" STORE, 0, false},
+        {GLOBAL KERNEL " br label %l\nl:\n %n = load volatile i32, ptr %p\n %c = icmp eq i32 %n, 0\n"
+                       " br i1 %c, label %l, label %e\ne:\n" STORE,
+         0, false},
     };
 
     (void)state;
@@ -369,6 +372,51 @@ static void test_refused(void **state)
         "\"again\"");
 }
 
+/* Sizes are counted in 32 bits: what does not fit is refused, never wrapped around. */
+static void test_memory_beyond_measure(void **state)
+{
+    (void)state;
+    refuse("define void @k(ptr %p) {\n %a = alloca [1073742824 x i32]\n %n = load i32, ptr %p\n"
+           " %b = getelementptr i32, ptr %a, i32 %n\n store volatile i32 %n, ptr %b\n ret void\n}\n",
+           "private memory");
+    refuse("@__facet_local.a = internal global [1073742824 x i32] undef\ndefine void @k(ptr %p) {\n"
+           " %n = load i32, ptr %p\n %b = getelementptr i32, ptr @__facet_local.a, i32 %n\n"
+           " store volatile i32 %n, ptr %b\n ret void\n}\n",
+           "local memory");
+}
+
+/* More private memory than a thread's stack should bear is scratch memory, of one chunk after the other. */
+static void test_private_memory_off_the_stack(void **state)
+{
+    static const struct {
+        uint32_t elements;
+        bool scratch;
+    } cases[] = {{64, false}, {100000, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char text[512];
+
+        snprintf(text, sizeof text,
+                 "define void @k(ptr %%p) {\n %%a = alloca [%u x i32]\n %%n = load i32, ptr %%p\n"
+                 " %%b = getelementptr i32, ptr %%a, i32 %%n\n store volatile i32 %%n, ptr %%b\n ret void\n}\n",
+                 cases[i].elements);
+        LLVMContextRef context = LLVMContextCreate();
+        LLVMModuleRef module = lowered_parse(context, text, NULL);
+        struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
+        struct facet_error error = {0};
+
+        assert_int_equal(lowered_make(module, &ways[3], &kernel, &error), FACET_OK);
+        assert_int_equal(kernel.scratch_item_bytes, 0);
+        if (cases[i].scratch)
+            assert_true(kernel.scratch_fixed_bytes >= cases[i].elements * 4);
+        else
+            assert_int_equal(kernel.scratch_fixed_bytes, 0);
+        LLVMDisposeModule(module);
+        LLVMContextDispose(context);
+    }
+}
+
 static int unload_last(void **state)
 {
     (void)state;
@@ -392,6 +440,8 @@ int main(void)
         cmocka_unit_test(test_vectorized),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory_beyond_measure),
+        cmocka_unit_test(test_private_memory_off_the_stack),
     };
 
     LLVMInitializeNativeTarget();
