@@ -13,10 +13,11 @@
  * a launch may run at the same time. What a call has stored may still be on its way: whoever made it passes a locked
  * instruction, such as a mutex, before telling others that it is done.
  *
- * Rows. A kernel with FACET_HOST_ROWS has no barriers, no loops, no local memory, no scratch memory for each item and no
- * required size, and knows its items in x by their global ids only. Groups that follow each other in x may therefore run
- * in one call, as one wide group: with the sum of their sizes in group_size[0], 0 in group_id[0], and in offset[0] the
- * global id of the first of them. Nothing is preempted within a call: a row has at most FACET_HOST_GROUP_MOST items.
+ * Rows. A kernel with FACET_HOST_ROWS has no barriers, no loops, no local memory, no scratch memory for each item and
+ * no required size, and knows its items in x by their global ids only. Groups that follow each other in x may therefore
+ * run in one call, as one wide group: with the sum of their sizes in group_size[0], 0 in group_id[0], and in offset[0]
+ * the global id of the first of them. Nothing is preempted within a call: a row has at most FACET_HOST_GROUP_MOST
+ * items.
  *
  * The argument block. Arguments lie in the order of the kernel's declaration, each at the next multiple of its own
  * alignment, little-endian, as clang lays out a C struct of them; struct facet_host_argument says where:

@@ -332,15 +332,15 @@ static const char *obstacle_of(LLVMValueRef instruction)
 const char *facet_item_obstacle(LLVMValueRef item)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(LLVMGetGlobalParent(item));
-    uint64_t private = 0;
+    uint64_t bytes = 0;
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
             if (obstacle_of(at))
                 return obstacle_of(at);
             if (LLVMIsAAllocaInst(at))
-            private += LLVMABISizeOfType(layout, LLVMGetAllocatedType(at));
-            if (private > PRIVATE_MOST)
+                bytes += LLVMABISizeOfType(layout, LLVMGetAllocatedType(at));
+            if (bytes > PRIVATE_MOST)
                 return "has more than 64 MiB of private memory for each work-item";
         }
     return NULL;
