@@ -7,6 +7,7 @@
  */
 #include "lower_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <facet/host_kernel.h>
@@ -101,10 +102,11 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
     struct maker maker = start(module);
     LLVMValueRef called = LLVMGetNamedFunction(module, kernel->name), item, *arguments;
     uint32_t count = LLVMCountParams(called);
-    char *name = facet_arena_take(arena, strlen(kernel->name) + 16);
+    size_t size = strlen(kernel->name) + 16;
+    char *name = facet_arena_take(arena, size);
 
     arguments = facet_arena_take(arena, (count + 1) * sizeof(*arguments));
-    strcat(strcpy(name, "facet_item."), kernel->name);
+    snprintf(name, size, "facet_item.%s", kernel->name);
     item = LLVMAddFunction(
         module, name,
         LLVMFunctionType(LLVMVoidTypeInContext(maker.context), (LLVMTypeRef[]){maker.pointer, maker.pointer}, 2, 0));
