@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which of an item's loops LLVM must leave as they are. Never: changes what they do. */
+/* Owns: whether an item has loops, and which of them LLVM must leave as they are. Never: changes what they do. */
 #include "lower_inside.h"
 
 #include <llvm-c/DebugInfo.h>

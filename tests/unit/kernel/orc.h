@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a context for code that LLVM's JIT takes, with LLVM 22 and 19. Never: more of the JIT. */
+/* Owns: a context for code that LLVM's JIT takes, with LLVM 22 and 19, and modules out of text. Never: more of the JIT.
+ * Included after cmocka.h. */
 #ifndef FACET_TEST_KERNEL_ORC_H
 #define FACET_TEST_KERNEL_ORC_H
 
+#include <string.h>
+
 #include <llvm-c/Core.h>
+#include <llvm-c/IRReader.h>
 #include <llvm-c/Orc.h>
 #include <llvm/Config/llvm-config.h>
 
@@ -18,6 +22,17 @@ static inline LLVMOrcThreadSafeContextRef orc_context(LLVMContextRef *ret_contex
     *ret_context = LLVMOrcThreadSafeContextGetContext(safe);
     return safe;
 #endif
+}
+
+static inline LLVMModuleRef orc_parse(LLVMContextRef context, const char *text)
+{
+    char *message = NULL;
+    LLVMModuleRef module = NULL;
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
+
+    if (LLVMParseIRInContext(context, buffer, &module, &message))
+        fail_msg("%s", message);
+    return module;
 }
 
 #endif

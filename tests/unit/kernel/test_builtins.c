@@ -48,17 +48,6 @@ static void names_a_file_that_is_not_there(void **state)
 
 /* --- modules ------------------------------------------------------------------------------------------------------ */
 
-static LLVMModuleRef parse(LLVMContextRef context, const char *text)
-{
-    char *message = NULL;
-    LLVMModuleRef module = NULL;
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
-
-    if (LLVMParseIRInContext(context, buffer, &module, &message))
-        fail_msg("%s", message);
-    return module;
-}
-
 static LLVMTargetMachineRef make_machine(char *triple, char *cpu, char *features)
 {
     LLVMTargetRef target;
@@ -98,7 +87,7 @@ static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
 {
     LLVMContextRef context;
     LLVMOrcThreadSafeContextRef safe = orc_context(&context);
-    LLVMModuleRef module = parse(context, text);
+    LLVMModuleRef module = orc_parse(context, text);
     LLVMOrcExecutorAddress address = 0;
     struct facet_error error;
 
@@ -118,16 +107,16 @@ static void *compile(const char *text, LLVMOrcLLJITRef *ret_jit)
 static void links_what_is_called(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = parse(context, "declare float @_Z3sinf(float)\n"
-                                          "declare float @_Z3cosf(float)\n" /* not called */
-                                          "declare float @_Z7unknownf(float)\n"
-                                          "define float @_Z3expf(float %x) { ret float %x }\n"
-                                          "define float @run(float %x) {\n"
-                                          "  %a = call float @_Z3sinf(float %x)\n"
-                                          "  %b = call float @_Z7unknownf(float %a)\n"
-                                          "  %c = call float @_Z3expf(float %b)\n"
-                                          "  ret float %c\n"
-                                          "}\n");
+    LLVMModuleRef module = orc_parse(context, "declare float @_Z3sinf(float)\n"
+                                              "declare float @_Z3cosf(float)\n" /* not called */
+                                              "declare float @_Z7unknownf(float)\n"
+                                              "define float @_Z3expf(float %x) { ret float %x }\n"
+                                              "define float @run(float %x) {\n"
+                                              "  %a = call float @_Z3sinf(float %x)\n"
+                                              "  %b = call float @_Z7unknownf(float %a)\n"
+                                              "  %c = call float @_Z3expf(float %b)\n"
+                                              "  ret float %c\n"
+                                              "}\n");
     LLVMValueRef exp = LLVMGetNamedFunction(module, "_Z3expf");
 
     assert_int_equal(facet_builtins_link(library, module, NULL), FACET_OK);
@@ -144,11 +133,11 @@ static void links_what_is_called(void **state)
 static void refuses_another_type(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = parse(context, "declare i32 @_Z3sinf(float)\n"
-                                          "define i32 @run() {\n"
-                                          "  %a = call i32 @_Z3sinf(float 1.0)\n"
-                                          "  ret i32 %a\n"
-                                          "}\n");
+    LLVMModuleRef module = orc_parse(context, "declare i32 @_Z3sinf(float)\n"
+                                              "define i32 @run() {\n"
+                                              "  %a = call i32 @_Z3sinf(float 1.0)\n"
+                                              "  ret i32 %a\n"
+                                              "}\n");
     struct facet_error error;
 
     assert_int_equal(facet_builtins_link(library, module, &error), FACET_INVALID_ARGUMENT);

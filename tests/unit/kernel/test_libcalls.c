@@ -21,22 +21,12 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "kernel/builtins/library.h"
+#include "orc.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct facet_builtins *library;
 static LLVMOrcLLJITRef jit;
-
-static LLVMModuleRef parse(LLVMContextRef context, const char *text)
-{
-    char *message = NULL;
-    LLVMModuleRef module = NULL;
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "test");
-
-    if (LLVMParseIRInContext(context, buffer, &module, &message))
-        fail_msg("%s", message);
-    return module;
-}
 
 static LLVMOrcLLJITRef make_jit(void)
 {
@@ -392,7 +382,7 @@ static int start(void **state)
     if (facet_builtins_open(path, &library, &error) != FACET_OK)
         return -1;
     LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = parse(context, half_text);
+    LLVMModuleRef module = orc_parse(context, half_text);
     jit = make_jit();
     LLVMSetDataLayout(module, LLVMOrcLLJITGetDataLayoutStr(jit));
     LLVMSetTarget(module, LLVMOrcLLJITGetTripleString(jit));
