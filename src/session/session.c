@@ -185,6 +185,12 @@ void facet_session_close(struct facet_session *session)
     facet_session_end(session, NULL);
 }
 
+void facet_session_abandon(struct facet_session *session, const char *why)
+{
+    if (!in_process(session))
+        facet_client_lose(&session->client, session->client.child_number, why, NULL);
+}
+
 const struct facet_provider *facet_session_provider(const struct facet_session *session)
 {
     return &session->tables.provider;

@@ -2,7 +2,7 @@
 /*
  * Sessions in parts, for who opens several at once or wants to know how one ended.
  *
- * Owns: opening in two steps, closing with a word about it.
+ * Owns: opening in two steps, closing with a word about it, giving up what would never close.
  * Never: is public; facet/session.h has what others need.
  */
 #ifndef FACET_SESSION_SESSION_H
@@ -19,5 +19,12 @@ enum facet_status facet_session_finish(struct facet_session *session, struct fac
 
 /* Closes as facet_session_close(), and tells how that went. */
 enum facet_status facet_session_end(struct facet_session *session, struct facet_error *error);
+
+/*
+ * Ends the child at once, whatever it is doing: a provider that runs what never ends would take its time to close. From
+ * here on calls answer FACET_DEVICE_LOST with `why` ("was ended with ..."); the session is still to be closed. A
+ * provider in this process goes on: nothing can end it.
+ */
+void facet_session_abandon(struct facet_session *session, const char *why);
 
 #endif

@@ -354,6 +354,34 @@ static void a_crash_ends_all_calls_under_way(void **state)
     facet_session_close(callee.session);
 }
 
+static void *hang_until_given_up(void *data)
+{
+    struct callee *callee = data;
+    struct facet_error error = {0};
+
+    assert_int_equal(ask_health(callee, FULL_HANG, &error), FACET_DEVICE_LOST);
+    assert_string_equal(error.message, "was ended with what it ran");
+    return NULL;
+}
+
+/* Not even a call under way, with a deadline that no test would live to see, is waited for. */
+static void what_never_ends_is_given_up(void **state)
+{
+    struct callee callee = open_callee(100000 * FACET_NS_PER_S);
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, hang_until_given_up, &callee), 0);
+    usleep(50000);
+    facet_session_abandon(callee.session, "was ended with what it ran");
+    pthread_join(thread, NULL);
+    assert_no_child_is_left();
+    assert_lost(&callee, "was ended with what it ran");
+    facet_session_abandon(callee.session, "was ended twice");
+    assert_lost(&callee, "was ended with what it ran");
+    assert_opens_again(&callee);
+    facet_session_close(callee.session);
+}
+
 static void a_death_between_two_calls_is_noticed(void **state)
 {
     struct callee callee = open_callee(0);
@@ -477,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_text_that_the_caller_cuts_is_ended),
         cmocka_unit_test(many_threads_call_at_once),
         cmocka_unit_test(a_crash_ends_all_calls_under_way),
+        cmocka_unit_test(what_never_ends_is_given_up),
         cmocka_unit_test(a_death_between_two_calls_is_noticed),
         cmocka_unit_test(nothing_is_left_behind),
         cmocka_unit_test(the_child_ends_with_its_parent),
