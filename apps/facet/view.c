@@ -81,8 +81,10 @@ char *view_memory_of(const json_t *vgpu, char *buffer)
 {
     char left[VIEW_SIZE] = "-", right[VIEW_SIZE];
 
-    if (!view_has(vgpu, "memory_limit_bytes"))
-        return strcpy(buffer, "-");
+    if (!view_has(vgpu, "memory_limit_bytes")) {
+        snprintf(buffer, VIEW_SIZE, "-");
+        return buffer;
+    }
     if (view_has(vgpu, "memory_used_bytes"))
         view_memory(view_number(vgpu, "memory_used_bytes"), left);
     snprintf(buffer, VIEW_SIZE, "%.18s/%.18s", left, view_memory(view_number(vgpu, "memory_limit_bytes"), right));

@@ -313,10 +313,10 @@ static AccelResult create_worker(struct facade_call *call, const char *space, co
 {
     AccelResult result = check_names(call, space, pod);
 
-    if (result == ACCEL_SUCCESS && (!configs || count == 0 || count > MAX_PARTS))
-        result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%zu devices: expected 1 to %u", count, MAX_PARTS);
     if (result != ACCEL_SUCCESS)
         return result;
+    if (!configs || count == 0 || count > MAX_PARTS)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%zu devices: expected 1 to %u", count, MAX_PARTS);
     struct tf_worker *worker = calloc(1, sizeof *worker + count * sizeof *worker->parts);
     FACADE_CLEANUP_FREE struct facade_known *known = calloc(count, sizeof *known);
     if (worker && known) {

@@ -104,7 +104,7 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
     TAILQ_FOREACH (context, &engine->contexts, link)
         if (is_selected(selection, context) && context->leaving)
             return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", name_of(selection));
-    set.contexts = calloc(set.count, sizeof(struct sim_context *));
+    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* of none, NULL could be no failure */
     if (!set.contexts)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     set.count = 0;
@@ -302,7 +302,7 @@ static enum facet_status link_contexts(struct facet_provider_instance *instance,
 
     TAILQ_FOREACH (context, contexts, link)
         set.count++;
-    set.contexts = calloc(set.count, sizeof(struct sim_context *));
+    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* of none, NULL could be no failure */
     if (!set.contexts)
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     for (set.count = 0; status == FACET_OK && (context = TAILQ_FIRST(contexts));) {
