@@ -123,6 +123,14 @@ static int refuse_source(const struct command *self, const struct request *reque
     return EXIT_REFUSED;
 }
 
+static bool is_source(const struct command *self, const struct request *request, const char *path)
+{
+    if (!kernel_text_is_same(request->source, path))
+        return false;
+    command_usage(self, "the image would overwrite its source, %s; expected another file behind -o", path);
+    return true;
+}
+
 static int compile(const struct command *self, const struct request *request)
 {
     KERNEL_TEXT_CLEANUP struct kernel_text source = {0};
@@ -132,6 +140,8 @@ static int compile(const struct command *self, const struct request *request)
     uint32_t errors = 0;
     size_t size;
 
+    if (request->output && is_source(self, request, request->output))
+        return EXIT_USAGE;
     if (kernel_text_read(request->source, &source, &error) != FACET_OK)
         return command_refuse(self, request->json, &error, NULL);
     enum facet_status status = kernel_build_compile(&request->build, request->source, &source, &image, &error);
@@ -144,6 +154,8 @@ static int compile(const struct command *self, const struct request *request)
 
     choose_output(request, facet_image_target(image), chosen, sizeof chosen);
     const char *path = request->output ? request->output : chosen;
+    if (is_source(self, request, path))
+        return EXIT_USAGE;
     const void *bytes = facet_image_bytes(image, &size);
     if (kernel_text_write(path, bytes, size, &error) != FACET_OK)
         return command_refuse(self, request->json, &error, NULL);
@@ -173,9 +185,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
             request->list = true;
         else if (option == OPTION_JSON)
             request->json = true;
-        else if (option == 'h')
-            wrong = true;
-        else if (!kernel_build_option(self, &request->build, option, &wrong))
+        else if (option == 'h' || !kernel_build_option(self, &request->build, option, &wrong))
             wrong = true;
     }
     *ret_exit = wrong && option == 'h' ? command_help(self) : EXIT_USAGE;

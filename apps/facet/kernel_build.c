@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 
-enum { FILE_MOST = 256 << 20 };
+enum { FILE_MOST = 256 << 20, NAMES_MOST = 100 };
 
 /* Appends "prefix" "text". */
 static bool add(struct kernel_build *build, const char *prefix, const char *text)
@@ -127,19 +128,86 @@ enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_tex
     return status;
 }
 
+bool kernel_text_is_same(const char *source, const char *output)
+{
+    struct stat from, to;
+    bool known = strcmp(source, "-") == 0 ? fstat(STDIN_FILENO, &from) == 0 : stat(source, &from) == 0;
+
+    return known && stat(output, &to) == 0 && S_ISREG(to.st_mode) && from.st_dev == to.st_dev &&
+           from.st_ino == to.st_ino;
+}
+
+/* "/dev/stdout" may lead to a file, which whoever has opened it wants to read. */
+static bool is_standard_output(const char *path)
+{
+    struct stat output, file;
+
+    return strcmp(path, "-") == 0 || (fstat(STDOUT_FILENO, &output) == 0 && stat(path, &file) == 0 &&
+                                      output.st_dev == file.st_dev && output.st_ino == file.st_ino);
+}
+
+static bool put(FILE *file, const void *bytes, size_t size)
+{
+    return fwrite(bytes, 1, size, file) == size && fflush(file) == 0;
+}
+
+/* A new file in the folder of `path`. NULL: errno says why. */
+static FILE *open_beside(const char *path, char *ret_beside, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash + 1 - path) : 0, fd = -1;
+
+    for (int i = 0; fd < 0 && i < NAMES_MOST; i++) {
+        if (snprintf(ret_beside, size, "%.*s.facet-%ld-%d", folder, path, (long)getpid(), i) >= (int)size) {
+            errno = ENAMETOOLONG;
+            return NULL;
+        }
+        fd = open(ret_beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            return NULL;
+    }
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!file && fd >= 0) {
+        close(fd);
+        unlink(ret_beside);
+    }
+    return file;
+}
+
+/* All of it or nothing, in place of what may be there, whose mode it keeps. false: errno says why. */
+static bool replace(const char *path, const struct stat *old, const void *bytes, size_t size)
+{
+    char beside[FACET_PATH_SIZE];
+    FACET_CLEANUP_FILE FILE *file = NULL;
+
+    if (old && access(path, W_OK) != 0)
+        return false;
+    file = open_beside(path, beside, sizeof beside);
+    if (!file)
+        return false;
+    if (put(file, bytes, size) && (!old || fchmod(fileno(file), old->st_mode & 0777) == 0) && rename(beside, path) == 0)
+        return true;
+    int errnum = errno;
+    unlink(beside);
+    errno = errnum;
+    return false;
+}
+
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error)
 {
-    bool standard = strcmp(path, "-") == 0;
-    FACET_CLEANUP_FILE FILE *file = standard ? NULL : fopen(path, "we");
+    struct stat old;
+    bool known = stat(path, &old) == 0;
 
-    if (standard)
-        return fwrite(bytes, 1, size, stdout) == size ? FACET_OK
-                                                      : facet_error_errno(error, errno, "cannot write standard output");
-    if (!file)
-        return facet_error_errno(error, errno, "cannot write %s", path);
-    if (fwrite(bytes, 1, size, file) == size && fflush(file) == 0)
-        return FACET_OK;
-    return facet_error_errno(error, errno, "cannot write %s", path);
+    if (is_standard_output(path))
+        return put(stdout, bytes, size) ? FACET_OK : facet_error_errno(error, errno, "cannot write standard output");
+    if (known && !S_ISREG(old.st_mode)) {
+        FACET_CLEANUP_FILE FILE *file = fopen(path, "we");
+        return file && put(file, bytes, size) ? FACET_OK : facet_error_errno(error, errno, "cannot write %s", path);
+    }
+    FACET_CLEANUP_FREE char *place = known ? realpath(path, NULL) : NULL; /* a link stays one */
+    return replace(place ? place : path, known ? &old : NULL, bytes, size)
+               ? FACET_OK
+               : facet_error_errno(error, errno, "cannot write %s", path);
 }
 
 /* --- compiling -------------------------------------------------------------------------------------------------- */

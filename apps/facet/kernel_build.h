@@ -46,7 +46,10 @@ void kernel_build_clear(struct kernel_build *build);
 
 /* A whole file; "-" is standard input. FACET_IO, FACET_NOT_FOUND, ... */
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error);
+/* A file is replaced as a whole: when that fails, what was there before still is. */
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
+/* Whether writing `output` would overwrite the source: by name, by a link, or through standard input. */
+bool kernel_text_is_same(const char *source, const char *output);
 static inline void kernel_text_clear(struct kernel_text *text)
 {
     free(text->bytes);

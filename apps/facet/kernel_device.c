@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "inventory.h"
+#include "session/session.h"
 
 enum { PROPERTIES_SIZE = 65536, RECORDS_MOST = 64 };
 #define SLICE_NS (FACET_NS_PER_S)
@@ -82,6 +83,19 @@ void kernel_device_close(struct kernel_device *device)
             ->memory->destroy_context(facet_session_instance(device->session), device->context, NULL);
     facet_session_close(device->session);
     device->session = NULL;
+}
+
+enum facet_status kernel_device_blame(const struct kernel_device *device, const char *kernel, struct facet_error *error)
+{
+    const struct facet_error reason = *error;
+
+    return facet_error_set(error, reason.status, "kernel %s: provider %s %s", kernel,
+                           facet_session_provider(device->session)->name, reason.message);
+}
+
+void kernel_device_abandon(const struct kernel_device *device)
+{
+    facet_session_abandon(device->session, "was ended with the kernel that it ran");
 }
 
 /* In slices: a single call of a provider must not take longer than its deadline. */

@@ -31,6 +31,13 @@ void kernel_device_close(struct kernel_device *device);
 enum facet_status kernel_device_wait(const struct kernel_device *device, uint64_t timeout_ns,
                                      struct facet_error *error);
 
+/* The process that the kernel ran in was lost: the session says how, this adds of what. Returns the error's status. */
+enum facet_status kernel_device_blame(const struct kernel_device *device, const char *kernel,
+                                      struct facet_error *error);
+
+/* Ends what runs there, which may never end by itself, with the process that it runs in: then all is given back too. */
+void kernel_device_abandon(const struct kernel_device *device);
+
 /* The record of the stream's last launch. False: the device keeps none. */
 bool kernel_device_record(const struct kernel_device *device, struct facet_launch_record *ret_record);
 

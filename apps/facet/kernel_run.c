@@ -403,11 +403,14 @@ static enum facet_status launch(struct request *request, const struct kernel_dev
     request->launched = status == FACET_OK;
     if (status == FACET_OK)
         status = kernel_device_wait(device, request->timeout_s * FACET_NS_PER_S, error);
-    if (status == FACET_TIMEOUT)
-        return facet_error_argument(error, status, "--timeout",
-                                    "kernel %s was still at work after %" PRIu64 " s and was ended", request->kernel,
-                                    request->timeout_s);
-    return status == FACET_OK ? read_back(request, device, error) : status;
+    if (status == FACET_DEVICE_LOST && request->launched)
+        return kernel_device_blame(device, request->kernel, error);
+    if (status != FACET_TIMEOUT)
+        return status == FACET_OK ? read_back(request, device, error) : status;
+    kernel_device_abandon(device);
+    return facet_error_argument(error, status, "--timeout",
+                                "kernel %s was still at work after %" PRIu64 " s and was ended", request->kernel,
+                                request->timeout_s);
 }
 
 static enum facet_status execute(struct request *request, const struct kernel_device *device,
@@ -521,6 +524,18 @@ static int report(const struct command *self, const struct request *request, con
     return EXIT_DONE;
 }
 
+static bool keeps_source(const struct command *self, const struct request *request)
+{
+    for (uint32_t i = 0; i < request->argument_count; i++) {
+        const char *output = request->arguments[i].output;
+        if (!output || !kernel_text_is_same(request->source, output))
+            continue;
+        command_usage(self, "--out %" PRIu32 " would overwrite the source, %s; expected another file", i, output);
+        return false;
+    }
+    return true;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
     __attribute__((cleanup(request_clear))) struct request request = {
@@ -537,6 +552,8 @@ static int run(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, 1, "the source or image"))
         return EXIT_USAGE;
     request.source = argv[optind];
+    if (!keeps_source(self, &request))
+        return EXIT_USAGE;
     if (kernel_device_open(request.device, &device, &error) != FACET_OK ||
         make_image(&request, &device, &image, &error) != FACET_OK ||
         execute(&request, &device, image, &error) != FACET_OK) {

@@ -6,9 +6,12 @@ The stand-in (tests/unit/kernel/fake_backend.c) knows no language: words in the 
 """
 import json
 import os
+import resource
+import signal
 import struct
+import subprocess
 
-from place import BUILD, Place
+from place import BUILD, Place, wait_until
 from tap import Skip, contains, equal, main, test
 
 STAND_IN = os.environ.get("FACET_TEST_COMPILER", os.path.join(BUILD, "tests", "unit", "kernel"))
@@ -114,6 +117,63 @@ def wrong_requests_are_refused():
             equal((done.returncode, done.stdout), (status, ""), f"compile {arguments}")
             equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
         equal(place.compiles(), 1, "only the one whose image had no place")
+
+
+@test
+def no_image_overwrites_its_source():
+    """By name, by any link, through standard input, or under the name that an image has when nobody names it."""
+    with Kernels() as place:
+        text = "ok\n"
+        place.write("k.cl", text)
+        place.write("k.spv", text)
+        os.mkdir(place.path("src"))
+        os.link(place.path("k.cl"), place.path("hard.so"))
+        os.symlink("k.cl", place.path("soft.so"))
+        os.symlink("../k.cl", place.path("src/l.cl"))
+        for arguments in (["k.cl", "-o", "k.cl"], ["k.cl", "-o", "./k.cl"], ["k.cl", "-o", place.path("k.cl")],
+                          ["k.cl", "-o", "hard.so"], ["k.cl", "-o", "soft.so"], ["src/l.cl", "-o", "k.cl"],
+                          ["k.cl", "-o", "src/../src/l.cl"], ["k.spv", "--target", "spirv"]):
+            done = place.facet("compile", *arguments)
+            equal((done.returncode, done.stdout), (2, ""), f"compile {arguments}")
+            output = arguments[2] if arguments[1] == "-o" else "k.spv"
+            contains(done.stderr, f"would overwrite its source, {output};")
+        with open(place.path("k.cl"), encoding="utf-8") as source:
+            done = subprocess.run([os.path.join(BUILD, "facet"), "compile", "-", "-o", "k.cl"], stdin=source, text=True,
+                                  env=place.env, cwd=place.root, capture_output=True, timeout=60, check=False)
+        equal((done.returncode, done.stdout), (2, ""))
+        equal(place.compiles(), 1, "only where the image's name was not known before")
+        done = place.facet("kernel", "run", "k.cl", "--arg", "buffer:i32:1", "--out", "0=soft.so")
+        equal((done.returncode, done.stdout), (2, ""))
+        contains(done.stderr, "would overwrite the source, soft.so;")
+        for name in ("k.cl", "k.spv", "hard.so"):
+            equal(place.read(name), text)
+
+
+@test
+def an_image_replaces_an_older_one_whole_or_not_at_all():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        place.write("bad.cl", "error")
+        place.write("out", "what was there", 0o640)
+        os.symlink("out", place.path("link"))
+        equal(place.facet("compile", "bad.cl", "-o", "out").returncode, 1)
+        equal(place.read("out"), "what was there")
+        whole, names = place.path("whole"), {"out", "link", "whole", "k.cl", "bad.cl", "cache", "compiles"}
+        ran(place.facet("compile", "k.cl", "-o", whole))
+        size = os.path.getsize(whole)
+        # What a full disk does to a file, a limit does as well.
+        done = place.facet("compile", "k.cl", "-o", "out",
+                           preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                               resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, size - 1))))
+        equal((done.returncode, done.stdout), (1, ""))
+        contains(done.stderr, "cannot write out: File too large")
+        equal(place.read("out"), "what was there")
+        with open(place.path("out"), encoding="utf-8") as old:
+            ran(place.facet("compile", "k.cl", "-o", "link"))
+            equal(old.read(), "what was there", "who has opened the older one")
+        equal((os.path.getsize(place.path("out")), os.stat(place.path("out")).st_mode & 0o777), (size, 0o640))
+        equal(os.path.islink(place.path("link")), True)
+        equal(set(os.listdir(place.root)) - {"run", "state"}, names, "nothing else is left")
 
 
 @test
@@ -266,6 +326,46 @@ def an_endless_kernel_is_ended():
         done = place.facet("kernel", "run", "--timeout", "1", "endless.cl", "--arg", "buffer:i32:16")
         equal((done.returncode, done.stdout), (1, ""))
         contains(done.stderr, "kernel endless was still at work after 1 s and was ended")
+
+
+def child_of(process):
+    """A process that this one has started and not yet seen the end of."""
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                parent = int(file.read().rsplit(")", 1)[1].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == process.pid:
+            return int(entry)
+    return None
+
+
+@test
+def nobody_waits_for_what_never_ends():
+    """When the command says that the kernel was ended, it was: with the process that it ran in."""
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
+        ran(place.facet("compile", "endless.cl"))
+        process = place.start("kernel", "run", "--timeout", "3", "endless.so", "--arg", "buffer:i32:1")
+        wait_until(lambda: child_of(process), "the provider's process")
+        contains(process.stderr.readline(), "kernel endless was still at work after 3 s and was ended")
+        equal(child_of(process), None, "the kernel goes on in")
+        equal((process.wait(timeout=60), process.stdout.read(), process.stderr.read()), (1, "", ""))
+
+
+@test
+def a_kernel_that_crashes_is_named():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("wild.cl", "kernel void tame(global int *x) { x[0] = 1; }\n"
+                               "kernel void wild(global int *x, long by) { x[by] = 1; }\n")
+        done = place.facet("kernel", "run", "wild.cl", "--kernel", "wild", "--arg", "buffer:i32:4", "--arg",
+                           f"i64:{1 << 44}")
+        equal((done.returncode, done.stdout), (1, ""))
+        contains(done.stderr, "facet kernel run: kernel wild: provider cpu ")  # a sanitizer makes an exit of the crash
+        contains(done.stderr, " during execution.synchronize\n")
 
 
 @test
