@@ -24,7 +24,8 @@
  *     value     the bytes
  *     global    a 64-bit address of device memory (`__global` and `__constant` pointers)
  *     local     a 32-bit offset, in bytes, of this argument's memory in the launch's dynamic local memory, which begins
- *               at the kernel's own local_bytes; FACET_HOST_LOCAL_ALIGN-aligned
+ *               at the kernel's own local_bytes; FACET_HOST_LOCAL_ALIGN-aligned. An argument of
+ *               FACET_HOST_LOCAL_CHECKED bytes, as checked images have, is followed by 32 bits: how long its memory is
  *     image     a 64-bit address of a struct facet_host_image_object in device memory
  *     sampler   32 bits: FACET_SAMPLER_*
  */
@@ -49,6 +50,9 @@ extern "C" {
 
 /* Alignment of local memory, of each local argument, of scratch memory, and of the argument block. */
 #define FACET_HOST_LOCAL_ALIGN 128u
+
+/* Bytes of a local argument in the argument block of a checked image; of others 4. */
+#define FACET_HOST_LOCAL_CHECKED 8u
 
 /* Work-items of a group, at most; and the number that scratch memory is counted in. */
 #define FACET_HOST_GROUP_MOST   4096u
@@ -125,13 +129,17 @@ FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_ker
 #define FACET_CHECK_LOCAL  4u /* in local memory; else, but for the next, in global or constant memory */
 /* In private memory, and outside of its variable: the image has found that itself, and tells no others of these. */
 #define FACET_CHECK_PRIVATE 8u
+/* Outside of a variable or argument, of local memory with FACET_CHECK_LOCAL, else of the image's own constants: it has
+ * found that itself as well. */
+#define FACET_CHECK_OUTSIDE 16u
 
 /*
  * Images compiled with the option `check` call these before each access of a kernel to memory that is not private,
- * work-item by work-item, so that whoever runs them can tell accesses out of bounds and races. `site` is an index into
+ * work-item by work-item, so that whoever runs them can tell accesses out of bounds and races; but not before reads of
+ * its own constants. `site` is an index into
  * the image's sites. `item` is the work-item's linear id in its group. Returns 0 when the access must not be made: it
- * is skipped then (a load yields zeros). What the image knows to be wrong (FACET_CHECK_PRIVATE) is told only, and
- * skipped whatever is returned.
+ * is skipped then (a load yields zeros). What the image knows to be wrong (FACET_CHECK_PRIVATE, FACET_CHECK_OUTSIDE) is
+ * told only, and skipped whatever is returned.
  */
 struct facet_host_check {
     uint32_t size;

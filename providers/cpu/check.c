@@ -6,7 +6,7 @@
  * Never: changes what a right kernel computes. An access out of bounds is not made; one in a race is.
  *
  * An access lies in one allocation of the context, by the size that was asked for, or in the group's local memory.
- * Private memory the image looks after itself, and tells only what is outside.
+ * Variables and local arguments the image looks after itself, and says what is outside of them.
  * Races are looked for among the work-items of one group, between two of its barriers; the executor runs such a launch
  * one work-group at a time. Behind the launch its stream gets a job that fails with what was found, so that the
  * stream's state tells it like any other failure.
@@ -15,7 +15,8 @@
 
 #include "cpu.h"
 
-#define HITS 4u /* as many buffers as a loop has at most, as a rule */
+#define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* to be wrong, by the image itself */
+#define HITS  4u                                          /* as many buffers as a loop has at most, as a rule */
 
 struct checked {
     struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
@@ -65,6 +66,17 @@ static void run_checked(const void *arguments, const struct facet_host_group *gr
 static const char *name_of_access(uint32_t flags)
 {
     return flags & FACET_CHECK_ATOMIC ? "atomic access" : flags & FACET_CHECK_WRITE ? "write" : "read";
+}
+
+static const char *name_of_memory(uint32_t flags)
+{
+    bool local = flags & FACET_CHECK_LOCAL;
+
+    if (flags & FACET_CHECK_PRIVATE)
+        return "private memory of one variable";
+    if (flags & FACET_CHECK_OUTSIDE)
+        return local ? "local memory of one variable or argument" : "constant memory of one variable";
+    return local ? "local memory of its work-group" : "global memory of one allocation";
 }
 
 /* The work-item's global id, and where in the source it is. */
@@ -140,7 +152,7 @@ static bool is_allowed(struct checked *checked, uint64_t address, uint64_t bytes
 /* File-scope tables lie in the object itself. */
 static bool is_constant(const struct checked *checked, uint64_t address, uint64_t bytes, uint32_t flags)
 {
-    return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL)) &&
+    return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL | FOUND)) &&
            cpu_module_has(checked->module, address, bytes);
 }
 
@@ -149,18 +161,11 @@ static int check_access(void *check, const void *pointer, uint64_t bytes, uint32
     struct checked *checked = check;
     uint64_t address = (uint64_t)pointer;
 
-    if (flags & FACET_CHECK_PRIVATE) {
-        find(checked, FACET_OUT_OF_RANGE, item, site,
-             "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected private memory of one variable", name_of_access(flags),
-             bytes, address);
-        return 0;
-    }
-    if (!is_allowed(checked, address, bytes, flags)) {
+    if (flags & FOUND || !is_allowed(checked, address, bytes, flags)) {
         if (is_constant(checked, address, bytes, flags))
             return 1;
-        find(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s memory %s",
-             name_of_access(flags), bytes, address, flags & FACET_CHECK_LOCAL ? "local" : "global",
-             flags & FACET_CHECK_LOCAL ? "of its work-group" : "of one allocation");
+        find(checked, FACET_OUT_OF_RANGE, item, site, "%s of %" PRIu64 " bytes at %#" PRIx64 ": expected %s",
+             name_of_access(flags), bytes, address, name_of_memory(flags));
         return 0;
     }
     if (cpu_shadow_races(checked->shadow, address, bytes, flags, item))

@@ -52,7 +52,8 @@ static const char *fault_of_argument(const struct place *place, const struct fac
         return "an argument without a name";
     if (argument->kind < FACET_ARGUMENT_VALUE || argument->kind > FACET_ARGUMENT_SAMPLER)
         return "an argument of an unknown kind";
-    if (argument->kind != FACET_ARGUMENT_VALUE && argument->bytes != bytes[argument->kind])
+    bool sized = argument->kind == FACET_ARGUMENT_LOCAL && argument->bytes == FACET_HOST_LOCAL_CHECKED;
+    if (argument->kind != FACET_ARGUMENT_VALUE && argument->bytes != bytes[argument->kind] && !sized)
         return "an argument of a size that its kind has not";
     if (argument->offset > kernel->argument_bytes || argument->bytes > kernel->argument_bytes - argument->offset)
         return "an argument outside of its block";

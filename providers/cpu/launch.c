@@ -131,6 +131,11 @@ static bool has_image(const struct cpu_space *space, uint64_t address)
     return slice_bytes <= (UINT64_C(1) << 48) / slices && cpu_space_has(space, image.pixels, slice_bytes * slices);
 }
 
+static bool is_local(uint64_t offset, uint64_t bytes, const struct facet_launch *launch)
+{
+    return offset % FACET_HOST_LOCAL_ALIGN == 0 && offset + bytes <= launch->local_bytes;
+}
+
 static enum facet_status check_argument(const struct cpu_space *space, const struct facet_host_kernel *kernel,
                                         uint32_t index, const void *arguments, const struct facet_launch *launch,
                                         struct facet_error *error)
@@ -150,8 +155,8 @@ static enum facet_status check_argument(const struct cpu_space *space, const str
         return has_image(space, value)
                    ? FACET_OK
                    : wrong_argument(kernel, index, "an image in memory of this context", value, error);
-    case FACET_ARGUMENT_LOCAL:
-        return value % FACET_HOST_LOCAL_ALIGN == 0 && value <= launch->local_bytes
+    case FACET_ARGUMENT_LOCAL: /* the offset, and of checked images the size behind it */
+        return is_local((uint32_t)value, value >> 32, launch)
                    ? FACET_OK
                    : wrong_argument(kernel, index, "a multiple of 128 within the launch's local memory", value, error);
     default:

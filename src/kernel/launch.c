@@ -224,6 +224,7 @@ static enum facet_status check_set(const struct facet_kernel *kernel, struct fac
 static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret_bytes, struct facet_error *error)
 {
     const struct facet_host_kernel *what = kernel->what;
+    bool host = strncmp(kernel->image->target, "host", 4) == 0;
     uint64_t used = 0;
 
     for (uint32_t i = 0; i < what->argument_count; i++) {
@@ -232,6 +233,9 @@ static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret
         /* Little-endian: of the eight bytes that some targets take, the first four hold the number. */
         memset(kernel->block + what->arguments[i].offset, 0, what->arguments[i].bytes);
         memcpy(kernel->block + what->arguments[i].offset, &(uint32_t){(uint32_t)used}, sizeof(uint32_t));
+        if (host && what->arguments[i].bytes == FACET_HOST_LOCAL_CHECKED)
+            memcpy(kernel->block + what->arguments[i].offset + sizeof(uint32_t), &kernel->local_bytes[i],
+                   sizeof(uint32_t));
         used +=
             ((uint64_t)kernel->local_bytes[i] + FACET_HOST_LOCAL_ALIGN - 1) & ~(uint64_t)(FACET_HOST_LOCAL_ALIGN - 1);
         if (used + what->local_bytes > INT32_MAX)

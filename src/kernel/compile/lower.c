@@ -266,7 +266,7 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
             return FACET_UNSUPPORTED;
         if (obstacle)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED, "kernel \"%s\" %s", kernels[i].name, obstacle);
-        facet_item_settle(&lowering->arena, items[i], &kernels[i]);
+        facet_item_settle(&lowering->arena, items[i], &kernels[i], lowering->options->check);
         if (kernels[i].local_bytes == UINT32_MAX)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED,
                                    "kernel \"%s\" has more than 1 GiB of local memory", kernels[i].name);
@@ -299,6 +299,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     enum facet_status status;
 
     prepare_functions(lowering);
+    facet_checker_hide(lowering->module, true);
     status = make_items(lowering, kernels, count, items);
     if (status == FACET_OK)
         status = run_passes(lowering, simplify_little);
@@ -312,6 +313,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
         kernels[i].flags &= ~FACET_HOST_ROWS; /* a checker follows one group */
         frames[i] = facet_checker_guard(checker, items[i]);
     }
+    facet_checker_hide(lowering->module, false);
     LLVMStripModuleDebugInfo(lowering->module);
     for (uint32_t i = 0; i < count; i++) {
         kernels[i].run = make_group(lowering, &kernels[i], items[i], 1, 1, "");

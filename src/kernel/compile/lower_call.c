@@ -15,6 +15,7 @@ enum facet_call facet_call_of(LLVMValueRef instruction)
         [FACET_CALL_GRID] = "grid",         [FACET_CALL_GLOBAL_SIZE] = "global_size",
         [FACET_CALL_OFFSET] = "offset",     [FACET_CALL_DIMENSIONS] = "dimensions",
         [FACET_CALL_BARRIER] = "barrier",   [FACET_CALL_LOCAL_MEMORY] = "local_memory",
+        [FACET_CALL_WITHIN] = "within",
     };
     const char *name;
     size_t length;
@@ -24,7 +25,7 @@ enum facet_call facet_call_of(LLVMValueRef instruction)
     name = LLVMGetValueName2(LLVMGetCalledValue(instruction), &length);
     if (length < 8 || memcmp(name, "__facet_", 8) != 0)
         return FACET_CALL_OTHER;
-    for (int i = FACET_CALL_LOCAL_ID; i <= FACET_CALL_LOCAL_MEMORY; i++)
+    for (int i = FACET_CALL_LOCAL_ID; i <= FACET_CALL_WITHIN; i++)
         if (strcmp(name + 8, names[i]) == 0)
             return (enum facet_call)i;
     return FACET_CALL_OTHER;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked images: each access of an item to memory that others may see asks first; one to private memory looks itself
- * whether it is inside of its variable, and tells when it is not.
+ * Checked images: each access of an item to memory that others may see asks first. One to a variable, or to a local
+ * argument, looks itself whether it is inside, and tells when it is not.
  *
  * Owns: the questions, what happens when the answer is no, and the places in the source that they name.
  * Never: asks about private memory that is accessed inside; moves an access or leaves out one that is allowed.
  *
  * An access that is refused happens all the same, but elsewhere: a load reads zeros, a store writes to memory that
- * nobody reads, a copy has no bytes. So control flow stays as it is. A pointer that is made of private variables takes
- * the bounds of its variable along. Where others may lead cannot always be told (they were in memory themselves); that
- * is looked at when it runs: all private memory of checked items lies in their frames.
+ * nobody reads, a copy has no bytes. So control flow stays as it is. Where pointers lead that were in memory themselves
+ * cannot always be told; that is looked at when it runs: all private memory of checked items lies in their frames.
  */
-#include "lower_inside.h"
+#include "lower_check.h"
 
 #include <string.h>
 
@@ -19,41 +18,9 @@
 
 #include <facet/host_kernel.h>
 
-enum root { /* what a pointer may lead to: bits */
-            ROOT_PRIVATE = 1,
-            ROOT_ARGUMENTS = 2,
-            ROOT_LOCAL = 4,
-            ROOT_GLOBAL = 8,
-            ROOT_UNKNOWN = 16,
-};
-
-struct site {
+struct facet_site {
     const char *file;
     uint32_t length, line, column;
-};
-
-/* Of the private variable that a pointer leads into, when it runs; of none: NULL and 0. */
-struct bounds {
-    LLVMValueRef base, size;
-};
-
-struct facet_checker {
-    struct facet_arena *arena;
-    LLVMModuleRef module;
-    LLVMContextRef context;
-    LLVMTargetDataRef layout;
-    LLVMBuilderRef builder;
-    LLVMTypeRef i1, i8, i32, i64, pointer;
-    LLVMTypeRef ask_type;
-    LLVMValueRef ask, ask_unless_own; /* i1 (group, frames' bytes of an item, address, bytes, flags, item, site) */
-    LLVMTypeRef ask_outside_type;
-    LLVMValueRef ask_outside; /* the same with base and size of a private variable behind */
-    struct site *sites;
-    uint32_t site_count, site_room;
-
-    LLVMValueRef function; /* the item function that is under way */
-    LLVMValueRef item, frame_bytes, nothing, sink;
-    struct facet_map bounds; /* pointer -> struct bounds */
 };
 
 static LLVMValueRef number(const struct facet_checker *checker, uint32_t value)
@@ -139,29 +106,55 @@ static void make_ask_unless_own(struct facet_checker *checker)
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
-/* Inside of the private variable nothing is asked, outside it is told. Where there is none: as above. */
-static void make_ask_outside(struct facet_checker *checker)
+/* Inside: private memory, and constants that are only read, are nobody else's concern. */
+static void answer_inside(const struct facet_checker *checker, LLVMValueRef *given, LLVMBasicBlockRef own,
+                          LLVMBasicBlockRef other)
 {
     LLVMBuilderRef builder = checker->builder;
-    LLVMBasicBlockRef blocks[4]; /* inside, not, of no variable, of one */
-    LLVMValueRef given[9], none;
+    LLVMValueRef zero = number(checker, 0), private, constant, read;
+
+    private = LLVMBuildAnd(builder, given[9], number(checker, FACET_CHECK_PRIVATE), "");
+    private = LLVMBuildICmp(builder, LLVMIntNE, private, zero, "");
+    constant = LLVMBuildICmp(builder, LLVMIntEQ, given[9], number(checker, FACET_CHECK_OUTSIDE), "");
+    read = LLVMBuildAnd(builder, given[4], number(checker, FACET_CHECK_WRITE), "");
+    read = LLVMBuildICmp(builder, LLVMIntEQ, read, zero, "");
+    constant = LLVMBuildAnd(builder, constant, read, "");
+    LLVMBuildCondBr(builder, LLVMBuildOr(builder, private, constant, ""), own, other);
+    LLVMPositionBuilderAtEnd(builder, own);
+    LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
+    LLVMPositionBuilderAtEnd(builder, other);
+    private = LLVMBuildAnd(builder, given[9], number(checker, FACET_CHECK_LOCAL), "");
+    given[4] = LLVMBuildOr(builder, given[4], private, "");
+    LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
+}
+
+/* Outside of the variable it is told. Where there is none: as above. */
+static void make_ask_outside(struct facet_checker *checker)
+{
+    enum { NONE, ONE, INSIDE, OUTSIDE, OWN, OTHER, BLOCKS };
+    LLVMBuilderRef builder = checker->builder;
+    LLVMBasicBlockRef blocks[BLOCKS];
+    LLVMValueRef given[10], flags, none;
 
     checker->ask_outside = add_helper(checker, "facet_check.ask_outside", checker->ask_outside_type);
     LLVMGetParams(checker->ask_outside, given);
-    for (uint32_t i = 0; i < 4; i++)
+    flags = given[4];
+    for (uint32_t i = 0; i < BLOCKS; i++)
         blocks[i] = LLVMAppendBasicBlockInContext(checker->context, checker->ask_outside, "");
-    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], given[7], given[8]), blocks[0], blocks[1]);
-    LLVMPositionBuilderAtEnd(builder, blocks[0]);
-    LLVMBuildRet(builder, LLVMConstInt(checker->i1, 1, 0));
-    LLVMPositionBuilderAtEnd(builder, blocks[1]);
-    none = LLVMBuildICmp(builder, LLVMIntEQ, given[8], LLVMConstInt(checker->i64, 0, 0), "");
-    LLVMBuildCondBr(builder, none, blocks[2], blocks[3]);
-    LLVMPositionBuilderAtEnd(builder, blocks[2]);
+    none = LLVMBuildICmp(builder, LLVMIntEQ, given[9], number(checker, 0), "");
+    LLVMBuildCondBr(builder, none, blocks[NONE], blocks[ONE]);
+    LLVMPositionBuilderAtEnd(builder, blocks[NONE]);
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask_unless_own, given, 7, ""));
-    LLVMPositionBuilderAtEnd(builder, blocks[3]);
-    given[4] = LLVMBuildOr(builder, given[4], number(checker, FACET_CHECK_PRIVATE), "");
+    LLVMPositionBuilderAtEnd(builder, blocks[ONE]);
+    LLVMBuildCondBr(builder, is_inside(checker, given[2], given[3], given[7], given[8]), blocks[INSIDE],
+                    blocks[OUTSIDE]);
+    LLVMPositionBuilderAtEnd(builder, blocks[OUTSIDE]);
+    given[4] = LLVMBuildOr(builder, flags, given[9], "");
     LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, "");
     LLVMBuildRet(builder, LLVMConstInt(checker->i1, 0, 0));
+    LLVMPositionBuilderAtEnd(builder, blocks[INSIDE]);
+    given[4] = flags;
+    answer_inside(checker, given, blocks[OWN], blocks[OTHER]);
 }
 
 struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed)
@@ -170,7 +163,7 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
     LLVMContextRef context = LLVMGetModuleContext(module);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0), i32 = LLVMInt32TypeInContext(context);
     LLVMTypeRef i64 = LLVMInt64TypeInContext(context), nothing = LLVMVoidTypeInContext(context);
-    LLVMTypeRef types[] = {pointer, i64, pointer, i64, i32, i32, i32, pointer, i64};
+    LLVMTypeRef types[] = {pointer, i64, pointer, i64, i32, i32, i32, pointer, i64, i32};
     LLVMValueRef table = LLVMAddGlobal(module, pointer, FACET_LOWER_CHECK), passed, check;
 
     *checker = (struct facet_checker){.arena = arena,
@@ -184,7 +177,7 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
                                       .i64 = i64,
                                       .pointer = pointer};
     checker->ask_type = LLVMFunctionType(checker->i1, types, 7, 0);
-    checker->ask_outside_type = LLVMFunctionType(checker->i1, types, 9, 0);
+    checker->ask_outside_type = LLVMFunctionType(checker->i1, types, 10, 0);
     LLVMSetInitializer(table, LLVMConstNull(pointer));
     LLVMSetVisibility(table, LLVMHiddenVisibility);
     make_ask(checker);
@@ -199,166 +192,9 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
     return checker;
 }
 
-/* What it is taken from, by number; NULL: no more, or it is a root itself. */
-static LLVMValueRef source_of(LLVMValueRef value, uint32_t index)
-{
-    if (LLVMIsAGetElementPtrInst(value) || LLVMIsAFreezeInst(value))
-        return index == 0 ? LLVMGetOperand(value, 0) : NULL;
-    if (LLVMIsASelectInst(value))
-        return index < 2 ? LLVMGetOperand(value, index + 1) : NULL;
-    if (LLVMIsAPHINode(value))
-        return index < LLVMCountIncoming(value) ? LLVMGetIncomingValue(value, index) : NULL;
-    return NULL;
-}
-
-static uint32_t root_of(const struct facet_checker *checker, LLVMValueRef value)
-{
-    if (LLVMIsAAllocaInst(value))
-        return ROOT_PRIVATE;
-    if (value == LLVMGetParam(checker->function, 0))
-        return ROOT_ARGUMENTS;
-    if (facet_call_of(value) == FACET_CALL_LOCAL_MEMORY)
-        return ROOT_LOCAL;
-    if (LLVMIsAGlobalVariable(value) || LLVMIsConstant(value))
-        return ROOT_GLOBAL;
-    /* What the host put into the argument block is of its world. */
-    if (LLVMIsALoadInst(value) && (LLVMGetOperand(value, 0) == LLVMGetParam(checker->function, 0) ||
-                                   source_of(LLVMGetOperand(value, 0), 0) == LLVMGetParam(checker->function, 0)))
-        return ROOT_GLOBAL;
-    return ROOT_UNKNOWN;
-}
-
-static uint32_t roots_of(const struct facet_checker *checker, LLVMValueRef value, struct facet_map *seen)
-{
-    LLVMValueRef source = source_of(value, 0);
-    uint32_t roots = 0;
-
-    if (!source)
-        return root_of(checker, value);
-    if (facet_map_get(seen, value))
-        return 0;
-    facet_map_put(seen, value, value);
-    for (uint32_t i = 0; (source = source_of(value, i)); i++)
-        roots |= roots_of(checker, source, seen);
-    return roots;
-}
-
-/* --- bounds of private variables --- */
-
-static struct bounds bounds_of(struct facet_checker *checker, LLVMValueRef pointer);
-
-static uint64_t size_of(const struct facet_checker *checker, LLVMValueRef alloca)
-{
-    return LLVMABISizeOfType(checker->layout, LLVMGetAllocatedType(alloca));
-}
-
-static struct bounds *remember(struct facet_checker *checker, LLVMValueRef pointer, struct bounds bounds)
-{
-    struct bounds *known = facet_arena_take(checker->arena, sizeof(*known));
-
-    *known = bounds;
-    facet_map_put(&checker->bounds, pointer, known);
-    return known;
-}
-
-static struct bounds bounds_of_phi(struct facet_checker *checker, LLVMValueRef phi)
-{
-    struct bounds made;
-
-    LLVMPositionBuilderBefore(checker->builder, phi);
-    made.base = LLVMBuildPhi(checker->builder, checker->pointer, "");
-    made.size = LLVMBuildPhi(checker->builder, checker->i64, "");
-    remember(checker, phi, made); /* before it leads back to itself */
-    for (uint32_t i = 0; i < LLVMCountIncoming(phi); i++) {
-        struct bounds one = bounds_of(checker, LLVMGetIncomingValue(phi, i));
-        LLVMBasicBlockRef from = LLVMGetIncomingBlock(phi, i);
-
-        LLVMAddIncoming(made.base, &one.base, &from, 1);
-        LLVMAddIncoming(made.size, &one.size, &from, 1);
-    }
-    return made;
-}
-
-static struct bounds bounds_of_select(struct facet_checker *checker, LLVMValueRef select)
-{
-    struct bounds yes = bounds_of(checker, LLVMGetOperand(select, 1));
-    struct bounds no = bounds_of(checker, LLVMGetOperand(select, 2)), made;
-    LLVMValueRef condition = LLVMGetOperand(select, 0);
-
-    LLVMPositionBuilderBefore(checker->builder, select);
-    made.base = LLVMBuildSelect(checker->builder, condition, yes.base, no.base, "");
-    made.size = LLVMBuildSelect(checker->builder, condition, yes.size, no.size, "");
-    return made;
-}
-
-/* Moves the builder. Of addresses nothing may be promised any more: a wild one would be no value to compare. */
-static struct bounds bounds_of(struct facet_checker *checker, LLVMValueRef pointer)
-{
-    const struct bounds *known = facet_map_get(&checker->bounds, pointer);
-    struct bounds made = {LLVMConstNull(checker->pointer), LLVMConstInt(checker->i64, 0, 0)};
-
-    if (known)
-        return *known;
-    if (LLVMIsAPHINode(pointer))
-        return bounds_of_phi(checker, pointer);
-    if (LLVMIsAAllocaInst(pointer))
-        made = (struct bounds){pointer, LLVMConstInt(checker->i64, size_of(checker, pointer), 0)};
-    else if (LLVMIsASelectInst(pointer))
-        made = bounds_of_select(checker, pointer);
-    else if (source_of(pointer, 0))
-        made = bounds_of(checker, source_of(pointer, 0));
-    if (LLVMIsAGetElementPtrInst(pointer))
-        LLVMGEPSetNoWrapFlags(pointer, 0);
-    return *remember(checker, pointer, made);
-}
-
-/* Adds a constant distance in bytes; false: it is none. */
-static bool add_offset(const struct facet_checker *checker, LLVMValueRef element, int64_t *offset)
-{
-    LLVMTypeRef type = LLVMGetGEPSourceElementType(element);
-
-    for (uint32_t i = 1; i < (uint32_t)LLVMGetNumOperands(element); i++) {
-        LLVMValueRef index = LLVMGetOperand(element, i);
-        int64_t count, distance;
-
-        if (!LLVMIsAConstantInt(index))
-            return false;
-        count = LLVMConstIntGetSExtValue(index);
-        if (i > 1 && LLVMGetTypeKind(type) == LLVMStructTypeKind) {
-            distance = (int64_t)LLVMOffsetOfElement(checker->layout, type, (unsigned)count);
-            type = LLVMStructGetTypeAtIndex(type, (unsigned)count);
-        } else {
-            type = i > 1 ? LLVMGetElementType(type) : type;
-            if (__builtin_mul_overflow(count, LLVMABISizeOfType(checker->layout, type), &distance))
-                return false;
-        }
-        if (__builtin_add_overflow(*offset, distance, offset))
-            return false;
-    }
-    return true;
-}
-
-/* At a constant place inside of a private variable, or of the arguments, whose layout is the compiler's. */
-static bool is_surely_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes)
-{
-    int64_t offset = 0;
-
-    while (LLVMIsAGetElementPtrInst(address)) {
-        if (!add_offset(checker, address, &offset))
-            return false;
-        address = LLVMGetOperand(address, 0);
-    }
-    if (!LLVMIsAConstantInt(bytes))
-        return false;
-    if (!LLVMIsAAllocaInst(address))
-        return address == LLVMGetParam(checker->function, 0) && offset >= 0;
-    uint64_t size = size_of(checker, address), count = LLVMConstIntGetZExtValue(bytes);
-    return offset >= 0 && count <= size && (uint64_t)offset <= size - count;
-}
-
 static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
 {
-    struct site site = {.line = LLVMGetDebugLocLine(access), .column = LLVMGetDebugLocColumn(access)}, *sites;
+    struct facet_site site = {.line = LLVMGetDebugLocLine(access), .column = LLVMGetDebugLocColumn(access)}, *sites;
 
     site.file = site.line ? LLVMGetDebugLocFilename(access, &site.length) : "";
     for (uint32_t i = checker->site_count; i-- > 0;) {
@@ -378,24 +214,35 @@ static uint32_t site_of(struct facet_checker *checker, LLVMValueRef access)
     return checker->site_count++;
 }
 
+/* Whether nobody can object: it is seen here, and nobody else's concern. */
+static bool is_plain(const struct facet_checker *checker, uint32_t roots, LLVMValueRef address, LLVMValueRef bytes,
+                     uint32_t flags)
+{
+    bool own = roots == FACET_ROOT_PRIVATE;
+    bool read = (roots == FACET_ROOT_ARGUMENTS || roots == FACET_ROOT_CONSTANT) && !flags;
+
+    return (own || read) && facet_checker_inside(checker, address, bytes);
+}
+
 /* Whether it may be accessed, or NULL: that need not be asked. The builder is before the access. */
 static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVMValueRef address, LLVMValueRef bytes,
                         uint32_t flags)
 {
-    struct facet_map seen = {.arena = checker->arena};
-    uint32_t roots = roots_of(checker, address, &seen);
-    LLVMValueRef function = roots & ROOT_UNKNOWN ? checker->ask_unless_own : checker->ask, given[9];
+    uint32_t roots = facet_checker_roots(checker, address);
+    bool bound = roots & (FACET_ROOT_PRIVATE | FACET_ROOT_LOCAL | FACET_ROOT_CONSTANT);
+    LLVMValueRef function = roots & FACET_ROOT_UNKNOWN ? checker->ask_unless_own : checker->ask, given[10];
 
-    if ((roots == ROOT_PRIVATE || (roots == ROOT_ARGUMENTS && !flags)) && is_surely_inside(checker, address, bytes))
+    if (is_plain(checker, roots, address, bytes, flags))
         return NULL;
-    if (roots == ROOT_LOCAL)
+    if (roots == FACET_ROOT_LOCAL)
         flags |= FACET_CHECK_LOCAL;
-    if (roots & ROOT_PRIVATE) {
-        struct bounds bounds = bounds_of(checker, address);
+    if (bound) {
+        struct facet_bounds bounds = facet_checker_bounds(checker, address);
 
         LLVMPositionBuilderBefore(checker->builder, access);
         given[7] = bounds.base;
         given[8] = bounds.size;
+        given[9] = bounds.outside;
     }
     given[0] = LLVMGetParam(checker->function, 1);
     given[1] = LLVMBuildLoad2(checker->builder, checker->i64, checker->frame_bytes, "");
@@ -404,8 +251,8 @@ static LLVMValueRef ask(struct facet_checker *checker, LLVMValueRef access, LLVM
     given[4] = number(checker, flags);
     given[5] = checker->item;
     given[6] = number(checker, site_of(checker, access));
-    if (roots & ROOT_PRIVATE)
-        return LLVMBuildCall2(checker->builder, checker->ask_outside_type, checker->ask_outside, given, 9, "");
+    if (bound)
+        return LLVMBuildCall2(checker->builder, checker->ask_outside_type, checker->ask_outside, given, 10, "");
     return LLVMBuildCall2(checker->builder, checker->ask_type, function, given, 7, "");
 }
 
@@ -530,6 +377,26 @@ static void prepare(struct facet_checker *checker)
     }
 }
 
+/* What said where bounds are has done its service. */
+static void drop_bounds(LLVMValueRef item)
+{
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
+            next = LLVMGetNextInstruction(at);
+            if (facet_call_of(at) != FACET_CALL_WITHIN)
+                continue;
+            LLVMReplaceAllUsesWith(at, LLVMGetOperand(at, 0));
+            LLVMInstructionEraseFromParent(at);
+        }
+}
+
+void facet_checker_hide(LLVMModuleRef module, bool hide)
+{
+    for (LLVMValueRef global = LLVMGetFirstGlobal(module); global; global = LLVMGetNextGlobal(global))
+        if (LLVMIsGlobalConstant(global) && LLVMGetInitializer(global))
+            LLVMSetExternallyInitialized(global, hide);
+}
+
 LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef item)
 {
     checker->function = item;
@@ -540,6 +407,7 @@ LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef ite
             next = LLVMGetNextInstruction(at);
             guard(checker, at);
         }
+    drop_bounds(item);
     return checker->frame_bytes;
 }
 
@@ -558,7 +426,7 @@ void facet_checker_finish(struct facet_checker *checker)
     LLVMValueRef file = NULL, table;
 
     for (uint32_t i = 0; i < checker->site_count; i++) {
-        const struct site *site = &checker->sites[i], *last = i ? site - 1 : site;
+        const struct facet_site *site = &checker->sites[i], *last = i ? site - 1 : site;
 
         if (!file || last->length != site->length || memcmp(last->file, site->file, site->length) != 0) {
             LLVMValueRef text = LLVMConstStringInContext2(checker->context, site->file, site->length, 0);

@@ -103,6 +103,7 @@ enum facet_call {
     FACET_CALL_DIMENSIONS,
     FACET_CALL_BARRIER,
     FACET_CALL_LOCAL_MEMORY, /* `ptr __facet_local_memory()`: the group's, between prepare and group */
+    FACET_CALL_WITHIN,       /* `ptr __facet_within(ptr, i64)`: the pointer, which leads to so many bytes; checked */
 };
 enum facet_call facet_call_of(LLVMValueRef instruction);
 bool facet_is_place(LLVMValueRef instruction); /* asks for the item's place, in its group or in the launch */
@@ -117,8 +118,9 @@ LLVMValueRef facet_function_declare(LLVMModuleRef module, const char *name, LLVM
 
 /* Makes the item function `facet_item.NAME` of a kernel: a call of it with arguments out of the argument block. */
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel);
-/* After inlining: `__local` variables get their places, calls with ids that are not constant become choices. */
-void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel);
+/* After inlining: `__local` variables get their places, calls with ids that are not constant become choices. check: the
+ * places say how many bytes they have, by FACET_CALL_WITHIN. */
+void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check);
 /* Lets no division of integers trap. Before anything is simplified: LLVM takes what divides by 0 for unreachable. */
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 /* Loops with atomics stay loops: those are made lane by lane, and that many times over is much code for nothing. */
@@ -151,6 +153,8 @@ void facet_group_split(LLVMValueRef run);
 
 /* Checked images (lower_check.c). A checker of a module; `ret_passed` is for struct facet_group_layout. */
 struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed);
+/* Lets LLVM not know what constants hold: of a load from behind one it would make anything, before it is looked at. */
+void facet_checker_hide(LLVMModuleRef module, bool hide);
 /* Lets each access of an item function ask first. Returns what settle then wants the size of a frame for. */
 LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef item);
 void facet_checker_settle(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes);

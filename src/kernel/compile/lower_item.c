@@ -16,6 +16,7 @@
 #define MEMORY_MOST  (UINT64_C(1) << 30)  /* local memory of a kernel */
 
 #define LOCAL_MEMORY   "__facet_local_memory"
+#define WITHIN         "__facet_within"
 #define DYNAMIC_OFFSET "__facet_dynamic_offset" /* of local arguments: known when the variables are */
 
 struct maker {
@@ -23,6 +24,7 @@ struct maker {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     LLVMTypeRef i8, i32, i64, pointer;
+    bool check;
 };
 
 static struct maker start(LLVMModuleRef module)
@@ -38,10 +40,12 @@ static struct maker start(LLVMModuleRef module)
                           .pointer = LLVMPointerTypeInContext(context, 0)};
 }
 
-static LLVMValueRef call_pure(struct maker *maker, const char *name, LLVMTypeRef result)
+/* Arguments: none, or a pointer and a number. */
+static LLVMValueRef call_pure(struct maker *maker, const char *name, LLVMTypeRef result, LLVMValueRef *arguments,
+                              uint32_t count)
 {
     static const char *const promises[] = {"nounwind", "willreturn", "nosync", "nofree", "speculatable", "memory"};
-    LLVMTypeRef type = LLVMFunctionType(result, NULL, 0, 0);
+    LLVMTypeRef types[] = {maker->pointer, maker->i64}, type = LLVMFunctionType(result, types, count, 0);
     LLVMValueRef function = facet_function_declare(maker->module, name, type);
 
     for (size_t i = 0; i < sizeof(promises) / sizeof(*promises); i++)
@@ -49,7 +53,7 @@ static LLVMValueRef call_pure(struct maker *maker, const char *name, LLVMTypeRef
             function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
             LLVMCreateEnumAttribute(maker->context, LLVMGetEnumAttributeKindForName(promises[i], strlen(promises[i])),
                                     0));
-    return LLVMBuildCall2(maker->builder, type, function, NULL, 0, "");
+    return LLVMBuildCall2(maker->builder, type, function, arguments, count, "");
 }
 
 static LLVMValueRef load_argument(struct maker *maker, LLVMValueRef block, uint32_t offset, LLVMTypeRef type)
@@ -64,13 +68,26 @@ static LLVMValueRef load_argument(struct maker *maker, LLVMValueRef block, uint3
     return load;
 }
 
-static LLVMValueRef local_argument(struct maker *maker, LLVMValueRef block, uint32_t offset)
+static LLVMValueRef number_argument(struct maker *maker, LLVMValueRef block, uint32_t offset)
 {
-    LLVMValueRef bytes = LLVMBuildZExt(maker->builder, load_argument(maker, block, offset, maker->i32), maker->i64, "");
-    LLVMValueRef memory = call_pure(maker, LOCAL_MEMORY, maker->pointer);
+    return LLVMBuildZExt(maker->builder, load_argument(maker, block, offset, maker->i32), maker->i64, "");
+}
 
-    bytes = LLVMBuildAdd(maker->builder, bytes, call_pure(maker, DYNAMIC_OFFSET, maker->i64), "");
-    return LLVMBuildGEP2(maker->builder, maker->i8, memory, &bytes, 1, "");
+static LLVMValueRef within(struct maker *maker, LLVMValueRef place, LLVMValueRef bytes)
+{
+    return call_pure(maker, WITHIN, maker->pointer, (LLVMValueRef[]){place, bytes}, 2);
+}
+
+static LLVMValueRef local_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument)
+{
+    LLVMValueRef bytes = number_argument(maker, block, argument->offset);
+    LLVMValueRef memory = call_pure(maker, LOCAL_MEMORY, maker->pointer, NULL, 0);
+
+    bytes = LLVMBuildAdd(maker->builder, bytes, call_pure(maker, DYNAMIC_OFFSET, maker->i64, NULL, 0), "");
+    memory = LLVMBuildGEP2(maker->builder, maker->i8, memory, &bytes, 1, "");
+    if (argument->bytes < FACET_HOST_LOCAL_CHECKED)
+        return memory;
+    return within(maker, memory, number_argument(maker, block, argument->offset + 4));
 }
 
 static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
@@ -81,7 +98,7 @@ static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const 
 
     switch (argument->kind) {
     case FACET_ARGUMENT_LOCAL:
-        return local_argument(maker, block, argument->offset);
+        return local_argument(maker, block, argument);
     case FACET_ARGUMENT_VALUE:
         if (!pointer)
             return load_argument(maker, block, argument->offset, type);
@@ -162,11 +179,22 @@ static bool mentions(LLVMValueRef value, LLVMValueRef variable)
     return false;
 }
 
+static LLVMValueRef local_place(struct maker *maker, LLVMValueRef variable, uint64_t offset)
+{
+    LLVMValueRef bytes = LLVMConstInt(maker->i64, offset, 0), place;
+
+    place = call_pure(maker, LOCAL_MEMORY, maker->pointer, NULL, 0);
+    place = LLVMBuildGEP2(maker->builder, maker->i8, place, &bytes, 1, "");
+    if (!maker->check)
+        return place;
+    uint64_t size = LLVMABISizeOfType(LLVMGetModuleDataLayout(maker->module), LLVMGlobalGetValueType(variable));
+    return within(maker, place, LLVMConstInt(maker->i64, size, 0));
+}
+
 /* Returns whether the item uses it at all. */
 static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef variable, uint64_t offset)
 {
     LLVMValueRef first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(item)), place = NULL;
-    LLVMValueRef bytes = LLVMConstInt(maker->i64, offset, 0);
 
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
@@ -177,8 +205,7 @@ static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef 
                     continue;
                 LLVMPositionBuilderBefore(maker->builder, first);
                 if (!place)
-                    place = LLVMBuildGEP2(maker->builder, maker->i8, call_pure(maker, LOCAL_MEMORY, maker->pointer),
-                                          &bytes, 1, "");
+                    place = local_place(maker, variable, offset);
                 LLVMSetOperand(at, (unsigned)i, rebuild(maker, operand, variable, place));
             }
     return place != NULL;
@@ -276,10 +303,11 @@ static bool is_of_rows(struct facet_arena *arena, LLVMValueRef item, const struc
     return true;
 }
 
-void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel)
+void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check)
 {
     struct maker maker = start(LLVMGetGlobalParent(item));
 
+    maker.check = check;
     kernel->local_bytes = place_variables(&maker, item);
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {

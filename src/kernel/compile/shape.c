@@ -140,7 +140,8 @@ static uint32_t place(const struct facet_compilation *compilation, LLVMValueRef 
 
     if (compilation->family == FACET_COMPILE_HOST &&
         (argument->kind == FACET_ARGUMENT_LOCAL || argument->kind == FACET_ARGUMENT_SAMPLER)) {
-        argument->bytes = 4;
+        bool sized = argument->kind == FACET_ARGUMENT_LOCAL && compilation->request->check;
+        argument->bytes = sized ? FACET_HOST_LOCAL_CHECKED : 4;
         return 4;
     }
     if (argument->kind != FACET_ARGUMENT_VALUE || handle) {

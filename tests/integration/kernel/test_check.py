@@ -25,8 +25,8 @@ SHIFTED_READ = """kernel void k(global int *x, global int *y, long by) {
 BUFFER = "buffer:i32:64=0"
 KINDS = ("buffer:", "local:", "i32:", "i64:")
 FAILED = (1,)
-GLOBAL, LOCAL, BARRIER = "global memory of one allocation", "local memory of its work-group", "a barrier between"
-PRIVATE = "private memory of one variable"
+GLOBAL, BARRIER = "global memory of one allocation", "a barrier between"
+LOCAL, PRIVATE, CONSTANT = (f"{space} memory of one variable" for space in ("local", "private", "constant"))
 WILD = (1, 8, 1000, -1, -8, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1, -(1 << 61))
 # t[...] is within for by of 0; with barriers, which divide what keeps private memory, and without.
 PRIVATE_WRITE = """kernel void k(global int *x, long by) {
@@ -128,6 +128,80 @@ def an_overrun_of_local_memory_is_told():
     told(run(source, BUFFER, "i32:1", "--group", "64"), 63, 3, "write", LOCAL)
     told(run(source, BUFFER, "i32:-100000000", "--group", "64"), 0, 3, "write", LOCAL)
     equal(run(source, BUFFER, "i32:0", "--group", "64").returncode, 0)
+
+
+# Elements 0 to 7 of arrays of 8 are right; memory of each is rounded up to 64 or 128 bytes, with another one behind.
+LOCAL_READ = """kernel void k(global int *x, long by) {
+    local int t[8], behind[8];
+    t[get_local_id(0) & 7] = 3; behind[get_local_id(0) & 7] = 4;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x[get_global_id(0)] = t[7 + by] + behind[0];
+}
+"""
+LOCAL_ARGUMENT = """kernel void k(global int *x, local int *t, local int *behind, long by) {
+    t[get_local_id(0) & 7] = 3; behind[get_local_id(0) & 7] = 4;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    local int *at = get_local_id(0) > 8 ? t : t + 1;
+    for (int i = 0; i < 6; i++)
+        at++;
+    x[get_global_id(0)] = at[by] + behind[0];
+}
+"""
+CONSTANT_READ = """constant int t[8] = {3, 3, 3, 3, 3, 3, 3, 3}, behind[8] = {4, 4, 4, 4, 4, 4, 4, 4};
+int of(constant int *at, long by) {
+    return at[by];
+}
+kernel void k(global int *x, long by) {
+    x[get_global_id(0)] = of(t + 7, by) + behind[get_global_id(0) & 7];
+}
+"""
+
+
+@test
+def the_first_element_beyond_an_array_is_told():
+    for source, line, more, expected in ((LOCAL_READ, 5, (), LOCAL), (CONSTANT_READ, 3, (), CONSTANT),
+                                         (LOCAL_ARGUMENT, 7, ("local:32", "local:32"), LOCAL + " or argument")):
+        for by in (*WILD, 2, 17, 24, 25, -9):
+            if by in (-1, -7):
+                continue
+            by = by if by > 0 else by - 7
+            told(run(source, BUFFER, *more, f"i64:{by}", "--group", "8"), 0, line, "read", expected)
+        for by in (0, -1, -7) if not more else (0, -1, -6):
+            done = run(source, BUFFER, *more, f"i64:{by}", "--group", "8", out=0)
+            equal((done.returncode, done.data), (0, array.array("i", [7] * 64).tobytes()), done.stderr)
+
+
+@test
+def a_write_beyond_a_local_array_is_not_made():
+    source = """kernel void k(global int *x, local int *t, local int *behind, int by) {
+    local int own[4], other[4];
+    if (get_local_id(0) == 0) {
+        behind[0] = other[0] = 1;
+        t[7] = own[3] = 1;
+        t[by] = 2;
+        own[by] = 2;
+        x[0] = behind[0] + other[0] + t[7] + own[3] == 4 ? 9 : 8;
+        if (x[0] == 9)
+            x[64] = 9;
+    }
+}
+"""
+    for by in (32, 8, 16):
+        told(run(source, BUFFER, "local:32", "local:32", f"i32:{by}", "--group", "8"), "(0|8)", 6, "write", LOCAL)
+    told(run(source.replace("t[by] = 2;", ""), BUFFER, "local:32", "local:32", "i32:4", "--group", "8"), "(0|8)", 7,
+         "write", LOCAL)
+
+
+@test
+def an_index_that_the_compiler_knows_is_told_as_well():
+    source = "constant int t[4] = {1, 2, 3, 4};\nkernel void k(global int *x) {\n    x[get_global_id(0)] = t[%d];\n}\n"
+    for level in "0", "3":
+        done = run(source % 4, BUFFER, "-O", level)
+        contains(done.stderr, "past the end of the array")
+        done.stderr = done.stderr[done.stderr.index("facet kernel run"):]
+        told(done, 0, 3, "read", CONSTANT)
+        done = run(source % 3, BUFFER, "-O", level, out=0)
+        equal((done.returncode, done.data), (0, array.array("i", [4] * 64).tobytes()), done.stderr)
 
 
 @test

@@ -25,10 +25,18 @@
     "{\"name\": \"tile\", \"argument_bytes\": 0, \"required_group_size\": [8, 8, 1], \"arguments\": []},"              \
     "{\"name\": \"wide\", \"argument_bytes\": 4097, \"arguments\": []}]}\n"
 
+/* A checked one for the host, where 8 bytes of a local argument are two numbers. */
+#define CHECKED                                                                                                        \
+    ".version 8.0\n// facet: {\"target\": \"host:znver4\", \"check\": true, \"kernels\": ["                            \
+    "{\"name\": \"sum\", \"argument_bytes\": 16, \"local_bytes\": 100, \"arguments\": ["                               \
+    "{\"name\": \"t\", \"type\": \"int*\", \"kind\": \"local\", \"offset\": 0, \"bytes\": 8},"                         \
+    "{\"name\": \"u\", \"type\": \"int*\", \"kind\": \"local\", \"offset\": 8, \"bytes\": 8}]}]}\n"
+
 /* --- the provider ----------------------------------------------------------------------------------------------- */
 
 static struct {
     unsigned loads, unloads, launches;
+    size_t bytes; /* of the image */
     enum facet_status answer;
     struct facet_launch launch;
     unsigned char arguments[64];
@@ -38,7 +46,7 @@ static enum facet_status fake_load(struct facet_provider_instance *instance, uin
                                    uint64_t bytes, uint64_t *ret_module, struct facet_error *error)
 {
     assert_int_equal(context, 7);
-    assert_int_equal(bytes, sizeof IMAGE - 1);
+    assert_int_equal(bytes, seen.bytes);
     seen.loads++;
     if (seen.answer == FACET_OK)
         *ret_module = 42;
@@ -88,15 +96,22 @@ static struct facet_session *session_of_nothing(void)
     return (struct facet_session *)(void *)&something;
 }
 
-static struct facet_kernel *load(const char *name, enum facet_status expected, struct facet_error *error)
+static struct facet_kernel *load_from(const char *text, const char *name, enum facet_status expected,
+                                      struct facet_error *error)
 {
     struct facet_image *image = NULL;
     struct facet_kernel *kernel = NULL;
 
-    assert_int_equal(facet_image_parse(IMAGE, sizeof IMAGE - 1, &image, NULL), FACET_OK);
+    seen.bytes = strlen(text);
+    assert_int_equal(facet_image_parse(text, strlen(text), &image, NULL), FACET_OK);
     assert_int_equal(facet_kernel_load(session_of_nothing(), 7, image, name, &kernel, error), expected);
     facet_image_destroy(image); /* a kernel does not need its image any more */
     return kernel;
+}
+
+static struct facet_kernel *load(const char *name, enum facet_status expected, struct facet_error *error)
+{
+    return load_from(IMAGE, name, expected, error);
 }
 
 static int forget(void **state)
@@ -148,6 +163,20 @@ static void a_launch_carries_everything(void **state)
     facet_kernel_destroy(kernel);
     assert_int_equal(seen.unloads, 1);
     facet_kernel_destroy(NULL);
+}
+
+/* The bounds of each local argument, which lies in more than it was given. */
+static void a_checked_launch_says_how_long_local_memory_is(void **state)
+{
+    struct facet_kernel *kernel = load_from(CHECKED, "sum", FACET_OK, NULL);
+    const struct facet_range range = {sizeof range, 1, {64}, {16}, {0}};
+
+    assert_int_equal(facet_kernel_set_local(kernel, 0, 129, NULL), FACET_OK);
+    assert_int_equal(facet_kernel_set_local(kernel, 1, 4, NULL), FACET_OK);
+    assert_int_equal(facet_kernel_launch(kernel, 9, &range, NULL), FACET_OK);
+    assert_int_equal(seen.launch.local_bytes, 256 + 128);
+    assert_memory_equal(seen.arguments, ((uint32_t[]){0, 129, 256, 4}), 16);
+    facet_kernel_destroy(kernel);
 }
 
 static void kernels_that_are_not_there_are_refused(void **state)
@@ -284,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_launch_carries_everything, forget),
+        cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, forget),
         cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, forget),
         cmocka_unit_test_setup(arguments_are_of_their_kind_and_size, forget),
         cmocka_unit_test_setup(nothing_is_launched_before_all_is_right, forget),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a checked kernel asks about each access to memory that is not private, and tells each that is and
- * leads out of its variable, with its place in the source; and that a refused access leaves no trace. Never: judges
- * accesses (providers/cpu/check.c does).
+ * Owns: proofs that a checked kernel asks about each access to memory that is not private, and tells each that leads
+ * out of its variable or local argument, with its place in the source; and that a refused access leaves no trace.
+ * Never: judges accesses (providers/cpu/check.c does).
  */
 #include "lower/lowered.h"
 
@@ -11,7 +11,7 @@
 
 #include <llvm-c/Target.h>
 
-enum { ITEMS = 24, LINES = 64 };
+enum { ITEMS = 24, LINES = 64, ARGUMENT_INTS = 7 };
 
 /* What was asked, by line; and what to refuse: odd items in one line. */
 struct recorder {
@@ -19,6 +19,7 @@ struct recorder {
     uint32_t refused_line;
     uint32_t asked[LINES], flags[LINES], barriers;
     uint64_t items[LINES]; /* bits */
+    uint64_t found[LINES]; /* of those the ones that the image has found to be wrong */
     const void *last_address[LINES];
     uint64_t last_bytes[LINES];
 };
@@ -33,6 +34,8 @@ static int answer(void *check, const void *address, uint64_t bytes, uint32_t fla
     recorder->asked[line]++;
     recorder->flags[line] |= flags;
     recorder->items[line] |= UINT64_C(1) << item;
+    if (flags & (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE))
+        recorder->found[line] |= UINT64_C(1) << item;
     recorder->last_address[line] = address;
     recorder->last_bytes[line] = bytes;
     return line != recorder->refused_line || item % 2 == 0;
@@ -46,18 +49,25 @@ static void passed(void *check)
 static const struct facet_host_check functions = {.size = sizeof(functions), .access = answer, .barrier = passed};
 static const struct way ways[] = {{0, "", 1}, {1, "", 1}, {3, "", 1}};
 
-static struct recorder run(const struct way *way, const char *name, uint32_t refused_line)
+/* With `dynamic_bytes` of local memory, of which a local argument begins at 128 and has ARGUMENT_INTS. */
+static struct recorder run_with(const struct way *way, const char *name, const struct facet_lower_argument *arguments,
+                                uint32_t dynamic_bytes, uint32_t refused_line)
 {
-    struct loaded loaded = lowered_load(way, LOWER_CHECK, name, lowered_pointers, &functions);
+    struct loaded loaded = lowered_load(way, LOWER_CHECK, name, arguments, &functions);
     struct recorder recorder = {.sites = loaded.sites, .refused_line = refused_line};
-    const struct block block = {.first = input, .second = output};
+    const struct block block = {.first = input, .second = output, .a = 128, .b = ARGUMENT_INTS * 4};
 
     lowered_fill(5, 1000);
-    lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){ITEMS, 1, 1}, 0, &recorder);
+    lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){ITEMS, 1, 1}, dynamic_bytes, &recorder);
     assert_int_equal(loaded.kernel.flags & FACET_HOST_VECTORIZED, 0);
     lowered_unload(&loaded);
     recorder.sites = NULL;
     return recorder;
+}
+
+static struct recorder run(const struct way *way, const char *name, uint32_t refused_line)
+{
+    return run_with(way, name, lowered_pointers, 0, refused_line);
 }
 
 /* What `each` leaves behind for one item. */
@@ -181,6 +191,46 @@ static void test_local_memory_and_barriers(void **state)
     }
 }
 
+/* `ends` accesses, item by item, element item - 2 of: 5 ints of local memory (line 52), a local argument (53), 5 ints
+ * of constant memory (54); odd items one of 3 ints of local memory, even ones of 5 other constants (56); and the last
+ * constant (57) and what is behind it (58). The sizes in memory are rounded up: nothing else tells. */
+static void expect_ends(const struct recorder *recorder)
+{
+    const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555), all = range(0, ITEMS);
+
+    assert_int_equal(recorder->items[52], all);
+    assert_int_equal(recorder->found[52], range(0, 2) | range(7, ITEMS));
+    assert_int_equal(recorder->flags[52], FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE | FACET_CHECK_WRITE);
+    assert_int_equal(recorder->items[53], all);
+    assert_int_equal(recorder->found[53], range(0, 2) | range(2 + ARGUMENT_INTS, ITEMS));
+    assert_int_equal(recorder->flags[53], FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE | FACET_CHECK_WRITE);
+    assert_int_equal(recorder->items[54], range(0, 2) | range(7, ITEMS));
+    assert_int_equal(recorder->found[54], recorder->items[54]);
+    assert_int_equal(recorder->flags[54], FACET_CHECK_OUTSIDE);
+    assert_int_equal(recorder->items[56], odd | (even & (range(0, 2) | range(7, ITEMS))));
+    assert_int_equal(recorder->found[56],
+                     (odd & (range(0, 2) | range(5, ITEMS))) | (even & (range(0, 2) | range(7, ITEMS))));
+    assert_int_equal(recorder->items[57], 0);
+    assert_int_equal(recorder->found[58], all);
+    for (int i = 0; i < ITEMS; i++) {
+        assert_int_equal(output[i], i >= 2 && i < 7 ? 70 + i - 2 : 0);
+        assert_int_equal(output[64 + i], 74);
+    }
+}
+
+static void test_local_memory_and_constants_end_where_they_were_declared_to(void **state)
+{
+    const struct facet_lower_argument arguments[3] = {
+        {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_LOCAL, 16, 8}};
+
+    (void)state;
+    for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+        struct recorder recorder = run_with(&ways[w], "ends", arguments, 256, 0);
+
+        expect_ends(&recorder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_private_memory_is_not_asked_about),
         cmocka_unit_test(test_private_memory_is_told_where_it_ends),
         cmocka_unit_test(test_local_memory_and_barriers),
+        cmocka_unit_test(test_local_memory_and_constants_end_where_they_were_declared_to),
     };
 
     LLVMInitializeNativeTarget();

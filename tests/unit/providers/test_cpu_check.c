@@ -159,17 +159,47 @@ static void local_memory_has_bounds_too(void **state)
 }
 
 /* Which the image finds itself: also where the address would do. */
-static void what_is_outside_of_private_memory_is_told(void **state)
+static void what_is_outside_of_a_variable_is_told(void **state)
 {
-    const struct arguments arguments = {world_alloc(&world, world.context, 4), 0, FACET_CHECK_PRIVATE};
-    const struct facet_launch launch = world_launch(&world, "share", sizeof arguments, 1, 2);
+    static const struct {
+        uint32_t flags;
+        const char *expected;
+    } ways[] = {
+        {FACET_CHECK_PRIVATE, "expected private memory of one variable"},
+        {FACET_CHECK_OUTSIDE, "expected constant memory of one variable"},
+        {FACET_CHECK_OUTSIDE | FACET_CHECK_LOCAL, "expected local memory of one variable or argument"},
+    };
     (void)state;
 
-    OK(&world, world_run(&world, &launch, &arguments));
-    assert_int_equal(world_wait(&world), FACET_OUT_OF_RANGE);
-    assert_non_null(
-        strstr(world.error.message, "neighbour.cl:6:9: kernel share, work-item (1, 0, 0): read of 4 bytes"));
-    assert_non_null(strstr(world.error.message, "expected private memory of one variable"));
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        const struct arguments arguments = {world_alloc(&world, world.context, 4), 0, ways[i].flags};
+        const struct facet_launch launch = world_launch(&world, "share", sizeof arguments, 1, 2);
+
+        OK(&world, world_run(&world, &launch, &arguments));
+        assert_int_equal(world_wait(&world), FACET_OUT_OF_RANGE);
+        assert_non_null(
+            strstr(world.error.message, "neighbour.cl:6:9: kernel share, work-item (1, 0, 0): read of 4 bytes"));
+        assert_non_null(strstr(world.error.message, ways[i].expected));
+    }
+}
+
+static void a_local_argument_lies_in_the_launch_with_all_its_bytes(void **state)
+{
+    static const struct {
+        uint32_t at, bytes;
+        bool fits;
+    } places[] = {{0, 256, true},    {128, 128, true}, {256, 0, true},          {0, 257, false},
+                  {128, 129, false}, {64, 4, false},   {128, UINT32_MAX, false}};
+    struct facet_launch launch = world_launch(&world, "local", 8, 1, 2);
+    (void)state;
+
+    launch.local_bytes = 256;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const uint32_t arguments[2] = {places[i].at, places[i].bytes};
+
+        assert_int_equal(world_run(&world, &launch, arguments), places[i].fits ? FACET_OK : FACET_OUT_OF_RANGE);
+        OK(&world, world_wait(&world));
+    }
 }
 
 static void a_missing_barrier_is_a_race(void **state)
@@ -193,7 +223,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(pages_in_a_row_are_one_range, begin, end),
         cmocka_unit_test_setup_teardown(atomics_race_with_plain_writes_only, begin, end),
         cmocka_unit_test_setup_teardown(local_memory_has_bounds_too, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_outside_of_private_memory_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_outside_of_a_variable_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(a_local_argument_lies_in_the_launch_with_all_its_bytes, begin, end),
         cmocka_unit_test_setup_teardown(a_missing_barrier_is_a_race, begin, end),
     };
 

@@ -59,6 +59,19 @@ static void run_share(const void *block, const struct facet_host_group *group)
     may(group, arguments->words, arguments->stride, 1, SITE_RACE);
 }
 
+struct local_arguments {
+    uint32_t at, bytes;
+};
+
+static void run_nothing(const void *block, const struct facet_host_group *group)
+{
+    (void)block, (void)group;
+}
+
+static const struct facet_host_argument locals[] = {
+    {.name = "shared", .type = "uint*", .kind = FACET_ARGUMENT_LOCAL, .bytes = FACET_HOST_LOCAL_CHECKED},
+};
+
 static const struct facet_host_argument list[] = {
     {.name = "words", .type = "uint*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 0, .bytes = 8},
     {.name = "count", .type = "uint", .kind = FACET_ARGUMENT_VALUE, .offset = 8, .bytes = 4},
@@ -66,6 +79,11 @@ static const struct facet_host_argument list[] = {
 };
 
 static const struct facet_host_kernel kernels[] = {
+    {.name = "local",
+     .run = run_nothing,
+     .arguments = locals,
+     .argument_count = 1,
+     .argument_bytes = sizeof(struct local_arguments)},
     {.name = "neighbour",
      .run = run_neighbour,
      .arguments = list,
@@ -96,7 +114,7 @@ __attribute__((visibility("default"))) const struct facet_host_image facet_host_
     .magic = FACET_HOST_IMAGE_MAGIC,
     .abi = FACET_HOST_IMAGE_ABI,
     .size = sizeof facet_host_image,
-    .kernel_count = 3,
+    .kernel_count = sizeof kernels / sizeof kernels[0],
     .kernels = kernels,
     .target = "host",
     .features = "",

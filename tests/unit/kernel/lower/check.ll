@@ -1,8 +1,12 @@
 ; What checked images are asked about, each access with a line of its own.
 ; each: every kind of access to global memory.  either: pointers that may be private.  shared: local memory and barriers.
-; wild: private variables, by indices that are not all inside.
+; wild: private variables, by indices that are not all inside.  ends: local variables, a local argument, constants.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 @__facet_local.shared.h = internal global [64 x i32] undef, align 4
+@__facet_local.ends.h = internal global [5 x i32] undef, align 4
+@__facet_local.ends.g = internal global [3 x i32] undef, align 4
+@table = internal constant [5 x i32] [i32 70, i32 71, i32 72, i32 73, i32 74], align 4
+@behind = internal constant [5 x i32] [i32 80, i32 81, i32 82, i32 83, i32 84], align 4
 
 define void @each(ptr %in, ptr %out) !dbg !4 {
   %l = call i32 @__facet_local_id(i32 0), !dbg !10
@@ -110,6 +114,36 @@ join:
   ret void, !dbg !45
 }
 
+define void @ends(ptr %in, ptr %out, ptr %own) !dbg !50 {
+  %l = call i32 @__facet_local_id(i32 0), !dbg !51
+  %i = zext i32 %l to i64, !dbg !51
+  %odd = trunc i32 %l to i1, !dbg !51
+  %k = sub nsw i64 %i, 2, !dbg !51
+  %p0 = getelementptr inbounds [5 x i32], ptr @__facet_local.ends.h, i64 0, i64 %k, !dbg !51
+  store i32 %l, ptr %p0, align 4, !dbg !52
+  %p1 = getelementptr inbounds nuw i32, ptr %own, i64 %k, !dbg !51
+  store i32 %l, ptr %p1, align 4, !dbg !53
+  %p2 = getelementptr inbounds nuw [5 x i32], ptr @table, i64 0, i64 %k, !dbg !51
+  %v = load i32, ptr %p2, align 4, !dbg !54
+  %p3 = getelementptr i32, ptr %out, i64 %i, !dbg !51
+  store i32 %v, ptr %p3, align 4, !dbg !55
+  %q = select i1 %odd, ptr %own, ptr @behind, !dbg !51
+  br i1 %odd, label %join, label %even, !dbg !51
+even:
+  br label %join, !dbg !51
+join:
+  %r = phi ptr [ @__facet_local.ends.g, %0 ], [ %q, %even ], !dbg !51
+  %p4 = getelementptr inbounds i32, ptr %r, i64 %k, !dbg !51
+  %w = load i32, ptr %p4, align 4, !dbg !56
+  %x = load i32, ptr getelementptr inbounds ([5 x i32], ptr @table, i64 0, i64 4), align 4, !dbg !57
+  %y = load i32, ptr getelementptr (i8, ptr @table, i64 20), align 4, !dbg !58
+  %sum = add i32 %x, %y, !dbg !51
+  %i2 = add i64 %i, 64
+  %p5 = getelementptr i32, ptr %out, i64 %i2, !dbg !51
+  store i32 %sum, ptr %p5, align 4, !dbg !55
+  ret void, !dbg !51
+}
+
 declare i32 @__facet_local_id(i32)
 declare i32 @__facet_group_size(i32)
 declare void @__facet_barrier()
@@ -152,3 +186,12 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 !43 = !DILocation(line: 43, column: 1, scope: !9)
 !44 = !DILocation(line: 44, column: 1, scope: !9)
 !45 = !DILocation(line: 45, column: 1, scope: !9)
+!50 = distinct !DISubprogram(name: "ends", scope: !1, file: !1, line: 50, type: !7, unit: !0, spFlags: DISPFlagDefinition)
+!51 = !DILocation(line: 51, column: 1, scope: !50)
+!52 = !DILocation(line: 52, column: 1, scope: !50)
+!53 = !DILocation(line: 53, column: 1, scope: !50)
+!54 = !DILocation(line: 54, column: 1, scope: !50)
+!55 = !DILocation(line: 55, column: 1, scope: !50)
+!56 = !DILocation(line: 56, column: 1, scope: !50)
+!57 = !DILocation(line: 57, column: 1, scope: !50)
+!58 = !DILocation(line: 58, column: 1, scope: !50)

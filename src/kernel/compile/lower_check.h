@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of checked images share: lower_check.c asks and tells, lower_bounds.c knows where pointers lead.
+ *
+ * Owns: struct facet_checker. Never: seen outside of these two.
+ */
+#ifndef FACET_KERNEL_COMPILE_LOWER_CHECK_H
+#define FACET_KERNEL_COMPILE_LOWER_CHECK_H
+
+#include "lower_inside.h"
+
+enum facet_root { /* what a pointer may lead to: bits */
+                  FACET_ROOT_PRIVATE = 1,
+                  FACET_ROOT_ARGUMENTS = 2,
+                  FACET_ROOT_LOCAL = 4,
+                  FACET_ROOT_GLOBAL = 8,
+                  FACET_ROOT_CONSTANT = 16, /* a variable of the image */
+                  FACET_ROOT_UNKNOWN = 32,
+};
+
+/* Of the variable, or the local argument, that a pointer leads into, when it runs; of none: NULL, 0 and 0. */
+struct facet_bounds {
+    LLVMValueRef base, size;
+    LLVMValueRef outside; /* flags of facet_host_check with which it is told that an access is not inside */
+};
+
+struct facet_checker {
+    struct facet_arena *arena;
+    LLVMModuleRef module;
+    LLVMContextRef context;
+    LLVMTargetDataRef layout;
+    LLVMBuilderRef builder;
+    LLVMTypeRef i1, i8, i32, i64, pointer;
+    LLVMTypeRef ask_type;
+    LLVMValueRef ask, ask_unless_own; /* i1 (group, frames' bytes of an item, address, bytes, flags, item, site) */
+    LLVMTypeRef ask_outside_type;
+    LLVMValueRef ask_outside; /* the same with base, size and outside of a struct facet_bounds behind */
+    struct facet_site *sites;
+    uint32_t site_count, site_room;
+
+    LLVMValueRef function; /* the item function that is under way */
+    LLVMValueRef item, frame_bytes, nothing, sink;
+    struct facet_map bounds; /* pointer -> struct facet_bounds */
+};
+
+uint32_t facet_checker_roots(const struct facet_checker *checker, LLVMValueRef pointer);
+/* Moves the builder. Of addresses on the way nothing is promised any more: a wild one would be no value to compare. */
+struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValueRef pointer);
+/* At a constant place inside of a variable, or of the arguments, whose layout is the compiler's. */
+bool facet_checker_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes);
+
+#endif
