@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device memory for virtual GPUs: spaces whose addresses never change while pages move under them.
+ *
+ * Owns: one device's memory (struct facet_memory), the virtual address space of each vGPU on it (struct facet_space),
+ * allocation, quotas, copying with range checks, defragmentation, and true numbers about all of it.
+ * Never: hands memory of one space to another without clearing it; moves an address; lets a space hold one byte beyond
+ * its limit; follows an address that it did not give out.
+ *
+ *     facet_memory_open_host(&(struct facet_memory_config){.size = sizeof(struct facet_memory_config),
+ *                                                          .memory_bytes = 8 * GIB}, &memory, &error);
+ *     facet_space_create(memory, &(struct facet_space_config){.size = sizeof(struct facet_space_config),
+ *                                                             .limit_bytes = 2 * GIB, .name = "App1"}, &space, &error);
+ *     facet_space_allocate(space, 1 * MIB, NULL, &address, &error);
+ *     facet_space_copy(space, address, data, 1 * MIB, FACET_COPY_TO_DEVICE, &error);
+ *
+ * Two sizes of thing: small blocks come from size-class pools, several to a page; large ones are runs of whole pages.
+ * What a space is charged for is what it withholds from others: whole pages, its pools' free blocks included.
+ *
+ * Thread rule: every function may be called by any number of threads at once, for one space too; but nothing of a
+ * space or memory may be under way when it is destroyed or closed. Errors name the argument, its value and the bound.
+ * Amounts are bytes; times are nanoseconds of CLOCK_MONOTONIC. Source: seed 002, "Memory Virtualization Manager".
+ */
+#ifndef FACET_MEMORY_H
+#define FACET_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_memory;
+struct facet_space;
+
+/* --- one device's memory --- */
+
+/* Zeroed members mean the default. */
+struct facet_memory_config {
+    uint32_t size;
+    uint32_t pools;        /* size classes, 1 to FACET_MEMORY_POOLS; default: enough for blocks of four pages */
+    uint64_t memory_bytes; /* the device's memory; whole pages of it are used. Must be given for host memory */
+    uint64_t page_bytes;   /* a power of two, at least the backend's own page; default 64 KiB on the host */
+    uint64_t chunk_bytes;  /* pages are had from the device, and go back to it, so many bytes at a time; a multiple of
+                              the page, at most 4,096 pages; default 32 MiB, less for small devices */
+    uint64_t block_bytes;  /* the smallest block; a power of two, 256 at least; default 256 */
+    uint64_t pool_bytes;   /* what a pool grows by, rounded up to pages; default: from eight blocks, by class */
+    uint32_t defragment_milli; /* defragment by itself above this fragmentation, 1 to 1000; default 300; see below */
+    uint32_t automatic;        /* 1: defragment by itself, in a thread of this memory */
+    uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 2 MiB */
+    uint64_t interval_ns;      /* how often the automatic looks; default 1 s */
+};
+
+#define FACET_MEMORY_POOLS 128u
+
+/*
+ * Host memory as a device: a memfd, mapped where spaces say. What a program without any device uses, and what tests and
+ * benchmarks measure. Addresses are pointers of this process. FACET_UNSUPPORTED: the kernel has no memfd.
+ */
+FACET_API enum facet_status facet_memory_open_host(const struct facet_memory_config *config,
+                                                   struct facet_memory **ret_memory, struct facet_error *error);
+
+/* Takes its spaces with it. NULL is fine. */
+FACET_API void facet_memory_close(struct facet_memory *memory);
+
+/* --- spaces --- */
+
+struct facet_space_config {
+    uint32_t size;
+    uint32_t id;          /* the caller's number for it; told in messages and lists */
+    uint64_t limit_bytes; /* the most it may hold, rounded down to whole pages, of which it must be one at least */
+    const char *name;     /* copied; at most 63 bytes are kept */
+};
+
+/* Reserves addresses only. FACET_OUT_OF_RANGE: a limit above the device, or below a page. */
+FACET_API enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
+                                               struct facet_space **ret_space, struct facet_error *error);
+
+/* Frees all that it holds. NULL is fine. */
+FACET_API void facet_space_destroy(struct facet_space *space);
+
+/* Raises or lowers the limit. FACET_QUOTA: it holds more than that. */
+FACET_API enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes,
+                                                  struct facet_error *error);
+
+/* --- allocations --- */
+
+struct facet_allocation_options {
+    uint32_t size;
+    uint32_t tag;   /* any number; kept with the allocation */
+    uint64_t align; /* a power of two up to 1 GiB; default 256 */
+};
+
+/* What is known of an allocation. */
+struct facet_allocation {
+    uint32_t size;
+    uint32_t tag;
+    uint64_t address;
+    uint64_t bytes;        /* as asked for */
+    uint64_t usable_bytes; /* as given: blocks and pages are of certain sizes */
+    uint64_t time_ns;      /* when, to the clock's tick */
+};
+
+/*
+ * `options` may be NULL. The memory is cleared when it last was another space's, and is otherwise as it was left.
+ * FACET_OUT_OF_RANGE: 0 bytes, more than the limit could ever hold, or an alignment that is none. FACET_QUOTA: above
+ * the space's limit. FACET_NO_SPACE: the device has no page left. O(1) for blocks; for runs O(pages).
+ */
+FACET_API enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes,
+                                                 const struct facet_allocation_options *options, uint64_t *ret_address,
+                                                 struct facet_error *error);
+
+/* Takes the address that allocate gave. FACET_NOT_FOUND, and nothing changes: an address of nobody or of another space,
+ * one inside an allocation, one that is free already. 0 is fine. O(1) for blocks. */
+FACET_API enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error);
+
+/* The allocation that `address` lies in. FACET_NOT_FOUND. */
+FACET_API enum facet_status facet_space_find(struct facet_space *space, uint64_t address,
+                                             struct facet_allocation *ret_allocation, struct facet_error *error);
+
+/* --- what is in it --- */
+
+enum facet_copy {
+    FACET_COPY_HOST_TO_HOST = 0,
+    FACET_COPY_TO_DEVICE = 1,
+    FACET_COPY_TO_HOST = 2,
+    FACET_COPY_ON_DEVICE = 3,
+    FACET_COPY_DETECT = 4, /* by whether an address is the space's; an address of another space is refused as ever */
+};
+
+/* Returns when the bytes are there. Ranges may overlap. Each side that is the device's must lie inside one allocation:
+ * FACET_OUT_OF_RANGE, and nothing was copied. Host sides are pointers of the caller. */
+FACET_API enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,
+                                             enum facet_copy kind, struct facet_error *error);
+
+/* Sets every byte. The same rule for the range. */
+FACET_API enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, uint8_t value, uint64_t bytes,
+                                             struct facet_error *error);
+
+/* --- order --- */
+
+/* Bounds of one call; zeroed members: no bound. */
+struct facet_defragment_options {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t bytes; /* to move at most */
+    uint64_t ns;    /* to take at most; looked at between steps of `pass_bytes` */
+};
+
+struct facet_defragment_report {
+    uint32_t size;
+    uint32_t complete;       /* 1: there is nothing more to move */
+    uint64_t moved_bytes;    /* from page to page, under addresses that stayed */
+    uint64_t steps;          /* moves; the space's slow paths waited for one at a time */
+    uint64_t longest_ns;     /* the longest of them */
+    uint64_t returned_bytes; /* to the device */
+};
+
+/*
+ * Moves pages so that what is free lies together and whole chunks go back to the device. Addresses stay, contents stay,
+ * and who reads or writes meanwhile goes on, or waits for one step at most where the backend says so. The first moves
+ * pages of this space only, the second of all. `options` and `ret_report` may be NULL.
+ */
+FACET_API enum facet_status facet_space_defragment(struct facet_space *space,
+                                                   const struct facet_defragment_options *options,
+                                                   struct facet_defragment_report *ret_report,
+                                                   struct facet_error *error);
+FACET_API enum facet_status facet_memory_defragment(struct facet_memory *memory,
+                                                    const struct facet_defragment_options *options,
+                                                    struct facet_defragment_report *ret_report,
+                                                    struct facet_error *error);
+
+/* Gives back what the space holds and does not use (pages of pools without a block in use), then defragments. */
+FACET_API enum facet_status facet_space_compact(struct facet_space *space,
+                                                const struct facet_defragment_options *options,
+                                                struct facet_defragment_report *ret_report, struct facet_error *error);
+
+/* --- numbers --- */
+
+/*
+ * Fragmentation of a space is that of its free blocks: 1 - largest / free. A page that holds one live block cannot go,
+ * so this is what its pools withhold; compact takes away what can be. Fragmentation of a memory is that of its chunks:
+ * free pages in chunks that are in use, of all pages in those, since they are withheld from whoever needs a chunk.
+ */
+struct facet_space_usage {
+    uint32_t size;
+    uint32_t id;
+    char name[64];
+    uint64_t limit_bytes;
+    uint64_t allocated_bytes;    /* as asked for */
+    uint64_t reserved_bytes;     /* whole pages: what the limit is held against */
+    uint64_t peak_bytes;         /* the most that was reserved */
+    uint64_t free_bytes;         /* reserved and in no allocation */
+    uint64_t largest_free_bytes; /* the largest piece of that */
+    uint64_t allocations;        /* live */
+    uint64_t allocated_total;    /* ever */
+    uint64_t refused_total;      /* for quota or space */
+    uint64_t pages_total;        /* addresses reserved */
+    uint64_t pages_valid;        /* backed by memory */
+    uint64_t pages_moved_total;  /* under an address, ever */
+    uint32_t fragmentation_milli;
+    uint32_t pools; /* that hold pages */
+};
+
+struct facet_memory_usage {
+    uint32_t size;
+    uint32_t spaces;
+    uint64_t total_bytes;
+    uint64_t page_bytes, chunk_bytes;
+    uint64_t chunk_count;        /* had from the device */
+    uint64_t reserved_bytes;     /* in chunks */
+    uint64_t used_bytes;         /* in pages of spaces */
+    uint64_t free_bytes;         /* total less used */
+    uint64_t largest_free_bytes; /* the largest piece of memory in one chunk, or that a new chunk would give */
+    uint64_t limits_bytes;       /* of all spaces together; above total: oversubscribed */
+    uint64_t pages_moved_total;
+    uint32_t fragmentation_milli;
+    uint32_t reserved;
+};
+
+FACET_API enum facet_status facet_space_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
+                                              struct facet_error *error);
+FACET_API enum facet_status facet_memory_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
+                                               struct facet_error *error);
+
+/* How much of its free memory a space could not use for a request of so many bytes: the sum of its free pieces that are
+ * smaller, in milli of all that is free. 0 when nothing is free. (Linux' unusable_free_space index.) */
+FACET_API enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes, uint32_t *ret_milli,
+                                                 struct facet_error *error);
+
+/* The page table's entry of an address. */
+#define FACET_PAGE_VALID  (UINT32_C(1) << 0) /* backed by memory */
+#define FACET_PAGE_BLOCKS (UINT32_C(1) << 1) /* of a pool; else of a run */
+#define FACET_PAGE_DIRTY                                                                                               \
+    (UINT32_C(1) << 2) /* written since it was backed; where the backend can tell, and else by                         \
+                          copies and fills */
+#define FACET_PAGE_ACCESSED (UINT32_C(1) << 3)
+struct facet_page {
+    uint32_t size;
+    uint32_t flags;
+    uint64_t address; /* where it begins */
+    uint64_t
+        physical_bytes; /* where it lies in the device's memory: its chunk's number times the chunk, and the offset */
+    uint64_t access_ns; /* the last copy or fill that touched it; 0: none */
+};
+FACET_API enum facet_status facet_space_page(struct facet_space *space, uint64_t address, struct facet_page *ret_page,
+                                             struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

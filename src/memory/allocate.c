@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the public calls about allocations: checking what was asked, blocks or runs, and what an address belongs to.
+ * Never: follows an address before the page table knows it.
+ */
+#include "memory/allocate.h"
+
+#define ALIGN_DEFAULT 256u
+
+static enum facet_status check_request(const struct facet_space *space, uint64_t bytes, uint64_t align,
+                                       struct facet_error *error)
+{
+    uint64_t most = (uint64_t)space->table.count << space->page_shift;
+
+    if (bytes == 0 || bytes > most)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
+                                    "bytes: %llu is not within 1 and what vGPU %u could ever hold, %llu",
+                                    (unsigned long long)bytes, space->id, (unsigned long long)most);
+    if (align == 0 || (align & (align - 1)) || align > FACET_ALIGN_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "align",
+                                    "align: %llu is no power of two within 1 and %llu", (unsigned long long)align,
+                                    (unsigned long long)FACET_ALIGN_MOST);
+    return FACET_OK;
+}
+
+static enum facet_status allocate(struct facet_space *space, uint64_t bytes, uint64_t align, uint32_t tag,
+                                  uint64_t *ret_address, struct facet_error *error)
+{
+    uint32_t class = facet_classes_find(&space->memory->classes, bytes, align);
+
+    if (class != FACET_NO_CLASS)
+        return facet_pools_take(space, class, (uint32_t)bytes, tag, ret_address, error);
+    enum facet_status status = facet_runs_take(space, bytes, align, tag, ret_address, error);
+    if ((status != FACET_QUOTA && status != FACET_NO_SPACE) || !facet_pools_trim(space))
+        return status;
+    return facet_runs_take(space, bytes, align, tag, ret_address, error);
+}
+
+enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes,
+                                       const struct facet_allocation_options *options, uint64_t *ret_address,
+                                       struct facet_error *error)
+{
+    uint64_t align = options && options->align ? options->align : ALIGN_DEFAULT;
+    enum facet_status status = check_request(space, bytes, align, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = allocate(space, bytes, align, options ? options->tag : 0, ret_address, error);
+    if (status != FACET_OK)
+        atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
+    return status;
+}
+
+/* The slab of an offset in the space; NULL: its page is of no pool. */
+static struct facet_slab *slab_at(const struct facet_space *space, uint64_t offset)
+{
+    return atomic_load_explicit(&space->table.slabs[offset >> space->page_shift], memory_order_acquire);
+}
+
+static enum facet_status not_of(const struct facet_space *space, uint64_t address, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%llx is no address of vGPU %u",
+                                (unsigned long long)address, space->id);
+}
+
+enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error)
+{
+    if (!address)
+        return FACET_OK;
+    uint64_t offset = address - space->base;
+    if (offset >= space->span)
+        return not_of(space, address, error);
+    struct facet_slab *slab = slab_at(space, offset);
+    return slab ? facet_pools_give(space, slab, address, error) : facet_runs_give(space, address, error);
+}
+
+/* --- what an address belongs to ----------------------------------------------------------------------------------- */
+
+static bool find_block(const struct facet_slab *slab, uint64_t address, struct facet_allocation *ret_allocation)
+{
+    uint64_t start = atomic_load_explicit(&slab->address, memory_order_relaxed);
+    uint32_t block = (uint32_t)((address - start) / slab->block_bytes);
+
+    if (address < start || !facet_slab_holds(slab, block))
+        return false;
+    *ret_allocation = (struct facet_allocation){
+        .size = sizeof *ret_allocation,
+        .tag = (uint32_t)atomic_load_explicit(&slab->notes[block].tag, memory_order_relaxed),
+        .address = start + (uint64_t)block * slab->block_bytes,
+        .bytes = atomic_load_explicit(&slab->bytes[block], memory_order_relaxed),
+        .usable_bytes = slab->block_bytes,
+        .time_ns = atomic_load_explicit(&slab->notes[block].time_ns, memory_order_relaxed),
+    };
+    return true;
+}
+
+static bool find_run(struct facet_space *space, const struct facet_entry *entry,
+                     struct facet_allocation *ret_allocation)
+{
+    pthread_mutex_lock(&space->lock);
+    uint8_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
+    bool found = state == FACET_PAGE_HEAD || state == FACET_PAGE_BODY;
+    if (found) {
+        const struct facet_entry *head = &space->table.entries[entry->head];
+
+        *ret_allocation = (struct facet_allocation){
+            .size = sizeof *ret_allocation,
+            .tag = head->tag,
+            .address = facet_space_address(space, entry->head),
+            .bytes = atomic_load_explicit(&head->bytes, memory_order_relaxed),
+            .usable_bytes = (uint64_t)head->length << space->page_shift,
+            .time_ns = head->time_ns,
+        };
+    }
+    pthread_mutex_unlock(&space->lock);
+    return found;
+}
+
+bool facet_space_lookup(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation)
+{
+    uint64_t offset = address - space->base;
+
+    if (offset >= space->span)
+        return false;
+    const struct facet_slab *slab = slab_at(space, offset);
+    return slab ? find_block(slab, address, ret_allocation)
+                : find_run(space, &space->table.entries[offset >> space->page_shift], ret_allocation);
+}
+
+enum facet_status facet_space_find(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation,
+                                   struct facet_error *error)
+{
+    return facet_space_lookup(space, address, ret_allocation) ? FACET_OK : not_of(space, address, error);
+}

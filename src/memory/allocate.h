@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: asking what an address of a space belongs to.
+ * Never: is needed outside this room.
+ */
+#ifndef FACET_MEMORY_ALLOCATE_H
+#define FACET_MEMORY_ALLOCATE_H
+
+#include <stdbool.h>
+
+#include "memory/space.h"
+
+/* The allocation that the address lies in. False: none, or of another space. */
+bool facet_space_lookup(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the memory manager asks of a device: addresses, pages, and mapping one at the other.
+ *
+ * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h) plus moving.
+ * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
+ *
+ * All operations are called with bytes and offsets of whole pages, but for the last four. Each either does all of it or
+ * fails and changes nothing. Calls come from many threads at once; two for the same address never.
+ */
+#ifndef FACET_MEMORY_BACKEND_H
+#define FACET_MEMORY_BACKEND_H
+
+#include <stdint.h>
+
+#include <facet/error.h>
+
+struct facet_page_ops {
+    void (*close)(void *backend);
+
+    /* Addresses without memory, the first a multiple of `align`. */
+    enum facet_status (*reserve)(void *backend, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                 struct facet_error *error);
+    void (*release)(void *backend, uint64_t address, uint64_t bytes);
+
+    /* A chunk of memory: FACET_NO_SPACE when the device has none. New memory is zero. */
+    enum facet_status (*create)(void *backend, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error);
+    void (*destroy)(void *backend, uint64_t pages, uint64_t bytes);
+
+    enum facet_status (*map)(void *backend, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
+                             struct facet_error *error);
+    /* Cannot fail for what was mapped: unmapping is how everything else is undone. */
+    void (*unmap)(void *backend, uint64_t address, uint64_t bytes);
+
+    /*
+     * Copies what is mapped at `address` to `pages` at `offset` and maps that instead. Whoever writes there meanwhile
+     * waits; nothing that was written is lost; at no moment is there nothing mapped.
+     */
+    enum facet_status (*move)(void *backend, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
+                              struct facet_error *error);
+
+    /* Any addresses and sizes within what is mapped. */
+    enum facet_status (*write)(void *backend, uint64_t address, const void *data, uint64_t bytes,
+                               struct facet_error *error);
+    enum facet_status (*read)(void *backend, uint64_t address, void *ret_data, uint64_t bytes,
+                              struct facet_error *error);
+    enum facet_status (*copy)(void *backend, uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error);
+    enum facet_status (*fill)(void *backend, uint64_t address, uint8_t value, uint64_t bytes,
+                              struct facet_error *error);
+};
+
+struct facet_page_backend {
+    const struct facet_page_ops *ops;
+    void *data;
+    uint64_t page_bytes;             /* the smallest page; a power of two */
+    uint64_t (*now_ns)(void *data);  /* a monotonic clock, for how long steps take */
+    uint64_t (*tick_ns)(void *data); /* the same to a tick, and cheap: when things were allocated and touched */
+};
+
+/* memfd.c: memory of this process, `bytes` of it at most. */
+enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
+                                           struct facet_error *error);
+
+#endif

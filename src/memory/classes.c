@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the arithmetic of size classes (classes.h).
+ * Never: keeps state.
+ */
+#include "memory/classes.h"
+#include "memory/slab.h"
+
+#define BLOCK_LEAST       256u
+#define SLAB_BLOCKS_LEAST 8u
+#define BLOCK_PAGES_MOST  4u
+#define SLAB_MOST         (UINT64_C(2) << 20)
+
+/* Block sizes in units of the smallest: 1 2 3 4 5 6 7 8 10 12 14 16 20 24 .. */
+static uint64_t units_of(uint32_t class)
+{
+    return class < 8 ? class + 1 : (uint64_t)(5 + class % 4) << (class / 4 - 1);
+}
+
+static uint32_t class_of(uint64_t units)
+{
+    if (units <= 8)
+        return (uint32_t)units - 1;
+    uint32_t top = 63 - (uint32_t)__builtin_clzll(units - 1);
+    return 4 * top - 4 + (uint32_t)((units - 1) >> (top - 2)) % 4;
+}
+
+static struct facet_class make(uint64_t block_bytes, uint64_t page_bytes, uint64_t pool_bytes)
+{
+    uint64_t want = pool_bytes ? pool_bytes : block_bytes * SLAB_BLOCKS_LEAST;
+    uint64_t most = block_bytes * FACET_SLAB_BLOCKS;
+
+    want = want < block_bytes ? block_bytes : want > most ? most : want;
+    return (struct facet_class){(uint32_t)block_bytes, (uint32_t)((want + page_bytes - 1) / page_bytes)};
+}
+
+static enum facet_status check(uint64_t page_bytes, uint32_t pools, uint64_t block_bytes, uint64_t pool_bytes,
+                               struct facet_error *error)
+{
+    if (block_bytes < BLOCK_LEAST || block_bytes > page_bytes || (block_bytes & (block_bytes - 1)))
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "block_bytes",
+                                    "block_bytes: %llu is no power of two from %u to a page of %llu",
+                                    (unsigned long long)block_bytes, BLOCK_LEAST, (unsigned long long)page_bytes);
+    if (pools > FACET_MEMORY_POOLS)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "pools", "pools: %u is not within 1 to %u", pools,
+                                    FACET_MEMORY_POOLS);
+    if (pool_bytes >= UINT32_MAX)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "pool_bytes", "pool_bytes: %llu is not below 4 GiB",
+                                    (unsigned long long)pool_bytes);
+    return FACET_OK;
+}
+
+enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t page_bytes, uint32_t pools,
+                                     uint64_t block_bytes, uint64_t pool_bytes, struct facet_error *error)
+{
+    uint64_t smallest = block_bytes ? block_bytes : BLOCK_LEAST;
+    enum facet_status status = check(page_bytes, pools, smallest, pool_bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    *classes = (struct facet_classes){.block_shift = (uint32_t)__builtin_ctzll(smallest), .page_bytes = page_bytes};
+    while (classes->count < (pools ? pools : FACET_MEMORY_POOLS)) {
+        uint64_t bytes = units_of(classes->count) * smallest;
+
+        /* A slab of eight such must be less than 4 GiB; and pools that were not asked for end where pages begin. */
+        if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_LEAST) || (!pools && bytes > page_bytes * BLOCK_PAGES_MOST))
+            break;
+        classes->class[classes->count++] = make(bytes, page_bytes, pool_bytes);
+    }
+    return FACET_OK;
+}
+
+uint32_t facet_class_pages(const struct facet_class *class, uint32_t level)
+{
+    return class->pages << level;
+}
+
+uint32_t facet_class_blocks(const struct facet_classes *classes, uint32_t class, uint32_t level)
+{
+    uint64_t bytes = facet_class_pages(&classes->class[class], level) * classes->page_bytes;
+    uint64_t blocks = bytes / classes->class[class].block_bytes;
+
+    return blocks > FACET_SLAB_BLOCKS ? FACET_SLAB_BLOCKS : (uint32_t)blocks;
+}
+
+uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class, uint64_t pages)
+{
+    const struct facet_class *of = &classes->class[class];
+    uint32_t level = 0;
+
+    while (level + 1 < FACET_SLAB_LEVELS) {
+        uint64_t next = facet_class_pages(of, level + 1);
+
+        if (next * 8 > pages || next * classes->page_bytes > SLAB_MOST ||
+            next * classes->page_bytes / of->block_bytes > FACET_SLAB_BLOCKS)
+            break;
+        level++;
+    }
+    return level;
+}
+
+/* Whether whole pages would be filled to seven eighths. */
+static bool fills_pages(const struct facet_classes *classes, uint64_t bytes)
+{
+    uint64_t over = bytes & (classes->page_bytes - 1);
+    uint64_t waste = over ? classes->page_bytes - over : 0;
+
+    return bytes > classes->page_bytes && waste * 8 <= bytes;
+}
+
+uint32_t facet_classes_find(const struct facet_classes *classes, uint64_t bytes, uint64_t align)
+{
+    uint64_t largest = classes->class[classes->count - 1].block_bytes;
+
+    if (bytes > largest || align > classes->page_bytes || fills_pages(classes, bytes))
+        return FACET_NO_CLASS;
+    uint32_t class = class_of((bytes + (UINT64_C(1) << classes->block_shift) - 1) >> classes->block_shift);
+    while (class < classes->count && (classes->class[class].block_bytes & (align - 1)))
+        class ++;
+    return class < classes->count ? class : FACET_NO_CLASS;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: size classes: which block sizes the pools have, how much each grows by, and which one a request falls into.
+ * Never: allocates.
+ *
+ * From the smallest block on there are four sizes to each doubling, each a multiple of the smallest block, so that a
+ * block is at most a quarter larger than what was asked for; finding the class is a few shifts.
+ */
+#ifndef FACET_MEMORY_CLASSES_H
+#define FACET_MEMORY_CLASSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/memory.h>
+
+#define FACET_NO_CLASS UINT32_MAX
+
+struct facet_class {
+    uint32_t block_bytes;
+    uint32_t pages; /* of its smallest slab */
+};
+
+struct facet_classes {
+    uint32_t count, block_shift;
+    uint64_t page_bytes;
+    struct facet_class class[FACET_MEMORY_POOLS];
+};
+
+/* `pools`, `block_bytes`, `pool_bytes` as in struct facet_memory_config, 0 meaning the default. */
+enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t page_bytes, uint32_t pools,
+                                     uint64_t block_bytes, uint64_t pool_bytes, struct facet_error *error);
+
+/* How many pages and blocks a slab of a class has at a level: twice the pages with each, as far as its blocks can be
+ * counted. */
+uint32_t facet_class_pages(const struct facet_class *class, uint32_t level);
+uint32_t facet_class_blocks(const struct facet_classes *classes, uint32_t class, uint32_t level);
+
+/* The level of the next slab for a pool of `pages`: about an eighth of what it has, 2 MiB at most. */
+uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class, uint64_t pages);
+
+/* The class of the smallest block that holds `bytes` and is aligned to `align`; FACET_NO_CLASS: whole pages are for it,
+ * either because it is too large or because it fills them nearly. */
+uint32_t facet_classes_find(const struct facet_classes *classes, uint64_t bytes, uint64_t align);
+
+#endif

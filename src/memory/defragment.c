@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: carrying out moves, one step at a time, within bounds of bytes and time.
+ * Never: holds a lock from one step to the next; leaves a page half moved.
+ */
+#include "memory/space.h"
+
+/* What a call may still do, and what it did. */
+struct pass {
+    struct facet_memory *memory;
+    uint32_t only; /* the serial of the one space whose pages may move; 0: of any */
+    uint64_t bytes_left, end_ns;
+    struct facet_defragment_report report;
+};
+
+static uint64_t now_ns(const struct facet_memory *memory)
+{
+    return memory->backend.now_ns(memory->backend.data);
+}
+
+/* The space with that serial, its lock held; NULL: it is gone. */
+static struct facet_space *lock_space(struct facet_memory *memory, uint32_t serial)
+{
+    struct facet_space *space;
+
+    pthread_mutex_lock(&memory->lock);
+    LIST_FOREACH (space, &memory->spaces, in_memory)
+        if (space->serial == serial)
+            break;
+    if (space)
+        pthread_mutex_lock(&space->lock);
+    pthread_mutex_unlock(&memory->lock);
+    return space;
+}
+
+/* With the space's lock held. FACET_NOT_FOUND: the plan no longer holds. */
+static enum facet_status move(struct facet_space *space, struct facet_frame_move *plan, struct facet_error *error)
+{
+    struct facet_memory *memory = space->memory;
+    struct facet_extent to;
+
+    if (!facet_frames_begin(&memory->frames, plan, &to))
+        return FACET_NOT_FOUND;
+    enum facet_status status = memory->backend.ops->move(memory->backend.data, facet_space_address(space, plan->page),
+                                                         to.pages, to.offset, plan->count * memory->page_bytes, error);
+    if (status != FACET_OK) {
+        facet_frames_give(&memory->frames, to.frame, to.count);
+        return status;
+    }
+    for (uint32_t i = 0; i < plan->count; i++)
+        facet_entry_set_frame(&space->table.entries[plan->page + i], to.frame + i);
+    facet_frames_give(&memory->frames, plan->from, plan->count);
+    space->moved_pages += plan->count;
+    return FACET_OK;
+}
+
+static uint32_t pages_left(const struct pass *pass)
+{
+    uint64_t bytes = pass->bytes_left < pass->memory->pass_bytes ? pass->bytes_left : pass->memory->pass_bytes;
+    uint64_t pages = bytes / pass->memory->page_bytes;
+
+    /* A bound below one page moves nothing; a step below one page moves one. */
+    return pages || pass->bytes_left < pass->memory->page_bytes ? (uint32_t)pages : 1;
+}
+
+/* One move. *ret_more: there may be another. */
+static enum facet_status step(struct pass *pass, bool *ret_more, struct facet_error *error)
+{
+    struct facet_memory *memory = pass->memory;
+    struct facet_frame_move plan;
+    uint32_t most = pages_left(pass);
+
+    *ret_more = false;
+    if (!most || now_ns(memory) >= pass->end_ns)
+        return FACET_OK;
+    if (!facet_frames_plan(&memory->frames, pass->only, most, &plan)) {
+        pass->report.complete = 1;
+        return FACET_OK;
+    }
+    *ret_more = true;
+    struct facet_space *space = lock_space(memory, plan.space);
+    if (!space)
+        return FACET_OK;
+    uint64_t start = now_ns(memory);
+    enum facet_status status = move(space, &plan, error);
+    pthread_mutex_unlock(&space->lock);
+    if (status != FACET_OK)
+        return status == FACET_NOT_FOUND ? FACET_OK : status;
+    uint64_t took = now_ns(memory) - start;
+    pass->report.steps++;
+    pass->report.moved_bytes += plan.count * memory->page_bytes;
+    pass->report.longest_ns = took > pass->report.longest_ns ? took : pass->report.longest_ns;
+    pass->bytes_left -= plan.count * memory->page_bytes;
+    return FACET_OK;
+}
+
+static enum facet_status check_options(const struct facet_defragment_options *options, struct facet_error *error)
+{
+    if (!options || options->size >= sizeof *options)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "options",
+                                "options: its size is not that of struct facet_defragment_options");
+}
+
+static uint64_t returned_bytes(struct facet_memory *memory)
+{
+    pthread_mutex_lock(&memory->frames.lock);
+    uint64_t frames = memory->frames.returned;
+    pthread_mutex_unlock(&memory->frames.lock);
+    return frames * memory->page_bytes;
+}
+
+static enum facet_status defragment(struct facet_memory *memory, uint32_t only,
+                                    const struct facet_defragment_options *options,
+                                    struct facet_defragment_report *ret_report, struct facet_error *error)
+{
+    enum facet_status status = check_options(options, error);
+    uint64_t returned = returned_bytes(memory);
+    bool more = status == FACET_OK;
+    struct pass pass = {
+        .memory = memory,
+        .only = only,
+        .bytes_left = options && options->bytes ? options->bytes : UINT64_MAX,
+        .end_ns = options && options->ns ? now_ns(memory) + options->ns : UINT64_MAX,
+        .report = {.size = sizeof pass.report},
+    };
+
+    while (more && status == FACET_OK)
+        status = step(&pass, &more, error);
+    if (status != FACET_OK)
+        return status;
+    facet_frames_trim(&memory->frames);
+    pass.report.returned_bytes = returned_bytes(memory) - returned;
+    if (ret_report)
+        *ret_report = pass.report;
+    return FACET_OK;
+}
+
+enum facet_status facet_memory_defragment(struct facet_memory *memory, const struct facet_defragment_options *options,
+                                          struct facet_defragment_report *ret_report, struct facet_error *error)
+{
+    return defragment(memory, 0, options, ret_report, error);
+}
+
+enum facet_status facet_space_defragment(struct facet_space *space, const struct facet_defragment_options *options,
+                                         struct facet_defragment_report *ret_report, struct facet_error *error)
+{
+    return defragment(space->memory, space->serial, options, ret_report, error);
+}
+
+enum facet_status facet_space_compact(struct facet_space *space, const struct facet_defragment_options *options,
+                                      struct facet_defragment_report *ret_report, struct facet_error *error)
+{
+    enum facet_status status = check_options(options, error);
+
+    if (status != FACET_OK)
+        return status;
+    facet_pools_trim(space);
+    return facet_space_defragment(space, options, ret_report, error);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: taking frames from chunks and giving them back. frames_plan.c chooses what should move.
+ * Never: looks at more than one chunk's frames for one call.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/frames.h"
+#include "memory/frames_inside.h"
+
+/* --- a chunk ------------------------------------------------------------------------------------------------------ */
+
+uint32_t facet_chunk_first(const struct facet_frames *frames, const struct facet_chunk *chunk)
+{
+    return chunk->number << frames->chunk_shift;
+}
+
+/* Frames of the chunk with that number: the last one may be a part of one. */
+static uint32_t chunk_room(const struct facet_frames *frames, uint32_t number)
+{
+    uint64_t left = frames->frame_most - ((uint64_t)number << frames->chunk_shift);
+
+    return left < frames->chunk_frames ? (uint32_t)left : frames->chunk_frames;
+}
+
+uint32_t facet_chunk_frames(const struct facet_frames *frames, const struct facet_chunk *chunk)
+{
+    return chunk_room(frames, chunk->number);
+}
+
+/* The first frame at or after `from` that is taken, or is not; `end` when there is none. */
+uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool taken)
+{
+    for (uint32_t word = from / 64; word * 64 < end; word++) {
+        uint64_t bits = taken ? chunk->taken[word] : ~chunk->taken[word];
+
+        if (word == from / 64)
+            bits &= UINT64_MAX << from % 64;
+        if (bits) {
+            uint32_t found = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            return found < end ? found : end;
+        }
+    }
+    return end;
+}
+
+static void set_taken(struct facet_chunk *chunk, uint32_t at, uint32_t count, bool taken)
+{
+    for (uint32_t i = at; i < at + count;) {
+        uint32_t bits = 64 - i % 64 < at + count - i ? 64 - i % 64 : at + count - i;
+        uint64_t mask = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) << i % 64;
+
+        if (taken)
+            chunk->taken[i / 64] |= mask;
+        else
+            chunk->taken[i / 64] &= ~mask;
+        i += bits;
+    }
+}
+
+struct facet_hole facet_chunk_hole(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t wanted)
+{
+    uint32_t end = facet_chunk_frames(frames, chunk);
+    struct facet_hole best = {.at = end};
+
+    for (uint32_t at = facet_chunk_next(chunk, 0, end, false); at < end;) {
+        uint32_t stop = facet_chunk_next(chunk, at, end, true);
+
+        if (stop - at > best.count)
+            best = (struct facet_hole){.at = at, .count = stop - at};
+        if (best.count >= wanted)
+            break;
+        at = facet_chunk_next(chunk, stop, end, false);
+    }
+    return best;
+}
+
+static uint32_t bin_of(const struct facet_frames *frames, const struct facet_chunk *chunk)
+{
+    return (uint32_t)((uint64_t)chunk->used * FACET_FRAME_BINS / facet_chunk_frames(frames, chunk));
+}
+
+static void put_in_bin(struct facet_frames *frames, struct facet_chunk *chunk)
+{
+    uint32_t bin = bin_of(frames, chunk);
+
+    if (bin == chunk->bin)
+        return;
+    LIST_REMOVE(chunk, in_bin);
+    LIST_INSERT_HEAD(&frames->bins[bin], chunk, in_bin);
+    chunk->bin = bin;
+}
+
+/* --- chunks come and go ------------------------------------------------------------------------------------------- */
+
+static struct facet_chunk *new_chunk(uint32_t number, uint32_t frames)
+{
+    struct facet_chunk *chunk = calloc(1, sizeof *chunk);
+
+    if (!chunk)
+        return NULL;
+    chunk->number = number;
+    chunk->frames = calloc(frames, sizeof *chunk->frames);
+    if (chunk->frames)
+        return chunk;
+    free(chunk);
+    return NULL;
+}
+
+static void free_chunk(struct facet_chunk *chunk)
+{
+    free(chunk->frames);
+    free(chunk);
+}
+
+/* A number that no chunk has: the lowest, so that low addresses fill first. */
+static uint32_t free_number(const struct facet_frames *frames)
+{
+    uint32_t number = 0;
+
+    while (number < frames->chunk_most && frames->chunks[number])
+        number++;
+    return number;
+}
+
+static enum facet_status have_chunk(struct facet_frames *frames, struct facet_chunk **ret_chunk,
+                                    struct facet_error *error)
+{
+    uint32_t number = free_number(frames);
+
+    if (number == frames->chunk_most)
+        return facet_error_set(error, FACET_NO_SPACE, "all %llu bytes of the device's memory are in use",
+                               (unsigned long long)(frames->frame_most * frames->page_bytes));
+    struct facet_chunk *chunk = new_chunk(number, frames->chunk_frames);
+    if (!chunk)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the list of a chunk's pages");
+    uint64_t bytes = facet_chunk_frames(frames, chunk) * frames->page_bytes;
+    enum facet_status status = frames->backend.ops->create(frames->backend.data, bytes, &chunk->pages, error);
+    if (status != FACET_OK) {
+        free_chunk(chunk);
+        return status;
+    }
+    frames->chunks[number] = chunk;
+    frames->chunk_count++;
+    frames->had += facet_chunk_frames(frames, chunk);
+    frames->empty++;
+    LIST_INSERT_HEAD(&frames->bins[0], chunk, in_bin);
+    *ret_chunk = chunk;
+    return FACET_OK;
+}
+
+static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
+{
+    uint32_t count = facet_chunk_frames(frames, chunk);
+
+    LIST_REMOVE(chunk, in_bin);
+    frames->backend.ops->destroy(frames->backend.data, chunk->pages, count * frames->page_bytes);
+    frames->chunks[chunk->number] = NULL;
+    frames->chunk_count--;
+    frames->had -= count;
+    frames->empty--;
+    frames->returned += count;
+    free_chunk(chunk);
+}
+
+/* --- taking and giving -------------------------------------------------------------------------------------------- */
+
+/* The fullest that surely has so many frames in few pieces: a chunk with twice as many free. */
+static struct facet_chunk *with_ample_room(struct facet_frames *frames, uint32_t count)
+{
+    uint64_t bins = (uint64_t)count * 2 * FACET_FRAME_BINS / frames->chunk_frames;
+
+    for (uint32_t bin = FACET_FRAME_BINS; bin-- > 0;)
+        if (bin + bins < FACET_FRAME_BINS && !LIST_EMPTY(&frames->bins[bin]))
+            return LIST_FIRST(&frames->bins[bin]);
+    return NULL;
+}
+
+static struct facet_chunk *with_room(struct facet_frames *frames)
+{
+    for (uint32_t bin = FACET_FRAME_BINS; bin-- > 0;)
+        if (!LIST_EMPTY(&frames->bins[bin]))
+            return LIST_FIRST(&frames->bins[bin]);
+    return NULL;
+}
+
+/* Chunks that are in use already before others; but a whole chunk, which lies in a row, for who wants one. */
+static struct facet_chunk *best_chunk(struct facet_frames *frames, uint32_t count)
+{
+    struct facet_chunk *chunk = NULL;
+
+    if (count >= frames->chunk_frames) {
+        chunk = LIST_FIRST(&frames->bins[0]);
+        return chunk && !chunk->used ? chunk : NULL;
+    }
+    chunk = with_ample_room(frames, count);
+    return chunk ? chunk : with_room(frames);
+}
+
+bool facet_chunk_take(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_hole hole, uint32_t space,
+                      uint32_t page, struct facet_extent *ret_extent)
+{
+    bool clear = true;
+
+    for (uint32_t i = 0; i < hole.count; i++) {
+        struct facet_frame *frame = &chunk->frames[hole.at + i];
+
+        clear = clear && (!frame->last || frame->last == space);
+        *frame = (struct facet_frame){.page = page + i, .space = space, .last = space};
+    }
+    set_taken(chunk, hole.at, hole.count, true);
+    frames->empty -= !chunk->used;
+    chunk->used += hole.count;
+    frames->used += hole.count;
+    put_in_bin(frames, chunk);
+    *ret_extent = (struct facet_extent){
+        .pages = chunk->pages,
+        .offset = hole.at * frames->page_bytes,
+        .frame = facet_chunk_first(frames, chunk) + hole.at,
+        .count = hole.count,
+    };
+    return clear;
+}
+
+static enum facet_status take(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
+                              struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error)
+{
+    struct facet_chunk *chunk = best_chunk(frames, count);
+
+    if (!chunk) {
+        struct facet_error full;
+        enum facet_status status = have_chunk(frames, &chunk, &full);
+
+        if (status == FACET_NO_SPACE)
+            chunk = with_room(frames);
+        if (!chunk) {
+            if (error)
+                *error = full;
+            return status;
+        }
+    }
+    struct facet_hole hole = facet_chunk_hole(frames, chunk, count);
+    hole.count = hole.count < count ? hole.count : count;
+    *ret_clear = facet_chunk_take(frames, chunk, hole, space, page, ret_extent);
+    return FACET_OK;
+}
+
+enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
+                                    struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error)
+{
+    pthread_mutex_lock(&frames->lock);
+    enum facet_status status = take(frames, space, page, count, ret_extent, ret_clear, error);
+    pthread_mutex_unlock(&frames->lock);
+    return status;
+}
+
+struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32_t frame)
+{
+    return frames->chunks[frame >> frames->chunk_shift];
+}
+
+static void give(struct facet_frames *frames, uint32_t frame, uint32_t count)
+{
+    struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
+    uint32_t at = frame - facet_chunk_first(frames, chunk);
+
+    for (uint32_t i = at; i < at + count; i++)
+        chunk->frames[i].space = 0;
+    set_taken(chunk, at, count, false);
+    chunk->used -= count;
+    frames->used -= count;
+    put_in_bin(frames, chunk);
+    if (chunk->used)
+        return;
+    frames->empty++;
+    if (frames->empty > 1)
+        return_chunk(frames, chunk);
+}
+
+void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count)
+{
+    pthread_mutex_lock(&frames->lock);
+    give(frames, frame, count);
+    pthread_mutex_unlock(&frames->lock);
+}
+
+uint64_t facet_frames_trim(struct facet_frames *frames)
+{
+    uint64_t bytes = 0;
+    struct facet_chunk *chunk, *next;
+
+    pthread_mutex_lock(&frames->lock);
+    for (chunk = LIST_FIRST(&frames->bins[0]); chunk; chunk = next) {
+        next = LIST_NEXT(chunk, in_bin);
+        if (chunk->used)
+            continue;
+        bytes += facet_chunk_frames(frames, chunk) * frames->page_bytes;
+        return_chunk(frames, chunk);
+    }
+    pthread_mutex_unlock(&frames->lock);
+    return bytes;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+enum facet_status facet_frames_init(struct facet_frames *frames, const struct facet_page_backend *backend,
+                                    uint64_t memory_bytes, uint64_t page_bytes, uint64_t chunk_bytes,
+                                    struct facet_error *error)
+{
+    uint64_t chunks = (memory_bytes + chunk_bytes - 1) / chunk_bytes;
+
+    *frames = (struct facet_frames){
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .backend = *backend,
+        .page_bytes = page_bytes,
+        .chunk_frames = (uint32_t)(chunk_bytes / page_bytes),
+        .chunk_shift = (uint32_t)__builtin_ctzll(chunk_bytes / page_bytes),
+        .chunk_most = (uint32_t)chunks,
+        .frame_most = memory_bytes / page_bytes,
+    };
+    if (frames->frame_most >= FACET_FRAME_NONE)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "page_bytes",
+                                    "page_bytes: %llu bytes are more pages of %llu than 2^32 - 2",
+                                    (unsigned long long)memory_bytes, (unsigned long long)page_bytes);
+    frames->chunks = calloc(frames->chunk_most, sizeof(struct facet_chunk *));
+    if (!frames->chunks)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %u chunks", frames->chunk_most);
+    return FACET_OK;
+}
+
+void facet_frames_clear(struct facet_frames *frames)
+{
+    for (uint32_t i = 0; frames->chunks && i < frames->chunk_most; i++)
+        if (frames->chunks[i])
+            return_chunk(frames, frames->chunks[i]);
+    free(frames->chunks);
+    frames->chunks = NULL;
+    pthread_mutex_destroy(&frames->lock);
+}
+
+void facet_frames_count(struct facet_frames *frames, struct facet_frames_count *ret_count)
+{
+    struct facet_frames_count count = {0};
+    uint64_t in_use = 0;
+
+    pthread_mutex_lock(&frames->lock);
+    count.used_bytes = frames->used * frames->page_bytes;
+    count.had_bytes = frames->had * frames->page_bytes;
+    count.chunk_count = frames->chunk_count;
+    for (uint32_t i = 0; i < frames->chunk_most; i++) {
+        const struct facet_chunk *chunk = frames->chunks[i];
+        uint64_t whole = chunk_room(frames, i);
+        uint64_t hole = chunk ? facet_chunk_hole(frames, chunk, frames->chunk_frames).count : whole;
+
+        if (hole * frames->page_bytes > count.largest_free_bytes)
+            count.largest_free_bytes = hole * frames->page_bytes;
+        in_use += chunk && chunk->used ? whole : 0;
+    }
+    if (in_use)
+        count.fragmentation_milli = (uint32_t)((in_use - frames->used) * 1000 / in_use);
+    pthread_mutex_unlock(&frames->lock);
+    *ret_count = count;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames: the device's memory in pages, whoever they are mapped for.
+ *
+ * Owns: chunks had from the backend, which of their frames are in use and by which page of which space, and where the
+ * next frames are best taken and which should be emptied.
+ * Never: maps anything; knows what a space is beyond its number.
+ *
+ * Chunks stand in a row of bins by how full they are, so that the fullest with room is found at once: filling those
+ * lets the others empty, and an empty chunk goes back to the device. Thread rule: calls are serialized by its lock.
+ */
+#ifndef FACET_MEMORY_FRAMES_H
+#define FACET_MEMORY_FRAMES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "memory/backend.h"
+
+#define FACET_CHUNK_FRAMES 4096u
+#define FACET_FRAME_NONE   UINT32_MAX
+#define FACET_FRAME_BINS   32u
+
+/* Whose a frame is. `space` is a serial number that is never used twice; 0: nobody's. */
+struct facet_frame {
+    uint32_t page;  /* of the space */
+    uint32_t space; /* who has it */
+    uint32_t last;  /* who had it: for anybody else it must be cleared. 0: it is clear */
+};
+
+struct facet_chunk {
+    LIST_ENTRY(facet_chunk) in_bin;
+    uint64_t pages; /* the backend's handle; 0: not had */
+    uint32_t number, used, bin;
+    uint64_t taken[FACET_CHUNK_FRAMES / 64]; /* a bit for each frame in use */
+    struct facet_frame *frames;
+};
+LIST_HEAD(facet_chunk_list, facet_chunk);
+
+struct facet_frames {
+    pthread_mutex_t lock;
+    struct facet_page_backend backend;
+    uint64_t page_bytes;
+    uint32_t chunk_frames;                              /* in a chunk; a power of two */
+    uint32_t chunk_shift;                               /* its logarithm */
+    uint32_t chunk_most;                                /* chunks that the device's memory is */
+    uint64_t frame_most;                                /* frames; the last chunk may be a part of one */
+    struct facet_chunk **chunks;                        /* by number; NULL where none was ever had */
+    struct facet_chunk_list bins[FACET_FRAME_BINS + 1]; /* by fullness, rounded down; the last: full */
+    uint64_t used, had;                                 /* frames in use, frames in chunks that are had */
+    uint32_t chunk_count;
+    uint32_t empty;    /* chunks without a used frame: 0 or 1 */
+    uint64_t returned; /* frames that went back to the device, ever */
+};
+
+/* So many frames in a row. */
+struct facet_extent {
+    uint64_t pages;  /* the backend's handle */
+    uint64_t offset; /* in bytes */
+    uint32_t frame, count;
+};
+
+enum facet_status facet_frames_init(struct facet_frames *frames, const struct facet_page_backend *backend,
+                                    uint64_t memory_bytes, uint64_t page_bytes, uint64_t chunk_bytes,
+                                    struct facet_error *error);
+/* Gives all chunks back. The backend stays open. */
+void facet_frames_clear(struct facet_frames *frames);
+
+/*
+ * Takes up to `count` frames in a row for pages `page` .. of `space`; at least one. *ret_clear: none of them need be
+ * cleared. FACET_NO_SPACE: every frame is in use.
+ */
+enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
+                                    struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error);
+
+/* Gives them back. A chunk without any used frame goes back to the device, but for one: who frees and allocates in turn
+ * should not have the device make and clear memory each time. */
+void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count);
+
+/* Gives that one back too. Returns its bytes. */
+uint64_t facet_frames_trim(struct facet_frames *frames);
+
+/* A chunk of its own, and where a frame is in it. */
+struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32_t frame);
+
+/* --- for the defragmenter --- */
+
+/* One move that makes things better: `count` frames from `from` on, all of one space and of neighbouring pages. */
+struct facet_frame_move {
+    uint32_t from, count;
+    uint32_t space, page;
+};
+
+/*
+ * Looks for one, of at most `most` frames; only of `only` unless that is 0. False: there is none. Nothing is taken yet,
+ * and by the time that the caller holds the space's lock it may no longer be so.
+ */
+bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most, struct facet_frame_move *ret_move);
+
+/* Takes frames for that move, in the fullest chunk that is a better place: at most move->count of them, which is made
+ * less when there are fewer in a row. False: the move is none any more. */
+bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent);
+
+/* --- numbers --- */
+
+struct facet_frames_count {
+    uint64_t used_bytes, had_bytes, largest_free_bytes, chunk_count;
+    uint32_t fragmentation_milli;
+};
+void facet_frames_count(struct facet_frames *frames, struct facet_frames_count *ret_count);
+
+#endif

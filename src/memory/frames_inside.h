@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what frames.c and frames_plan.c share of a chunk's insides.
+ * Never: is included by anybody else. All is called with the frames' lock held.
+ */
+#ifndef FACET_MEMORY_FRAMES_INSIDE_H
+#define FACET_MEMORY_FRAMES_INSIDE_H
+
+#include "memory/frames.h"
+
+/* Free frames in a row, counted within the chunk. */
+struct facet_hole {
+    uint32_t at, count;
+};
+
+uint32_t facet_chunk_first(const struct facet_frames *frames, const struct facet_chunk *chunk);
+uint32_t facet_chunk_frames(const struct facet_frames *frames, const struct facet_chunk *chunk);
+uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool taken);
+
+/* The first hole of `wanted` frames or more, else the largest. */
+struct facet_hole facet_chunk_hole(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t wanted);
+
+/* Returns whether all of them are clear for that space. */
+bool facet_chunk_take(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_hole hole, uint32_t space,
+                      uint32_t page, struct facet_extent *ret_extent);
+
+#endif

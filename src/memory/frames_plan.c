@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which frames should move where: out of the emptiest chunk into the fullest that has room, and within a chunk
+ * from its end into its first hole. Each such move makes full chunks fuller or the free end of one longer, so that
+ * they come to an end.
+ * Never: moves anything; takes frames for a plan that is not begun.
+ */
+#include "memory/frames.h"
+#include "memory/frames_inside.h"
+
+/* The fullest chunk with room that is no worse a place than `from`. */
+static struct facet_chunk *better_than(struct facet_frames *frames, const struct facet_chunk *from)
+{
+    struct facet_chunk *chunk;
+
+    for (uint32_t bin = FACET_FRAME_BINS; bin-- > 0 && bin >= from->bin;)
+        LIST_FOREACH (chunk, &frames->bins[bin], in_bin)
+            if (chunk != from && chunk->used >= from->used)
+                return chunk;
+    return NULL;
+}
+
+/* How many frames from `at` on belong to one space and back neighbouring pages. */
+static uint32_t row_length(const struct facet_chunk *chunk, uint32_t at, uint32_t end, uint32_t most)
+{
+    const struct facet_frame *first = &chunk->frames[at];
+    uint32_t count = 1;
+
+    while (count < most && at + count < end && chunk->frames[at + count].space == first->space &&
+           chunk->frames[at + count].page == first->page + count)
+        count++;
+    return count;
+}
+
+static void set_move(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t at, uint32_t count,
+                     struct facet_frame_move *ret_move)
+{
+    *ret_move = (struct facet_frame_move){
+        .from = facet_chunk_first(frames, chunk) + at,
+        .count = count,
+        .space = chunk->frames[at].space,
+        .page = chunk->frames[at].page,
+    };
+}
+
+static bool plan_out_of(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only,
+                        uint32_t most, struct facet_frame_move *ret_move)
+{
+    uint32_t end = facet_chunk_frames(frames, chunk);
+
+    for (uint32_t at = facet_chunk_next(chunk, 0, end, true); at < end;
+         at = facet_chunk_next(chunk, at + 1, end, true)) {
+        if (only && chunk->frames[at].space != only)
+            continue;
+        set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_move);
+        return true;
+    }
+    return false;
+}
+
+/* The last row of frames, when there is a hole before it. */
+static bool plan_within(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t only,
+                        uint32_t most, struct facet_frame_move *ret_move)
+{
+    uint32_t end = facet_chunk_frames(frames, chunk);
+    uint32_t hole = facet_chunk_next(chunk, 0, end, false);
+
+    for (uint32_t at = end; at-- > hole + 1;) {
+        const struct facet_frame *frame = &chunk->frames[at];
+        uint32_t count = 1;
+
+        if (!frame->space || (only && frame->space != only))
+            continue;
+        while (count < most && at - count > hole && frame[-(int)count].space == frame->space &&
+               frame[-(int)count].page + count == frame->page)
+            count++;
+        set_move(frames, chunk, at + 1 - count, count, ret_move);
+        return true;
+    }
+    return false;
+}
+
+static bool plan(struct facet_frames *frames, bool out, uint32_t only, uint32_t most, struct facet_frame_move *ret_move)
+{
+    const struct facet_chunk *chunk;
+
+    for (uint32_t bin = 0; bin < FACET_FRAME_BINS; bin++)
+        LIST_FOREACH (chunk, &frames->bins[bin], in_bin)
+            if (chunk->used && (out ? better_than(frames, chunk) && plan_out_of(frames, chunk, only, most, ret_move)
+                                    : plan_within(frames, chunk, only, most, ret_move)))
+                return true;
+    return false;
+}
+
+bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most, struct facet_frame_move *ret_move)
+{
+    pthread_mutex_lock(&frames->lock);
+    bool found = plan(frames, true, only, most, ret_move) || plan(frames, false, only, most, ret_move);
+    pthread_mutex_unlock(&frames->lock);
+    return found;
+}
+
+/* Whether the frames are still what the plan saw. */
+static bool holds(const struct facet_frames *frames, const struct facet_frame_move *move)
+{
+    const struct facet_chunk *chunk = facet_frames_chunk(frames, move->from);
+
+    if (!chunk)
+        return false;
+    uint32_t at = move->from - facet_chunk_first(frames, chunk);
+    for (uint32_t i = 0; i < move->count; i++)
+        if (chunk->frames[at + i].space != move->space || chunk->frames[at + i].page != move->page + i)
+            return false;
+    return true;
+}
+
+/* Frames in one chunk slide down to its first hole; of more than that hole takes the last go. */
+static bool begin_within(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_frame_move *move,
+                         struct facet_hole *ret_hole)
+{
+    uint32_t end = facet_chunk_frames(frames, chunk), at = move->from - facet_chunk_first(frames, chunk);
+    uint32_t hole = facet_chunk_next(chunk, 0, end, false);
+    uint32_t room = facet_chunk_next(chunk, hole, end, true) - hole;
+
+    if (hole >= at)
+        return false;
+    if (room < move->count) {
+        move->from += move->count - room;
+        move->page += move->count - room;
+        move->count = room;
+    }
+    *ret_hole = (struct facet_hole){.at = hole, .count = move->count};
+    return true;
+}
+
+static bool begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
+{
+    if (!holds(frames, move))
+        return false;
+    struct facet_chunk *from = facet_frames_chunk(frames, move->from);
+    struct facet_chunk *into = better_than(frames, from);
+    struct facet_hole hole;
+
+    if (into) {
+        hole = facet_chunk_hole(frames, into, move->count);
+        hole.count = hole.count < move->count ? hole.count : move->count;
+        move->count = hole.count;
+    } else if (!begin_within(frames, from, move, &hole)) {
+        return false;
+    }
+    facet_chunk_take(frames, into ? into : from, hole, move->space, move->page, ret_extent);
+    return true;
+}
+
+bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent)
+{
+    pthread_mutex_lock(&frames->lock);
+    bool begun = begin(frames, move, ret_extent);
+    pthread_mutex_unlock(&frames->lock);
+    return begun;
+}

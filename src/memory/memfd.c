@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: memory of this process as a page backend: chunks are parts of a memfd, mapping is mmap() over reserved
+ * addresses, and a move write-protects what it copies (userfaultfd), so that writers wait in the kernel until the new
+ * place is mapped.
+ * Never: installs a signal handler, starts a thread, or looks at what the memory holds.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "memory/backend.h"
+
+#define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+/* A part of the file that is not in use, to be used again for as many bytes. */
+struct spare {
+    struct spare *next;
+    uint64_t offset, bytes;
+};
+
+struct memfd {
+    pthread_mutex_t lock; /* of what follows, but for the constants */
+    struct spare *spares;
+    uint64_t used, end;
+
+    uint64_t most, window_bytes;
+    char *window; /* the whole file, to copy from place to place without touching what is mapped */
+    int fd;
+    int faults; /* the userfaultfd; -1: this kernel cannot protect shared memory */
+};
+
+static void *at(uint64_t address)
+{
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* --- addresses and chunks ----------------------------------------------------------------------------------------- */
+
+static enum facet_status reserve(void *data, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                 struct facet_error *error)
+{
+    char *got = mmap(NULL, bytes + align, PROT_NONE, NO_ACCESS, -1, 0);
+
+    if (got == MAP_FAILED)
+        return facet_error_errno(error, errno, "cannot reserve %llu bytes of addresses", (unsigned long long)bytes);
+    uint64_t before = -(uintptr_t)got & (align - 1);
+    if (before)
+        munmap(got, before);
+    munmap(got + before + bytes, align - before);
+    *ret_address = (uintptr_t)got + before;
+    return FACET_OK;
+}
+
+static void release(void *data, uint64_t address, uint64_t bytes)
+{
+    munmap(at(address), bytes);
+}
+
+static struct spare *take_spare(struct memfd *memfd, uint64_t bytes)
+{
+    for (struct spare **link = &memfd->spares; *link; link = &(*link)->next) {
+        struct spare *spare = *link;
+
+        if (spare->bytes != bytes)
+            continue;
+        *link = spare->next;
+        return spare;
+    }
+    return NULL;
+}
+
+/* Handles are offsets plus one page: never 0. */
+static uint64_t handle_of(const struct memfd *memfd, uint64_t offset)
+{
+    return offset + 1;
+}
+
+static enum facet_status create_locked(struct memfd *memfd, uint64_t bytes, uint64_t *ret_pages,
+                                       struct facet_error *error)
+{
+    struct spare *spare;
+
+    if (bytes > memfd->most - memfd->used)
+        return facet_error_set(
+            error, FACET_NO_SPACE, "%llu of the device's %llu bytes are in use, and %llu were wanted",
+            (unsigned long long)memfd->used, (unsigned long long)memfd->most, (unsigned long long)bytes);
+    spare = take_spare(memfd, bytes);
+    if (!spare && memfd->window_bytes - memfd->end < bytes)
+        return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %llu bytes in a row",
+                               (unsigned long long)bytes);
+    if (!spare && ftruncate(memfd->fd, (off_t)(memfd->end + bytes)) < 0)
+        return facet_error_errno(error, errno, "cannot grow the host memory by %llu bytes", (unsigned long long)bytes);
+    *ret_pages = handle_of(memfd, spare ? spare->offset : memfd->end);
+    memfd->end += spare ? 0 : bytes;
+    memfd->used += bytes;
+    free(spare);
+    return FACET_OK;
+}
+
+static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+{
+    struct memfd *memfd = data;
+
+    pthread_mutex_lock(&memfd->lock);
+    enum facet_status status = create_locked(memfd, bytes, ret_pages, error);
+    pthread_mutex_unlock(&memfd->lock);
+    return status;
+}
+
+/* The hole makes the memory go back, and makes it zero. Without memory for a spare's note its place in the file is
+ * not used again, which costs nothing but addresses. */
+static void destroy(void *data, uint64_t pages, uint64_t bytes)
+{
+    struct memfd *memfd = data;
+    struct spare *spare = malloc(sizeof *spare);
+    uint64_t offset = pages - 1;
+    bool zero = fallocate(memfd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
+
+    pthread_mutex_lock(&memfd->lock);
+    memfd->used -= bytes;
+    if (spare && zero) {
+        *spare = (struct spare){.next = memfd->spares, .offset = offset, .bytes = bytes};
+        memfd->spares = spare;
+        spare = NULL;
+    }
+    pthread_mutex_unlock(&memfd->lock);
+    free(spare);
+}
+
+/* --- mapping ------------------------------------------------------------------------------------------------------ */
+
+static enum facet_status map(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
+                             struct facet_error *error)
+{
+    struct memfd *memfd = data;
+    void *got = mmap(at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
+                     (off_t)(pages - 1 + offset));
+
+    if (got == MAP_FAILED && errno == ENOMEM)
+        return facet_error_set(error, FACET_NO_SPACE,
+                               "the kernel takes no more mappings of this process (vm.max_map_count); defragment, or "
+                               "use larger pages");
+    if (got == MAP_FAILED)
+        return facet_error_errno(error, errno, "cannot map %llu bytes", (unsigned long long)bytes);
+    return FACET_OK;
+}
+
+/* A kernel that is out of mappings cannot take a piece out of the middle of one. Then the memory stays reachable at an
+ * address that nothing is allocated at, until something is mapped there again: no worse than any stale pointer. */
+static void unmap(void *data, uint64_t address, uint64_t bytes)
+{
+    (void)!mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0);
+}
+
+static enum facet_status protect(const struct memfd *memfd, uint64_t address, uint64_t bytes, struct facet_error *error)
+{
+    struct uffdio_register watch = {.range = {address, bytes}, .mode = UFFDIO_REGISTER_MODE_WP};
+    struct uffdio_writeprotect wall = {.range = {address, bytes}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
+
+    if (ioctl(memfd->faults, UFFDIO_REGISTER, &watch) < 0)
+        return facet_error_errno(error, errno, "cannot watch over writes to the pages that are to move");
+    if (ioctl(memfd->faults, UFFDIO_WRITEPROTECT, &wall) == 0)
+        return FACET_OK;
+    int failed = errno;
+    (void)!ioctl(memfd->faults, UFFDIO_UNREGISTER, &watch.range);
+    return facet_error_errno(error, failed, "cannot protect the pages that are to move");
+}
+
+/* Lets writers go on. After a failure the old pages are still mapped, and are made writable again. */
+static void unprotect(const struct memfd *memfd, uint64_t address, uint64_t bytes, bool moved)
+{
+    struct uffdio_range range = {address, bytes};
+
+    if (!moved)
+        (void)!ioctl(memfd->faults, UFFDIO_UNREGISTER, &range);
+    (void)!ioctl(memfd->faults, UFFDIO_WAKE, &range);
+}
+
+static enum facet_status move(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
+                              struct facet_error *error)
+{
+    struct memfd *memfd = data;
+
+    if (memfd->faults < 0)
+        return facet_error_set(error, FACET_UNSUPPORTED,
+                               "pages cannot move while they are used: this kernel lets this process not watch over "
+                               "writes (userfaultfd for shared memory, Linux 5.19)");
+    enum facet_status status = protect(memfd, address, bytes, error);
+    if (status != FACET_OK)
+        return status;
+    memcpy(memfd->window + pages - 1 + offset, at(address), bytes);
+    status = map(data, address, pages, offset, bytes, error);
+    unprotect(memfd, address, bytes, status == FACET_OK);
+#ifdef MADV_POPULATE_WRITE
+    /* Else whoever comes next is stopped once for every 4 KiB. */
+    if (status == FACET_OK)
+        madvise(at(address), bytes, MADV_POPULATE_WRITE);
+#endif
+    return status;
+}
+
+/* --- contents ----------------------------------------------------------------------------------------------------- */
+
+static enum facet_status write_to(void *data, uint64_t address, const void *from, uint64_t bytes,
+                                  struct facet_error *error)
+{
+    memmove(at(address), from, bytes);
+    return FACET_OK;
+}
+
+static enum facet_status read_from(void *data, uint64_t address, void *ret_data, uint64_t bytes,
+                                   struct facet_error *error)
+{
+    memmove(ret_data, at(address), bytes);
+    return FACET_OK;
+}
+
+static enum facet_status copy(void *data, uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error)
+{
+    memmove(at(to), at(from), bytes);
+    return FACET_OK;
+}
+
+static enum facet_status fill(void *data, uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error)
+{
+    memset(at(address), value, bytes);
+    return FACET_OK;
+}
+
+/* --- the backend -------------------------------------------------------------------------------------------------- */
+
+static void close_all(void *data)
+{
+    struct memfd *memfd = data;
+
+    while (memfd->spares) {
+        struct spare *spare = memfd->spares;
+
+        memfd->spares = spare->next;
+        free(spare);
+    }
+    if (memfd->window)
+        munmap(memfd->window, memfd->window_bytes);
+    if (memfd->faults >= 0)
+        close(memfd->faults);
+    close(memfd->fd);
+    pthread_mutex_destroy(&memfd->lock);
+    free(memfd);
+}
+
+static const struct facet_page_ops operations = {
+    .close = close_all,
+    .reserve = reserve,
+    .release = release,
+    .create = create,
+    .destroy = destroy,
+    .map = map,
+    .unmap = unmap,
+    .move = move,
+    .write = write_to,
+    .read = read_from,
+    .copy = copy,
+    .fill = fill,
+};
+
+static int open_faults(void)
+{
+#if defined(UFFD_FEATURE_WP_HUGETLBFS_SHMEM) && defined(UFFD_USER_MODE_ONLY)
+    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+    FACET_CLEANUP_FD int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+
+    return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 ? FACET_TAKE_FD(fd) : -1;
+#else
+    return -1;
+#endif
+}
+
+static uint64_t now_ns(void *data)
+{
+    return facet_clock_now_ns();
+}
+
+static uint64_t tick_ns(void *data)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return facet_timespec_ns(&now);
+}
+
+enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
+                                           struct facet_error *error)
+{
+    struct memfd *memfd = calloc(1, sizeof *memfd);
+
+    if (!memfd)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the host's page backend");
+    *memfd = (struct memfd){
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .most = bytes,
+        .window_bytes = bytes + bytes / 2, /* chunks of other sizes may leave gaps */
+        .fd = memfd_create("facet-memory", MFD_CLOEXEC),
+    };
+    memfd->faults = open_faults();
+    if (memfd->fd < 0) {
+        int failed = errno;
+        free(memfd);
+        return facet_error_errno(error, failed, "cannot make host memory");
+    }
+    void *window = mmap(NULL, memfd->window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd->fd, 0);
+    if (window == MAP_FAILED) {
+        int failed = errno;
+        close_all(memfd);
+        return facet_error_errno(error, failed, "cannot map %llu bytes of host memory", (unsigned long long)bytes);
+    }
+    memfd->window = window;
+    *ret_backend = (struct facet_page_backend){
+        .ops = &operations,
+        .data = memfd,
+        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .now_ns = now_ns,
+        .tick_ns = tick_ns,
+    };
+    return FACET_OK;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: making and ending memories and spaces, with what their configuration means.
+ * Never: allocates anything for a user.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/space.h"
+
+#define PAGE_DEFAULT      (UINT64_C(64) << 10)
+#define PAGE_MOST         (UINT64_C(1) << 30)
+#define CHUNK_DEFAULT     (UINT64_C(32) << 20)
+#define PASS_DEFAULT      (UINT64_C(2) << 20)
+#define MEMORY_MOST       (UINT64_C(1) << 46)
+#define THRESHOLD_DEFAULT 300u
+#define INTERVAL_DEFAULT  UINT64_C(1000000000)
+
+/* --- configuration ------------------------------------------------------------------------------------------------ */
+
+static bool is_power(uint64_t value)
+{
+    return value && !(value & (value - 1));
+}
+
+static enum facet_status out_of_range(struct facet_error *error, const char *field, uint64_t value,
+                                      const char *expected)
+{
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, field, "%s: %llu is not %s", field,
+                                (unsigned long long)value, expected);
+}
+
+/* Chunks of a small device are small, so that a half empty one is not all there is. */
+static uint64_t default_chunk(uint64_t memory_bytes, uint64_t page_bytes)
+{
+    uint64_t chunk = CHUNK_DEFAULT > page_bytes * FACET_CHUNK_FRAMES ? page_bytes * FACET_CHUNK_FRAMES : CHUNK_DEFAULT;
+
+    while (chunk > page_bytes && chunk * 8 > memory_bytes)
+        chunk /= 2;
+    return chunk < page_bytes ? page_bytes : chunk;
+}
+
+static enum facet_status check_pages(const struct facet_memory_config *config, uint64_t backend_page,
+                                     struct facet_error *error)
+{
+    if (!is_power(config->page_bytes) || config->page_bytes < backend_page || config->page_bytes > PAGE_MOST)
+        return out_of_range(error, "page_bytes", config->page_bytes,
+                            "a power of two from the device's own page to 1 GiB");
+    if (config->memory_bytes < config->page_bytes || config->memory_bytes > MEMORY_MOST)
+        return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
+    if (!is_power(config->chunk_bytes) || config->chunk_bytes < config->page_bytes ||
+        config->chunk_bytes / config->page_bytes > FACET_CHUNK_FRAMES)
+        return out_of_range(error, "chunk_bytes", config->chunk_bytes, "a power of two of 1 to 4,096 pages");
+    if (config->defragment_milli > 1000)
+        return out_of_range(error, "defragment_milli", config->defragment_milli, "within 1 to 1000");
+    return FACET_OK;
+}
+
+static enum facet_status complete(const struct facet_memory_config *config, uint64_t backend_page,
+                                  struct facet_memory_config *ret_config, struct facet_error *error)
+{
+    *ret_config = *config;
+    if (!config->page_bytes)
+        ret_config->page_bytes = backend_page > PAGE_DEFAULT ? backend_page : PAGE_DEFAULT;
+    if (!config->chunk_bytes && is_power(ret_config->page_bytes))
+        ret_config->chunk_bytes = default_chunk(config->memory_bytes, ret_config->page_bytes);
+    if (!config->pass_bytes)
+        ret_config->pass_bytes = PASS_DEFAULT;
+    if (!config->defragment_milli)
+        ret_config->defragment_milli = THRESHOLD_DEFAULT;
+    if (!config->interval_ns)
+        ret_config->interval_ns = INTERVAL_DEFAULT;
+    return check_pages(ret_config, backend_page, error);
+}
+
+/* --- a memory ----------------------------------------------------------------------------------------------------- */
+
+static enum facet_status start(struct facet_memory *memory, const struct facet_memory_config *config,
+                               struct facet_error *error)
+{
+    enum facet_status status = facet_classes_init(&memory->classes, config->page_bytes, config->pools,
+                                                  config->block_bytes, config->pool_bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    memory->page_bytes = config->page_bytes;
+    memory->chunk_bytes = config->chunk_bytes;
+    memory->pass_bytes = config->pass_bytes;
+    status = facet_frames_init(&memory->frames, &memory->backend, config->memory_bytes, config->page_bytes,
+                               config->chunk_bytes, error);
+    if (status == FACET_OK && config->automatic)
+        status = facet_keeper_start(memory, config->defragment_milli, config->interval_ns, error);
+    return status;
+}
+
+enum facet_status facet_memory_open(const struct facet_page_backend *backend, const struct facet_memory_config *config,
+                                    struct facet_memory **ret_memory, struct facet_error *error)
+{
+    struct facet_memory *memory = calloc(1, sizeof *memory);
+    struct facet_memory_config complete_config;
+    enum facet_status status;
+
+    if (!memory) {
+        backend->ops->close(backend->data);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the memory manager");
+    }
+    memory->backend = *backend;
+    pthread_mutex_init(&memory->lock, NULL);
+    status = complete(config, backend->page_bytes, &complete_config, error);
+    if (status == FACET_OK)
+        status = start(memory, &complete_config, error);
+    if (status != FACET_OK) {
+        facet_memory_close(memory);
+        return status;
+    }
+    *ret_memory = memory;
+    return FACET_OK;
+}
+
+enum facet_status facet_memory_open_host(const struct facet_memory_config *config, struct facet_memory **ret_memory,
+                                         struct facet_error *error)
+{
+    struct facet_page_backend backend;
+
+    if (!config || config->size < sizeof *config)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
+                                    "config: its size is not that of struct facet_memory_config");
+    if (!config->memory_bytes || config->memory_bytes > MEMORY_MOST)
+        return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
+    enum facet_status status = facet_page_backend_memfd(config->memory_bytes, &backend, error);
+    return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
+}
+
+void facet_memory_close(struct facet_memory *memory)
+{
+    if (!memory)
+        return;
+    facet_keeper_stop(memory);
+    while (!LIST_EMPTY(&memory->spaces))
+        facet_space_destroy(LIST_FIRST(&memory->spaces));
+    facet_frames_clear(&memory->frames);
+    memory->backend.ops->close(memory->backend.data);
+    pthread_mutex_destroy(&memory->lock);
+    free(memory);
+}
+
+/* --- a space ------------------------------------------------------------------------------------------------------ */
+
+/* Four times as many addresses as memory: pages are found anywhere, addresses must lie in a row. */
+static uint32_t pages_for(const struct facet_memory *memory, uint64_t limit_bytes)
+{
+    uint64_t pages = limit_bytes / memory->page_bytes * 4 + 1024;
+
+    return pages > FACET_PAGE_NONE - 1 ? FACET_PAGE_NONE - 1 : (uint32_t)pages;
+}
+
+static enum facet_status lay_out(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
+{
+    struct facet_memory *memory = space->memory;
+    uint32_t pages = pages_for(memory, limit_bytes);
+    enum facet_status status;
+
+    space->page_shift = (uint32_t)__builtin_ctzll(memory->page_bytes);
+    space->limit_pages = limit_bytes / memory->page_bytes;
+    if (!facet_table_init(&space->table, pages))
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a page table of %u pages", pages);
+    status = facet_pools_create(space, error);
+    if (status != FACET_OK)
+        return status;
+    status = memory->backend.ops->reserve(memory->backend.data, (uint64_t)pages << space->page_shift, FACET_ALIGN_MOST,
+                                          &space->base, error);
+    if (status == FACET_OK)
+        space->span = (uint64_t)pages << space->page_shift;
+    return status;
+}
+
+static enum facet_status enter(struct facet_memory *memory, struct facet_space *space, uint64_t limit_bytes,
+                               struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    pthread_mutex_lock(&memory->lock);
+    if (memory->last_serial == UINT32_MAX) {
+        status = facet_error_set(error, FACET_OUT_OF_RANGE, "2^32 - 1 vGPUs have been made in this memory");
+    } else {
+        space->serial = ++memory->last_serial;
+        LIST_INSERT_HEAD(&memory->spaces, space, in_memory);
+        memory->space_count++;
+        memory->limits_bytes += limit_bytes;
+    }
+    pthread_mutex_unlock(&memory->lock);
+    return status;
+}
+
+static void clear_space(struct facet_space *space)
+{
+    if (space->table.entries) {
+        facet_runs_clear(space);
+        facet_pools_destroy(space);
+    }
+    if (space->span)
+        space->memory->backend.ops->release(space->memory->backend.data, space->base, space->span);
+    facet_table_clear(&space->table);
+    pthread_mutex_destroy(&space->lock);
+    free(space);
+}
+
+static enum facet_status check_limit(const struct facet_memory *memory, uint64_t limit_bytes, struct facet_error *error)
+{
+    uint64_t most = memory->frames.frame_most * memory->page_bytes;
+
+    if (limit_bytes >= memory->page_bytes && limit_bytes <= most)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
+                                "limit_bytes: %llu is not within a page of %llu and the device's %llu",
+                                (unsigned long long)limit_bytes, (unsigned long long)memory->page_bytes,
+                                (unsigned long long)most);
+}
+
+enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
+                                     struct facet_space **ret_space, struct facet_error *error)
+{
+    if (!config || config->size < sizeof *config)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
+                                    "config: its size is not that of struct facet_space_config");
+    enum facet_status status = check_limit(memory, config->limit_bytes, error);
+    struct facet_space *space = status == FACET_OK ? calloc(1, sizeof *space) : NULL;
+
+    if (!space)
+        return status == FACET_OK ? facet_error_set(error, FACET_NO_MEMORY, "no memory for a vGPU's space") : status;
+    space->memory = memory;
+    space->id = config->id;
+    pthread_mutex_init(&space->lock, NULL);
+    for (size_t i = 0; config->name && config->name[i] && i < sizeof space->name - 1; i++)
+        space->name[i] = config->name[i];
+    status = lay_out(space, config->limit_bytes, error);
+    if (status == FACET_OK)
+        status = enter(memory, space, space->limit_pages * memory->page_bytes, error);
+    if (status != FACET_OK) {
+        clear_space(space);
+        return status;
+    }
+    *ret_space = space;
+    return FACET_OK;
+}
+
+void facet_space_destroy(struct facet_space *space)
+{
+    if (!space)
+        return;
+    struct facet_memory *memory = space->memory;
+    pthread_mutex_lock(&memory->lock);
+    LIST_REMOVE(space, in_memory);
+    memory->space_count--;
+    memory->limits_bytes -= space->limit_pages * memory->page_bytes;
+    pthread_mutex_unlock(&memory->lock);
+    /* Who defragments took the lock of the space while it was on the list: it ends first. */
+    pthread_mutex_lock(&space->lock);
+    pthread_mutex_unlock(&space->lock);
+    clear_space(space);
+}
+
+enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
+{
+    struct facet_memory *memory = space->memory;
+    uint64_t pages = limit_bytes / memory->page_bytes;
+    enum facet_status status = check_limit(memory, limit_bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (pages > space->table.count)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
+                                    "limit_bytes: %llu is more than this vGPU's %llu bytes of addresses",
+                                    (unsigned long long)limit_bytes, (unsigned long long)space->span);
+    pthread_mutex_lock(&memory->lock);
+    pthread_mutex_lock(&space->lock);
+    if (pages < space->pages) {
+        status = facet_error_argument(
+            error, FACET_QUOTA, "limit_bytes", "limit_bytes: vGPU %u holds %llu bytes, more than %llu", space->id,
+            (unsigned long long)(space->pages * memory->page_bytes), (unsigned long long)limit_bytes);
+    } else {
+        memory->limits_bytes += (pages - space->limit_pages) * memory->page_bytes;
+        space->limit_pages = pages;
+    }
+    pthread_mutex_unlock(&space->lock);
+    pthread_mutex_unlock(&memory->lock);
+    return status;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: where blocks come from: lanes, the slabs of each class in them, and when slabs come and go.
+ * Never: takes a lock to free a block, unless that made a full slab useful or the last use of one end.
+ *
+ * A lane keeps one small slab of a class in which nothing is in use, so that who frees and allocates in turn does not map and
+ * unmap pages each time. They go when the space is short of memory, and when it is compacted.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory/space.h"
+
+static struct facet_lane *own_lane(struct facet_space *space)
+{
+    int cpu = sched_getcpu();
+
+    return space->lanes[(cpu < 0 ? 0u : (uint32_t)cpu) % space->lane_count];
+}
+
+/* --- slabs come and go; with the lane's lock held ----------------------------------------------------------------- */
+
+/* One of a pool's slabs that died, else a new one. There are few dead ones: what a pool had at its largest. */
+static struct facet_slab *spare_or_new(struct facet_space *space, uint32_t class, uint32_t level)
+{
+    const struct facet_classes *classes = &space->memory->classes;
+    struct facet_slab *slab;
+
+    LIST_FOREACH (slab, &space->spare[class], in_pool)
+        if (slab->level == level) {
+            LIST_REMOVE(slab, in_pool);
+            return slab;
+        }
+    slab = facet_slab_create(classes->class[class].block_bytes, facet_class_blocks(classes, class, level));
+    if (slab) {
+        slab->class = class;
+        slab->level = level;
+        slab->pages = facet_class_pages(&classes->class[class], level);
+    }
+    return slab;
+}
+
+static void enter_slab(struct facet_space *space, struct facet_lane *lane, struct facet_slab *slab, uint32_t first)
+{
+    facet_slab_reset(slab, facet_space_address(space, first), first);
+    atomic_store(&slab->lane, lane);
+    for (uint32_t page = first; page < first + slab->pages; page++) {
+        atomic_store_explicit(&space->table.entries[page].state, FACET_PAGE_SLAB, memory_order_relaxed);
+        atomic_store_explicit(&space->table.slabs[page], slab, memory_order_release);
+    }
+}
+
+/* Pages for a slab; with the space's lock held. */
+static enum facet_status place_slab(struct facet_lane *lane, struct facet_slab *slab, struct facet_error *error)
+{
+    struct facet_space *space = lane->space;
+    uint32_t first = facet_table_take(&space->table, slab->pages, 1);
+
+    if (first == FACET_PAGE_NONE)
+        return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no addresses left for blocks", space->id);
+    enum facet_status status = facet_space_back(space, first, slab->pages, error);
+    if (status == FACET_OK)
+        enter_slab(space, lane, slab, first);
+    else
+        facet_table_give(&space->table, first, slab->pages);
+    return status;
+}
+
+static enum facet_status add_slab_of(struct facet_lane *lane, uint32_t class, uint32_t level, struct facet_error *error)
+{
+    struct facet_space *space = lane->space;
+    struct facet_pool *pool = &lane->pools[class];
+
+    pthread_mutex_lock(&space->lock);
+    struct facet_slab *slab = spare_or_new(space, class, level);
+    enum facet_status status = slab ? place_slab(lane, slab, error)
+                                    : facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of blocks");
+    if (slab && status != FACET_OK)
+        LIST_INSERT_HEAD(&space->spare[class], slab, in_pool);
+    pthread_mutex_unlock(&space->lock);
+    if (status != FACET_OK)
+        return status;
+    slab->place = FACET_SLAB_CURRENT;
+    pool->current = slab;
+    pool->pages += slab->pages;
+    return FACET_OK;
+}
+
+/* A large pool grows by large slabs, unless there is no memory for one. */
+static enum facet_status add_slab(struct facet_lane *lane, uint32_t class, struct facet_error *error)
+{
+    uint32_t level = facet_classes_level(&lane->space->memory->classes, class, lane->pools[class].pages);
+    enum facet_status status = add_slab_of(lane, class, level, error);
+
+    return status != FACET_OK && level ? add_slab_of(lane, class, 0, error) : status;
+}
+
+static uint32_t drop_slab(struct facet_lane *lane, struct facet_slab *slab)
+{
+    struct facet_space *space = lane->space;
+    struct facet_pool *pool = &lane->pools[slab->class];
+
+    if (slab->place == FACET_SLAB_LISTED)
+        LIST_REMOVE(slab, in_pool);
+    else
+        pool->current = NULL;
+    slab->place = FACET_SLAB_DEAD;
+    pool->pages -= slab->pages;
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t page = slab->first_page; page < slab->first_page + slab->pages; page++)
+        atomic_store_explicit(&space->table.slabs[page], NULL, memory_order_relaxed);
+    facet_space_unback(space, slab->first_page, slab->pages);
+    facet_table_give(&space->table, slab->first_page, slab->pages);
+    LIST_INSERT_HEAD(&space->spare[slab->class], slab, in_pool);
+    pthread_mutex_unlock(&space->lock);
+    return slab->pages;
+}
+
+/* --- taking ------------------------------------------------------------------------------------------------------- */
+
+/* The next slab that may have a block: the listed ones, until there are no more. */
+static bool next_slab(struct facet_pool *pool)
+{
+    if (pool->current)
+        pool->current->place = FACET_SLAB_FULL;
+    pool->current = LIST_FIRST(&pool->listed);
+    if (!pool->current)
+        return false;
+    LIST_REMOVE(pool->current, in_pool);
+    pool->current->place = FACET_SLAB_CURRENT;
+    return true;
+}
+
+/* 0: the lane has no block of that class. */
+static uint64_t take_from(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    struct facet_pool *pool = &lane->pools[class];
+
+    while (pool->current || next_slab(pool)) {
+        uint32_t block = facet_slab_take(pool->current, bytes, tag, time_ns);
+
+        if (block != FACET_BLOCK_NONE) {
+            lane->taken++;
+            lane->taken_bytes += bytes;
+            return atomic_load_explicit(&pool->current->address, memory_order_relaxed) +
+                   (uint64_t)block * pool->current->block_bytes;
+        }
+        if (!next_slab(pool))
+            break;
+    }
+    return 0;
+}
+
+/* The space is short of memory: what nobody uses goes, and other lanes may have a block. */
+static uint64_t take_from_others(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
+                                 uint64_t time_ns)
+{
+    uint64_t address = 0;
+
+    for (uint32_t i = 0; i < space->lane_count && !address; i++) {
+        pthread_mutex_lock(&space->lanes[i]->lock);
+        address = take_from(space->lanes[i], class, bytes, tag, time_ns);
+        pthread_mutex_unlock(&space->lanes[i]->lock);
+    }
+    return address;
+}
+
+static enum facet_status take_or_add(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag,
+                                     uint64_t time_ns, uint64_t *ret_address, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+    uint64_t address;
+
+    pthread_mutex_lock(&lane->lock);
+    address = take_from(lane, class, bytes, tag, time_ns);
+    if (!address) {
+        status = add_slab(lane, class, error);
+        if (status == FACET_OK)
+            address = take_from(lane, class, bytes, tag, time_ns);
+    }
+    pthread_mutex_unlock(&lane->lock);
+    if (status == FACET_OK)
+        *ret_address = address;
+    return status;
+}
+
+enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
+                                   uint64_t *ret_address, struct facet_error *error)
+{
+    struct facet_lane *lane = own_lane(space);
+    uint64_t time_ns = space->memory->backend.tick_ns(space->memory->backend.data);
+    enum facet_status status = take_or_add(lane, class, bytes, tag, time_ns, ret_address, error);
+
+    if (status != FACET_QUOTA && status != FACET_NO_SPACE)
+        return status;
+    uint64_t address = take_from_others(space, class, bytes, tag, time_ns);
+    if (address) {
+        *ret_address = address;
+        return FACET_OK;
+    }
+    return facet_pools_trim(space) ? take_or_add(lane, class, bytes, tag, time_ns, ret_address, error) : status;
+}
+
+/* --- giving ------------------------------------------------------------------------------------------------------- */
+
+/* The lane of a slab, locked; NULL when it is nobody's any more. */
+static struct facet_lane *lock_lane_of(struct facet_slab *slab)
+{
+    struct facet_lane *lane = atomic_load(&slab->lane);
+
+    pthread_mutex_lock(&lane->lock);
+    if (atomic_load(&slab->lane) == lane && slab->place != FACET_SLAB_DEAD)
+        return lane;
+    pthread_mutex_unlock(&lane->lock);
+    return NULL;
+}
+
+/* It was full, or its last block was freed: it is listed, or goes. The current one stays, unless it is large. */
+static void settle_slab(struct facet_slab *slab)
+{
+    struct facet_lane *lane = lock_lane_of(slab);
+
+    if (!lane)
+        return;
+    if (slab->place == FACET_SLAB_FULL) {
+        slab->place = FACET_SLAB_LISTED;
+        LIST_INSERT_HEAD(&lane->pools[slab->class].listed, slab, in_pool);
+    }
+    if ((slab->place == FACET_SLAB_LISTED || (slab->place == FACET_SLAB_CURRENT && slab->level)) &&
+        atomic_load(&slab->live) == 0)
+        drop_slab(lane, slab);
+    pthread_mutex_unlock(&lane->lock);
+}
+
+static enum facet_status refuse(const struct facet_space *space, uint64_t address, const char *what,
+                                struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%llx %s of vGPU %u",
+                                (unsigned long long)address, what, space->id);
+}
+
+enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab *slab, uint64_t address,
+                                   struct facet_error *error)
+{
+    uint64_t offset = address - atomic_load_explicit(&slab->address, memory_order_relaxed);
+    uint32_t block = (uint32_t)offset / slab->block_bytes;
+
+    if (offset > UINT32_MAX || block >= slab->blocks)
+        return refuse(space, address, "is no allocation", error);
+    if ((uint32_t)offset % slab->block_bytes)
+        return refuse(space, address, "is inside a block", error);
+    uint32_t bytes = atomic_load_explicit(&slab->bytes[block], memory_order_relaxed);
+    enum facet_slab_given given = facet_slab_give(slab, block);
+    if (given == FACET_GIVEN_NOT)
+        return refuse(space, address, "is a block that is free already", error);
+    struct facet_lane *lane = own_lane(space);
+    atomic_fetch_add_explicit(&lane->given, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&lane->given_bytes, bytes, memory_order_relaxed);
+    if (given != FACET_GIVEN)
+        settle_slab(slab);
+    return FACET_OK;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static uint64_t trim_pool(struct facet_lane *lane, struct facet_pool *pool)
+{
+    struct facet_slab *slab, *next;
+    uint64_t pages = 0;
+
+    if (pool->current && atomic_load(&pool->current->live) == 0)
+        pages += drop_slab(lane, pool->current);
+    for (slab = LIST_FIRST(&pool->listed); slab; slab = next) {
+        next = LIST_NEXT(slab, in_pool);
+        if (atomic_load(&slab->live) == 0)
+            pages += drop_slab(lane, slab);
+    }
+    return pages;
+}
+
+uint64_t facet_pools_trim(struct facet_space *space)
+{
+    uint64_t pages = 0;
+
+    for (uint32_t i = 0; i < space->lane_count; i++) {
+        struct facet_lane *lane = space->lanes[i];
+
+        pthread_mutex_lock(&lane->lock);
+        for (uint32_t class = 0; class < space->memory->classes.count; class ++)
+            pages += trim_pool(lane, &lane->pools[class]);
+        pthread_mutex_unlock(&lane->lock);
+    }
+    return pages;
+}
+
+static struct facet_lane *create_lane(struct facet_space *space)
+{
+    uint32_t classes = space->memory->classes.count;
+    size_t bytes = sizeof(struct facet_lane) + classes * sizeof(struct facet_pool);
+    struct facet_lane *lane = aligned_alloc(_Alignof(struct facet_lane), (bytes + 63) & ~(size_t)63);
+
+    if (!lane)
+        return NULL;
+    memset(lane, 0, bytes);
+    pthread_mutex_init(&lane->lock, NULL);
+    lane->space = space;
+    return lane;
+}
+
+enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t count = cpus < 1 ? 1 : cpus > FACET_LANES_MOST ? FACET_LANES_MOST : (uint32_t)cpus;
+
+    while (space->lane_count < count) {
+        space->lanes[space->lane_count] = create_lane(space);
+        if (!space->lanes[space->lane_count])
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for the pools of vGPU %u", space->id);
+        space->lane_count++;
+    }
+    return FACET_OK;
+}
+
+static void free_slabs(struct facet_slab_list *list)
+{
+    while (!LIST_EMPTY(list)) {
+        struct facet_slab *slab = LIST_FIRST(list);
+
+        LIST_REMOVE(slab, in_pool);
+        facet_slab_destroy(slab);
+    }
+}
+
+/* Full slabs are on no list: the page table knows them. */
+static void drop_all(struct facet_space *space)
+{
+    for (uint32_t page = 0; page < space->table.count && space->pages; page++) {
+        struct facet_slab *slab = atomic_load(&space->table.slabs[page]);
+
+        if (!slab)
+            continue;
+        if (slab->place == FACET_SLAB_FULL) {
+            slab->place = FACET_SLAB_LISTED;
+            LIST_INSERT_HEAD(&atomic_load(&slab->lane)->pools[slab->class].listed, slab, in_pool);
+        }
+        drop_slab(atomic_load(&slab->lane), slab);
+    }
+}
+
+void facet_pools_destroy(struct facet_space *space)
+{
+    drop_all(space);
+    for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
+        free_slabs(&space->spare[class]);
+    for (uint32_t i = 0; i < space->lane_count; i++) {
+        pthread_mutex_destroy(&space->lanes[i]->lock);
+        free(space->lanes[i]);
+    }
+    space->lane_count = 0;
+}

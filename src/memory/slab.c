@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the bits of a slab (slab.h).
+ * Never: looks at more words than have a bit in `open`.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/slab.h"
+
+static uint32_t words_of(uint32_t blocks)
+{
+    return (blocks + 63) / 64;
+}
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+/* One piece of memory: the slab, the sizes, the notes. */
+struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
+{
+    size_t head = lines(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
+    size_t sizes = lines(blocks * sizeof(uint32_t));
+    size_t whole = head + sizes + lines(blocks * sizeof(struct facet_note));
+    struct facet_slab *slab = aligned_alloc(_Alignof(struct facet_slab), whole);
+
+    if (!slab)
+        return NULL;
+    memset(slab, 0, whole);
+    slab->block_bytes = block_bytes;
+    slab->blocks = blocks;
+    slab->bytes = (void *)((char *)slab + head);
+    slab->notes = (void *)((char *)slab + head + sizes);
+    return slab;
+}
+
+void facet_slab_destroy(struct facet_slab *slab)
+{
+    free(slab);
+}
+
+/* The blocks that a word has. */
+static uint64_t mask_of(const struct facet_slab *slab, uint32_t word)
+{
+    uint32_t left = slab->blocks - word * 64;
+
+    return left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+}
+
+void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_page)
+{
+    uint32_t words = words_of(slab->blocks);
+
+    atomic_store_explicit(&slab->address, address, memory_order_relaxed);
+    slab->first_page = first_page;
+    for (uint32_t word = 0; word < words; word++)
+        atomic_store_explicit(&slab->used[word], 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->live, 0, memory_order_relaxed);
+    atomic_store_explicit(&slab->open, words == 64 ? UINT64_MAX : (UINT64_C(1) << words) - 1, memory_order_release);
+}
+
+/* A free bit of the word; 0 when there is none, and then `open` says so. A block that is freed between the look and
+ * that note sets the bit of `open` before or after it: the second look sees the first case. */
+static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
+{
+    uint64_t mask = mask_of(slab, word);
+    uint64_t left = ~atomic_load(&slab->used[word]) & mask;
+
+    if (left)
+        return left & -left;
+    atomic_fetch_and(&slab->open, ~(UINT64_C(1) << word));
+    if (~atomic_load(&slab->used[word]) & mask)
+        atomic_fetch_or(&slab->open, UINT64_C(1) << word);
+    return 0;
+}
+
+uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    uint64_t open;
+
+    while ((open = atomic_load(&slab->open))) {
+        uint32_t word = (uint32_t)__builtin_ctzll(open);
+        uint64_t bit = free_bit(slab, word);
+
+        if (!bit)
+            continue;
+        uint32_t block = word * 64 + (uint32_t)__builtin_ctzll(bit);
+        atomic_fetch_or(&slab->used[word], bit);
+        atomic_fetch_add(&slab->live, 1);
+        atomic_store_explicit(&slab->bytes[block], bytes, memory_order_relaxed);
+        atomic_store_explicit(&slab->notes[block].time_ns, time_ns, memory_order_relaxed);
+        atomic_store_explicit(&slab->notes[block].tag, tag, memory_order_relaxed);
+        return block;
+    }
+    return FACET_BLOCK_NONE;
+}
+
+enum facet_slab_given facet_slab_give(struct facet_slab *slab, uint32_t block)
+{
+    uint32_t word = block / 64;
+    uint64_t bit = UINT64_C(1) << block % 64;
+    uint64_t was = atomic_fetch_and(&slab->used[word], ~bit);
+
+    if (!(was & bit))
+        return FACET_GIVEN_NOT;
+    if (was == mask_of(slab, word))
+        atomic_fetch_or(&slab->open, UINT64_C(1) << word);
+    uint32_t live = atomic_fetch_sub(&slab->live, 1);
+    if (live == 1)
+        return FACET_GIVEN_LAST;
+    return live == slab->blocks ? FACET_GIVEN_FROM_FULL : FACET_GIVEN;
+}
+
+bool facet_slab_holds(const struct facet_slab *slab, uint32_t block)
+{
+    return block < slab->blocks && atomic_load(&slab->used[block / 64]) >> block % 64 & 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slab: pages cut into blocks of one size, with a bit for each block.
+ *
+ * Owns: which blocks are in use and what is known of each, outside the memory itself, which may be a device's.
+ * Never: takes a lock. Blocks are taken by one thread at a time (the lane's lock); they are given back by any.
+ *
+ * A word of `used` holds 64 blocks, and a bit of `open` says that its word may have a free one, so that a block is
+ * found in two steps. The bit of a block decides who freed it: a second free finds it clear. A slab's memory is never
+ * given back to the host before its space ends, so that whoever comes late with a stale address finds a slab, not a
+ * hole.
+ *
+ * What decides the time of a free among a million blocks is how many cache lines it touches that nobody touched lately:
+ * so the fields of that path lie in one line, and the sizes of blocks apart from what is only written.
+ */
+#ifndef FACET_MEMORY_SLAB_H
+#define FACET_MEMORY_SLAB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#define FACET_SLAB_BLOCKS 4096u /* 64 words of 64 bits, at most */
+#define FACET_SLAB_LEVELS 8u    /* a slab has its class' pages times two to the level */
+#define FACET_BLOCK_NONE  UINT32_MAX
+
+struct facet_lane;
+
+/* Of a live block; its size is in `bytes`. Read by those who ask about it, while it may be freed under them. */
+struct facet_note {
+    _Atomic uint64_t time_ns;
+    _Atomic uint64_t tag;
+};
+
+enum facet_slab_place {
+    FACET_SLAB_DEAD = 0,    /* without pages; on the space's list of spare slabs */
+    FACET_SLAB_CURRENT = 1, /* what its lane takes blocks from */
+    FACET_SLAB_LISTED = 2,  /* has, or may have, free blocks */
+    FACET_SLAB_FULL = 3,
+};
+
+struct facet_slab {
+    LIST_ENTRY(facet_slab) in_pool; /* this and `place` under its lane's lock */
+    enum facet_slab_place place;
+    uint32_t class, level;
+    uint32_t first_page, pages;
+    struct facet_note *notes;
+
+    _Alignas(64) _Atomic uint64_t address;
+    uint32_t block_bytes, blocks; /* these two never change */
+    _Atomic uint32_t *bytes;      /* as asked for */
+    _Atomic(struct facet_lane *) lane;
+    _Atomic uint64_t open;
+    _Atomic uint32_t live; /* blocks in use, counted after their bits: never less than those */
+    uint32_t reserved;
+    _Atomic uint64_t used[]; /* a bit for each block */
+};
+LIST_HEAD(facet_slab_list, facet_slab);
+
+/* A dead one. NULL: no memory. */
+struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks);
+void facet_slab_destroy(struct facet_slab *slab);
+/* Makes it ready for use at new pages: nothing is in use. */
+void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_page);
+
+/* Takes a block, with what is to be known of it; FACET_BLOCK_NONE: none is free. */
+uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, uint64_t time_ns);
+
+enum facet_slab_given {
+    FACET_GIVEN = 0,
+    FACET_GIVEN_FROM_FULL = 1, /* it was full: its lane does not know of it */
+    FACET_GIVEN_LAST = 2,      /* nothing in it is in use now */
+    FACET_GIVEN_NOT = 3,       /* it was free already */
+};
+enum facet_slab_given facet_slab_give(struct facet_slab *slab, uint32_t block);
+
+bool facet_slab_holds(const struct facet_slab *slab, uint32_t block);
+
+#endif

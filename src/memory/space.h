@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what a space and a memory are made of, and the order of their locks.
+ * Never: is seen outside this room; callers have facet/memory.h.
+ *
+ * Locks, outermost first: a memory's list of spaces → a lane → a space → frames. The fast paths take one lane's lock to
+ * allocate a block and none to free one; a space's lock is for its page table, and is held while one step of the
+ * defragmenter moves pages of it.
+ */
+#ifndef FACET_MEMORY_SPACE_H
+#define FACET_MEMORY_SPACE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include <facet/memory.h>
+
+#include "memory/classes.h"
+#include "memory/frames.h"
+#include "memory/slab.h"
+#include "memory/table.h"
+
+#define FACET_LANES_MOST 16u
+#define FACET_ALIGN_MOST (UINT64_C(1) << 30)
+#define FACET_SPACE_NAME 64u
+
+/* The slabs of one class in one lane. */
+struct facet_pool {
+    struct facet_slab *current;
+    struct facet_slab_list listed;
+    uint64_t pages;
+};
+
+/* A part of a space's pools that one thread at a time allocates from; threads spread over them by the core they are on.
+ * What is given back is counted on the giver's lane: only the sums over all lanes mean anything. */
+struct facet_lane {
+    _Alignas(64) pthread_mutex_t lock;
+    struct facet_space *space;
+    uint64_t taken, taken_bytes; /* under the lock */
+    _Alignas(64) _Atomic uint64_t given, given_bytes;
+    struct facet_pool pools[];
+};
+
+struct facet_space {
+    LIST_ENTRY(facet_space) in_memory;
+    struct facet_memory *memory;
+    uint32_t serial; /* never used twice in its memory */
+    uint32_t id;
+    char name[FACET_SPACE_NAME];
+
+    uint64_t base, span; /* its addresses */
+    uint32_t page_shift;
+    uint32_t lane_count;
+    struct facet_lane *lanes[FACET_LANES_MOST];
+
+    pthread_mutex_t lock; /* of what follows */
+    struct facet_table table;
+    struct facet_slab_list spare[FACET_MEMORY_POOLS]; /* dead slabs, by class */
+    uint64_t limit_pages, pages, peak_pages;
+    uint64_t run_count, run_bytes, run_total;
+    uint64_t moved_pages;
+    _Atomic uint64_t refused;
+};
+
+struct facet_keeper;
+
+struct facet_memory {
+    struct facet_page_backend backend;
+    struct facet_frames frames;
+    struct facet_classes classes;
+    uint64_t page_bytes, chunk_bytes;
+    uint64_t pass_bytes;
+    struct facet_keeper *keeper; /* what defragments by itself; NULL: nobody */
+
+    pthread_mutex_t lock; /* of what follows */
+    LIST_HEAD(, facet_space) spaces;
+    uint32_t space_count, last_serial;
+    uint64_t limits_bytes;
+};
+
+/* memory.c: takes the backend over, also when it fails. */
+enum facet_status facet_memory_open(const struct facet_page_backend *backend, const struct facet_memory_config *config,
+                                    struct facet_memory **ret_memory, struct facet_error *error);
+
+/* pages.c: memory for pages that facet_table_take gave, and back; with the space's lock held. Backing all of them or
+ * none: FACET_QUOTA, FACET_NO_SPACE. */
+enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count,
+                                   struct facet_error *error);
+void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
+
+static inline uint64_t facet_space_address(const struct facet_space *space, uint32_t page)
+{
+    return space->base + ((uint64_t)page << space->page_shift);
+}
+
+/* pools.c: blocks. */
+enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
+                                   uint64_t *ret_address, struct facet_error *error);
+enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab *slab, uint64_t address,
+                                   struct facet_error *error);
+/* Gives back slabs in which nothing is in use. Returns their pages. */
+uint64_t facet_pools_trim(struct facet_space *space);
+enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error);
+void facet_pools_destroy(struct facet_space *space);
+
+/* runs.c: runs of pages. */
+enum facet_status facet_runs_take(struct facet_space *space, uint64_t bytes, uint64_t align, uint32_t tag,
+                                  uint64_t *ret_address, struct facet_error *error);
+enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, struct facet_error *error);
+/* Gives all of them back. */
+void facet_runs_clear(struct facet_space *space);
+
+/* keeper.c: the memory is defragmented above `milli` by a thread, until it is stopped. */
+enum facet_status facet_keeper_start(struct facet_memory *memory, uint32_t milli, uint64_t interval_ns,
+                                     struct facet_error *error);
+void facet_keeper_stop(struct facet_memory *memory);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: rows of free runs (table.h).
+ * Never: walks over a run's pages, but to mark them free.
+ */
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "memory/table.h"
+
+/* Rows 0 to 7 are of runs of 0 to 7 pages; from then on eight rows to a doubling. */
+static uint32_t row_of(uint32_t length)
+{
+    if (length < 8)
+        return length;
+    uint32_t top = 31 - (uint32_t)__builtin_clz(length);
+    return (top - 2) * 8 + (length >> (top - 3)) % 8;
+}
+
+/* The first row in which every run has `length` pages. */
+static uint32_t row_for(uint32_t length)
+{
+    if (length < 8)
+        return length;
+    uint32_t top = 31 - (uint32_t)__builtin_clz(length);
+    return row_of(length + (UINT32_C(1) << (top - 3)) - 1);
+}
+
+static void insert(struct facet_table *table, uint32_t first, uint32_t length)
+{
+    uint32_t row = row_of(length), next = table->rows[row];
+    struct facet_entry *entry = &table->entries[first];
+
+    entry->length = length;
+    table->entries[first + length - 1].length = length;
+    entry->next = next;
+    entry->prev = FACET_PAGE_NONE;
+    if (next != FACET_PAGE_NONE)
+        table->entries[next].prev = first;
+    table->rows[row] = first;
+    table->tops |= UINT32_C(1) << row / 8;
+    table->subs[row / 8] |= (uint8_t)(1u << row % 8);
+}
+
+static void withdraw(struct facet_table *table, uint32_t first)
+{
+    struct facet_entry *entry = &table->entries[first];
+    uint32_t row = row_of(entry->length);
+
+    if (entry->next != FACET_PAGE_NONE)
+        table->entries[entry->next].prev = entry->prev;
+    if (entry->prev != FACET_PAGE_NONE) {
+        table->entries[entry->prev].next = entry->next;
+        return;
+    }
+    table->rows[row] = entry->next;
+    if (entry->next != FACET_PAGE_NONE)
+        return;
+    table->subs[row / 8] &= (uint8_t) ~(1u << row % 8);
+    if (!table->subs[row / 8])
+        table->tops &= ~(UINT32_C(1) << row / 8);
+}
+
+/* A run from the first row at or after `row` that has one. */
+static uint32_t any_from(const struct facet_table *table, uint32_t row)
+{
+    if (row >= FACET_RUN_ROWS)
+        return FACET_PAGE_NONE;
+    uint32_t top = row / 8, subs = table->subs[top] & (0xffu << row % 8);
+
+    if (!subs) {
+        uint32_t tops = top < 31 ? table->tops & (UINT32_MAX << (top + 1)) : 0;
+
+        if (!tops)
+            return FACET_PAGE_NONE;
+        top = (uint32_t)__builtin_ctz(tops);
+        subs = table->subs[top];
+    }
+    return table->rows[top * 8 + (uint32_t)__builtin_ctz(subs)];
+}
+
+/* The rows just below the safe one may hold a run that is long enough: only looked at when nothing else is left. */
+static uint32_t any_in(const struct facet_table *table, uint32_t row, uint32_t length)
+{
+    uint32_t first = table->rows[row];
+
+    while (first != FACET_PAGE_NONE && table->entries[first].length < length)
+        first = table->entries[first].next;
+    return first;
+}
+
+uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t align)
+{
+    if (count == 0 || count > table->count || align > table->count || count > UINT32_MAX - align)
+        return FACET_PAGE_NONE;
+    uint32_t wanted = count + align - 1;
+    uint32_t first = any_from(table, row_for(wanted));
+
+    if (first == FACET_PAGE_NONE)
+        first = any_in(table, row_of(wanted), wanted);
+    if (first == FACET_PAGE_NONE)
+        return FACET_PAGE_NONE;
+    uint32_t length = table->entries[first].length;
+    uint32_t start = (first + align - 1) & ~(align - 1);
+    withdraw(table, first);
+    if (start > first)
+        insert(table, first, start - first);
+    if (start + count < first + length)
+        insert(table, start + count, first + length - start - count);
+    return start;
+}
+
+static bool is_free(const struct facet_table *table, uint32_t page)
+{
+    return atomic_load_explicit(&table->entries[page].state, memory_order_relaxed) == FACET_PAGE_FREE;
+}
+
+void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count)
+{
+    uint32_t start = first, length = count;
+
+    for (uint32_t page = first; page < first + count; page++)
+        atomic_store_explicit(&table->entries[page].state, FACET_PAGE_FREE, memory_order_relaxed);
+    if (first > 0 && is_free(table, first - 1)) {
+        start = first - table->entries[first - 1].length;
+        length += first - start;
+        withdraw(table, start);
+    }
+    if (first + count < table->count && is_free(table, first + count)) {
+        length += table->entries[first + count].length;
+        withdraw(table, first + count);
+    }
+    insert(table, start, length);
+}
+
+/* Mapped, not allocated: most entries are never touched, and cost nothing until then. */
+static void *map_lazily(size_t bytes)
+{
+    void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return got == MAP_FAILED ? NULL : got;
+}
+
+bool facet_table_init(struct facet_table *table, uint32_t count)
+{
+    *table = (struct facet_table){
+        .entries = map_lazily(count * sizeof(struct facet_entry)),
+        .slabs = map_lazily(count * sizeof *table->slabs),
+        .count = count,
+    };
+    if (!table->entries || !table->slabs) {
+        facet_table_clear(table);
+        return false;
+    }
+    for (uint32_t row = 0; row < FACET_RUN_ROWS; row++)
+        table->rows[row] = FACET_PAGE_NONE;
+    insert(table, 0, count);
+    return true;
+}
+
+void facet_table_clear(struct facet_table *table)
+{
+    if (table->entries)
+        munmap(table->entries, table->count * sizeof(struct facet_entry));
+    if (table->slabs)
+        munmap(table->slabs, table->count * sizeof *table->slabs);
+    table->entries = NULL;
+    table->slabs = NULL;
+}

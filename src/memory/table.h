@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page table of a space, and where in it runs of pages are free.
+ *
+ * Owns: one entry for each page of a space's addresses; free and used runs of pages; finding room for a run at once.
+ * Never: asks the backend for anything; locks (the space does).
+ *
+ * Free runs stand in rows by length, with eight rows to each doubling and bits that say which rows are not empty (the
+ * two-level segregated fit of Masmano et al., 2004), and both ends of a run know its length: taking and giving are O(1)
+ * but for the entries of the run itself.
+ */
+#ifndef FACET_MEMORY_TABLE_H
+#define FACET_MEMORY_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FACET_PAGE_NONE UINT32_MAX
+#define FACET_RUN_ROWS  (30u * 8u)
+
+struct facet_slab;
+
+enum facet_page_state {
+    FACET_PAGE_FREE = 0, /* in a free run; only its ends' entries are true */
+    FACET_PAGE_HEAD = 1, /* the first page of an allocated run */
+    FACET_PAGE_BODY = 2, /* another one */
+    FACET_PAGE_SLAB = 3, /* of a pool */
+};
+
+/* Written under the space's lock; what is atomic is also read without it. */
+struct facet_entry {
+    _Atomic uint32_t frame; /* and one; 0: not backed */
+    _Atomic uint8_t state, marks;
+    uint32_t head;       /* of a page in an allocated run: its first page */
+    uint32_t length;     /* at both ends of a free run, and at the head of an allocated one */
+    uint32_t next, prev; /* at the first page of a free run: its row */
+    uint32_t tag;        /* at the head: the allocation */
+    _Atomic uint64_t bytes;
+    uint64_t time_ns;
+    _Atomic uint64_t access_ns;
+};
+
+/* The frame that backs a page; UINT32_MAX (FACET_FRAME_NONE): none. */
+static inline uint32_t facet_entry_frame(const struct facet_entry *entry)
+{
+    return atomic_load_explicit(&entry->frame, memory_order_relaxed) - 1;
+}
+
+static inline void facet_entry_set_frame(struct facet_entry *entry, uint32_t frame)
+{
+    atomic_store_explicit(&entry->frame, frame + 1, memory_order_relaxed);
+}
+
+struct facet_table {
+    struct facet_entry *entries;
+    _Atomic(struct facet_slab *) *slabs; /* of pages of pools: apart, since each free of a block looks here */
+    uint32_t count;
+    uint32_t tops;                 /* a bit for each doubling that has a run */
+    uint8_t subs[32];              /* a bit for each of its eight rows */
+    uint32_t rows[FACET_RUN_ROWS]; /* first page of the first run */
+};
+
+/* One free run of `count` pages. False: no memory. */
+bool facet_table_init(struct facet_table *table, uint32_t count);
+void facet_table_clear(struct facet_table *table);
+
+/* Takes `count` pages in a row, the first a multiple of `align` (a power of two); FACET_PAGE_NONE: there are none.
+ * Their entries are the caller's to fill. */
+uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t align);
+
+/* Gives them back, and joins what is free beside them. */
+void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count);
+
+#endif

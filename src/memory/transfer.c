@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: copies and fills, with both ranges checked before a byte moves, and the page table's marks of them.
+ * Never: touches memory that is not wholly inside one allocation of the space that is named.
+ */
+#include <string.h>
+
+#include "memory/allocate.h"
+
+/* --- ranges ------------------------------------------------------------------------------------------------------- */
+
+static enum facet_status check_device(struct facet_space *space, const char *argument, uint64_t address, uint64_t bytes,
+                                      struct facet_error *error)
+{
+    struct facet_allocation found;
+
+    if (!facet_space_lookup(space, address, &found))
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s: 0x%llx is in no allocation of vGPU %u",
+                                    argument, (unsigned long long)address, space->id);
+    uint64_t left = found.address + found.bytes > address ? found.address + found.bytes - address : 0;
+    if (bytes <= left)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, argument,
+                                "%s: %llu bytes from 0x%llx on end %llu bytes behind their allocation of %llu",
+                                argument, (unsigned long long)bytes, (unsigned long long)address,
+                                (unsigned long long)(bytes - left), (unsigned long long)found.bytes);
+}
+
+/* Host memory is nobody's device memory: where addresses are pointers, one of another vGPU would be followed else. */
+static enum facet_status check_host(struct facet_space *space, const char *argument, uint64_t address, uint64_t bytes,
+                                    struct facet_error *error)
+{
+    struct facet_memory *memory = space->memory;
+    const struct facet_space *other;
+    uint32_t owner = 0;
+    bool owned = false;
+
+    if (!address || address + bytes < address)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%llx is no host memory", argument,
+                                    (unsigned long long)address);
+    pthread_mutex_lock(&memory->lock);
+    LIST_FOREACH (other, &memory->spaces, in_memory)
+        if (address < other->base + other->span && address + bytes > other->base) {
+            owner = other->id;
+            owned = true;
+        }
+    pthread_mutex_unlock(&memory->lock);
+    if (!owned)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, argument,
+                                "%s: 0x%llx is memory of vGPU %u, and this is a copy of vGPU %u from or to the host",
+                                argument, (unsigned long long)address, owner, space->id);
+}
+
+static bool is_own(const struct facet_space *space, uint64_t address)
+{
+    return address - space->base < space->span;
+}
+
+/* --- marks -------------------------------------------------------------------------------------------------------- */
+
+static void mark(struct facet_space *space, uint64_t address, uint64_t bytes, uint8_t marks)
+{
+    uint32_t first = (uint32_t)((address - space->base) >> space->page_shift);
+    uint32_t last = (uint32_t)((address + bytes - 1 - space->base) >> space->page_shift);
+    uint64_t now = space->memory->backend.tick_ns(space->memory->backend.data);
+
+    for (uint32_t page = first; page <= last; page++) {
+        struct facet_entry *entry = &space->table.entries[page];
+
+        if ((atomic_load_explicit(&entry->marks, memory_order_relaxed) & marks) != marks)
+            atomic_fetch_or_explicit(&entry->marks, marks, memory_order_relaxed);
+        atomic_store_explicit(&entry->access_ns, now, memory_order_relaxed);
+    }
+}
+
+/* --- the calls ---------------------------------------------------------------------------------------------------- */
+
+struct transfer {
+    uint64_t to, from, bytes;
+    bool to_device, from_device;
+};
+
+static enum facet_status check(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+{
+    enum facet_status status =
+        (transfer->to_device ? check_device : check_host)(space, "to", transfer->to, transfer->bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    return (transfer->from_device ? check_device : check_host)(space, "from", transfer->from, transfer->bytes, error);
+}
+
+static void *host(uint64_t address)
+{
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static enum facet_status run(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+{
+    const struct facet_page_backend *backend = &space->memory->backend;
+
+    if (transfer->to_device && transfer->from_device)
+        return backend->ops->copy(backend->data, transfer->to, transfer->from, transfer->bytes, error);
+    if (transfer->to_device)
+        return backend->ops->write(backend->data, transfer->to, host(transfer->from), transfer->bytes, error);
+    if (transfer->from_device)
+        return backend->ops->read(backend->data, transfer->from, host(transfer->to), transfer->bytes, error);
+    memmove(host(transfer->to), host(transfer->from), transfer->bytes);
+    return FACET_OK;
+}
+
+static enum facet_status sides_of(const struct facet_space *space, enum facet_copy kind, struct transfer *transfer,
+                                  struct facet_error *error)
+{
+    if ((unsigned)kind > FACET_COPY_DETECT)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind: %d is no enum facet_copy", (int)kind);
+    bool detect = kind == FACET_COPY_DETECT;
+    transfer->to_device =
+        detect ? is_own(space, transfer->to) : kind == FACET_COPY_TO_DEVICE || kind == FACET_COPY_ON_DEVICE;
+    transfer->from_device =
+        detect ? is_own(space, transfer->from) : kind == FACET_COPY_TO_HOST || kind == FACET_COPY_ON_DEVICE;
+    return FACET_OK;
+}
+
+enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,
+                                   enum facet_copy kind, struct facet_error *error)
+{
+    struct transfer transfer = {.to = to, .from = from, .bytes = bytes};
+    enum facet_status status = sides_of(space, kind, &transfer, error);
+
+    if (status == FACET_OK)
+        status = check(space, &transfer, error);
+    if (status != FACET_OK || bytes == 0)
+        return status;
+    status = run(space, &transfer, error);
+    if (status != FACET_OK)
+        return status;
+    if (transfer.to_device)
+        mark(space, to, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
+    if (transfer.from_device)
+        mark(space, from, bytes, FACET_PAGE_ACCESSED);
+    return FACET_OK;
+}
+
+enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, uint8_t value, uint64_t bytes,
+                                   struct facet_error *error)
+{
+    const struct facet_page_backend *backend = &space->memory->backend;
+    enum facet_status status = check_device(space, "address", address, bytes, error);
+
+    if (status != FACET_OK || bytes == 0)
+        return status;
+    status = backend->ops->fill(backend->data, address, value, bytes, error);
+    if (status == FACET_OK)
+        mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
+    return status;
+}

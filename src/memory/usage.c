@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: true numbers about spaces and memories, counted when asked.
+ * Never: keeps a number that could drift from what is.
+ */
+#include <string.h>
+
+#include "memory/allocate.h"
+
+/* --- free pieces -------------------------------------------------------------------------------------------------- */
+
+/* What the slabs of a space have free, and for requests of `request` bytes what of it is of no use. */
+struct pieces {
+    uint64_t request;
+    uint64_t free_bytes, largest_bytes, useless_bytes;
+    uint32_t pools;
+};
+
+static void count_slab(const struct facet_slab *slab, struct pieces *pieces)
+{
+    uint32_t live = atomic_load_explicit(&slab->live, memory_order_relaxed);
+    uint64_t room = slab->blocks > live ? slab->blocks - live : 0;
+    uint64_t piece = live ? slab->block_bytes : (uint64_t)slab->blocks * slab->block_bytes;
+    uint64_t bytes = room * slab->block_bytes;
+
+    pieces->free_bytes += bytes;
+    if (room && piece > pieces->largest_bytes)
+        pieces->largest_bytes = piece;
+    if (piece < pieces->request)
+        pieces->useless_bytes += bytes;
+}
+
+/* Full slabs have nothing free: those on no list are not missed. */
+static void count_lane(struct facet_lane *lane, bool *has, struct pieces *pieces)
+{
+    const struct facet_slab *slab;
+
+    pthread_mutex_lock(&lane->lock);
+    for (uint32_t class = 0; class < lane->space->memory->classes.count; class ++) {
+        const struct facet_pool *pool = &lane->pools[class];
+
+        has[class] = has[class] || pool->pages;
+        if (pool->current)
+            count_slab(pool->current, pieces);
+        LIST_FOREACH (slab, &pool->listed, in_pool)
+            count_slab(slab, pieces);
+    }
+    pthread_mutex_unlock(&lane->lock);
+}
+
+static void count_pieces(struct facet_space *space, struct pieces *pieces)
+{
+    bool has[FACET_MEMORY_POOLS] = {false};
+
+    for (uint32_t i = 0; i < space->lane_count; i++)
+        count_lane(space->lanes[i], has, pieces);
+    for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
+        pieces->pools += has[class];
+}
+
+enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes, uint32_t *ret_milli,
+                                       struct facet_error *error)
+{
+    struct pieces pieces = {.request = bytes};
+
+    count_pieces(space, &pieces);
+    *ret_milli = pieces.free_bytes ? (uint32_t)(pieces.useless_bytes * 1000 / pieces.free_bytes) : 0;
+    return FACET_OK;
+}
+
+/* --- a space ------------------------------------------------------------------------------------------------------ */
+
+static void count_blocks(struct facet_space *space, struct facet_space_usage *usage)
+{
+    for (uint32_t i = 0; i < space->lane_count; i++) {
+        struct facet_lane *lane = space->lanes[i];
+
+        pthread_mutex_lock(&lane->lock);
+        usage->allocated_total += lane->taken;
+        usage->allocations += lane->taken - atomic_load_explicit(&lane->given, memory_order_relaxed);
+        usage->allocated_bytes += lane->taken_bytes - atomic_load_explicit(&lane->given_bytes, memory_order_relaxed);
+        pthread_mutex_unlock(&lane->lock);
+    }
+}
+
+static void count_pages(struct facet_space *space, struct facet_space_usage *usage)
+{
+    uint64_t page = space->memory->page_bytes;
+
+    pthread_mutex_lock(&space->lock);
+    usage->limit_bytes = space->limit_pages * page;
+    usage->reserved_bytes = space->pages * page;
+    usage->peak_bytes = space->peak_pages * page;
+    usage->pages_total = space->table.count;
+    usage->pages_valid = space->pages;
+    usage->pages_moved_total = space->moved_pages;
+    usage->allocations += space->run_count;
+    usage->allocated_bytes += space->run_bytes;
+    usage->allocated_total += space->run_total;
+    pthread_mutex_unlock(&space->lock);
+}
+
+enum facet_status facet_space_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
+                                    struct facet_error *error)
+{
+    struct facet_space_usage usage = {.size = sizeof usage, .id = space->id};
+    struct pieces pieces = {0};
+
+    memcpy(usage.name, space->name, sizeof usage.name);
+    count_blocks(space, &usage);
+    count_pages(space, &usage);
+    count_pieces(space, &pieces);
+    usage.refused_total = atomic_load_explicit(&space->refused, memory_order_relaxed);
+    usage.pools = pieces.pools;
+    usage.free_bytes = pieces.free_bytes;
+    usage.largest_free_bytes = pieces.largest_bytes;
+    if (pieces.free_bytes)
+        usage.fragmentation_milli = (uint32_t)(1000 - pieces.largest_bytes * 1000 / pieces.free_bytes);
+    *ret_usage = usage;
+    return FACET_OK;
+}
+
+/* --- a memory ----------------------------------------------------------------------------------------------------- */
+
+enum facet_status facet_memory_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
+                                     struct facet_error *error)
+{
+    struct facet_memory_usage usage = {
+        .size = sizeof usage,
+        .total_bytes = memory->frames.frame_most * memory->page_bytes,
+        .page_bytes = memory->page_bytes,
+        .chunk_bytes = memory->chunk_bytes,
+    };
+    struct facet_frames_count count;
+    struct facet_space *space;
+
+    pthread_mutex_lock(&memory->lock);
+    usage.spaces = memory->space_count;
+    usage.limits_bytes = memory->limits_bytes;
+    LIST_FOREACH (space, &memory->spaces, in_memory) {
+        pthread_mutex_lock(&space->lock);
+        usage.pages_moved_total += space->moved_pages;
+        pthread_mutex_unlock(&space->lock);
+    }
+    pthread_mutex_unlock(&memory->lock);
+    facet_frames_count(&memory->frames, &count);
+    usage.chunk_count = count.chunk_count;
+    usage.reserved_bytes = count.had_bytes;
+    usage.used_bytes = count.used_bytes;
+    usage.free_bytes = usage.total_bytes - count.used_bytes;
+    usage.largest_free_bytes = count.largest_free_bytes;
+    usage.fragmentation_milli = count.fragmentation_milli;
+    *ret_usage = usage;
+    return FACET_OK;
+}
+
+enum facet_status facet_space_page(struct facet_space *space, uint64_t address, struct facet_page *ret_page,
+                                   struct facet_error *error)
+{
+    uint64_t offset = address - space->base;
+
+    if (offset >= space->span)
+        return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%llx is no address of vGPU %u",
+                                    (unsigned long long)address, space->id);
+    uint32_t number = (uint32_t)(offset >> space->page_shift);
+    const struct facet_entry *entry = &space->table.entries[number];
+    struct facet_page page = {.size = sizeof page, .address = facet_space_address(space, number)};
+    pthread_mutex_lock(&space->lock);
+    uint32_t frame = facet_entry_frame(entry);
+    if (frame != FACET_FRAME_NONE) {
+        page.flags = FACET_PAGE_VALID | atomic_load_explicit(&entry->marks, memory_order_relaxed);
+        if (atomic_load_explicit(&entry->state, memory_order_relaxed) == FACET_PAGE_SLAB)
+            page.flags |= FACET_PAGE_BLOCKS;
+        page.physical_bytes = (uint64_t)frame << space->page_shift;
+        page.access_ns = atomic_load_explicit(&entry->access_ns, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&space->lock);
+    *ret_page = page;
+    return FACET_OK;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that pages move under addresses that stay, while others read and write, within bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "watched_backend.h"
+
+#define PAGE UINT64_C(4096)
+#define MIB  (UINT64_C(1) << 20)
+#define RUNS 512u
+
+struct fixture {
+    struct watched watched;
+    struct facet_memory *memory;
+    struct facet_space *space;
+    uint64_t run[RUNS]; /* 0: freed */
+    struct facet_error error;
+};
+
+static uint64_t *words(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+/* Many runs, of which three in four are freed again: each chunk is a quarter full. */
+static void fragment(struct fixture *fixture, struct facet_memory_config config)
+{
+    fixture->memory = watched_open(&fixture->watched, 32 * MIB, config);
+    fixture->space = watched_space(fixture->memory, 1, 32 * MIB);
+    for (uint32_t i = 0; i < RUNS; i++) {
+        assert_int_equal(facet_space_allocate(fixture->space, 5 * PAGE, NULL, &fixture->run[i], NULL), FACET_OK);
+        for (uint32_t word = 0; word < 5 * PAGE / 8; word++)
+            words(fixture->run[i])[word] = i * 1000 + word;
+    }
+    for (uint32_t i = 0; i < RUNS; i++)
+        if (i % 4) {
+            assert_int_equal(facet_space_free(fixture->space, fixture->run[i], NULL), FACET_OK);
+            fixture->run[i] = 0;
+        }
+}
+
+static void check_contents(const struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < RUNS; i++)
+        for (uint32_t word = 0; fixture->run[i] && word < 5 * PAGE / 8; word++)
+            assert_int_equal(words(fixture->run[i])[word], i * 1000 + word);
+}
+
+static struct facet_memory_usage usage_of(struct facet_memory *memory)
+{
+    struct facet_memory_usage usage;
+
+    assert_int_equal(facet_memory_usage(memory, &usage, NULL), FACET_OK);
+    return usage;
+}
+
+static int set_up(void **state)
+{
+    static struct fixture fixture;
+
+    fragment(&fixture, (struct facet_memory_config){.pass_bytes = 64 * 1024});
+    *state = &fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+
+    watched_end(&fixture->watched, fixture->memory);
+    return 0;
+}
+
+static void test_chunks_go_back_and_contents_stay(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_memory_usage before = usage_of(fixture->memory), after;
+    struct facet_defragment_report report;
+
+    assert_true(before.fragmentation_milli > 600);
+    assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);
+    after = usage_of(fixture->memory);
+    assert_int_equal(report.complete, 1);
+    assert_true(report.moved_bytes > 0);
+    assert_int_equal(report.returned_bytes, before.reserved_bytes - after.reserved_bytes);
+    assert_int_equal(after.used_bytes, before.used_bytes);
+    assert_true(after.reserved_bytes - after.used_bytes < 16 * PAGE);
+    assert_int_equal(after.pages_moved_total, report.moved_bytes / PAGE);
+    assert_int_equal(fixture->watched.had_bytes, after.reserved_bytes);
+    check_contents(fixture);
+    /* Nothing is left to do. */
+    assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);
+    assert_int_equal(report.moved_bytes, 0);
+    assert_int_equal(report.complete, 1);
+}
+
+static void test_bounds(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct facet_defragment_options some = {.size = sizeof some, .bytes = 10 * PAGE};
+    const struct facet_defragment_options none = {.size = sizeof none, .bytes = 1};
+    const struct facet_defragment_options wrong = {.size = 1};
+    struct facet_defragment_report report;
+
+    assert_int_equal(facet_memory_defragment(fixture->memory, &some, &report, &fixture->error), FACET_OK);
+    assert_true(report.moved_bytes > 0 && report.moved_bytes <= 10 * PAGE);
+    assert_int_equal(report.complete, 0);
+    assert_int_equal(facet_memory_defragment(fixture->memory, &none, &report, &fixture->error), FACET_OK);
+    assert_int_equal(report.moved_bytes, 0);
+    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong, &report, &fixture->error),
+                     FACET_INVALID_ARGUMENT);
+    check_contents(fixture);
+}
+
+static void test_time_ends_it(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct facet_defragment_options brief = {.size = sizeof brief, .ns = 1};
+    struct facet_defragment_report report;
+
+    assert_int_equal(facet_memory_defragment(fixture->memory, &brief, &report, &fixture->error), FACET_OK);
+    assert_int_equal(report.complete, 0);
+    assert_true(report.steps <= 1);
+}
+
+static void test_other_spaces_stay_where_they_are(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_space *other = watched_space(fixture->memory, 2, 8 * MIB);
+    struct facet_defragment_report report;
+    struct facet_page before, after;
+    uint64_t address;
+
+    assert_int_equal(facet_space_allocate(other, PAGE, NULL, &address, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_page(other, address, &before, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_defragment(fixture->space, NULL, &report, &fixture->error), FACET_OK);
+    assert_true(report.moved_bytes > 0);
+    assert_int_equal(facet_space_page(other, address, &after, &fixture->error), FACET_OK);
+    assert_int_equal(before.physical_bytes, after.physical_bytes);
+    assert_int_equal(facet_space_defragment(other, NULL, &report, &fixture->error), FACET_OK);
+    check_contents(fixture);
+}
+
+static void test_compact_gives_back_what_pools_keep(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_space_usage before, after;
+    uint64_t address;
+
+    for (uint32_t bytes = 300; bytes < 3000; bytes += 300) {
+        assert_int_equal(facet_space_allocate(fixture->space, bytes, NULL, &address, &fixture->error), FACET_OK);
+        assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+    }
+    facet_space_usage(fixture->space, &before, NULL);
+    assert_true(before.free_bytes > 0);
+    assert_int_equal(facet_space_compact(fixture->space, NULL, NULL, &fixture->error), FACET_OK);
+    facet_space_usage(fixture->space, &after, NULL);
+    assert_int_equal(after.free_bytes, 0);
+    assert_int_equal(after.fragmentation_milli, 0);
+    assert_true(after.reserved_bytes < before.reserved_bytes);
+    check_contents(fixture);
+}
+
+/* A move that fails leaves the page where it was, and all that was not moved yet. */
+static void test_a_failed_move_changes_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_memory_usage before = usage_of(fixture->memory), after;
+
+    for (uint64_t call = 1; call < 6; call += 2) {
+        fixture->watched.fail_at = fixture->watched.calls + call;
+        assert_int_equal(facet_memory_defragment(fixture->memory, NULL, NULL, &fixture->error), FACET_DEVICE_LOST);
+        after = usage_of(fixture->memory);
+        assert_int_equal(after.used_bytes, before.used_bytes);
+        check_contents(fixture);
+    }
+    fixture->watched.fail_at = 0;
+    assert_int_equal(facet_memory_defragment(fixture->memory, NULL, NULL, &fixture->error), FACET_OK);
+    check_contents(fixture);
+}
+
+/* --- while others use the memory --- */
+
+struct worker {
+    struct fixture *fixture;
+    _Atomic bool ending;
+    uint64_t rounds, wrong;
+    uint32_t first;
+};
+
+/* Counts in every word of its runs: a write that were lost, or went to the old page, would show. */
+static void *count_up(void *data)
+{
+    struct worker *worker = data;
+
+    while (!worker->ending) {
+        for (uint32_t i = worker->first; i < RUNS; i += 8)
+            for (uint32_t word = 0; worker->fixture->run[i] && word < 5 * PAGE / 8; word += 64) {
+                _Atomic uint64_t *value = (void *)&words(worker->fixture->run[i])[word];
+
+                worker->wrong += *value != i * 1000 + word + worker->rounds;
+                *value = i * 1000 + word + worker->rounds + 1;
+            }
+        worker->rounds++;
+    }
+    return NULL;
+}
+
+static void *come_and_go(void *data)
+{
+    struct worker *worker = data;
+    struct facet_space *space = worker->fixture->space;
+    uint64_t address;
+
+    for (; !worker->ending; worker->rounds++) {
+        if (facet_space_allocate(space, 3 * PAGE + worker->rounds % 9 * PAGE, NULL, &address, NULL) != FACET_OK)
+            continue;
+        words(address)[0] = worker->rounds;
+        worker->wrong += words(address)[0] != worker->rounds;
+        worker->wrong += facet_space_free(space, address, NULL) != FACET_OK;
+    }
+    return NULL;
+}
+
+static void test_under_writers(void **state)
+{
+    struct fixture *fixture = *state;
+    struct worker workers[3] = {{.fixture = fixture}, {.fixture = fixture, .first = 4}, {.fixture = fixture}};
+    pthread_t threads[3];
+    uint64_t moved = 0;
+
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? count_up : come_and_go, &workers[i]), 0);
+    for (uint32_t i = 0; i < 200 || moved < 2 * MIB; i++) {
+        struct facet_defragment_report report;
+        uint64_t address = 0;
+
+        assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);
+        moved += report.moved_bytes;
+        /* Something to do for the next round: a hole in front. */
+        assert_int_equal(facet_space_allocate(fixture->space, 6 * PAGE, NULL, &address, &fixture->error), FACET_OK);
+        assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+        assert_true(i < 100000);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        workers[i].ending = true;
+        pthread_join(threads[i], NULL);
+        assert_true(workers[i].rounds > 0);
+        assert_int_equal(workers[i].wrong, 0);
+    }
+}
+
+static void test_by_itself(void **state)
+{
+    struct fixture fixture;
+    uint32_t waited = 0;
+
+    fragment(&fixture, (struct facet_memory_config){
+                           .automatic = 1, .defragment_milli = 300, .interval_ns = 5000000, .pass_bytes = 64 * 1024});
+    while (usage_of(fixture.memory).fragmentation_milli > 300 && waited++ < 10000)
+        usleep(1000);
+    assert_true(usage_of(fixture.memory).fragmentation_milli <= 300);
+    assert_true(fixture.watched.moves > 0);
+    check_contents(&fixture);
+    watched_end(&fixture.watched, fixture.memory);
+}
+
+int main(void)
+{
+#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        EACH(test_chunks_go_back_and_contents_stay),
+        EACH(test_bounds),
+        EACH(test_time_ends_it),
+        EACH(test_other_spaces_stay_where_they_are),
+        EACH(test_compact_gives_back_what_pools_keep),
+        EACH(test_a_failed_move_changes_nothing),
+        EACH(test_under_writers),
+        cmocka_unit_test(test_by_itself),
+    };
+    return cmocka_run_group_tests_name("defragment", tests, NULL, NULL);
+}

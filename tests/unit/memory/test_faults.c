@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that a call in which the backend's Nth call fails changes nothing, for every N. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "watched_backend.h"
+
+#define PAGE UINT64_C(4096)
+#define MIB  (UINT64_C(1) << 20)
+
+/* A memory in which the next allocation needs chunks, clearing and several pieces. */
+static struct facet_memory *prepare(struct watched *watched, struct facet_space **ret_space)
+{
+    struct facet_memory *memory = watched_open(watched, 4 * MIB, (struct facet_memory_config){0});
+    struct facet_space *other = watched_space(memory, 2, 4 * MIB);
+    uint64_t runs[100];
+
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_int_equal(facet_space_allocate(other, 5 * PAGE, NULL, &runs[i], NULL), FACET_OK);
+        memset((void *)(uintptr_t)runs[i], 1, 5 * PAGE);
+    }
+    for (uint32_t i = 0; i < 100; i += 2)
+        assert_int_equal(facet_space_free(other, runs[i], NULL), FACET_OK);
+    *ret_space = watched_space(memory, 1, 3 * MIB);
+    return memory;
+}
+
+static void test_allocation(void **state)
+{
+    static const uint64_t sizes[] = {100, 1000, 5 * PAGE, 2 * MIB};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        bool done = false;
+        uint64_t call = 0;
+
+        while (!done) {
+            struct watched watched;
+            struct facet_space *space;
+            struct facet_memory *memory = prepare(&watched, &space);
+            struct facet_space_usage usage;
+            struct facet_error error;
+            uint64_t address = 5, mapped = watched.mapped_bytes;
+
+            watched.fail_at = watched.calls + ++call;
+            done = facet_space_allocate(space, sizes[i], NULL, &address, &error) == FACET_OK;
+            facet_space_usage(space, &usage, NULL);
+            if (!done) {
+                assert_int_equal(error.status, FACET_DEVICE_LOST);
+                assert_int_equal(address, 5);
+                assert_int_equal(usage.reserved_bytes, 0);
+                assert_int_equal(usage.allocations, 0);
+                assert_int_equal(watched.mapped_bytes, mapped);
+                /* And it goes the next time. */
+                watched.fail_at = 0;
+                assert_int_equal(facet_space_allocate(space, sizes[i], NULL, &address, &error), FACET_OK);
+            }
+            memset((void *)(uintptr_t)address, 2, sizes[i]);
+            watched_end(&watched, memory);
+        }
+        assert_true(call > 1);
+    }
+}
+
+static void test_space(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = watched_open(&watched, 4 * MIB, (struct facet_memory_config){0});
+    const struct facet_space_config config = {.size = sizeof config, .limit_bytes = MIB};
+    struct facet_memory_usage usage;
+    struct facet_space *space = NULL;
+
+    watched.fail_at = watched.calls + 1;
+    assert_int_equal(facet_space_create(memory, &config, &space, NULL), FACET_DEVICE_LOST);
+    assert_null(space);
+    facet_memory_usage(memory, &usage, NULL);
+    assert_int_equal(usage.spaces, 0);
+    assert_int_equal(usage.limits_bytes, 0);
+    watched_end(&watched, memory);
+}
+
+static void test_transfers(void **state)
+{
+    struct watched watched;
+    struct facet_space *space;
+    struct facet_memory *memory = prepare(&watched, &space);
+    struct facet_page page;
+    uint64_t address;
+    char host[100] = {0};
+
+    assert_int_equal(facet_space_allocate(space, 5 * PAGE, NULL, &address, NULL), FACET_OK);
+    watched.fail_at = watched.calls + 1;
+    assert_int_equal(facet_space_copy(space, address, (uintptr_t)host, 100, FACET_COPY_TO_DEVICE, NULL),
+                     FACET_DEVICE_LOST);
+    watched.fail_at = watched.calls + 1;
+    assert_int_equal(facet_space_fill(space, address, 0, 100, NULL), FACET_DEVICE_LOST);
+    facet_space_page(space, address, &page, NULL);
+    assert_int_equal(page.flags & FACET_PAGE_DIRTY, 0);
+    watched_end(&watched, memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_allocation),
+        cmocka_unit_test(test_space),
+        cmocka_unit_test(test_transfers),
+    };
+    return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of where frames are taken, when chunks come and go, and that plans come to an end in the best order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "watched_backend.h"
+
+#define PAGE   UINT64_C(4096)
+#define FRAMES 64u
+
+static struct facet_memory *open_memory(struct watched *watched, uint32_t chunks)
+{
+    return watched_open(watched, chunks * FRAMES * PAGE, (struct facet_memory_config){.chunk_bytes = FRAMES * PAGE});
+}
+
+static void test_chunks_come_and_go(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = open_memory(&watched, 4);
+    struct facet_frames *frames = &memory->frames;
+    struct facet_extent extents[4], extra;
+    struct facet_error error;
+    bool clear;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(facet_frames_take(frames, 1, i * FRAMES, FRAMES, &extents[i], &clear, &error), FACET_OK);
+        assert_int_equal(extents[i].count, FRAMES);
+        assert_true(clear);
+    }
+    assert_int_equal(facet_frames_take(frames, 1, 0, 1, &extra, &clear, &error), FACET_NO_SPACE);
+    assert_int_equal(watched.had_bytes, 4 * FRAMES * PAGE);
+    for (uint32_t i = 0; i < 4; i++)
+        facet_frames_give(frames, extents[i].frame, extents[i].count);
+    assert_int_equal(watched.had_bytes, FRAMES * PAGE); /* one is kept */
+    assert_int_equal(facet_frames_trim(frames), FRAMES * PAGE);
+    assert_int_equal(watched.had_bytes, 0);
+    watched_end(&watched, memory);
+}
+
+static void test_the_last_chunk_may_be_a_part(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory =
+        watched_open(&watched, (FRAMES + 5) * PAGE, (struct facet_memory_config){.chunk_bytes = FRAMES * PAGE});
+    struct facet_extent extent;
+    struct facet_error error;
+    uint32_t had = 0;
+    bool clear;
+
+    while (facet_frames_take(&memory->frames, 1, had, 7, &extent, &clear, &error) == FACET_OK)
+        had += extent.count;
+    assert_int_equal(had, FRAMES + 5);
+    watched_end(&watched, memory);
+}
+
+/* Memory that another space had is told to be cleared; one's own is not. */
+static void test_who_had_it_last(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = open_memory(&watched, 1);
+    struct facet_extent extent;
+    struct facet_error error;
+    bool clear;
+
+    assert_int_equal(facet_frames_take(&memory->frames, 1, 0, 8, &extent, &clear, &error), FACET_OK);
+    facet_frames_give(&memory->frames, extent.frame, 8);
+    assert_int_equal(facet_frames_take(&memory->frames, 1, 0, 8, &extent, &clear, &error), FACET_OK);
+    assert_true(clear);
+    facet_frames_give(&memory->frames, extent.frame, 8);
+    assert_int_equal(facet_frames_take(&memory->frames, 2, 0, 8, &extent, &clear, &error), FACET_OK);
+    assert_false(clear);
+    watched_end(&watched, memory);
+}
+
+/* What plans say is done to a model: chunk by chunk, until there is none. */
+static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t most)
+{
+    struct facet_frame_move move;
+    uint32_t moves = 0;
+
+    while (facet_frames_plan(frames, only, most, &move)) {
+        struct facet_extent extent;
+
+        assert_true(move.count >= 1 && move.count <= most);
+        assert_true(!only || move.space == only);
+        assert_true(facet_frames_begin(frames, &move, &extent));
+        assert_int_equal(extent.count, move.count);
+        facet_frames_give(frames, move.from, move.count);
+        assert_true(++moves < 100000);
+    }
+    return moves;
+}
+
+static void test_plans_end_in_the_least_chunks(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = open_memory(&watched, 16);
+    struct facet_frames *frames = &memory->frames;
+    struct facet_extent extents[16 * FRAMES];
+    struct facet_error error;
+    uint32_t count = 0;
+    bool clear;
+
+    srand(3);
+    for (; count < 16 * FRAMES; count++)
+        assert_int_equal(facet_frames_take(frames, 1 + count % 3, count, 1, &extents[count], &clear, &error), FACET_OK);
+    for (uint32_t i = 0; i < count; i++)
+        if (rand() % 4)
+            facet_frames_give(frames, extents[i].frame, 1);
+    uint64_t used = frames->used;
+    assert_true(carry_out(frames, 0, 8) > 0);
+    facet_frames_trim(frames);
+    assert_int_equal(frames->used, used);
+    assert_int_equal(frames->chunk_count, (used + FRAMES - 1) / FRAMES);
+
+    struct facet_frames_count numbers;
+    facet_frames_count(frames, &numbers);
+    assert_int_equal(numbers.largest_free_bytes, FRAMES * PAGE);
+    assert_true(numbers.fragmentation_milli <= 1000 / frames->chunk_count);
+    watched_end(&watched, memory);
+}
+
+/* Within one chunk what is used slides together, so that what is free is one piece. */
+static void test_one_chunk_slides_together(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = open_memory(&watched, 1);
+    struct facet_frames *frames = &memory->frames;
+    struct facet_extent extent;
+    struct facet_frames_count numbers;
+    struct facet_error error;
+    bool clear;
+
+    assert_int_equal(facet_frames_take(frames, 1, 0, FRAMES, &extent, &clear, &error), FACET_OK);
+    for (uint32_t i = 0; i < FRAMES; i += 2)
+        facet_frames_give(frames, i, 1);
+    facet_frames_count(frames, &numbers);
+    assert_int_equal(numbers.largest_free_bytes, PAGE);
+    assert_int_equal(numbers.fragmentation_milli, 500);
+    carry_out(frames, 0, 8);
+    facet_frames_count(frames, &numbers);
+    assert_int_equal(numbers.largest_free_bytes, FRAMES / 2 * PAGE);
+    watched_end(&watched, memory);
+}
+
+static void test_only_one_space(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = open_memory(&watched, 4);
+    struct facet_frames *frames = &memory->frames;
+    struct facet_extent extent;
+    struct facet_error error;
+    bool clear;
+
+    for (uint32_t i = 0; i < 4 * FRAMES; i++)
+        assert_int_equal(facet_frames_take(frames, 1 + i % 2, i, 1, &extent, &clear, &error), FACET_OK);
+    for (uint32_t i = 0; i < 4 * FRAMES; i++)
+        if (i % 3)
+            facet_frames_give(frames, i, 1);
+    assert_true(carry_out(frames, 2, 8) > 0);
+    assert_false(facet_frames_plan(frames, 2, 8, &(struct facet_frame_move){0}));
+    watched_end(&watched, memory);
+}
+
+/* What changed since the plan was made is seen when it begins. */
+static void test_stale_plans(void **state)
+{
+    struct watched watched;
+    struct facet_memory *memory = open_memory(&watched, 2);
+    struct facet_frames *frames = &memory->frames;
+    struct facet_frame_move move;
+    struct facet_extent extent;
+    struct facet_error error;
+    bool clear;
+
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(facet_frames_take(frames, 1, i, 1, &extent, &clear, &error), FACET_OK);
+    facet_frames_give(frames, 0, 1);
+    assert_true(facet_frames_plan(frames, 0, 4, &move));
+    facet_frames_give(frames, move.from, 1);
+    assert_false(facet_frames_begin(frames, &move, &extent));
+    watched_end(&watched, memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chunks_come_and_go),
+        cmocka_unit_test(test_the_last_chunk_may_be_a_part),
+        cmocka_unit_test(test_who_had_it_last),
+        cmocka_unit_test(test_plans_end_in_the_least_chunks),
+        cmocka_unit_test(test_one_chunk_slides_together),
+        cmocka_unit_test(test_only_one_space),
+        cmocka_unit_test(test_stale_plans),
+    };
+    return cmocka_run_group_tests_name("frames", tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that a slab gives out each block once, and tells who made it useful or empty. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "memory/slab.h"
+
+static void test_each_block_once(void **state)
+{
+    static const uint32_t counts[] = {1, 8, 63, 64, 65, 1000, FACET_SLAB_BLOCKS};
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        struct facet_slab *slab = facet_slab_create(256, counts[i]);
+
+        assert_non_null(slab);
+        facet_slab_reset(slab, 4096, 0);
+        for (uint32_t block = 0; block < counts[i]; block++)
+            assert_int_equal(facet_slab_take(slab, 7, 9, 11), block);
+        assert_int_equal(facet_slab_take(slab, 7, 9, 11), FACET_BLOCK_NONE);
+        for (uint32_t block = 0; block < counts[i]; block++)
+            assert_int_equal(facet_slab_give(slab, block), block + 1 == counts[i] ? FACET_GIVEN_LAST
+                                                           : block == 0           ? FACET_GIVEN_FROM_FULL
+                                                                                  : FACET_GIVEN);
+        assert_int_equal(facet_slab_give(slab, 0), FACET_GIVEN_NOT);
+        facet_slab_destroy(slab);
+    }
+}
+
+static void test_what_is_known(void **state)
+{
+    struct facet_slab *slab = facet_slab_create(512, 100);
+
+    facet_slab_reset(slab, 4096, 3);
+    uint32_t block = facet_slab_take(slab, 300, 42, 5);
+    assert_int_equal(slab->bytes[block], 300);
+    assert_int_equal(slab->notes[block].tag, 42);
+    assert_int_equal(slab->notes[block].time_ns, 5);
+    assert_true(facet_slab_holds(slab, block));
+    assert_false(facet_slab_holds(slab, block + 1));
+    assert_false(facet_slab_holds(slab, 100));
+    facet_slab_destroy(slab);
+}
+
+#define ROUNDS 200000u
+
+/* Freed by another thread while this one takes: every block that is given is had again, none twice. */
+struct exchange {
+    struct facet_slab *slab;
+    _Atomic uint32_t box; /* a block and one; 0: none */
+    _Atomic uint32_t refused;
+};
+
+static void *give_all(void *data)
+{
+    struct exchange *exchange = data;
+
+    for (uint32_t i = 0; i < ROUNDS;) {
+        uint32_t block = atomic_exchange(&exchange->box, 0);
+
+        if (!block)
+            continue;
+        exchange->refused += facet_slab_give(exchange->slab, block - 1) == FACET_GIVEN_NOT;
+        i++;
+    }
+    return NULL;
+}
+
+static void test_given_by_another_thread(void **state)
+{
+    struct exchange exchange = {.slab = facet_slab_create(256, 130)};
+    pthread_t thread;
+
+    facet_slab_reset(exchange.slab, 4096, 0);
+    assert_int_equal(pthread_create(&thread, NULL, give_all, &exchange), 0);
+    for (uint32_t i = 0; i < ROUNDS;) {
+        uint32_t block = facet_slab_take(exchange.slab, 1, 2, 3);
+        uint32_t empty = 0;
+
+        if (block == FACET_BLOCK_NONE)
+            continue;
+        while (!atomic_compare_exchange_weak(&exchange.box, &empty, block + 1))
+            empty = 0;
+        i++;
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(exchange.refused, 0);
+    assert_int_equal(exchange.slab->live, 0);
+    for (uint32_t i = 0; i < 130; i++)
+        assert_int_not_equal(facet_slab_take(exchange.slab, 1, 2, 3), FACET_BLOCK_NONE);
+    assert_int_equal(facet_slab_take(exchange.slab, 1, 2, 3), FACET_BLOCK_NONE);
+    facet_slab_destroy(exchange.slab);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_block_once),
+        cmocka_unit_test(test_what_is_known),
+        cmocka_unit_test(test_given_by_another_thread),
+    };
+    return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of allocation as its header promises it: limits to the byte, addresses, refusals, numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "watched_backend.h"
+
+#define PAGE UINT64_C(4096)
+#define MIB  (UINT64_C(1) << 20)
+
+struct fixture {
+    struct watched watched;
+    struct facet_memory *memory;
+    struct facet_space *space;
+    struct facet_error error;
+};
+
+static int set_up(void **state)
+{
+    static struct fixture fixture;
+
+    fixture.memory = watched_open(&fixture.watched, 16 * MIB, (struct facet_memory_config){0});
+    fixture.space = watched_space(fixture.memory, 1, 8 * MIB);
+    *state = &fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+
+    watched_end(&fixture->watched, fixture->memory);
+    return 0;
+}
+
+static uint64_t take(struct fixture *fixture, uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    assert_int_equal(facet_space_allocate(fixture->space, bytes, NULL, &address, &fixture->error), FACET_OK);
+    return address;
+}
+
+static struct facet_space_usage usage_of(struct facet_space *space)
+{
+    struct facet_space_usage usage;
+
+    assert_int_equal(facet_space_usage(space, &usage, NULL), FACET_OK);
+    return usage;
+}
+
+static void test_sizes_and_what_is_known(void **state)
+{
+    struct fixture *fixture = *state;
+    static const uint64_t sizes[] = {1, 255, 256, 257, 4095, 4096, 4097, 5 * PAGE, 5 * PAGE - 300, MIB};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct facet_allocation_options options = {.size = sizeof options, .tag = 100 + (uint32_t)i};
+        struct facet_allocation found;
+        uint64_t address;
+
+        assert_int_equal(facet_space_allocate(fixture->space, sizes[i], &options, &address, &fixture->error), FACET_OK);
+        assert_int_equal(address % 256, 0);
+        memset((void *)address, 0x5a, sizes[i]);
+        assert_int_equal(facet_space_find(fixture->space, address + sizes[i] - 1, &found, &fixture->error), FACET_OK);
+        assert_int_equal(found.address, address);
+        assert_int_equal(found.bytes, sizes[i]);
+        assert_true(found.usable_bytes >= sizes[i]);
+        assert_int_equal(found.tag, 100 + i);
+        assert_true(found.time_ns > 0);
+        assert_int_equal(usage_of(fixture->space).allocated_bytes, sizes[i]);
+        assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+        assert_int_equal(facet_space_find(fixture->space, address, &found, &fixture->error), FACET_NOT_FOUND);
+    }
+    assert_int_equal(usage_of(fixture->space).allocations, 0);
+}
+
+static void test_alignment(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (uint64_t align = 1; align <= 1 << 30; align *= 2) {
+        const struct facet_allocation_options options = {.size = sizeof options, .align = align};
+        uint64_t address;
+        enum facet_status status = facet_space_allocate(fixture->space, 100, &options, &address, &fixture->error);
+
+        /* This space has 36 MiB of addresses: of the largest alignments there is one address or two. */
+        if (align <= 8 * MIB || status == FACET_OK) {
+            assert_int_equal(status, FACET_OK);
+            assert_int_equal(address % align, 0);
+            assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+        } else {
+            assert_int_equal(status, FACET_NO_SPACE);
+        }
+    }
+}
+
+static void test_bad_requests(void **state)
+{
+    struct fixture *fixture = *state;
+    static const uint64_t aligns[] = {3, 768, UINT64_C(1) << 31, UINT64_MAX};
+    uint64_t address = 77;
+
+    assert_int_equal(facet_space_allocate(fixture->space, 0, NULL, &address, &fixture->error), FACET_OUT_OF_RANGE);
+    assert_string_equal(fixture->error.argument, "bytes");
+    assert_int_equal(facet_space_allocate(fixture->space, UINT64_MAX, NULL, &address, &fixture->error),
+                     FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_space_allocate(fixture->space, UINT64_MAX - PAGE + 2, NULL, &address, &fixture->error),
+                     FACET_OUT_OF_RANGE);
+    for (size_t i = 0; i < sizeof aligns / sizeof aligns[0]; i++) {
+        const struct facet_allocation_options options = {.size = sizeof options, .align = aligns[i]};
+
+        assert_int_equal(facet_space_allocate(fixture->space, 1, &options, &address, &fixture->error),
+                         FACET_OUT_OF_RANGE);
+        assert_string_equal(fixture->error.argument, "align");
+    }
+    assert_int_equal(address, 77);
+}
+
+static void test_the_limit_holds_to_the_page(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t address = take(fixture, 8 * MIB), other = 0;
+
+    assert_int_equal(usage_of(fixture->space).reserved_bytes, 8 * MIB);
+    assert_int_equal(facet_space_allocate(fixture->space, 1, NULL, &other, &fixture->error), FACET_QUOTA);
+    assert_int_equal(usage_of(fixture->space).refused_total, 1);
+    assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_allocate(fixture->space, 8 * MIB + 1, NULL, &other, &fixture->error), FACET_QUOTA);
+    /* Blocks count with their pages: as many as fit, and their pages go back for a run. */
+    uint32_t blocks = 0;
+    while (facet_space_allocate(fixture->space, 1024, NULL, &other, &fixture->error) == FACET_OK)
+        blocks++;
+    assert_int_equal(blocks, 8 * MIB / 1024);
+    assert_true(usage_of(fixture->space).reserved_bytes <= 8 * MIB);
+}
+
+/* Pages of pools that nobody uses do not stand in the way of a run. */
+static void test_empty_pools_make_room(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t blocks[64];
+
+    for (uint32_t i = 0; i < 64; i++)
+        blocks[i] = take(fixture, 300 + i * 40);
+    for (uint32_t i = 0; i < 64; i++)
+        assert_int_equal(facet_space_free(fixture->space, blocks[i], &fixture->error), FACET_OK);
+    assert_true(usage_of(fixture->space).reserved_bytes > 0);
+    take(fixture, 8 * MIB);
+}
+
+static void test_set_limit(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t address = take(fixture, 4 * MIB), other;
+
+    assert_int_equal(facet_space_set_limit(fixture->space, 4 * MIB - 1, &fixture->error), FACET_QUOTA);
+    assert_int_equal(facet_space_set_limit(fixture->space, 4 * MIB, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_allocate(fixture->space, 1, NULL, &other, &fixture->error), FACET_QUOTA);
+    assert_int_equal(facet_space_set_limit(fixture->space, 17 * MIB, &fixture->error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_space_set_limit(fixture->space, PAGE - 1, &fixture->error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_space_set_limit(fixture->space, 6 * MIB, &fixture->error), FACET_OK);
+    take(fixture, 2 * MIB);
+    assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+}
+
+static void test_bad_frees(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t block = take(fixture, 1000), run = take(fixture, 10 * PAGE);
+    uint64_t bad[] = {block + 1, block + 8, run + 1, run + PAGE, 1, UINT64_MAX, (uint64_t)(uintptr_t)&block};
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(facet_space_free(fixture->space, bad[i], &fixture->error), FACET_NOT_FOUND);
+        assert_string_equal(fixture->error.argument, "address");
+    }
+    assert_int_equal(facet_space_free(fixture->space, 0, &fixture->error), FACET_OK);
+    assert_int_equal(usage_of(fixture->space).allocations, 2);
+    assert_int_equal(facet_space_free(fixture->space, block, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_free(fixture->space, run, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_free(fixture->space, block, &fixture->error), FACET_NOT_FOUND);
+    assert_int_equal(facet_space_free(fixture->space, run, &fixture->error), FACET_NOT_FOUND);
+    assert_int_equal(usage_of(fixture->space).allocations, 0);
+}
+
+static void test_spaces_do_not_know_each_other(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_space *other = watched_space(fixture->memory, 2, 4 * MIB);
+    uint64_t address = take(fixture, 1000);
+    struct facet_allocation found;
+
+    assert_int_equal(facet_space_free(other, address, &fixture->error), FACET_NOT_FOUND);
+    assert_int_equal(facet_space_find(other, address, &found, &fixture->error), FACET_NOT_FOUND);
+    assert_int_equal(usage_of(fixture->space).allocations, 1);
+}
+
+/* Nothing that one vGPU wrote can be read by the next one. */
+static void test_memory_is_cleared_between_spaces(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_space *first = watched_space(fixture->memory, 2, 16 * MIB), *second;
+    uint64_t address, bytes = 16 * MIB;
+
+    assert_int_equal(facet_space_allocate(first, bytes, NULL, &address, &fixture->error), FACET_OK);
+    memset((void *)address, 0xa5, bytes);
+    /* All but a page of it: the chunk of that page does not go back, its other pages may be had by somebody else. */
+    facet_space_destroy(first);
+    first = watched_space(fixture->memory, 3, 16 * MIB);
+    uint64_t pages[64];
+    for (uint32_t i = 0; i < 64; i++) {
+        assert_int_equal(facet_space_allocate(first, 5 * PAGE, NULL, &pages[i], &fixture->error), FACET_OK);
+        memset((void *)pages[i], 0xa5, 5 * PAGE);
+    }
+    for (uint32_t i = 0; i < 64; i += 2)
+        assert_int_equal(facet_space_free(first, pages[i], &fixture->error), FACET_OK);
+    second = watched_space(fixture->memory, 4, 8 * MIB);
+    assert_int_equal(facet_space_allocate(second, 8 * MIB, NULL, &address, &fixture->error), FACET_OK);
+    const unsigned char *bytes_of = (void *)address;
+    for (uint64_t i = 0; i < 8 * MIB; i++)
+        assert_int_equal(bytes_of[i], 0);
+    assert_true(fixture->watched.filled_bytes > 0);
+}
+
+static void test_limits_may_sum_above_the_device_but_not_memory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_space *other = watched_space(fixture->memory, 2, 16 * MIB);
+    struct facet_memory_usage usage;
+    uint64_t address;
+
+    facet_memory_usage(fixture->memory, &usage, NULL);
+    assert_int_equal(usage.limits_bytes, 24 * MIB);
+    take(fixture, 8 * MIB);
+    assert_int_equal(facet_space_allocate(other, 8 * MIB, NULL, &address, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_allocate(other, PAGE, NULL, &address, &fixture->error), FACET_NO_SPACE);
+    facet_memory_usage(fixture->memory, &usage, NULL);
+    assert_int_equal(usage.free_bytes, 0);
+    assert_int_equal(usage.largest_free_bytes, 0);
+}
+
+static void test_numbers(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t blocks[16];
+    struct facet_page page;
+    uint32_t unusable;
+
+    for (uint32_t i = 0; i < 16; i++)
+        blocks[i] = take(fixture, 256);
+    struct facet_space_usage usage = usage_of(fixture->space);
+    assert_int_equal(usage.reserved_bytes, PAGE);
+    assert_int_equal(usage.free_bytes, 0);
+    assert_int_equal(usage.pages_valid, 1);
+    assert_int_equal(usage.pools, 1);
+    assert_int_equal(usage.fragmentation_milli, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(facet_space_free(fixture->space, blocks[2 * i], &fixture->error), FACET_OK);
+    usage = usage_of(fixture->space);
+    assert_int_equal(usage.free_bytes, 2048);
+    assert_int_equal(usage.largest_free_bytes, 256);
+    assert_int_equal(usage.fragmentation_milli, 875);
+    assert_int_equal(usage.allocated_bytes, 2048);
+    assert_int_equal(usage.allocated_total, 16);
+    assert_int_equal(facet_space_unusable(fixture->space, 257, &unusable, &fixture->error), FACET_OK);
+    assert_int_equal(unusable, 1000);
+    assert_int_equal(facet_space_unusable(fixture->space, 256, &unusable, &fixture->error), FACET_OK);
+    assert_int_equal(unusable, 0);
+
+    assert_int_equal(facet_space_page(fixture->space, blocks[1], &page, &fixture->error), FACET_OK);
+    assert_int_equal(page.flags, FACET_PAGE_VALID | FACET_PAGE_BLOCKS);
+    assert_int_equal(facet_space_fill(fixture->space, blocks[1], 1, 256, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_page(fixture->space, blocks[1], &page, &fixture->error), FACET_OK);
+    assert_int_equal(page.flags, FACET_PAGE_VALID | FACET_PAGE_BLOCKS | FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
+    assert_true(page.access_ns > 0);
+}
+
+static void test_bad_spaces(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_space *space = NULL;
+    struct facet_space_config config = {.size = sizeof config, .id = 9};
+    static const uint64_t limits[] = {0, PAGE - 1, 16 * MIB + 1, UINT64_MAX};
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        config.limit_bytes = limits[i];
+        assert_int_equal(facet_space_create(fixture->memory, &config, &space, &fixture->error), FACET_OUT_OF_RANGE);
+        assert_string_equal(fixture->error.argument, "limit_bytes");
+    }
+    config.size = 3;
+    assert_int_equal(facet_space_create(fixture->memory, &config, &space, &fixture->error), FACET_INVALID_ARGUMENT);
+    assert_null(space);
+    facet_space_destroy(NULL);
+}
+
+static void test_bad_memories(void **state)
+{
+    static const struct facet_memory_config bad[] = {
+        {.size = 4, .memory_bytes = MIB},
+        {.size = sizeof bad[0]},
+        {.size = sizeof bad[0], .memory_bytes = UINT64_MAX},
+        {.size = sizeof bad[0], .memory_bytes = 100},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .page_bytes = 2048},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .page_bytes = 5000},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .page_bytes = UINT64_C(1) << 40},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .chunk_bytes = 1000},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .page_bytes = 4096, .chunk_bytes = 64 * MIB},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .defragment_milli = 1001},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .block_bytes = 100},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .pools = 1000},
+    };
+    struct facet_memory *memory = NULL;
+    struct facet_error error;
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        enum facet_status status = facet_memory_open_host(&bad[i], &memory, &error);
+
+        assert_true(status == FACET_OUT_OF_RANGE || status == FACET_INVALID_ARGUMENT);
+        assert_true(error.argument[0] != '\0');
+    }
+    assert_null(memory);
+    facet_memory_close(NULL);
+}
+
+int main(void)
+{
+#define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        EACH(test_sizes_and_what_is_known),
+        EACH(test_alignment),
+        EACH(test_bad_requests),
+        EACH(test_the_limit_holds_to_the_page),
+        EACH(test_empty_pools_make_room),
+        EACH(test_set_limit),
+        EACH(test_bad_frees),
+        EACH(test_spaces_do_not_know_each_other),
+        EACH(test_memory_is_cleared_between_spaces),
+        EACH(test_limits_may_sum_above_the_device_but_not_memory),
+        EACH(test_numbers),
+        EACH(test_bad_spaces),
+        cmocka_unit_test(test_bad_memories),
+    };
+    return cmocka_run_group_tests_name("space", tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: 64 threads on everything at once; what each wrote it must read again, and in the end nothing is left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watched_backend.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define THREADS 64u
+#define SPACES  4u
+#define HELD    40u
+#define ROUNDS  1500u
+
+struct hammer {
+    struct facet_memory *memory;
+    struct facet_space *spaces[SPACES];
+    _Atomic uint64_t wrong, refused, handed;
+    _Atomic uint64_t exchange[SPACES]; /* a block of that space that anybody may free; 0: none */
+};
+
+struct worker {
+    struct hammer *hammer;
+    uint32_t number, random;
+    uint64_t address[HELD], bytes[HELD];
+};
+
+static uint32_t next(struct worker *worker)
+{
+    worker->random = worker->random * 1664525 + 1013904223;
+    return worker->random >> 8;
+}
+
+static void stamp(const struct worker *worker, uint32_t slot)
+{
+    *(uint64_t *)(uintptr_t)worker->address[slot] = worker->address[slot] + worker->number;
+}
+
+static bool is_stamped(const struct worker *worker, uint32_t slot)
+{
+    return *(uint64_t *)(uintptr_t)worker->address[slot] == worker->address[slot] + worker->number;
+}
+
+static void drop(struct worker *worker, struct facet_space *space, uint32_t slot)
+{
+    worker->hammer->wrong += !is_stamped(worker, slot);
+    worker->hammer->wrong += facet_space_free(space, worker->address[slot], NULL) != FACET_OK;
+    worker->address[slot] = 0;
+}
+
+static void take(struct worker *worker, struct facet_space *space, uint32_t slot)
+{
+    uint64_t bytes = 8 + next(worker) % (next(worker) % 16 ? 3000 : 100000);
+
+    if (facet_space_allocate(space, bytes, NULL, &worker->address[slot], NULL) != FACET_OK) {
+        worker->hammer->refused++;
+        worker->address[slot] = 0;
+        return;
+    }
+    worker->bytes[slot] = bytes;
+    stamp(worker, slot);
+}
+
+/* Leaves a block for others to free, and frees the one that lay there. */
+static void hand_over(struct worker *worker, uint32_t number)
+{
+    struct hammer *hammer = worker->hammer;
+    uint64_t address = 0;
+
+    if (facet_space_allocate(hammer->spaces[number], 700, NULL, &address, NULL) != FACET_OK)
+        return;
+    address = atomic_exchange(&hammer->exchange[number], address);
+    hammer->handed++;
+    if (address)
+        hammer->wrong += facet_space_free(hammer->spaces[number], address, NULL) != FACET_OK;
+}
+
+static void look(struct worker *worker, struct facet_space *space, uint32_t slot)
+{
+    struct facet_memory_usage all;
+    struct facet_space_usage usage;
+    struct facet_allocation found;
+
+    switch (next(worker) % 6) {
+    case 0:
+        worker->hammer->wrong += facet_space_usage(space, &usage, NULL) != FACET_OK;
+        worker->hammer->wrong += usage.reserved_bytes > usage.limit_bytes;
+        break;
+    case 1:
+        worker->hammer->wrong += facet_memory_usage(worker->hammer->memory, &all, NULL) != FACET_OK;
+        worker->hammer->wrong += all.used_bytes > all.total_bytes;
+        break;
+    case 2:
+        facet_space_compact(space, &(struct facet_defragment_options){.size = 24, .bytes = 256 * 1024}, NULL, NULL);
+        break;
+    case 3:
+        worker->hammer->wrong += facet_space_free(space, worker->address[slot] + 4, NULL) != FACET_NOT_FOUND;
+        break;
+    case 4:
+        worker->hammer->wrong += facet_space_find(space, worker->address[slot] + 7, &found, NULL) != FACET_OK;
+        worker->hammer->wrong += found.address != worker->address[slot] || found.bytes != worker->bytes[slot];
+        break;
+    default:
+        worker->hammer->wrong +=
+            facet_space_fill(space, worker->address[slot], 1, worker->bytes[slot], NULL) != FACET_OK;
+        stamp(worker, slot);
+    }
+}
+
+static void *work(void *data)
+{
+    struct worker *worker = data;
+    uint32_t number = worker->number % SPACES;
+    struct facet_space *space = worker->hammer->spaces[number];
+
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint32_t slot = next(worker) % HELD;
+
+        if (!worker->address[slot])
+            take(worker, space, slot);
+        else if (next(worker) % 8 == 0)
+            look(worker, space, slot);
+        else
+            drop(worker, space, slot);
+        if (next(worker) % 4 == 0)
+            hand_over(worker, next(worker) % SPACES);
+    }
+    for (uint32_t slot = 0; slot < HELD; slot++)
+        if (worker->address[slot])
+            drop(worker, space, slot);
+    return NULL;
+}
+
+static void check_empty(struct hammer *hammer)
+{
+    for (uint32_t i = 0; i < SPACES; i++) {
+        struct facet_space_usage usage;
+        uint64_t left = hammer->exchange[i];
+
+        if (left)
+            assert_int_equal(facet_space_free(hammer->spaces[i], left, NULL), FACET_OK);
+        assert_int_equal(facet_space_compact(hammer->spaces[i], NULL, NULL, NULL), FACET_OK);
+        assert_int_equal(facet_space_usage(hammer->spaces[i], &usage, NULL), FACET_OK);
+        assert_int_equal(usage.allocations, 0);
+        assert_int_equal(usage.allocated_bytes, 0);
+        assert_int_equal(usage.reserved_bytes, 0);
+        assert_int_equal(usage.free_bytes, 0);
+    }
+}
+
+/* So little memory that quotas are met, slabs come and go, and pages are handed from space to space. */
+static void test_all_at_once(void **state)
+{
+    static struct worker workers[THREADS];
+    struct hammer hammer = {0};
+    struct watched watched;
+    pthread_t threads[THREADS];
+
+    hammer.memory =
+        watched_open(&watched, 12 * MIB,
+                     (struct facet_memory_config){.automatic = 1, .interval_ns = 1000000, .defragment_milli = 1});
+    for (uint32_t i = 0; i < SPACES; i++)
+        hammer.spaces[i] = watched_space(hammer.memory, i + 1, 4 * MIB);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.hammer = &hammer, .number = i, .random = i * 7919};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(hammer.wrong, 0);
+    assert_true(hammer.handed > 0);
+    assert_true(watched.moves > 0);
+    check_empty(&hammer);
+    watched_end(&watched, hammer.memory);
+}
+
+/* vGPUs come and go while others are defragmented. */
+static void *make_and_end(void *data)
+{
+    struct hammer *hammer = data;
+
+    for (uint32_t i = 0; i < 100; i++) {
+        struct facet_space *space = watched_space(hammer->memory, 9, 2 * MIB);
+        uint64_t address;
+
+        for (uint32_t k = 0; k < 20; k++)
+            if (facet_space_allocate(space, 20000, NULL, &address, NULL) == FACET_OK && k % 2)
+                hammer->wrong += facet_space_free(space, address, NULL) != FACET_OK;
+        if (i % 3 == 0)
+            facet_memory_defragment(hammer->memory, NULL, NULL, NULL);
+        facet_space_destroy(space);
+    }
+    return NULL;
+}
+
+static void test_spaces_come_and_go(void **state)
+{
+    struct hammer hammer = {0};
+    struct watched watched;
+    struct facet_memory_usage usage;
+    pthread_t threads[8];
+
+    hammer.memory = watched_open(
+        &watched, 12 * MIB, (struct facet_memory_config){.automatic = 1, .interval_ns = 100000, .defragment_milli = 1});
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_end, &hammer), 0);
+    for (uint32_t i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    facet_memory_usage(hammer.memory, &usage, NULL);
+    assert_int_equal(hammer.wrong, 0);
+    assert_int_equal(usage.used_bytes, 0);
+    assert_int_equal(usage.spaces, 0);
+    watched_end(&watched, hammer.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_spaces_come_and_go),
+    };
+    return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
+}
