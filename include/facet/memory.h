@@ -222,10 +222,10 @@ struct facet_memory_usage {
     uint32_t reserved;
 };
 
-FACET_API enum facet_status facet_space_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
-                                              struct facet_error *error);
-FACET_API enum facet_status facet_memory_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
-                                               struct facet_error *error);
+FACET_API enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
+                                                  struct facet_error *error);
+FACET_API enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
+                                                   struct facet_error *error);
 
 /* How much of its free memory a space could not use for a request of so many bytes: the sum of its free pieces that are
  * smaller, in milli of all that is free. 0 when nothing is free. (Linux' unusable_free_space index.) */

@@ -3,6 +3,8 @@
  * Owns: the public calls about allocations: checking what was asked, blocks or runs, and what an address belongs to.
  * Never: follows an address before the page table knows it.
  */
+#include <inttypes.h>
+
 #include "memory/allocate.h"
 
 #define ALIGN_DEFAULT 256u
@@ -14,12 +16,12 @@ static enum facet_status check_request(const struct facet_space *space, uint64_t
 
     if (bytes == 0 || bytes > most)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                    "bytes: %llu is not within 1 and what vGPU %u could ever hold, %llu",
-                                    (unsigned long long)bytes, space->id, (unsigned long long)most);
+                                    "bytes: %" PRIu64 " is not within 1 and what vGPU %u could ever hold, %" PRIu64,
+                                    bytes, space->id, most);
     if (align == 0 || (align & (align - 1)) || align > FACET_ALIGN_MOST)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "align",
-                                    "align: %llu is no power of two within 1 and %llu", (unsigned long long)align,
-                                    (unsigned long long)FACET_ALIGN_MOST);
+                                    "align: %" PRIu64 " is no power of two within 1 and %" PRIu64, align,
+                                    FACET_ALIGN_MOST);
     return FACET_OK;
 }
 
@@ -59,8 +61,8 @@ static struct facet_slab *slab_at(const struct facet_space *space, uint64_t offs
 
 static enum facet_status not_of(const struct facet_space *space, uint64_t address, struct facet_error *error)
 {
-    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%llx is no address of vGPU %u",
-                                (unsigned long long)address, space->id);
+    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%" PRIx64 " is no address of vGPU %u",
+                                address, space->id);
 }
 
 enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error)

@@ -3,6 +3,8 @@
  * Owns: the arithmetic of size classes (classes.h).
  * Never: keeps state.
  */
+#include <inttypes.h>
+
 #include "memory/classes.h"
 #include "memory/slab.h"
 
@@ -39,14 +41,14 @@ static enum facet_status check(uint64_t page_bytes, uint32_t pools, uint64_t blo
 {
     if (block_bytes < BLOCK_LEAST || block_bytes > page_bytes || (block_bytes & (block_bytes - 1)))
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "block_bytes",
-                                    "block_bytes: %llu is no power of two from %u to a page of %llu",
-                                    (unsigned long long)block_bytes, BLOCK_LEAST, (unsigned long long)page_bytes);
+                                    "block_bytes: %" PRIu64 " is no power of two from %u to a page of %" PRIu64,
+                                    block_bytes, BLOCK_LEAST, page_bytes);
     if (pools > FACET_MEMORY_POOLS)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "pools", "pools: %u is not within 1 to %u", pools,
                                     FACET_MEMORY_POOLS);
     if (pool_bytes >= UINT32_MAX)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "pool_bytes", "pool_bytes: %llu is not below 4 GiB",
-                                    (unsigned long long)pool_bytes);
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "pool_bytes",
+                                    "pool_bytes: %" PRIu64 " is not below 4 GiB", pool_bytes);
     return FACET_OK;
 }
 

@@ -3,6 +3,7 @@
  * Owns: taking frames from chunks and giving them back. frames_plan.c chooses what should move.
  * Never: looks at more than one chunk's frames for one call.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,8 +131,8 @@ static enum facet_status have_chunk(struct facet_frames *frames, struct facet_ch
     uint32_t number = free_number(frames);
 
     if (number == frames->chunk_most)
-        return facet_error_set(error, FACET_NO_SPACE, "all %llu bytes of the device's memory are in use",
-                               (unsigned long long)(frames->frame_most * frames->page_bytes));
+        return facet_error_set(error, FACET_NO_SPACE, "all %" PRIu64 " bytes of the device's memory are in use",
+                               frames->frame_most * frames->page_bytes);
     struct facet_chunk *chunk = new_chunk(number, frames->chunk_frames);
     if (!chunk)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the list of a chunk's pages");
@@ -321,8 +322,8 @@ enum facet_status facet_frames_init(struct facet_frames *frames, const struct fa
     };
     if (frames->frame_most >= FACET_FRAME_NONE)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "page_bytes",
-                                    "page_bytes: %llu bytes are more pages of %llu than 2^32 - 2",
-                                    (unsigned long long)memory_bytes, (unsigned long long)page_bytes);
+                                    "page_bytes: %" PRIu64 " bytes are more pages of %" PRIu64 " than 2^32 - 2",
+                                    memory_bytes, page_bytes);
     frames->chunks = calloc(frames->chunk_most, sizeof(struct facet_chunk *));
     if (!frames->chunks)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %u chunks", frames->chunk_most);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static enum facet_status reserve(void *data, uint64_t bytes, uint64_t align, uin
     char *got = mmap(NULL, bytes + align, PROT_NONE, NO_ACCESS, -1, 0);
 
     if (got == MAP_FAILED)
-        return facet_error_errno(error, errno, "cannot reserve %llu bytes of addresses", (unsigned long long)bytes);
+        return facet_error_errno(error, errno, "cannot reserve %" PRIu64 " bytes of addresses", bytes);
     uint64_t before = -(uintptr_t)got & (align - 1);
     if (before)
         munmap(got, before);
@@ -90,15 +91,14 @@ static enum facet_status create_locked(struct memfd *memfd, uint64_t bytes, uint
     struct spare *spare;
 
     if (bytes > memfd->most - memfd->used)
-        return facet_error_set(
-            error, FACET_NO_SPACE, "%llu of the device's %llu bytes are in use, and %llu were wanted",
-            (unsigned long long)memfd->used, (unsigned long long)memfd->most, (unsigned long long)bytes);
+        return facet_error_set(error, FACET_NO_SPACE,
+                               "%" PRIu64 " of the device's %" PRIu64 " bytes are in use, and %" PRIu64 " were wanted",
+                               memfd->used, memfd->most, bytes);
     spare = take_spare(memfd, bytes);
     if (!spare && memfd->window_bytes - memfd->end < bytes)
-        return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %llu bytes in a row",
-                               (unsigned long long)bytes);
+        return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %" PRIu64 " bytes in a row", bytes);
     if (!spare && ftruncate(memfd->fd, (off_t)(memfd->end + bytes)) < 0)
-        return facet_error_errno(error, errno, "cannot grow the host memory by %llu bytes", (unsigned long long)bytes);
+        return facet_error_errno(error, errno, "cannot grow the host memory by %" PRIu64 " bytes", bytes);
     *ret_pages = handle_of(memfd, spare ? spare->offset : memfd->end);
     memfd->end += spare ? 0 : bytes;
     memfd->used += bytes;
@@ -150,7 +150,7 @@ static enum facet_status map(void *data, uint64_t address, uint64_t pages, uint6
                                "the kernel takes no more mappings of this process (vm.max_map_count); defragment, or "
                                "use larger pages");
     if (got == MAP_FAILED)
-        return facet_error_errno(error, errno, "cannot map %llu bytes", (unsigned long long)bytes);
+        return facet_error_errno(error, errno, "cannot map %" PRIu64 " bytes", bytes);
     return FACET_OK;
 }
 
@@ -320,7 +320,7 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_bac
     if (window == MAP_FAILED) {
         int failed = errno;
         close_all(memfd);
-        return facet_error_errno(error, failed, "cannot map %llu bytes of host memory", (unsigned long long)bytes);
+        return facet_error_errno(error, failed, "cannot map %" PRIu64 " bytes of host memory", bytes);
     }
     memfd->window = window;
     *ret_backend = (struct facet_page_backend){

@@ -3,6 +3,7 @@
  * Owns: making and ending memories and spaces, with what their configuration means.
  * Never: allocates anything for a user.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,7 @@ static bool is_power(uint64_t value)
 static enum facet_status out_of_range(struct facet_error *error, const char *field, uint64_t value,
                                       const char *expected)
 {
-    return facet_error_argument(error, FACET_OUT_OF_RANGE, field, "%s: %llu is not %s", field,
-                                (unsigned long long)value, expected);
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, field, "%s: %" PRIu64 " is not %s", field, value, expected);
 }
 
 /* Chunks of a small device are small, so that a half empty one is not all there is. */
@@ -212,9 +212,9 @@ static enum facet_status check_limit(const struct facet_memory *memory, uint64_t
     if (limit_bytes >= memory->page_bytes && limit_bytes <= most)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
-                                "limit_bytes: %llu is not within a page of %llu and the device's %llu",
-                                (unsigned long long)limit_bytes, (unsigned long long)memory->page_bytes,
-                                (unsigned long long)most);
+                                "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64
+                                " and the device's %" PRIu64,
+                                limit_bytes, memory->page_bytes, most);
 }
 
 enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
@@ -270,14 +270,14 @@ enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limi
         return status;
     if (pages > space->table.count)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
-                                    "limit_bytes: %llu is more than this vGPU's %llu bytes of addresses",
-                                    (unsigned long long)limit_bytes, (unsigned long long)space->span);
+                                    "limit_bytes: %" PRIu64 " is more than this vGPU's %" PRIu64 " bytes of addresses",
+                                    limit_bytes, space->span);
     pthread_mutex_lock(&memory->lock);
     pthread_mutex_lock(&space->lock);
     if (pages < space->pages) {
-        status = facet_error_argument(
-            error, FACET_QUOTA, "limit_bytes", "limit_bytes: vGPU %u holds %llu bytes, more than %llu", space->id,
-            (unsigned long long)(space->pages * memory->page_bytes), (unsigned long long)limit_bytes);
+        status = facet_error_argument(error, FACET_QUOTA, "limit_bytes",
+                                      "limit_bytes: vGPU %u holds %" PRIu64 " bytes, more than %" PRIu64, space->id,
+                                      space->pages * memory->page_bytes, limit_bytes);
     } else {
         memory->limits_bytes += (pages - space->limit_pages) * memory->page_bytes;
         space->limit_pages = pages;

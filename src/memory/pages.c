@@ -3,6 +3,8 @@
  * Owns: giving pages of a space their memory: quota, frames, clearing, mapping; all of it or none.
  * Never: chooses addresses.
  */
+#include <inttypes.h>
+
 #include "memory/space.h"
 
 static struct facet_entry *entry_of(const struct facet_space *space, uint32_t page)
@@ -16,10 +18,10 @@ static enum facet_status check_quota(struct facet_space *space, uint32_t count, 
 
     if (count <= space->limit_pages - space->pages)
         return FACET_OK;
-    return facet_error_set(
-        error, FACET_QUOTA, "vGPU %u ('%s') holds %llu of its %llu bytes, and %llu more were wanted (pages of %llu)",
-        space->id, space->name, (unsigned long long)(space->pages * page),
-        (unsigned long long)(space->limit_pages * page), (unsigned long long)(count * page), (unsigned long long)page);
+    return facet_error_set(error, FACET_QUOTA,
+                           "vGPU %u ('%s') holds %" PRIu64 " of its %" PRIu64 " bytes, and %" PRIu64
+                           " more were wanted (pages of %" PRIu64 ")",
+                           space->id, space->name, space->pages * page, space->limit_pages * page, count * page, page);
 }
 
 static enum facet_status map_extent(struct facet_space *space, uint32_t first, const struct facet_extent *extent,

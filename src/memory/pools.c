@@ -3,9 +3,10 @@
  * Owns: where blocks come from: lanes, the slabs of each class in them, and when slabs come and go.
  * Never: takes a lock to free a block, unless that made a full slab useful or the last use of one end.
  *
- * A lane keeps one small slab of a class in which nothing is in use, so that who frees and allocates in turn does not map and
- * unmap pages each time. They go when the space is short of memory, and when it is compacted.
+ * A lane keeps one small slab of a class in which nothing is in use, so that who frees and allocates in turn does not
+ * map and unmap pages each time. They go when the space is short of memory, and when it is compacted.
  */
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,8 +238,8 @@ static void settle_slab(struct facet_slab *slab)
 static enum facet_status refuse(const struct facet_space *space, uint64_t address, const char *what,
                                 struct facet_error *error)
 {
-    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%llx %s of vGPU %u",
-                                (unsigned long long)address, what, space->id);
+    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%" PRIx64 " %s of vGPU %u", address,
+                                what, space->id);
 }
 
 enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab *slab, uint64_t address,

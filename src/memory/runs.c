@@ -3,6 +3,8 @@
  * Owns: allocations of whole pages.
  * Never: is called for what a pool has a block for.
  */
+#include <inttypes.h>
+
 #include "memory/space.h"
 
 static void mark_run(struct facet_space *space, uint32_t first, uint32_t count, uint64_t bytes, uint32_t tag)
@@ -29,8 +31,8 @@ static enum facet_status take(struct facet_space *space, uint64_t bytes, uint32_
     uint32_t first = facet_table_take(&space->table, pages, align);
 
     if (first == FACET_PAGE_NONE)
-        return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no %llu bytes of addresses left", space->id,
-                               (unsigned long long)bytes);
+        return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no %" PRIu64 " bytes of addresses left", space->id,
+                               bytes);
     enum facet_status status = facet_space_back(space, first, pages, error);
     if (status != FACET_OK) {
         facet_table_give(&space->table, first, pages);
@@ -78,10 +80,10 @@ enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, s
     pthread_mutex_unlock(&space->lock);
     if (found)
         return FACET_OK;
-    return facet_error_argument(
-        error, FACET_NOT_FOUND, "address", "address: 0x%llx %s of vGPU %u", (unsigned long long)address,
-        state == FACET_PAGE_HEAD || state == FACET_PAGE_BODY ? "is inside an allocation" : "is no allocation",
-        space->id);
+    return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%" PRIx64 " %s of vGPU %u", address,
+                                state == FACET_PAGE_HEAD || state == FACET_PAGE_BODY ? "is inside an allocation"
+                                                                                     : "is no allocation",
+                                space->id);
 }
 
 void facet_runs_clear(struct facet_space *space)

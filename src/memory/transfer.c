@@ -3,6 +3,7 @@
  * Owns: copies and fills, with both ranges checked before a byte moves, and the page table's marks of them.
  * Never: touches memory that is not wholly inside one allocation of the space that is named.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "memory/allocate.h"
@@ -15,15 +16,15 @@ static enum facet_status check_device(struct facet_space *space, const char *arg
     struct facet_allocation found;
 
     if (!facet_space_lookup(space, address, &found))
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s: 0x%llx is in no allocation of vGPU %u",
-                                    argument, (unsigned long long)address, space->id);
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, argument,
+                                    "%s: 0x%" PRIx64 " is in no allocation of vGPU %u", argument, address, space->id);
     uint64_t left = found.address + found.bytes > address ? found.address + found.bytes - address : 0;
     if (bytes <= left)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument,
-                                "%s: %llu bytes from 0x%llx on end %llu bytes behind their allocation of %llu",
-                                argument, (unsigned long long)bytes, (unsigned long long)address,
-                                (unsigned long long)(bytes - left), (unsigned long long)found.bytes);
+                                "%s: %" PRIu64 " bytes from 0x%" PRIx64 " on end %" PRIu64
+                                " bytes behind their allocation of %" PRIu64,
+                                argument, bytes, address, bytes - left, found.bytes);
 }
 
 /* Host memory is nobody's device memory: where addresses are pointers, one of another vGPU would be followed else. */
@@ -36,8 +37,8 @@ static enum facet_status check_host(struct facet_space *space, const char *argum
     bool owned = false;
 
     if (!address || address + bytes < address)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%llx is no host memory", argument,
-                                    (unsigned long long)address);
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
+                                    argument, address);
     pthread_mutex_lock(&memory->lock);
     LIST_FOREACH (other, &memory->spaces, in_memory)
         if (address < other->base + other->span && address + bytes > other->base) {
@@ -48,8 +49,9 @@ static enum facet_status check_host(struct facet_space *space, const char *argum
     if (!owned)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument,
-                                "%s: 0x%llx is memory of vGPU %u, and this is a copy of vGPU %u from or to the host",
-                                argument, (unsigned long long)address, owner, space->id);
+                                "%s: 0x%" PRIx64
+                                " is memory of vGPU %u, and this is a copy of vGPU %u from or to the host",
+                                argument, address, owner, space->id);
 }
 
 static bool is_own(const struct facet_space *space, uint64_t address)

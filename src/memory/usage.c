@@ -3,6 +3,7 @@
  * Owns: true numbers about spaces and memories, counted when asked.
  * Never: keeps a number that could drift from what is.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "memory/allocate.h"
@@ -100,8 +101,8 @@ static void count_pages(struct facet_space *space, struct facet_space_usage *usa
     pthread_mutex_unlock(&space->lock);
 }
 
-enum facet_status facet_space_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
-                                    struct facet_error *error)
+enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
+                                        struct facet_error *error)
 {
     struct facet_space_usage usage = {.size = sizeof usage, .id = space->id};
     struct pieces pieces = {0};
@@ -122,8 +123,8 @@ enum facet_status facet_space_usage(struct facet_space *space, struct facet_spac
 
 /* --- a memory ----------------------------------------------------------------------------------------------------- */
 
-enum facet_status facet_memory_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
-                                     struct facet_error *error)
+enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
+                                         struct facet_error *error)
 {
     struct facet_memory_usage usage = {
         .size = sizeof usage,
@@ -160,8 +161,8 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
     uint64_t offset = address - space->base;
 
     if (offset >= space->span)
-        return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%llx is no address of vGPU %u",
-                                    (unsigned long long)address, space->id);
+        return facet_error_argument(error, FACET_NOT_FOUND, "address",
+                                    "address: 0x%" PRIx64 " is no address of vGPU %u", address, space->id);
     uint32_t number = (uint32_t)(offset >> space->page_shift);
     const struct facet_entry *entry = &space->table.entries[number];
     struct facet_page page = {.size = sizeof page, .address = facet_space_address(space, number)};

@@ -59,7 +59,7 @@ static struct facet_memory_usage usage_of(struct facet_memory *memory)
 {
     struct facet_memory_usage usage;
 
-    assert_int_equal(facet_memory_usage(memory, &usage, NULL), FACET_OK);
+    assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
     return usage;
 }
 
@@ -160,10 +160,10 @@ static void test_compact_gives_back_what_pools_keep(void **state)
         assert_int_equal(facet_space_allocate(fixture->space, bytes, NULL, &address, &fixture->error), FACET_OK);
         assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
     }
-    facet_space_usage(fixture->space, &before, NULL);
+    facet_space_get_usage(fixture->space, &before, NULL);
     assert_true(before.free_bytes > 0);
     assert_int_equal(facet_space_compact(fixture->space, NULL, NULL, &fixture->error), FACET_OK);
-    facet_space_usage(fixture->space, &after, NULL);
+    facet_space_get_usage(fixture->space, &after, NULL);
     assert_int_equal(after.free_bytes, 0);
     assert_int_equal(after.fragmentation_milli, 0);
     assert_true(after.reserved_bytes < before.reserved_bytes);

@@ -49,7 +49,7 @@ static void test_allocation(void **state)
 
             watched.fail_at = watched.calls + ++call;
             done = facet_space_allocate(space, sizes[i], NULL, &address, &error) == FACET_OK;
-            facet_space_usage(space, &usage, NULL);
+            facet_space_get_usage(space, &usage, NULL);
             if (!done) {
                 assert_int_equal(error.status, FACET_DEVICE_LOST);
                 assert_int_equal(address, 5);
@@ -78,7 +78,7 @@ static void test_space(void **state)
     watched.fail_at = watched.calls + 1;
     assert_int_equal(facet_space_create(memory, &config, &space, NULL), FACET_DEVICE_LOST);
     assert_null(space);
-    facet_memory_usage(memory, &usage, NULL);
+    facet_memory_get_usage(memory, &usage, NULL);
     assert_int_equal(usage.spaces, 0);
     assert_int_equal(usage.limits_bytes, 0);
     watched_end(&watched, memory);

@@ -51,7 +51,7 @@ static struct facet_space_usage usage_of(struct facet_space *space)
 {
     struct facet_space_usage usage;
 
-    assert_int_equal(facet_space_usage(space, &usage, NULL), FACET_OK);
+    assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     return usage;
 }
 
@@ -235,12 +235,12 @@ static void test_limits_may_sum_above_the_device_but_not_memory(void **state)
     struct facet_memory_usage usage;
     uint64_t address;
 
-    facet_memory_usage(fixture->memory, &usage, NULL);
+    facet_memory_get_usage(fixture->memory, &usage, NULL);
     assert_int_equal(usage.limits_bytes, 24 * MIB);
     take(fixture, 8 * MIB);
     assert_int_equal(facet_space_allocate(other, 8 * MIB, NULL, &address, &fixture->error), FACET_OK);
     assert_int_equal(facet_space_allocate(other, PAGE, NULL, &address, &fixture->error), FACET_NO_SPACE);
-    facet_memory_usage(fixture->memory, &usage, NULL);
+    facet_memory_get_usage(fixture->memory, &usage, NULL);
     assert_int_equal(usage.free_bytes, 0);
     assert_int_equal(usage.largest_free_bytes, 0);
 }

@@ -30,7 +30,6 @@ static void test_random_runs(void **state)
 {
     struct facet_table table;
     struct run runs[RUNS] = {0};
-    uint32_t used = 0;
 
     assert_true(facet_table_init(&table, PAGES));
     srand(7);
@@ -39,7 +38,6 @@ static void test_random_runs(void **state)
 
         if (run->count) {
             facet_table_give(&table, run->first, run->count);
-            used -= run->count;
             run->count = 0;
             continue;
         }
@@ -51,7 +49,6 @@ static void test_random_runs(void **state)
         assert_int_equal(first % align, 0);
         fill(&table, first, count);
         *run = (struct run){first, count};
-        used += count;
     }
     for (uint32_t i = 0; i < RUNS; i++)
         if (runs[i].count)

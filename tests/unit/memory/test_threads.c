@@ -90,11 +90,11 @@ static void look(struct worker *worker, struct facet_space *space, uint32_t slot
 
     switch (next(worker) % 6) {
     case 0:
-        worker->hammer->wrong += facet_space_usage(space, &usage, NULL) != FACET_OK;
+        worker->hammer->wrong += facet_space_get_usage(space, &usage, NULL) != FACET_OK;
         worker->hammer->wrong += usage.reserved_bytes > usage.limit_bytes;
         break;
     case 1:
-        worker->hammer->wrong += facet_memory_usage(worker->hammer->memory, &all, NULL) != FACET_OK;
+        worker->hammer->wrong += facet_memory_get_usage(worker->hammer->memory, &all, NULL) != FACET_OK;
         worker->hammer->wrong += all.used_bytes > all.total_bytes;
         break;
     case 2:
@@ -147,7 +147,7 @@ static void check_empty(struct hammer *hammer)
         if (left)
             assert_int_equal(facet_space_free(hammer->spaces[i], left, NULL), FACET_OK);
         assert_int_equal(facet_space_compact(hammer->spaces[i], NULL, NULL, NULL), FACET_OK);
-        assert_int_equal(facet_space_usage(hammer->spaces[i], &usage, NULL), FACET_OK);
+        assert_int_equal(facet_space_get_usage(hammer->spaces[i], &usage, NULL), FACET_OK);
         assert_int_equal(usage.allocations, 0);
         assert_int_equal(usage.allocated_bytes, 0);
         assert_int_equal(usage.reserved_bytes, 0);
@@ -213,7 +213,7 @@ static void test_spaces_come_and_go(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, make_and_end, &hammer), 0);
     for (uint32_t i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
-    facet_memory_usage(hammer.memory, &usage, NULL);
+    facet_memory_get_usage(hammer.memory, &usage, NULL);
     assert_int_equal(hammer.wrong, 0);
     assert_int_equal(usage.used_bytes, 0);
     assert_int_equal(usage.spaces, 0);
