@@ -4,8 +4,9 @@
  *
  * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; OURS replace what LIBCLC has
  *
- * Owns: what the functions look like in the archive: without attributes of a processor, small ones always inlined, and
- *       for the host without address spaces (its vectorizer cannot compare pointers of different ones).
+ * Owns: what the functions look like in the archive: without attributes of a processor, small ones always inlined; for
+ *       the host without address spaces (its vectorizer cannot compare pointers of different ones), for PTX with tables
+ *       in global memory.
  * Never: part of the compiler.
  */
 #include <cstring>
@@ -16,7 +17,9 @@
 
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/ReplaceConstant.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/IRReader/IRReader.h>
 #include <llvm/Linker/Linker.h>
@@ -80,6 +83,43 @@ static std::unique_ptr<Module> strip_spaces(const Module &module)
     if (!flat)
         fail("stripped of its address spaces: line " + Twine(diagnostic.getLineNo()) + ": " + diagnostic.getMessage());
     return flat;
+}
+
+/* Has what leads to a table be of the table's address space. */
+static void move_users(Value &value, unsigned space)
+{
+    for (User *user : value.users()) {
+        bool leads = isa<GetElementPtrInst>(user) || isa<PHINode>(user) || isa<SelectInst>(user);
+
+        if (!leads && !isa<LoadInst>(user))
+            fail(value.getName() + ": a table that is not only loaded from");
+        if (!leads || user->getType()->getPointerAddressSpace() == space)
+            continue;
+        user->mutateType(PointerType::get(user->getContext(), space));
+        move_users(*user, space);
+    }
+}
+
+/* All tables together are more than the 64 KiB of constant memory that a module may have, which are its own to use. */
+static void move_tables(Module &module)
+{
+    enum { GLOBAL_SPACE = 1, CONSTANT_SPACE = 4 };
+    std::vector<GlobalVariable *> tables;
+
+    for (GlobalVariable &table : module.globals())
+        if (table.getAddressSpace() == CONSTANT_SPACE && table.hasInitializer())
+            tables.push_back(&table);
+    for (GlobalVariable *table : tables) {
+        auto *moved = new GlobalVariable(module, table->getValueType(), true, table->getLinkage(),
+                                         table->getInitializer(), "", table, table->getThreadLocalMode(), GLOBAL_SPACE);
+        moved->copyAttributesFrom(table);
+        moved->takeName(table);
+        convertUsersOfConstantsToInstructions({table});
+        table->mutateType(moved->getType());
+        move_users(*table, GLOBAL_SPACE);
+        table->replaceAllUsesWith(moved);
+        table->eraseFromParent();
+    }
 }
 
 static void neutralize(Function &function)
@@ -325,6 +365,8 @@ int main(int count, char **arguments)
     check_complete(*module);
     if (strcmp(arguments[1], "--host") == 0)
         module = strip_spaces(*module);
+    if (strcmp(arguments[1], "--ptx") == 0)
+        move_tables(*module);
     for (Function &function : *module)
         if (!function.isIntrinsic())
             neutralize(function);
