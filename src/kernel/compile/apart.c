@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: generating code in a copy of this process. LLVM 22's generator of SPIR-V keeps labels of basic blocks in a
- * global table from one module to the next, by addresses that come again: the second module of a process may be wrong.
- *       A copy has a table that nobody has used.
- * Never: forks while another compile is in LLVM, whose locks the copy would find taken (backend.c sees to that); lets
- *        the copy return.
+ * Owns: a whole compile in a copy of this process (fork), whose result comes back through a pipe; saying how the copy
+ *       ended where none came. For what this process may not survive, which is a source that nests deeper than the
+ *       stack is, and for what leaves traces in LLVM: its generator of SPIR-V keeps labels of basic blocks in a global
+ *       table from one module to the next, by addresses that come again, so that the second module of a process may be
+ *       wrong. A copy has a table that nobody has used.
+ * Never: forks while another compile is in LLVM, whose locks the copy would find taken (backend.c sees to that; of a
+ *        program that uses the same LLVM beside us nobody can); lets the copy return.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +21,26 @@
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
 
-#define MESSAGE_MOST ((uint64_t)1 << 30)
+#define PART_MOST ((uint64_t)1 << 32)
+#define NO_TEXT   UINT64_MAX
+/* How far beyond its end a function may reach when a stack is used up. */
+#define NEAR_END ((uintptr_t)1 << 20)
 
-enum kind { CODE, REMARK, FAILURE };
+enum end { WHOLE, TOO_DEEP, CRASHED };
 
-/* One message through the pipe; its bytes follow. CODE or FAILURE is the last one. */
+/* The first through the pipe. An outcome and the result's parts follow a WHOLE one. */
 struct message {
-    uint32_t kind, severity;
-    uint64_t bytes;
+    uint32_t end, signal;
 };
 
-/* --- the copy ----------------------------------------------------------------------------------------------------- */
+/* Its pointers are for nobody, its counts are. */
+struct outcome {
+    enum facet_status status;
+    struct facet_error error;
+    struct facet_backend_result result;
+};
+
+/* --- the copy: the result ----------------------------------------------------------------------------------------- */
 
 static void put(int fd, const void *bytes, size_t size)
 {
@@ -43,39 +55,109 @@ static void put(int fd, const void *bytes, size_t size)
     }
 }
 
-static void tell(int fd, enum kind kind, uint32_t severity, const void *bytes, size_t size)
+static void put_text(int fd, const char *text)
 {
-    const struct message message = {kind, severity, size};
+    uint64_t length = text ? strlen(text) : NO_TEXT;
 
-    put(fd, &message, sizeof message);
-    put(fd, bytes, size);
+    put(fd, &length, sizeof length);
+    put(fd, text, text ? length : 0);
 }
 
-_Noreturn void facet_compile_last_words(int fd, const char *reason)
+static void put_result(int fd, const struct outcome *outcome)
 {
-    tell(fd, FAILURE, 0, reason, strlen(reason));
+    const struct message message = {.end = WHOLE};
+    const struct facet_backend_result *result = &outcome->result;
+
+    put(fd, &message, sizeof message);
+    put(fd, outcome, sizeof *outcome);
+    put(fd, result->image, result->bytes);
+    put_text(fd, result->description);
+    for (uint32_t i = 0; i < result->diagnostic_count; i++) {
+        put(fd, &result->diagnostics[i], sizeof result->diagnostics[i]);
+        put_text(fd, result->diagnostics[i].file);
+        put_text(fd, result->diagnostics[i].text);
+    }
+    for (uint32_t i = 0; i < result->read_count; i++) {
+        put(fd, &result->reads[i], sizeof result->reads[i]);
+        put_text(fd, result->reads[i].path);
+    }
+}
+
+/* --- the copy: its end -------------------------------------------------------------------------------------------- */
+
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
+
+/* Of a copy: whom it tells of its end, and where its stack ends. */
+static struct {
+    int fd;
+    uintptr_t stack_end;
+    char stack[1 << 16]; /* for the signal that says that there is no more of the other */
+} in_copy;
+
+static void tell_end(int signal, siginfo_t *info, void *context)
+{
+    uintptr_t address = (uintptr_t)info->si_addr;
+    bool deep = signal == SIGSEGV && address - (in_copy.stack_end - NEAR_END) < 2 * NEAR_END;
+    const struct message message = {.end = deep ? TOO_DEEP : CRASHED, .signal = (uint32_t)signal};
+
+    (void)context;
+    put(in_copy.fd, &message, sizeof message);
     _exit(1);
 }
 
-static _Noreturn void generate(struct facet_compilation *compilation, LLVMCodeGenFileType kind, int fd)
+static void watch_stack(void)
 {
-    const struct facet_backend_result *result = compilation->result;
-    uint32_t known = result->diagnostic_count;
-    LLVMMemoryBufferRef code = NULL;
-    char *message = NULL;
+    const stack_t own = {.ss_sp = in_copy.stack, .ss_size = sizeof in_copy.stack};
+    pthread_attr_t attributes;
+    void *begin = NULL;
+    size_t bytes = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &begin, &bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    in_copy.stack_end = (uintptr_t)begin;
+    sigaltstack(&own, NULL);
+}
+
+/* The program's own handlers are not for a copy of it. */
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_sigaction = tell_end, .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    sigset_t watched;
+
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++) {
+        sigaction(crashes[i], &action, NULL);
+        sigaddset(&watched, crashes[i]);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
+}
+
+/* What the program has open stays open for as long as anybody has it. */
+static void close_others(int fd)
+{
+    if (fd > STDERR_FILENO + 1)
+        close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
+    close_range((unsigned)fd + 1, ~0u, 0);
+}
+
+static _Noreturn void compile_in_copy(const struct facet_compile_copy *copy, int fd)
+{
+    struct outcome outcome = {.status = FACET_OK};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    facet_compile_guard_apart(fd);
-    if (LLVMTargetMachineEmitToMemoryBuffer(compilation->machine, compilation->module, kind, &message, &code))
-        facet_compile_last_words(fd, message ? message : "");
-    for (uint32_t i = known; i < result->diagnostic_count; i++)
-        tell(fd, REMARK, result->diagnostics[i].severity, result->diagnostics[i].text,
-             strlen(result->diagnostics[i].text));
-    tell(fd, CODE, 0, LLVMGetBufferStart(code), LLVMGetBufferSize(code));
+    in_copy.fd = fd;
+    close_others(fd);
+    watch_stack();
+    watch_signals();
+    outcome.status = copy->compile(copy->request, &outcome.result, &outcome.error);
+    put_result(fd, &outcome);
     _exit(0);
 }
 
-/* --- this process ------------------------------------------------------------------------------------------------- */
+/* --- this process: the result ------------------------------------------------------------------------------------- */
 
 static bool get(int fd, void *bytes, size_t size)
 {
@@ -91,57 +173,133 @@ static bool get(int fd, void *bytes, size_t size)
     return true;
 }
 
-/* The next message's bytes, with a NUL behind them; NULL: the copy has died. */
-static char *next(int fd, struct message *ret_message)
+/* With a NUL behind them; NULL: the copy has died, or there is no memory. */
+static void *get_bytes(int fd, uint64_t size)
 {
-    if (!get(fd, ret_message, sizeof *ret_message) || ret_message->bytes > MESSAGE_MOST)
+    FACET_CLEANUP_FREE char *bytes = size < PART_MOST ? malloc(size + 1) : NULL;
+
+    if (!bytes || !get(fd, bytes, size))
         return NULL;
-    FACET_CLEANUP_FREE char *bytes = malloc(ret_message->bytes + 1);
-    if (!bytes || !get(fd, bytes, ret_message->bytes))
-        return NULL;
-    bytes[ret_message->bytes] = '\0';
+    bytes[size] = '\0';
     return FACET_TAKE_PTR(bytes);
 }
 
-static enum facet_status listen_to(struct facet_compilation *compilation, int fd, LLVMMemoryBufferRef *ret_code,
-                                   struct facet_error *error)
+static bool get_text(int fd, char **ret_text)
 {
-    for (;;) {
-        struct message message;
-        FACET_CLEANUP_FREE char *bytes = next(fd, &message);
+    uint64_t length;
 
-        if (!bytes)
-            return facet_error_set(error, FACET_INTERNAL, "the code generator died");
-        if (message.kind == FAILURE)
-            return facet_error_set(error, FACET_INTERNAL, "the code generator gave up: %s", bytes);
-        if (message.kind == REMARK) {
-            facet_compile_remark(compilation, message.severity, 0, 0, NULL, bytes);
-            continue;
-        }
-        *ret_code = LLVMCreateMemoryBufferWithMemoryRangeCopy(bytes, message.bytes, "code");
-        return FACET_OK;
-    }
+    *ret_text = NULL;
+    if (!get(fd, &length, sizeof length))
+        return false;
+    if (length != NO_TEXT)
+        *ret_text = get_bytes(fd, length);
+    return length == NO_TEXT || *ret_text;
 }
 
-enum facet_status facet_compile_emit_apart(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
-                                           LLVMMemoryBufferRef *ret_code, struct facet_error *error)
+static bool get_diagnostics(int fd, uint32_t count, struct facet_backend_result *result)
+{
+    result->diagnostics = calloc((size_t)count + 1, sizeof *result->diagnostics);
+    for (uint32_t i = 0; result->diagnostics && i < count; i++) {
+        struct facet_backend_diagnostic *one = &result->diagnostics[i];
+
+        if (!get(fd, one, sizeof *one))
+            return false;
+        one->file = one->text = NULL;
+        result->diagnostic_count++;
+        if (!get_text(fd, &one->file) || !get_text(fd, &one->text))
+            return false;
+    }
+    return result->diagnostics;
+}
+
+static bool get_reads(int fd, uint32_t count, struct facet_backend_result *result)
+{
+    result->reads = calloc((size_t)count + 1, sizeof *result->reads);
+    for (uint32_t i = 0; result->reads && i < count; i++) {
+        if (!get(fd, &result->reads[i], sizeof result->reads[i]) || !get_text(fd, &result->reads[i].path))
+            return false;
+        result->read_count++;
+    }
+    return result->reads;
+}
+
+/* What there is of the result is for the caller to clear in any case. */
+static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend_result *result)
+{
+    const struct facet_backend_result *said = &ret_outcome->result;
+
+    if (!get(fd, ret_outcome, sizeof *ret_outcome))
+        return false;
+    *result = *said;
+    result->image = result->description = NULL;
+    result->diagnostics = NULL;
+    result->reads = NULL;
+    result->diagnostic_count = result->read_count = 0;
+    if (said->image && !(result->image = get_bytes(fd, said->bytes)))
+        return false;
+    return get_text(fd, &result->description) && get_diagnostics(fd, said->diagnostic_count, result) &&
+           get_reads(fd, said->read_count, result);
+}
+
+/* --- this process: the copy --------------------------------------------------------------------------------------- */
+
+/* `how` is what waitpid() says; 0 too where somebody else in this process has waited for all of its children. */
+static enum facet_status explain_death(const char *name, int how, struct facet_error *error)
+{
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)
+        return facet_error_set(error, FACET_NO_MEMORY,
+                               "%.80s: the process that compiled was killed, as it is where memory is short", name);
+    return facet_error_set(error, FACET_INTERNAL, "%.80s: the process that compiled ended without a result", name);
+}
+
+static enum facet_status explain(const char *name, const struct message *message, struct facet_error *error)
+{
+    if (message->end == WHOLE)
+        return facet_error_set(error, FACET_NO_MEMORY, "%.80s: no memory for what the compile made", name);
+    if (message->end == CRASHED)
+        return facet_error_set(error, FACET_INTERNAL, "%.80s: the compiler crashed (signal %u)", name, message->signal);
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, "source",
+                                "%.80s: the compiler ran out of stack: the source nests too deep; give parts of its "
+                                "expressions to variables, and of its statements to functions",
+                                name);
+}
+
+enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, struct facet_error *error)
 {
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return facet_error_errno(error, errno, "cannot make a pipe");
-    FACET_CLEANUP_FD int from = ends[0];
-    pid_t copy = fork();
-    if (copy == 0)
-        generate(compilation, kind, ends[1]);
+    copy->process = fork();
+    if (copy->process == 0)
+        compile_in_copy(copy, ends[1]);
     int failed = errno;
     close(ends[1]);
-    if (copy < 0)
-        return facet_error_errno(error, failed, "cannot copy this process for the code generator");
-    enum facet_status status = listen_to(compilation, from, ret_code, error);
-    if (status != FACET_OK)
-        kill(copy, SIGKILL);
-    while (waitpid(copy, NULL, 0) < 0 && errno == EINTR)
+    copy->fd = ends[0];
+    if (copy->process > 0)
+        return FACET_OK;
+    close(copy->fd);
+    return facet_error_errno(error, failed, "cannot copy this process (fork) to compile in it");
+}
+
+enum facet_status facet_compile_copy_finish(const struct facet_compile_copy *copy,
+                                            struct facet_backend_result *ret_result, struct facet_error *error)
+{
+    const char *name = copy->request->name;
+    struct outcome outcome;
+    struct message message;
+    int how = 0;
+    bool told = get(copy->fd, &message, sizeof message);
+    bool whole = told && message.end == WHOLE && get_result(copy->fd, &outcome, ret_result);
+
+    close(copy->fd); /* which is the end of a copy that still writes */
+    while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
         ;
-    return status;
+    if (!told)
+        return explain_death(name, how, error);
+    if (!whole)
+        return explain(name, &message, error);
+    if (outcome.status != FACET_OK && error)
+        *error = outcome.error;
+    return outcome.status;
 }

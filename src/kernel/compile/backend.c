@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the one symbol of facet-kernel-compiler.so: a request becomes a result.
+ * Owns: the one symbol of facet-kernel-compiler.so: a request becomes a result; which compiles are in a copy of the
+ *       process (apart.c): those for SPIR-V; sources, of any kind, that are long for the stack; and those that prove to
+ *       be when clang parses them, with their macros and what they include.
  * Never: ends the process. LLVM calls a handler where it knows no way on, and that jumps back to here; what LLVM had
- * then under way is left behind, since nothing of it may be touched any more.
+ *        then under way is left behind, since nothing of it may be touched any more. Not covered is a short source
+ *        whose functions, once inlined, are an expression of millions of terms.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +21,10 @@
 
 #define STACK_MOST  ((size_t)1 << 30)
 #define STACK_LEAST ((size_t)1 << 24)
+/* No function's frame is larger. */
+#define STACK_GUARD ((size_t)1 << 20)
+/* What nests worst takes 5 KiB of stack for each byte of the source ("-~-~-~"), or 1 KiB of a bitcode's. */
+#define STACK_OF_BYTE ((size_t)16 << 10)
 
 /* The compile that this thread is in. */
 struct guard {
@@ -25,13 +32,6 @@ struct guard {
     char reason[256];
 };
 static _Thread_local struct guard *guarding;
-/* In a copy of the process: where its last words go. */
-static int apart = -1;
-
-void facet_compile_guard_apart(int fd)
-{
-    apart = fd;
-}
 
 /* Returns for threads that are not in a compile: the process has its own use of LLVM, and LLVM then does as it would.
  */
@@ -39,8 +39,6 @@ static void give_up(const char *reason)
 {
     struct guard *guard = guarding;
 
-    if (apart >= 0)
-        facet_compile_last_words(apart, reason);
     if (!guard)
         return;
     guarding = NULL;
@@ -162,32 +160,21 @@ static enum facet_status guarded(struct facet_compilation *compilation, struct g
     return status;
 }
 
-/* Many at a time, but SPIR-V's alone: apart.c copies the process. Who wants to be alone is not overtaken for ever. */
-static pthread_rwlock_t company = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-
-static void enter(const struct facet_backend_request *request)
-{
-    if (strncmp(request->target, "spirv", 5) == 0)
-        pthread_rwlock_wrlock(&company);
-    else
-        pthread_rwlock_rdlock(&company);
-}
-
-static enum facet_status compile_here(const struct facet_backend_request *request,
+/* `stack` is 0 where the compile may take what there is. `ret_too_much`: it was stopped, since it took too much. */
+static enum facet_status compile_here(const struct facet_backend_request *request, size_t stack, bool *ret_too_much,
                                       struct facet_backend_result *ret_result, struct facet_error *error)
 {
     struct facet_compilation *compilation = calloc(1, sizeof *compilation);
     struct guard guard = {.reason = ""};
 
-    *ret_result = (struct facet_backend_result){0};
     if (!compilation)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a compile");
     compilation->request = request;
     compilation->result = ret_result;
-    enter(request);
+    compilation->stack = stack;
     enum facet_status status = guarded(compilation, &guard, error);
-    pthread_rwlock_unlock(&company);
     facet_compile_unlock(compilation, FACET_COMPILE_LOCK_LLD);
+    *ret_too_much = compilation->too_much;
     clear_own(compilation);
     free(compilation);
     if (status != FACET_OK)
@@ -195,13 +182,68 @@ static enum facet_status compile_here(const struct facet_backend_request *reques
     return status;
 }
 
+static enum facet_status compile_in_copy(const struct facet_backend_request *request,
+                                         struct facet_backend_result *ret_result, struct facet_error *error)
+{
+    bool too_much;
+
+    return compile_here(request, 0, &too_much, ret_result, error);
+}
+
+/* Many at a time; who copies the process is alone for that. Who wants to be alone is not overtaken for ever. */
+static pthread_rwlock_t company = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+static enum facet_status compile_apart(const struct facet_backend_request *request,
+                                       struct facet_backend_result *ret_result, struct facet_error *error)
+{
+    struct facet_compile_copy copy = {.request = request, .compile = compile_in_copy};
+
+    facet_compile_knows("host", "x86-64"); /* which begins with LLVM's tables: once, and not in each copy */
+    pthread_rwlock_wrlock(&company);
+    enum facet_status status = facet_compile_copy_start(&copy, error);
+    pthread_rwlock_unlock(&company);
+    if (status == FACET_OK)
+        status = facet_compile_copy_finish(&copy, ret_result, error);
+    if (status != FACET_OK)
+        drop_code(ret_result);
+    return status;
+}
+
+static void clear(struct facet_backend_result *result)
+{
+    if (!result)
+        return;
+    facet_compile_remark_clear(result);
+    facet_compile_read_clear(result);
+    drop_code(result);
+    *result = (struct facet_backend_result){0};
+}
+
 /* One compile, for the thread that it has to itself. */
 struct job {
     const struct facet_backend_request *request;
     struct facet_backend_result *result;
     struct facet_error *error;
+    size_t stack;
     enum facet_status status;
 };
+
+static enum facet_status compile_where_it_can(const struct job *job)
+{
+    const struct facet_backend_request *request = job->request;
+    bool apart = strncmp(request->target, "spirv", 5) == 0 || request->bytes > job->stack / STACK_OF_BYTE;
+    enum facet_status status = FACET_OK;
+
+    if (!apart) {
+        pthread_rwlock_rdlock(&company);
+        status = compile_here(request, job->stack, &apart, job->result, job->error);
+        pthread_rwlock_unlock(&company);
+    }
+    if (!apart)
+        return status;
+    clear(job->result);
+    return compile_apart(request, job->result, job->error);
+}
 
 static void *work(void *argument)
 {
@@ -210,7 +252,7 @@ static void *work(void *argument)
 
     /* lld has LLVM put up a signal stack of its own, which stays when this thread has gone. */
     sigaltstack(NULL, &stack);
-    job->status = compile_here(job->request, job->result, job->error);
+    job->status = compile_where_it_can(job);
     sigaltstack(&stack, NULL);
     return NULL;
 }
@@ -231,6 +273,8 @@ static int start(struct job *job, pthread_t *ret_thread)
         pthread_attr_init(&attributes);
         pthread_attr_setsigmask_np(&attributes, &all);
         pthread_attr_setstacksize(&attributes, bytes);
+        pthread_attr_setguardsize(&attributes, STACK_GUARD);
+        job->stack = bytes;
         failed = pthread_create(ret_thread, &attributes, work, job);
         pthread_attr_destroy(&attributes);
     }
@@ -249,16 +293,6 @@ static enum facet_status compile(const struct facet_backend_request *request, st
         return facet_error_set(error, FACET_NO_MEMORY, "cannot start a thread for a compile: %s", strerror(failed));
     pthread_join(thread, NULL);
     return job.status;
-}
-
-static void clear(struct facet_backend_result *result)
-{
-    if (!result)
-        return;
-    facet_compile_remark_clear(result);
-    facet_compile_read_clear(result);
-    drop_code(result);
-    *result = (struct facet_backend_result){0};
 }
 
 static void install(void)

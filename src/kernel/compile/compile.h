@@ -7,6 +7,7 @@
 #define FACET_KERNEL_COMPILE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -65,7 +66,9 @@ struct facet_compilation {
     LLVMTargetMachineRef machine;
     struct facet_compile_kernel *kernels; /* in order of name */
     uint32_t kernel_count;
-    bool failed; /* there are diagnostics that are errors */
+    bool failed;   /* there are diagnostics that are errors */
+    size_t stack;  /* what clang may take of it is a part of this; 0: all that there is */
+    bool too_much; /* clang was stopped: it would have taken more */
     bool locked[FACET_COMPILE_LOCKS];
 };
 
@@ -121,18 +124,26 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
 enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMModuleRef module,
                                      LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code,
                                      struct facet_error *error);
-/* apart.c: the same in a copy of this process; while no other compile is under way. */
-enum facet_status facet_compile_emit_apart(struct facet_compilation *compilation, LLVMCodeGenFileType kind,
-                                           LLVMMemoryBufferRef *ret_code, struct facet_error *error);
-_Noreturn void facet_compile_last_words(int fd, const char *reason);
-/* backend.c: from now on LLVM's giving up is the end of this process, a copy, after last words. */
-void facet_compile_guard_apart(int fd);
 enum facet_status facet_compile_link(struct facet_compilation *compilation, LLVMMemoryBufferRef object,
                                      struct facet_error *error);
 enum facet_status facet_compile_passes(struct facet_compilation *compilation, const char *passes,
                                        struct facet_error *error);
 /* Puts the description into the module, for the section that facet_image_parse() looks for. */
 void facet_compile_attach(struct facet_compilation *compilation);
+
+/* apart.c: a compile in a copy of this process, which may start while nobody else is in LLVM, and is heard then. */
+struct facet_compile_copy {
+    const struct facet_backend_request *request;
+    enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
+                                 struct facet_error *error);
+    pid_t process;
+    int fd;
+};
+enum facet_status facet_compile_copy_start(struct facet_compile_copy *copy, struct facet_error *error);
+/* Also how the copy ended, where it made no result: FACET_OUT_OF_RANGE when it ran out of stack. `ret_result` is then
+ * for the caller to clear all the same. */
+enum facet_status facet_compile_copy_finish(const struct facet_compile_copy *copy,
+                                            struct facet_backend_result *ret_result, struct facet_error *error);
 
 /* backend.c, which also unlocks when LLVM gives up between the two. Unlocking what is not locked does nothing. */
 void facet_compile_lock(struct facet_compilation *compilation, enum facet_compile_lock which);

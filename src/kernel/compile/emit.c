@@ -47,32 +47,21 @@ void facet_compile_attach(struct facet_compilation *compilation)
     LLVMSetSection(global, FACET_HOST_IMAGE_SECTION);
 }
 
-static enum facet_status emit_here(struct facet_compilation *compilation, LLVMModuleRef module,
-                                   LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code, struct facet_error *error)
-{
-    char *message = NULL;
-
-    if (!LLVMTargetMachineEmitToMemoryBuffer(compilation->machine, module, kind, &message, ret_code))
-        return FACET_OK;
-    facet_error_set(error, FACET_INTERNAL, "the code generator gave up: %s", message ? message : "");
-    LLVMDisposeMessage(message);
-    return FACET_INTERNAL;
-}
-
 enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVMModuleRef module,
                                      LLVMCodeGenFileType kind, LLVMMemoryBufferRef *ret_code, struct facet_error *error)
 {
     uint64_t start = facet_compile_now();
     LLVMMemoryBufferRef code = NULL;
-    bool apart = compilation->family == FACET_COMPILE_SPIRV;
-    enum facet_status status = apart ? facet_compile_emit_apart(compilation, kind, &code, error)
-                                     : emit_here(compilation, module, kind, &code, error);
+    char *message = NULL;
 
-    if (status != FACET_OK)
-        return status;
+    if (LLVMTargetMachineEmitToMemoryBuffer(compilation->machine, module, kind, &message, &code)) {
+        facet_error_set(error, FACET_INTERNAL, "the code generator gave up: %s", message ? message : "");
+        LLVMDisposeMessage(message);
+        return FACET_INTERNAL;
+    }
     compilation->result->generate_ns += facet_compile_now() - start;
     /* What cannot be had on this processor is said through diagnostics, with code made all the same. */
-    status = facet_compile_verdict(compilation, error);
+    enum facet_status status = facet_compile_verdict(compilation, error);
     if (status != FACET_OK) {
         LLVMDisposeMemoryBuffer(code);
         return status;
