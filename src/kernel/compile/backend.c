@@ -97,6 +97,8 @@ static enum facet_status build(struct facet_compilation *compilation, struct fac
     facet_compile_join(compilation);
     if (compilation->flavour->library)
         status = facet_compile_library(compilation, error);
+    else
+        status = facet_compile_mend(compilation, error);
     result->library_ns = facet_compile_now() - start;
     if (status != FACET_OK)
         return status;

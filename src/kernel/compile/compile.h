@@ -102,6 +102,9 @@ void facet_compile_rename(struct facet_compilation *compilation);
  * the kernels becomes internal. */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);
 
+/* mend.c: the same for SPIR-V, which needs no library. */
+enum facet_status facet_compile_mend(struct facet_compilation *compilation, struct facet_error *error);
+
 struct facet_builtins; /* kernel/builtins/library.h */
 enum facet_status facet_compile_open_library(const struct facet_compilation *compilation,
                                              struct facet_builtins **ret_library, struct facet_error *error);
