@@ -50,6 +50,15 @@ struct facet_backend_read {
     uint32_t reserved;
 };
 
+/* The most that an image may say of itself. The compiler refuses sources with more, and who reads images, images. */
+enum {
+    FACET_IMAGE_KERNELS_MOST = 4096,
+    FACET_IMAGE_ARGUMENTS_MOST = 1024, /* of a kernel */
+    FACET_IMAGE_BLOCK_MOST = 65536,    /* bytes of a kernel's arguments */
+    FACET_IMAGE_LOCAL_MOST = INT32_MAX,
+    FACET_IMAGE_TEXT_MOST = 1024, /* bytes of a name */
+};
+
 /* What a compile made; freed with the backend's `clear`. After errors in the source there are only diagnostics. */
 struct facet_backend_result {
     void *image;

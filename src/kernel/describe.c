@@ -6,14 +6,8 @@
  */
 #include <string.h>
 
+#include "kernel/backend.h"
 #include "kernel/image.h"
-
-enum {
-    KERNELS_MOST = 4096,
-    ARGUMENTS_MOST = 1024,
-    BLOCK_MOST = 65536,
-    TEXT_MOST = 1024,
-};
 
 static enum facet_status refuse(struct facet_error *error, const char *where, const char *member, const char *expected)
 {
@@ -29,7 +23,7 @@ static enum facet_status read_text(const json_t *object, const char *where, cons
     const char *text = json_string_value(value);
     size_t length = json_string_length(value);
 
-    if (!text || length > TEXT_MOST || strlen(text) != length || (!empty && !length))
+    if (!text || length > FACET_IMAGE_TEXT_MOST || strlen(text) != length || (!empty && !length))
         return refuse(error, where, member, "a text");
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
@@ -189,10 +183,10 @@ static enum facet_status read_sizes(const json_t *object, struct facet_host_kern
     static const char *const flags[] = {"barriers", "vectorized", "rows", NULL};
     const char *where = kernel->name;
     enum facet_status status =
-        read_number(object, where, "argument_bytes", false, BLOCK_MOST, &kernel->argument_bytes, error);
+        read_number(object, where, "argument_bytes", false, FACET_IMAGE_BLOCK_MOST, &kernel->argument_bytes, error);
 
     if (status == FACET_OK)
-        status = read_number(object, where, "local_bytes", true, INT32_MAX, &kernel->local_bytes, error);
+        status = read_number(object, where, "local_bytes", true, FACET_IMAGE_LOCAL_MOST, &kernel->local_bytes, error);
     if (status == FACET_OK)
         status =
             read_number(object, where, "scratch_fixed_bytes", true, UINT32_MAX, &kernel->scratch_fixed_bytes, error);
@@ -226,7 +220,7 @@ static enum facet_status count_arguments(const json_t *kernels, size_t *ret_coun
     json_array_foreach(kernels, index, object)
     {
         const json_t *arguments = json_object_get(object, "arguments");
-        if (!json_is_array(arguments) || json_array_size(arguments) > ARGUMENTS_MOST)
+        if (!json_is_array(arguments) || json_array_size(arguments) > FACET_IMAGE_ARGUMENTS_MOST)
             return refuse(error, "a kernel", "arguments", "a list of up to 1024");
         count += json_array_size(arguments);
     }
@@ -239,7 +233,7 @@ enum facet_status facet_image_describe(struct facet_image *image, struct facet_e
     const json_t *kernels = json_object_get(image->description, "kernels"), *object;
     size_t index, arguments = 0, used = 0;
 
-    if (!json_is_array(kernels) || json_array_size(kernels) > KERNELS_MOST)
+    if (!json_is_array(kernels) || json_array_size(kernels) > FACET_IMAGE_KERNELS_MOST)
         return refuse(error, "the image", "kernels", "a list of up to 4096");
     enum facet_status status = count_arguments(kernels, &arguments, error);
     if (status != FACET_OK)

@@ -138,6 +138,7 @@ static void add_own(struct facet_compilation *compilation)
 {
     static const char *const always[] = {"-emit-llvm-only",
                                          "-disable-llvm-passes",
+                                         "-disable-llvm-verifier", /* source.c has it say what is wrong */
                                          "-disable-O0-optnone",
                                          "-discard-value-names",
                                          "-fdeclare-opencl-builtins",

@@ -3,6 +3,7 @@
  * Owns: images for devices: PTX text, AMDGPU code objects, SPIR-V.
  * Never: runs them, or asks a device.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,21 +34,32 @@ static bool used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
     return false;
 }
 
+static void refuse_local(struct facet_compilation *compilation, const char *kernel, uint64_t bytes)
+{
+    char text[192];
+
+    snprintf(text, sizeof text, "kernel '%.80s': it has %llu bytes of local memory; expected at most %d", kernel,
+             (unsigned long long)bytes, FACET_IMAGE_LOCAL_MOST);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
 /* What the kernel declares itself. Everything that it calls has been inlined, or is counted for nobody. */
 static void count_local(struct facet_compilation *compilation, uint32_t kernel)
 {
     LLVMValueRef function = facet_compile_function(compilation, kernel);
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
-    uint32_t bytes = 0;
+    uint64_t bytes = 0;
 
     for (LLVMValueRef global = LLVMGetFirstGlobal(compilation->module); global; global = LLVMGetNextGlobal(global)) {
         if (LLVMGetPointerAddressSpace(LLVMTypeOf(global)) != LOCAL_SPACE || !used_in(global, function, USERS_DEEP))
             continue;
         uint32_t align = LLVMGetAlignment(global) ? LLVMGetAlignment(global) : 1;
-        bytes =
-            ((bytes + align - 1) & ~(align - 1)) + (uint32_t)LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
+        bytes = ((bytes + align - 1) & ~(uint64_t)(align - 1));
+        bytes += LLVMABISizeOfType(layout, LLVMGlobalGetValueType(global));
     }
-    compilation->kernels[kernel].local_bytes = bytes;
+    compilation->kernels[kernel].local_bytes = (uint32_t)bytes;
+    if (bytes > FACET_IMAGE_LOCAL_MOST)
+        refuse_local(compilation, compilation->kernels[kernel].name, bytes);
 }
 
 /* --- PTX --------------------------------------------------------------------------------------------------------- */
@@ -143,7 +155,9 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     compilation->result->optimize_ns = facet_compile_now() - start;
     for (uint32_t i = 0; i < compilation->kernel_count; i++)
         count_local(compilation, i);
-    status = facet_compile_describe(compilation, error);
+    status = facet_compile_verdict(compilation, error);
+    if (status == FACET_OK)
+        status = facet_compile_describe(compilation, error);
     if (status != FACET_OK)
         return status;
     if (compilation->family == FACET_COMPILE_AMDGCN)

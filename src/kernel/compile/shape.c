@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what kernels are called and take: from clang's metadata, and where that is missing from their types.
+ * Owns: what kernels are called and take: from clang's metadata, and where that is missing from their types; refusing
+ *       what no image may say of itself.
  * Never: changes the module.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +14,69 @@
 #include "kernel/compile/compile.h"
 
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
+
+/* --- limits ------------------------------------------------------------------------------------------------------- */
+
+/* Of a kernel; false, for those who return what this returns. */
+__attribute__((format(printf, 3, 4))) static bool refuse(struct facet_compilation *compilation, const char *kernel,
+                                                         const char *format, ...)
+{
+    char text[320];
+    int used = snprintf(text, sizeof text, "kernel '%.80s'%s: ", kernel, strlen(kernel) > 80 ? "..." : "");
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
+    va_end(arguments);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    return false;
+}
+
+/* `what`: "its name". */
+static bool check_text(struct facet_compilation *compilation, const char *kernel, const char *what, const char *text)
+{
+    if (strlen(text) > FACET_IMAGE_TEXT_MOST)
+        return refuse(compilation, kernel, "%s has %zu bytes; expected at most %d", what, strlen(text),
+                      FACET_IMAGE_TEXT_MOST);
+    for (const char *at = text; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            return refuse(compilation, kernel, "%s has the control character 0x%02x; expected none", what,
+                          (unsigned char)*at);
+    return true;
+}
+
+static bool check_kernel(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel)
+{
+    const uint32_t *group = kernel->required_group_size;
+
+    if (kernel->argument_count > FACET_IMAGE_ARGUMENTS_MOST)
+        return refuse(compilation, kernel->name, "it has %u arguments; expected at most %d", kernel->argument_count,
+                      FACET_IMAGE_ARGUMENTS_MOST);
+    for (uint32_t i = 0; (group[0] || group[1] || group[2]) && i < 3; i++)
+        if (group[i] < 1 || group[i] > FACET_HOST_GROUP_MOST)
+            return refuse(compilation, kernel->name, "reqd_work_group_size %u: expected 1 to %d", group[i],
+                          FACET_HOST_GROUP_MOST);
+    return check_text(compilation, kernel->name, "its name", kernel->name);
+}
+
+/* Bytes are of the module; those of the argument may have wrapped. */
+static bool check_argument(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel,
+                           const struct facet_host_argument *argument, uint64_t offset, uint64_t bytes)
+{
+    char name[96];
+
+    snprintf(name, sizeof name, "argument '%.72s'", argument->name);
+    if (!bytes)
+        return refuse(compilation, kernel->name, "%s has 0 bytes; expected at least 1", name);
+    if (bytes > FACET_IMAGE_BLOCK_MOST || offset + bytes > FACET_IMAGE_BLOCK_MOST)
+        return refuse(compilation, kernel->name,
+                      "%s has %llu bytes, behind %llu of others; expected at most %d of all arguments together", name,
+                      (unsigned long long)bytes, (unsigned long long)offset, FACET_IMAGE_BLOCK_MOST);
+    return check_text(compilation, kernel->name, "an argument's name", argument->name) &&
+           check_text(compilation, kernel->name, "an argument's type", argument->type);
+}
+
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
 
 /* The lists that clang writes of a kernel's arguments, one entry for each. */
 struct lists {
@@ -132,7 +198,7 @@ static uint32_t align_of(LLVMValueRef function, uint32_t index, LLVMTargetDataRe
 
 /* Bytes and alignment in the argument block. The host's block has offsets for local memory, and samplers' bits. */
 static uint32_t place(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
-                      struct facet_host_argument *argument)
+                      const struct facet_host_argument *argument, uint64_t *ret_bytes)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);
     LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, index)), pointee = struct_of(function, index);
@@ -141,23 +207,25 @@ static uint32_t place(const struct facet_compilation *compilation, LLVMValueRef 
     if (compilation->family == FACET_COMPILE_HOST &&
         (argument->kind == FACET_ARGUMENT_LOCAL || argument->kind == FACET_ARGUMENT_SAMPLER)) {
         bool sized = argument->kind == FACET_ARGUMENT_LOCAL && compilation->request->check;
-        argument->bytes = sized ? FACET_HOST_LOCAL_CHECKED : 4;
+        *ret_bytes = sized ? FACET_HOST_LOCAL_CHECKED : 4;
         return 4;
     }
     if (argument->kind != FACET_ARGUMENT_VALUE || handle) {
-        argument->bytes = handle ? 8 : LLVMPointerSizeForAS(layout, LLVMGetPointerAddressSpace(type));
-        return argument->bytes;
+        *ret_bytes = handle ? 8 : LLVMPointerSizeForAS(layout, LLVMGetPointerAddressSpace(type));
+        return (uint32_t)*ret_bytes;
     }
-    argument->bytes = (uint32_t)LLVMABISizeOfType(layout, pointee ? pointee : type);
+    *ret_bytes = LLVMABISizeOfType(layout, pointee ? pointee : type);
     return align_of(function, index, layout, pointee ? pointee : type);
 }
 
-static bool take_argument(const struct facet_compilation *compilation, LLVMValueRef function, const struct lists *lists,
+/* False: no memory, or it was refused. */
+static bool take_argument(struct facet_compilation *compilation, LLVMValueRef function, const struct lists *lists,
                           uint32_t index, struct facet_compile_kernel *kernel)
 {
     struct facet_host_argument *argument = &kernel->arguments[index];
     LLVMTypeRef type = LLVMTypeOf(LLVMGetParam(function, index));
     int64_t space = space_of(compilation, lists, index, type);
+    uint64_t bytes;
 
     argument->name = text_of(lists->name, index);
     argument->type = text_of(lists->type, index);
@@ -165,13 +233,14 @@ static bool take_argument(const struct facet_compilation *compilation, LLVMValue
         return false;
     argument->kind = kind_of(argument, space, type);
     argument->access = access_of(lists, index, argument->kind, space);
-    uint32_t align = place(compilation, function, index, argument);
+    uint32_t align = place(compilation, function, index, argument, &bytes);
     argument->offset = (kernel->argument_bytes + align - 1) & ~(align - 1);
+    argument->bytes = (uint32_t)bytes;
     kernel->argument_bytes = argument->offset + argument->bytes;
-    return true;
+    return check_argument(compilation, kernel, argument, argument->offset, bytes);
 }
 
-static bool take_kernel(const struct facet_compilation *compilation, LLVMValueRef function,
+static bool take_kernel(struct facet_compilation *compilation, LLVMValueRef function,
                         struct facet_compile_kernel *kernel)
 {
     LLVMContextRef context = compilation->context;
@@ -187,11 +256,13 @@ static bool take_kernel(const struct facet_compilation *compilation, LLVMValueRe
 
     kernel->name = strdup(LLVMGetValueName2(function, &length));
     kernel->argument_count = LLVMCountParams(function);
-    kernel->arguments = calloc(kernel->argument_count + 1, sizeof *kernel->arguments);
+    kernel->arguments = calloc((size_t)kernel->argument_count + 1, sizeof *kernel->arguments);
     if (!kernel->name || !kernel->arguments)
         return false;
     for (uint32_t i = 0; group && i < 3; i++)
         kernel->required_group_size[i] = (uint32_t)number_of(group, i);
+    if (!check_kernel(compilation, kernel))
+        return false;
     for (uint32_t i = 0; i < kernel->argument_count; i++)
         if (!take_argument(compilation, function, &lists, i, kernel))
             return false;
@@ -216,19 +287,23 @@ enum facet_status facet_compile_shape(struct facet_compilation *compilation, str
 
     for (function = LLVMGetFirstFunction(compilation->module); function; function = LLVMGetNextFunction(function))
         count += is_kernel(compilation, function);
-    compilation->kernels = calloc(count + 1, sizeof *compilation->kernels);
+    if (count > FACET_IMAGE_KERNELS_MOST)
+        return facet_error_argument(error, FACET_CORRUPT, "source", "%s: %u kernels; expected at most %d",
+                                    compilation->request->name, count, FACET_IMAGE_KERNELS_MOST);
+    compilation->kernels = calloc((size_t)count + 1, sizeof *compilation->kernels);
     if (!compilation->kernels)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u kernels", count);
     for (function = LLVMGetFirstFunction(compilation->module); function; function = LLVMGetNextFunction(function)) {
         if (!is_kernel(compilation, function))
             continue;
-        if (!take_kernel(compilation, function, &compilation->kernels[compilation->kernel_count++]))
+        if (!take_kernel(compilation, function, &compilation->kernels[compilation->kernel_count++]) &&
+            !compilation->failed)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for a kernel's arguments");
     }
     if (!count)
         facet_compile_remark(compilation, FACET_SEVERITY_WARNING, 0, 0, NULL, "the source has no kernel");
     qsort(compilation->kernels, compilation->kernel_count, sizeof *compilation->kernels, by_name);
-    return FACET_OK;
+    return facet_compile_verdict(compilation, error);
 }
 
 void facet_compile_shape_clear(struct facet_compilation *compilation)
