@@ -161,6 +161,8 @@ enum facet_status facet_compile_verdict(const struct facet_compilation *compilat
 /* place.c: errors found behind the front end, with their places in the source, where those can be found. */
 /* For each call of the function that is named so in the module. */
 void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text);
+/* Where the target has no assembler here. */
+enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error);
 /* Of what kernels call. Returns false, and adds nothing, where there is none. */
 bool facet_compile_refuse_recursion(struct facet_compilation *compilation);
 /* What a name is in the source, as far as a person needs it: "_Z3sinf" is "sin". */

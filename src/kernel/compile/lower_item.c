@@ -348,6 +348,8 @@ static const char *obstacle_of(LLVMValueRef instruction)
             return "has private memory whose size is not known at its beginning";
         return NULL;
     case LLVMCall:
+        if (LLVMIsAInlineAsm(LLVMGetCalledValue(instruction)))
+            return "has inline assembly";
         return LLVMIsAFunction(LLVMGetCalledValue(instruction)) ? NULL : "calls through a pointer";
     case LLVMRet:
     case LLVMBr:

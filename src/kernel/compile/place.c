@@ -122,6 +122,64 @@ void facet_compile_refuse_calls(struct facet_compilation *compilation, const cha
     forget(&second);
 }
 
+/* --- assembly ----------------------------------------------------------------------------------------------------- */
+
+/* Of an empty one, which keeps loads and stores apart, AMDGPU's generator needs no assembler. */
+static bool is_assembly(const struct facet_compilation *compilation, LLVMValueRef instruction)
+{
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+    bool call = opcode == LLVMCall || opcode == LLVMCallBr;
+    LLVMValueRef code = call ? LLVMIsAInlineAsm(LLVMGetCalledValue(instruction)) : NULL;
+    size_t length;
+
+    return code && (compilation->family != FACET_COMPILE_AMDGCN || LLVMGetInlineAsmAsmString(code, &length)[0]);
+}
+
+/* Calls `remark_at` for each where there is a text. Returns how many there are, or how many places were known. */
+static uint32_t find_assembly(struct facet_compilation *compilation, LLVMModuleRef module, const char *text)
+{
+    uint32_t count = 0;
+
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function; function = LLVMGetNextFunction(function))
+        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+            for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+                if (is_assembly(compilation, at))
+                    count += text ? remark_at(compilation, at, text) : 1;
+    return count;
+}
+
+static void refuse_inline(struct facet_compilation *compilation)
+{
+    struct second second;
+    uint32_t told = 0;
+    char text[160];
+
+    snprintf(text, sizeof text, "inline assembly is not supported for the target '%s'", compilation->target);
+    compile_again(compilation, &second);
+    if (second.compilation.module)
+        told = find_assembly(compilation, second.compilation.module, text);
+    if (!told)
+        facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    forget(&second);
+}
+
+enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error)
+{
+    char text[160];
+    size_t length = 0;
+
+    if (compilation->family == FACET_COMPILE_PTX) /* is text itself, which ptxas reads */
+        return FACET_OK;
+    if (find_assembly(compilation, compilation->module, NULL))
+        refuse_inline(compilation);
+    LLVMGetModuleInlineAsm(compilation->module, &length);
+    snprintf(text, sizeof text, "assembly outside of functions is not supported for the target '%s'",
+             compilation->target);
+    if (length)
+        facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    return facet_compile_verdict(compilation, error);
+}
+
 /* --- recursion ---------------------------------------------------------------------------------------------------- */
 
 /* Functions that were entered, in the order of the calls, and those that were left. */

@@ -196,7 +196,7 @@ static void test_refused(void **state)
            " ret void\n}\n",
            "size is not known");
     refuse("define void @k(ptr %p) {\n %f = load ptr, ptr %p\n call void %f()\n ret void\n}\n", "through a pointer");
-    refuse("define void @k(ptr %p) {\n call void asm sideeffect \"nop\", \"\"()\n ret void\n}\n", "through a pointer");
+    refuse("define void @k(ptr %p) {\n call void asm sideeffect \"nop\", \"\"()\n ret void\n}\n", "inline assembly");
     refuse("define void @k(ptr %p) {\n %n = load i32, ptr %p\n %t = getelementptr ptr, ptr %p, i32 %n\n"
            " %b = load ptr, ptr %t\n indirectbr ptr %b, [label %x, label %y]\nx:\n ret void\ny:\n store i32 1, ptr %p\n"
            " ret void\n}\ndefine ptr @other() {\n ret ptr blockaddress(@k, %x)\n}\n",
