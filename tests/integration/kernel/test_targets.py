@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from array import array
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -138,6 +139,19 @@ def ptx_of_the_set_for_sm_100():
 
 
 @test
+def ptx_of_the_tests_kernels():
+    """Constant memory is 64 KiB: math.cl alone has more tables of the built-in library, which are in global memory."""
+    sources = [path for path in TEST_KERNELS if path.stem != "image"]  # which PTX has no bodies for
+    for processor in ("sm_75", "sm_90"):
+        with tempfile.TemporaryDirectory() as folder:
+            images = compiled(f"ptx:{processor}", folder, sources)
+            equal(".const" in images[ROOT / "tests/kernels/math.cl"].read_text(), False, f"{processor}: .const")
+            assembler = tool("ptxas", "/usr/local/cuda*/bin")
+            for image in images.values():
+                ran(assembler, f"-arch={processor}", "-o", os.devnull, image)
+
+
+@test
 def objects_of_the_set_for_gfx90a():
     object_is_a_code_object("gfx90a")
 
@@ -210,6 +224,62 @@ def modules_of_the_set_for_spirv():
             validator = tool("spirv-val")
             for image in compiled(target, folder).values():
                 ran(validator, image)
+
+
+ANY = """kernel void k(global const int *in, global int *out) {
+    int a = in[0] - 3, b = in[5] - 3;  /* -3, 2 */
+    int4 v = vload4(0, in) - 3;        /* -3 -2 -1 0 */
+    out[0] = any(a); out[1] = all(a); out[2] = any(b); out[3] = all(b);
+    out[4] = any((char)a); out[5] = all((short)a); out[6] = any((long)b); out[7] = all((long)a);
+    out[8] = any(v); out[9] = all(v); out[10] = any(v + 3); out[11] = all(v.xyz);
+    out[12] = any(convert_char4(v)); out[13] = all(convert_short4(v)); out[14] = any(v > 0); out[15] = all(v < 1);
+}
+"""
+CONVERT = """kernel void k(global const int *in, global int *out) {
+    int a = in[0] - 3;  /* -3 */
+    short s = a; uchar u = a; int4 v = vload4(0, in) - 3; char4 c = convert_char4(v);
+    out[0] = convert_int(s); out[1] = convert_long(a) >> 32; out[2] = convert_uint(u); out[3] = convert_ulong(a) >> 32;
+    out[4] = convert_int4(c).y; out[5] = convert_long4(v).z >> 32; out[6] = convert_uchar4(c).x; out[7] = convert_short(u);
+    out[8] = convert_char(300 + a); out[9] = convert_int(-(long)s);
+    for (int i = 10; i < 16; i++) out[i] = convert_int_rte(s) + i;
+}
+"""
+SPIRV_ANSWERS = {ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
+                 CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12]}
+
+
+def results_of(image, folder, environment):
+    """Sixteen numbers that the module's kernel makes of 0, 1, 2 ... on this machine's processors."""
+    numbers, out = Path(folder) / "in", Path(folder) / "out"
+    numbers.write_bytes(bytes(memoryview(array("i", range(16)))))
+    for kind in "i8:64", "i32:16":  # a pointer's type in SPIR-V is what it is used as
+        done = subprocess.run([BUILD / "facet", "kernel", "run", image, "--arg", f"buffer:{kind}={numbers}", "--arg",
+                               f"buffer:{kind}=7", "--global", "1", "--out", f"1={out}", "--json"], text=True,
+                              capture_output=True, check=False, env=environment)
+        if "expected buffer:" not in done.stderr:
+            break
+    equal((done.returncode, done.stderr), (0, ""), "facet kernel run")
+    return list(memoryview(out.read_bytes()).cast("i"))
+
+
+@test
+def built_in_functions_in_spirv():
+    """LLVM's generator hands numbers to what takes booleans, and loses signs: Facet's modules do what OpenCL C says."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
+        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+        demand_known("spirv:1.2", environment)
+        for text, answers in SPIRV_ANSWERS.items():
+            source.write_text(text)
+            for level in range(4):
+                ran(BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image,
+                    env=environment)
+                ran(tool("spirv-val"), image)
+                if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
+                    raise Skip("there is no llvm-spirv to read SPIR-V with")
+                equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
 
 
 main()

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that no source ends the process that compiles it, and that what is too much, or what a target cannot do,
+ *       is refused at compile time, by name, value and limit or with its place.
+ * Never: measures; asserts what a compile makes.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "compiling.h"
+
+/* A text that grows. */
+struct text {
+    char *bytes;
+    size_t used;
+};
+
+static void add(struct text *text, const char *piece, size_t times)
+{
+    size_t length = strlen(piece);
+
+    text->bytes = realloc(text->bytes, text->used + length * times + 1);
+    assert_non_null(text->bytes);
+    for (size_t i = 0; i < times; i++, text->used += length)
+        memcpy(text->bytes + text->used, piece, length);
+    text->bytes[text->used] = '\0';
+}
+
+static void expect(const struct text *source, const char *target, enum facet_status expected, const char *said)
+{
+    struct facet_backend_result result = {0};
+    struct facet_error error = {0};
+    enum facet_status status =
+        compile_bytes(FACET_SOURCE_OPENCL_C, source->bytes, source->used, target, NULL, &result, &error);
+
+    if (status != expected || !strstr(error.message, said))
+        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, said);
+    assert_int_equal(result.image != NULL, status == FACET_OK);
+    backend->clear(&result);
+}
+
+static void expect_usual(const char *target)
+{
+    struct facet_backend_result result;
+
+    compile_well(saxpy, target, &result);
+    backend->clear(&result);
+}
+
+/* --- nests -------------------------------------------------------------------------------------------------------- */
+
+/* More than a GiB of stack has room for. */
+enum { DEEP = 1000000 };
+
+static const char begin[] = "kernel void k(global int *o) { o[0] = ";
+
+static void deep_nests_are_refused(void **state)
+{
+    static const char *const some[] = {"host", "ptx:sm_90", "spirv:1.2"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(some); i++) {
+        struct text source = {0};
+
+        if (is_beyond(some[i]))
+            continue;
+        add(&source, begin, 1);
+        add(&source, "-~", DEEP / 2);
+        add(&source, "o[1]; }\n", 1);
+        expect(&source, some[i], FACET_OUT_OF_RANGE, "nests too deep");
+        expect_usual(some[i]);
+        free(source.bytes);
+    }
+}
+
+/* Macros of which each is the last one twice; named "M0", "M1", ... */
+static void add_doubling(struct text *source, unsigned count)
+{
+    char line[64];
+
+    add(source, "#define M0 -~\n", 1);
+    for (unsigned i = 1; i <= count; i++) {
+        snprintf(line, sizeof line, "#define M%u M%u M%u\n", i, i - 1, i - 1);
+        add(source, line, 1);
+    }
+}
+
+static void short_sources_of_deep_nests_are_refused(void **state)
+{
+    struct text operators = {0}, condition = {0};
+
+    (void)state;
+    add_doubling(&operators, 20);
+    add(&operators, begin, 1);
+    add(&operators, "M20 o[1]; }\n", 1);
+    expect(&operators, "host", FACET_OUT_OF_RANGE, "nests too deep");
+    add_doubling(&condition, 22);
+    add(&condition, "#if M22 1\n#endif\nkernel void k(global int *o) { o[0] = 1; }\n", 1);
+    expect(&condition, "host", FACET_OUT_OF_RANGE, "nests too deep");
+    expect_usual("host");
+    free(operators.bytes);
+    free(condition.bytes);
+}
+
+/* Deeper than clang may go in this process, and no deeper than it can in a copy. */
+static void less_deep_nests_are_compiled(void **state)
+{
+    struct text source = {0};
+
+    (void)state;
+    add_doubling(&source, 16);
+    add(&source, begin, 1);
+    add(&source, "M16 o[1]; }\n", 1);
+    expect(&source, "host", FACET_OK, "");
+    free(source.bytes);
+}
+
+/* --- long sources ------------------------------------------------------------------------------------------------- */
+
+static void compile_long(const char *source, size_t more, const char *const *arguments, enum facet_status expected,
+                         struct facet_backend_result *ret_result)
+{
+    struct text text = {0};
+    struct facet_error error;
+
+    add(&text, source, 1);
+    add(&text, " \n", more);
+    enum facet_status status =
+        compile_bytes(FACET_SOURCE_OPENCL_C, text.bytes, text.used, "host", arguments, ret_result, &error);
+    free(text.bytes);
+    if (status != expected)
+        fail_msg("status %d: \"%s\"; expected %d", status, error.message, expected);
+}
+
+static void assert_same(const struct facet_backend_result *left, const struct facet_backend_result *right)
+{
+    assert_int_equal(left->bytes, right->bytes);
+    assert_int_equal(left->unrepeatable, right->unrepeatable);
+    assert_int_equal(left->diagnostic_count, right->diagnostic_count);
+    for (uint32_t i = 0; i < left->diagnostic_count; i++) {
+        assert_int_equal(left->diagnostics[i].severity, right->diagnostics[i].severity);
+        assert_int_equal(left->diagnostics[i].line, right->diagnostics[i].line);
+        assert_int_equal(left->diagnostics[i].column, right->diagnostics[i].column);
+        assert_string_equal(left->diagnostics[i].file, right->diagnostics[i].file);
+        assert_string_equal(left->diagnostics[i].text, right->diagnostics[i].text);
+    }
+    assert_int_equal(left->read_count, right->read_count);
+    for (uint32_t i = 0; i < left->read_count; i++) {
+        assert_string_equal(left->reads[i].path, right->reads[i].path);
+        assert_int_equal(left->reads[i].kind, right->reads[i].kind);
+        assert_int_equal(left->reads[i].bytes, right->reads[i].bytes);
+        assert_memory_equal(left->reads[i].hash, right->reads[i].hash, sizeof left->reads[i].hash);
+    }
+}
+
+static void write_header(const char *path)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs("#define FOUR 4\n", file);
+    fclose(file);
+}
+
+/* A long source is compiled in a copy of the process: nothing of the result may be lost on the way. */
+static void long_sources_compile_as_short_ones_do(void **state)
+{
+    static const char source[] = "#include \"four.h\"\n#warning one\n#warning two\n"
+                                 "kernel void k(global int *x) { x[0] = FOUR; }\n";
+    static const char clock[] = "kernel void k(global int *x) { x[0] = sizeof(__TIME__); }\n";
+    static const char broken[] = "#warning one\nkernel void k(global int *x) { x[0] = none; }\n";
+    struct facet_backend_result once, again;
+    char folder[] = "/tmp/facet-test-XXXXXX", path[64];
+    const char *const arguments[] = {"-I", folder, NULL};
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/four.h", folder);
+    write_header(path);
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const sources[] = {source, clock, broken};
+        enum facet_status expected = sources[i] == broken ? FACET_CORRUPT : FACET_OK;
+
+        compile_long(sources[i], 0, arguments, expected, &once);
+        compile_long(sources[i], 100000, arguments, expected, &again);
+        assert_true(sources[i] == clock || once.diagnostic_count == 2);
+        assert_true(sources[i] != source || once.read_count > 0);
+        assert_int_equal(once.unrepeatable, sources[i] == clock);
+        assert_same(&once, &again);
+        if (expected == FACET_OK) {
+            assert_memory_equal(once.image, again.image, once.bytes);
+            assert_string_equal(once.description, again.description);
+            assert_true(again.frontend_ns && again.optimize_ns && again.generate_ns && again.link_ns);
+        }
+        backend->clear(&once);
+        backend->clear(&again);
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
+static void long_modules_are_compiled_too(void **state)
+{
+    struct facet_backend_result result;
+    struct facet_error error;
+    struct text source = {0};
+
+    (void)state;
+    add(&source, "define spir_kernel void @k(ptr addrspace(1) %x) {\n  ret void\n}\n", 1);
+    add(&source, "; and so on\n", 10000);
+    if (compile_bytes(FACET_SOURCE_LLVM_IR, source.bytes, source.used, "ptx:sm_75", NULL, &result, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    backend->clear(&result);
+    free(source.bytes);
+}
+
+/* A program may wait for all of its children wherever it likes. */
+static void take_all(int signal)
+{
+    int kept = errno;
+
+    (void)signal;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    errno = kept;
+}
+
+static void programs_may_wait_for_our_children(void **state)
+{
+    void (*const handlers[])(int) = {SIG_IGN, take_all};
+    struct facet_backend_result result;
+    struct text deep = {0};
+
+    (void)state;
+    add(&deep, begin, 1);
+    add(&deep, "-~", DEEP / 2);
+    add(&deep, "o[1]; }\n", 1);
+    for (size_t i = 0; i < COUNT(handlers); i++) {
+        signal(SIGCHLD, handlers[i]);
+        compile_long(saxpy, 100000, NULL, FACET_OK, &result);
+        backend->clear(&result);
+        expect(&deep, "host", FACET_OUT_OF_RANGE, "nests too deep");
+    }
+    signal(SIGCHLD, SIG_DFL);
+    free(deep.bytes);
+}
+
+static void *compile_one(void *long_one)
+{
+    struct facet_backend_result result;
+
+    compile_long(saxpy, long_one ? 100000 : 0, NULL, FACET_OK, &result);
+    backend->clear(&result);
+    return NULL;
+}
+
+static void long_and_short_ones_compile_at_the_same_time(void **state)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    int yes = 1;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_one, i % 2 ? &yes : NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* --- what no image can say ---------------------------------------------------------------------------------------- */
+
+static void expect_everywhere(struct text *source, enum facet_status expected, const char *said)
+{
+    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
+
+    for (size_t i = 0; i < COUNT(some); i++)
+        if (!is_beyond(some[i]))
+            expect(source, some[i], expected, said);
+    free(source->bytes);
+    *source = (struct text){0};
+}
+
+static void add_arguments(struct text *source, unsigned count)
+{
+    char one[32];
+
+    add(source, "kernel void k(global int *o", 1);
+    for (unsigned i = 1; i < count; i++) {
+        snprintf(one, sizeof one, ", int a%u", i);
+        add(source, one, 1);
+    }
+    add(source, ") { o[0] = 1; }\n", 1);
+}
+
+static void arguments_have_limits(void **state)
+{
+    static const char big[] = "typedef struct { char c[%llu]; } big;\n"
+                              "kernel void k(global char *o, big b) { o[0] = b.c[0]; }\n";
+    char text[256];
+    struct text source = {0};
+
+    (void)state;
+    add_arguments(&source, 1024);
+    expect_everywhere(&source, FACET_OK, "");
+    add_arguments(&source, 20000);
+    expect_everywhere(&source, FACET_CORRUPT, "kernel 'k': it has 20000 arguments; expected at most 1024");
+    snprintf(text, sizeof text, big, 65536ull - 8);
+    add(&source, text, 1);
+    expect_everywhere(&source, FACET_OK, "");
+    snprintf(text, sizeof text, big, 65536ull - 7);
+    add(&source, text, 1);
+    expect_everywhere(&source, FACET_CORRUPT,
+                      "argument 'b' has 65529 bytes, behind 8 of others; expected at most 65536");
+    snprintf(text, sizeof text, big, 1ull << 30);
+    add(&source, text, 1);
+    expect_everywhere(&source, FACET_CORRUPT, "kernel 'k': argument 'b' has 1073741824 bytes");
+    snprintf(text, sizeof text, big, (1ull << 32) + 4); /* nor is anything printed */
+    add(&source, text, 1);
+    expect_everywhere(&source, FACET_CORRUPT, "huge");
+    add(&source, "typedef struct {} none; kernel void k(none n, global int *o) { o[0] = 1; }\n", 1);
+    expect_everywhere(&source, FACET_CORRUPT, "argument 'n' has 0 bytes");
+}
+
+static void kernels_have_limits(void **state)
+{
+    struct text source = {0};
+    char line[64];
+
+    (void)state;
+    add(&source, "kernel void k", 1);
+    add(&source, "k", 1100);
+    add(&source, "(global int *o) { o[0] = 1; }\n", 1);
+    expect_everywhere(&source, FACET_CORRUPT, "its name has 1101 bytes; expected at most 1024");
+    add(&source, "kernel void k(global int *o", 1);
+    add(&source, "o", 1100);
+    add(&source, ") { }\n", 1);
+    expect_everywhere(&source, FACET_CORRUPT, "an argument's name has 1101 bytes; expected at most 1024");
+    add(&source, "__attribute__((reqd_work_group_size(8192, 1, 1))) kernel void k(global int *o) { }\n", 1);
+    expect_everywhere(&source, FACET_CORRUPT, "reqd_work_group_size 8192: expected 1 to 4096");
+    for (unsigned i = 0; i < 4097; i++) {
+        snprintf(line, sizeof line, "kernel void k%u(global int *o) { }\n", i);
+        add(&source, line, 1);
+    }
+    expect_everywhere(&source, FACET_CORRUPT, "4097 kernels; expected at most 4096");
+}
+
+/* Four GiB are no bytes in 32 bits. */
+static void local_memory_has_limits(void **state)
+{
+    struct text source = {0};
+
+    (void)state;
+    add(&source,
+        "kernel void k(global float *o) { local float x[1 << 30]; x[get_local_id(0)] = o[0];\n"
+        "barrier(CLK_LOCAL_MEM_FENCE); o[1] = x[5]; }\n",
+        1);
+    expect(&source, "host", FACET_UNSUPPORTED, "more than 1 GiB of local memory");
+    expect(&source, "ptx:sm_90", FACET_CORRUPT, "it has 4294967296 bytes of local memory; expected at most 2147483647");
+    free(source.bytes);
+}
+
+/* --- what a target cannot do -------------------------------------------------------------------------------------- */
+
+static void expect_places(const char *source, const char *target, const char *text, const uint32_t places[][2],
+                          uint32_t count)
+{
+    struct facet_backend_result result;
+    struct facet_error error;
+
+    assert_int_equal(compile(source, target, NULL, &result, &error), FACET_CORRUPT);
+    assert_int_equal(result.diagnostic_count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(result.diagnostics[i].severity, FACET_SEVERITY_ERROR);
+        assert_int_equal(result.diagnostics[i].line, places[i][0]);
+        assert_int_equal(result.diagnostics[i].column, places[i][1]);
+        assert_non_null(strstr(result.diagnostics[i].text, text));
+    }
+    backend->clear(&result);
+}
+
+static void assembly_is_refused_with_its_place(void **state)
+{
+    static const char source[] =
+        "int f(int x) {\n  int y; __asm__(\"mov.b32 %0, %1;\" : \"=r\"(y) : \"r\"(x)); return y; }\n"
+        "kernel void k(global int *o) {\n  __asm__ volatile(\"nop\"); o[0] = f(o[1]); }\n";
+    static const char outside[] = "__asm__(\"// x\");\nkernel void k(global int *o) { o[0] = 1; }\n";
+    static const char *const none[] = {"host", "amdgcn:gfx90a", "spirv:1.2"};
+    static const uint32_t places[][2] = {{2, 10}, {4, 3}}, nowhere[][2] = {{0, 0}};
+    struct facet_backend_result result;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(none); i++) {
+        if (is_beyond(none[i]))
+            continue;
+        expect_places(source, none[i], "inline assembly is not supported for the target", places, 2);
+        expect_places(outside, none[i], "assembly outside of functions", nowhere, 1);
+    }
+    compile_well(source, "ptx:sm_90", &result);
+    assert_non_null(memmem(result.image, result.bytes, "mov.b32", 7));
+    backend->clear(&result);
+    /* It only keeps the accesses apart, and AMDGPU's generator can do that. */
+    compile_well("kernel void k(global int *o) { o[0] = 1; __asm__ volatile(\"\" ::: \"memory\"); o[0] = 2; }\n",
+                 "amdgcn:gfx90a", &result);
+    backend->clear(&result);
+}
+
+static void printf_is_refused_for_spirv_too(void **state)
+{
+    static const char source[] = "kernel void k(global int *x) {\n  printf(\"1\"); x[0] = printf(\"2\"); }\n";
+    static const uint32_t places[][2] = {{2, 3}, {2, 23}};
+
+    (void)state;
+    if (!is_beyond("spirv:1.2"))
+        expect_places(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", places, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deep_nests_are_refused),
+        cmocka_unit_test(short_sources_of_deep_nests_are_refused),
+        cmocka_unit_test(less_deep_nests_are_compiled),
+        cmocka_unit_test(long_sources_compile_as_short_ones_do),
+        cmocka_unit_test(long_modules_are_compiled_too),
+        cmocka_unit_test(programs_may_wait_for_our_children),
+        cmocka_unit_test(long_and_short_ones_compile_at_the_same_time),
+        cmocka_unit_test(arguments_have_limits),
+        cmocka_unit_test(kernels_have_limits),
+        cmocka_unit_test(local_memory_has_limits),
+        cmocka_unit_test(assembly_is_refused_with_its_place),
+        cmocka_unit_test(printf_is_refused_for_spirv_too),
+    };
+
+    open_backend(NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
