@@ -103,7 +103,8 @@ struct facet_compile_statistics {
     uint64_t load_ns; /* opening the compiler's own libraries; 0 when they were */
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
     uint64_t image_bytes;
-    uint64_t peak_bytes; /* the most resident memory of the process so far (ru_maxrss), after the compile */
+    uint64_t peak_bytes; /* the most resident memory of the process so far (ru_maxrss), after the compile; or of the
+                            copy of it that compiled, when that is more */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_compile_statistics) == 88, "ABI: facet_compile_statistics");
 

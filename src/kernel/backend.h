@@ -13,7 +13,7 @@
 
 #define FACET_BACKEND_FILE  "facet-kernel-compiler.so"
 #define FACET_BACKEND_ENTRY "facet_kernel_backend"
-#define FACET_BACKEND_ABI   2u
+#define FACET_BACKEND_ABI   3u
 
 /* Everything is borrowed for the call. */
 struct facet_backend_request {
@@ -71,6 +71,8 @@ struct facet_backend_result {
     uint32_t unrepeatable; /* 1: it depends on more than `reads` can say: the time, a pipe */
     uint32_t reserved;
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
+    uint64_t
+        peak_bytes; /* the most resident memory of the process that compiled, where it was not the caller's; else 0 */
 };
 
 struct facet_backend {

@@ -130,13 +130,16 @@ static enum facet_status make_image(const struct facet_target *target, const str
                                     struct facet_image **ret_image, struct facet_error *error)
 {
     FACET_CLEANUP_IMAGE struct facet_image *image = NULL;
+    struct facet_error wrong;
     enum facet_status status =
         facet_image_create(result->image, result->bytes, result->description,
-                           result->description ? strlen(result->description) : 0, target->name, &image, error);
+                           result->description ? strlen(result->description) : 0, target->name, &image, &wrong);
 
     if (status == FACET_CORRUPT) /* of our own compiler, not of the source */
         return facet_error_set(error, FACET_INTERNAL, "the compiler describes its own image wrongly: %s",
-                               error ? error->message : "");
+                               wrong.message);
+    if (status != FACET_OK && error)
+        *error = wrong;
     if (status == FACET_OK)
         status = add_remarks(image, result, error);
     if (status == FACET_OK)
@@ -146,6 +149,7 @@ static enum facet_status make_image(const struct facet_target *target, const str
     image->unrepeatable = result->unrepeatable;
     struct facet_compile_statistics *statistics = &image->statistics;
     statistics->valid = FACET_COMPILE_HAS_STAGES;
+    statistics->peak_bytes = result->peak_bytes;
     statistics->frontend_ns = result->frontend_ns;
     statistics->library_ns = result->library_ns;
     statistics->optimize_ns = result->optimize_ns;
@@ -245,7 +249,8 @@ static void finish_statistics(struct facet_image *image, uint64_t begin_ns)
     statistics->cache_hit = !(statistics->valid & FACET_COMPILE_HAS_STAGES);
     statistics->image_bytes = image->size;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        statistics->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+        uint64_t own = (uint64_t)usage.ru_maxrss * 1024;
+        statistics->peak_bytes = own > statistics->peak_bytes ? own : statistics->peak_bytes;
         statistics->valid |= FACET_COMPILE_HAS_PEAK;
     }
     statistics->total_ns = facet_clock_now_ns() - begin_ns;

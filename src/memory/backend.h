@@ -15,6 +15,12 @@
 
 #include <facet/error.h>
 
+/* Where pages lie: in a chunk, so many bytes from its begin. */
+struct facet_page_place {
+    uint64_t pages; /* the chunk's handle */
+    uint64_t offset;
+};
+
 struct facet_page_ops {
     void (*close)(void *backend);
 
@@ -33,11 +39,11 @@ struct facet_page_ops {
     void (*unmap)(void *backend, uint64_t address, uint64_t bytes);
 
     /*
-     * Copies what is mapped at `address` to `pages` at `offset` and maps that instead. Whoever writes there meanwhile
-     * waits; nothing that was written is lost; at no moment is there nothing mapped.
+     * Copies the pages that are mapped at `address` to other ones and maps those instead. Whoever writes there
+     * meanwhile waits; nothing that was written is lost; at no moment is there nothing mapped.
      */
-    enum facet_status (*move)(void *backend, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
-                              struct facet_error *error);
+    enum facet_status (*move)(void *backend, uint64_t address, const struct facet_page_place *from,
+                              const struct facet_page_place *to, uint64_t bytes, struct facet_error *error);
 
     /* Any addresses and sizes within what is mapped. */
     enum facet_status (*write)(void *backend, uint64_t address, const void *data, uint64_t bytes,

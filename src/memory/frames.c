@@ -261,6 +261,15 @@ struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32
     return frames->chunks[frame >> frames->chunk_shift];
 }
 
+struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame)
+{
+    pthread_mutex_lock(&frames->lock);
+    const struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
+    struct facet_page_place place = {chunk->pages, (frame & (frames->chunk_frames - 1)) * frames->page_bytes};
+    pthread_mutex_unlock(&frames->lock);
+    return place;
+}
+
 static void give(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     struct facet_chunk *chunk = facet_frames_chunk(frames, frame);

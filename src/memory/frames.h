@@ -82,8 +82,8 @@ void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t cou
 /* Gives that one back too. Returns its bytes. */
 uint64_t facet_frames_trim(struct facet_frames *frames);
 
-/* A chunk of its own, and where a frame is in it. */
-struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32_t frame);
+/* Where a frame in use lies. */
+struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame);
 
 /* --- for the defragmenter --- */
 

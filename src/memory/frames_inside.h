@@ -17,6 +17,9 @@ uint32_t facet_chunk_first(const struct facet_frames *frames, const struct facet
 uint32_t facet_chunk_frames(const struct facet_frames *frames, const struct facet_chunk *chunk);
 uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool taken);
 
+/* The chunk that a frame is in; NULL: it is not had. */
+struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32_t frame);
+
 /* The first hole of `wanted` frames or more, else the largest. */
 struct facet_hole facet_chunk_hole(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t wanted);
 

@@ -138,18 +138,20 @@ static void destroy(void *data, uint64_t pages, uint64_t bytes)
 
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
+/* The bare system call: the thread sanitizer takes mmap() for a write, which mapping other pages with the same contents
+ * over what others use is not. */
 static enum facet_status map(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
                              struct facet_error *error)
 {
-    struct memfd *memfd = data;
-    void *got = mmap(at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
-                     (off_t)(pages - 1 + offset));
+    const struct memfd *memfd = data;
+    long got = syscall(SYS_mmap, at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
+                       (off_t)(pages - 1 + offset));
 
-    if (got == MAP_FAILED && errno == ENOMEM)
+    if (got == -1 && errno == ENOMEM)
         return facet_error_set(error, FACET_NO_SPACE,
                                "the kernel takes no more mappings of this process (vm.max_map_count); defragment, or "
                                "use larger pages");
-    if (got == MAP_FAILED)
+    if (got == -1)
         return facet_error_errno(error, errno, "cannot map %" PRIu64 " bytes", bytes);
     return FACET_OK;
 }
@@ -185,8 +187,9 @@ static void unprotect(const struct memfd *memfd, uint64_t address, uint64_t byte
     (void)!ioctl(memfd->faults, UFFDIO_WAKE, &range);
 }
 
-static enum facet_status move(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
-                              struct facet_error *error)
+/* From window to window: the addresses where it is mapped are others' to use. */
+static enum facet_status move(void *data, uint64_t address, const struct facet_page_place *from,
+                              const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
 
@@ -197,8 +200,8 @@ static enum facet_status move(void *data, uint64_t address, uint64_t pages, uint
     enum facet_status status = protect(memfd, address, bytes, error);
     if (status != FACET_OK)
         return status;
-    memcpy(memfd->window + pages - 1 + offset, at(address), bytes);
-    status = map(data, address, pages, offset, bytes, error);
+    memcpy(memfd->window + to->pages - 1 + to->offset, memfd->window + from->pages - 1 + from->offset, bytes);
+    status = map(data, address, to->pages, to->offset, bytes, error);
     unprotect(memfd, address, bytes, status == FACET_OK);
 #ifdef MADV_POPULATE_WRITE
     /* Else whoever comes next is stopped once for every 4 KiB. */

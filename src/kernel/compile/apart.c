@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,6 +147,7 @@ static void close_others(int fd)
 static _Noreturn void compile_in_copy(const struct facet_compile_copy *copy, int fd)
 {
     struct outcome outcome = {.status = FACET_OK};
+    struct rusage usage;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     in_copy.fd = fd;
@@ -153,6 +155,8 @@ static _Noreturn void compile_in_copy(const struct facet_compile_copy *copy, int
     watch_stack();
     watch_signals();
     outcome.status = copy->compile(copy->request, &outcome.result, &outcome.error);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        outcome.result.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
     put_result(fd, &outcome);
     _exit(0);
 }

@@ -98,15 +98,15 @@ static void watched_unmap(void *data, uint64_t address, uint64_t bytes)
     watched->mapped_bytes -= bytes;
 }
 
-static enum facet_status watched_move(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
-                                      struct facet_error *error)
+static enum facet_status watched_move(void *data, uint64_t address, const struct facet_page_place *from,
+                                      const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     watched->moves++;
-    return watched->inner.ops->move(watched->inner.data, address, pages, offset, bytes, error);
+    return watched->inner.ops->move(watched->inner.data, address, from, to, bytes, error);
 }
 
 static enum facet_status watched_write(void *data, uint64_t address, const void *from, uint64_t bytes,
