@@ -53,7 +53,14 @@ struct facet_memory_config {
     uint32_t automatic;        /* 1: defragment by itself, in a thread of this memory */
     uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 2 MiB */
     uint64_t interval_ns;      /* how often the automatic looks; default 1 s */
+    uint64_t swap_bytes;       /* host memory for pages that the device has no room for; default none. See "more than
+                                  there is" */
+    uint32_t swap_repay;       /* pages that came in may stay this many times as long as bringing them in took; default
+                                  20, FACET_SWAP_NEVER_REPAY: not at all */
+    uint32_t reserved;
 };
+
+#define FACET_SWAP_NEVER_REPAY UINT32_MAX
 
 #define FACET_MEMORY_POOLS 128u
 
@@ -76,7 +83,7 @@ struct facet_space_config {
     const char *name;     /* copied; at most 63 bytes are kept */
 };
 
-/* Reserves addresses only. FACET_OUT_OF_RANGE: a limit above the device, or below a page. */
+/* Reserves addresses only. FACET_OUT_OF_RANGE: a limit above the device and its swap, or below a page. */
 FACET_API enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
                                                struct facet_space **ret_space, struct facet_error *error);
 
@@ -141,6 +148,29 @@ FACET_API enum facet_status facet_space_copy(struct facet_space *space, uint64_t
 FACET_API enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, uint8_t value, uint64_t bytes,
                                              struct facet_error *error);
 
+/* --- more than there is --- */
+
+/*
+ * With `swap_bytes` spaces may hold more than the device has: what nobody uses lies in host memory meanwhile. Devices
+ * do not wait for pages, so what a kernel uses must be pinned while it runs: then it is there, and stays. Copies and
+ * fills pin for themselves. Memory without `swap_bytes` is always there; pinning it costs little and changes nothing.
+ *
+ * Whoever brings pages in may keep them for so long that it was worth it (`swap_repay`), or until it is idle: working
+ * sets that do not fit together take turns, each as long as its own size demands, instead of evicting each other all
+ * the time. Who waits for pages is served in the order of arrival.
+ */
+struct facet_pin;
+
+/*
+ * Brings in and keeps the allocations that the addresses lie in; with a `count` of 0 all that the space holds, now and
+ * until release. FACET_NOT_FOUND: an address in no allocation. FACET_OUT_OF_RANGE: more than the device has.
+ * FACET_TIMEOUT: others kept the memory for `timeout_ns`. A run that is pinned by an address in it cannot be freed
+ * (FACET_BUSY). Who holds a pin and asks for another one may wait for himself: pin at once what is used at once.
+ */
+FACET_API enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *addresses, uint32_t count,
+                                            uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error);
+FACET_API void facet_pin_release(struct facet_pin *pin); /* NULL is fine */
+
 /* --- order --- */
 
 /* Bounds of one call; zeroed members: no bound. */
@@ -191,17 +221,21 @@ struct facet_space_usage {
     uint32_t id;
     char name[64];
     uint64_t limit_bytes;
-    uint64_t allocated_bytes;    /* as asked for */
-    uint64_t reserved_bytes;     /* whole pages: what the limit is held against */
-    uint64_t peak_bytes;         /* the most that was reserved */
-    uint64_t free_bytes;         /* reserved and in no allocation */
-    uint64_t largest_free_bytes; /* the largest piece of that */
-    uint64_t allocations;        /* live */
-    uint64_t allocated_total;    /* ever */
-    uint64_t refused_total;      /* for quota or space */
-    uint64_t pages_total;        /* addresses reserved */
-    uint64_t pages_valid;        /* backed by memory */
-    uint64_t pages_moved_total;  /* under an address, ever */
+    uint64_t allocated_bytes;                     /* as asked for */
+    uint64_t reserved_bytes;                      /* whole pages: what the limit is held against */
+    uint64_t peak_bytes;                          /* the most that was reserved */
+    uint64_t free_bytes;                          /* reserved and in no allocation */
+    uint64_t largest_free_bytes;                  /* the largest piece of that */
+    uint64_t allocations;                         /* live */
+    uint64_t allocated_total;                     /* ever */
+    uint64_t refused_total;                       /* for quota or space */
+    uint64_t pages_total;                         /* addresses reserved */
+    uint64_t pages_valid;                         /* backed by memory */
+    uint64_t pages_moved_total;                   /* under an address, ever */
+    uint64_t pages_absent;                        /* that the device has no room for now; reserved, but not valid */
+    uint64_t swapped_in_total, swapped_out_total; /* pages */
+    uint64_t swap_ns;                             /* spent on that for this space */
+    uint64_t waited_ns;                           /* for others' turns to end */
     uint32_t fragmentation_milli;
     uint32_t pools; /* that hold pages */
 };
@@ -218,6 +252,7 @@ struct facet_memory_usage {
     uint64_t largest_free_bytes; /* the largest piece of memory in one chunk, or that a new chunk would give */
     uint64_t limits_bytes;       /* of all spaces together; above total: oversubscribed */
     uint64_t pages_moved_total;
+    uint64_t swap_bytes, swap_used_bytes;
     uint32_t fragmentation_milli;
     uint32_t reserved;
 };
@@ -239,13 +274,15 @@ FACET_API enum facet_status facet_space_unusable(struct facet_space *space, uint
     (UINT32_C(1) << 2) /* written since it was backed; where the backend can tell, and else by                         \
                           copies and fills */
 #define FACET_PAGE_ACCESSED (UINT32_C(1) << 3)
+#define FACET_PAGE_SWAPPED  (UINT32_C(1) << 4) /* in host memory; not valid */
+#define FACET_PAGE_PINNED   (UINT32_C(1) << 5)
 struct facet_page {
     uint32_t size;
     uint32_t flags;
     uint64_t address; /* where it begins */
     uint64_t
         physical_bytes; /* where it lies in the device's memory: its chunk's number times the chunk, and the offset */
-    uint64_t access_ns; /* the last copy or fill that touched it; 0: none */
+    uint64_t access_ns; /* the last copy, fill or pin that touched it; 0: none */
 };
 FACET_API enum facet_status facet_space_page(struct facet_space *space, uint64_t address, struct facet_page *ret_page,
                                              struct facet_error *error);

@@ -18,21 +18,6 @@ static uint64_t now_ns(const struct facet_memory *memory)
     return memory->backend.now_ns(memory->backend.data);
 }
 
-/* The space with that serial, its lock held; NULL: it is gone. */
-static struct facet_space *lock_space(struct facet_memory *memory, uint32_t serial)
-{
-    struct facet_space *space;
-
-    pthread_mutex_lock(&memory->lock);
-    LIST_FOREACH (space, &memory->spaces, in_memory)
-        if (space->serial == serial)
-            break;
-    if (space)
-        pthread_mutex_lock(&space->lock);
-    pthread_mutex_unlock(&memory->lock);
-    return space;
-}
-
 /* With the space's lock held. FACET_NOT_FOUND: the plan no longer holds. */
 static enum facet_status move(struct facet_space *space, struct facet_frame_move *plan, struct facet_error *error)
 {
@@ -80,7 +65,7 @@ static enum facet_status step(struct pass *pass, bool *ret_more, struct facet_er
         return FACET_OK;
     }
     *ret_more = true;
-    struct facet_space *space = lock_space(memory, plan.space);
+    struct facet_space *space = facet_memory_lock_space(memory, plan.space);
     if (!space)
         return FACET_OK;
     uint64_t start = now_ns(memory);

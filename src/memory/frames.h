@@ -103,6 +103,12 @@ bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most
  * less when there are fewer in a row. False: the move is none any more. */
 bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent);
 
+/* --- for who needs memory that others have --- */
+
+/* The next used frames at or after *hand, around the end: at most `most` in a row, of one space and of neighbouring
+ * pages. Leaves the hand behind them. False: none is in use. */
+bool facet_frames_look(struct facet_frames *frames, uint32_t most, uint32_t *hand, struct facet_frame_move *ret_row);
+
 /* --- numbers --- */
 
 struct facet_frames_count {

@@ -159,3 +159,33 @@ bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *mo
     pthread_mutex_unlock(&frames->lock);
     return begun;
 }
+
+static bool look_in(const struct facet_frames *frames, const struct facet_chunk *chunk, uint32_t from, uint32_t most,
+                    struct facet_frame_move *ret_row)
+{
+    uint32_t end = facet_chunk_frames(frames, chunk);
+    uint32_t at = facet_chunk_next(chunk, from, end, true);
+
+    if (at >= end)
+        return false;
+    set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_row);
+    return true;
+}
+
+bool facet_frames_look(struct facet_frames *frames, uint32_t most, uint32_t *hand, struct facet_frame_move *ret_row)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&frames->lock);
+    uint32_t first = *hand >> frames->chunk_shift;
+    for (uint32_t i = 0; i <= frames->chunk_most && !found; i++) {
+        uint32_t number = (first + i) % frames->chunk_most;
+        const struct facet_chunk *chunk = frames->chunks[number];
+
+        found = chunk && look_in(frames, chunk, i == 0 ? *hand & (frames->chunk_frames - 1) : 0, most, ret_row);
+    }
+    pthread_mutex_unlock(&frames->lock);
+    if (found)
+        *hand = (ret_row->from + ret_row->count) % (uint32_t)frames->frame_most;
+    return found;
+}

@@ -15,6 +15,7 @@
 #define PASS_DEFAULT      (UINT64_C(2) << 20)
 #define MEMORY_MOST       (UINT64_C(1) << 46)
 #define THRESHOLD_DEFAULT 300u
+#define REPAY_DEFAULT     20u
 #define INTERVAL_DEFAULT  UINT64_C(1000000000)
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
@@ -68,6 +69,8 @@ static enum facet_status complete(const struct facet_memory_config *config, uint
         ret_config->pass_bytes = PASS_DEFAULT;
     if (!config->defragment_milli)
         ret_config->defragment_milli = THRESHOLD_DEFAULT;
+    if (!config->swap_repay)
+        ret_config->swap_repay = REPAY_DEFAULT;
     if (!config->interval_ns)
         ret_config->interval_ns = INTERVAL_DEFAULT;
     return check_pages(ret_config, backend_page, error);
@@ -86,8 +89,12 @@ static enum facet_status start(struct facet_memory *memory, const struct facet_m
     memory->page_bytes = config->page_bytes;
     memory->chunk_bytes = config->chunk_bytes;
     memory->pass_bytes = config->pass_bytes;
+    memory->swap_repay = config->swap_repay;
     status = facet_frames_init(&memory->frames, &memory->backend, config->memory_bytes, config->page_bytes,
                                config->chunk_bytes, error);
+    if (status == FACET_OK && config->swap_bytes)
+        status =
+            facet_swap_create(config->swap_bytes, config->page_bytes, memory->frames.frame_most, &memory->swap, error);
     if (status == FACET_OK && config->automatic)
         status = facet_keeper_start(memory, config->defragment_milli, config->interval_ns, error);
     return status;
@@ -106,6 +113,7 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
     }
     memory->backend = *backend;
     pthread_mutex_init(&memory->lock, NULL);
+    facet_queue_init(&memory->queue);
     status = complete(config, backend->page_bytes, &complete_config, error);
     if (status == FACET_OK)
         status = start(memory, &complete_config, error);
@@ -139,9 +147,25 @@ void facet_memory_close(struct facet_memory *memory)
     while (!LIST_EMPTY(&memory->spaces))
         facet_space_destroy(LIST_FIRST(&memory->spaces));
     facet_frames_clear(&memory->frames);
+    facet_swap_destroy(memory->swap);
+    facet_queue_clear(&memory->queue);
     memory->backend.ops->close(memory->backend.data);
     pthread_mutex_destroy(&memory->lock);
     free(memory);
+}
+
+struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial)
+{
+    struct facet_space *space;
+
+    pthread_mutex_lock(&memory->lock);
+    LIST_FOREACH (space, &memory->spaces, in_memory)
+        if (space->serial == serial)
+            break;
+    if (space)
+        pthread_mutex_lock(&space->lock);
+    pthread_mutex_unlock(&memory->lock);
+    return space;
 }
 
 /* --- a space ------------------------------------------------------------------------------------------------------ */
@@ -209,11 +233,12 @@ static enum facet_status check_limit(const struct facet_memory *memory, uint64_t
 {
     uint64_t most = memory->frames.frame_most * memory->page_bytes;
 
+    most += memory->swap ? facet_swap_bytes(memory->swap) : 0;
     if (limit_bytes >= memory->page_bytes && limit_bytes <= most)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
-                                "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64
-                                " and the device's %" PRIu64,
+                                "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and the %" PRIu64
+                                " of device and swap",
                                 limit_bytes, memory->page_bytes, most);
 }
 

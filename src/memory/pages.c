@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: giving pages of a space their memory: quota, frames, clearing, mapping; all of it or none.
- * Never: chooses addresses.
+ * Owns: giving pages of a space their memory: quota, frames, clearing, mapping, all of it or none; and taking it away
+ * for a while. All is called with the space's lock held.
+ * Never: chooses addresses; decides whose memory is taken.
  */
 #include <inttypes.h>
 
@@ -12,74 +13,19 @@ static struct facet_entry *entry_of(const struct facet_space *space, uint32_t pa
     return &space->table.entries[page];
 }
 
-static enum facet_status check_quota(struct facet_space *space, uint32_t count, struct facet_error *error)
+static bool is_here(const struct facet_space *space, uint32_t page)
 {
-    uint64_t page = space->memory->page_bytes;
-
-    if (count <= space->limit_pages - space->pages)
-        return FACET_OK;
-    return facet_error_set(error, FACET_QUOTA,
-                           "vGPU %u ('%s') holds %" PRIu64 " of its %" PRIu64 " bytes, and %" PRIu64
-                           " more were wanted (pages of %" PRIu64 ")",
-                           space->id, space->name, space->pages * page, space->limit_pages * page, count * page, page);
+    return facet_entry_frame(entry_of(space, page)) != FACET_FRAME_NONE;
 }
 
-static enum facet_status map_extent(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
-                                    bool clear, struct facet_error *error)
+/* How many pages in a row are here, or are not. */
+static uint32_t row_here(const struct facet_space *space, uint32_t first, uint32_t count, bool here)
 {
-    const struct facet_page_backend *backend = &space->memory->backend;
-    uint64_t address = facet_space_address(space, first);
-    uint64_t bytes = extent->count * space->memory->page_bytes;
-    enum facet_status status = backend->ops->map(backend->data, address, extent->pages, extent->offset, bytes, error);
+    uint32_t row = 0;
 
-    if (status != FACET_OK || clear)
-        return status;
-    status = backend->ops->fill(backend->data, address, 0, bytes, error);
-    if (status != FACET_OK)
-        backend->ops->unmap(backend->data, address, bytes);
-    return status;
-}
-
-/* As many pages as the next frames in a row are. */
-static enum facet_status back_some(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
-                                   struct facet_error *error)
-{
-    struct facet_frames *frames = &space->memory->frames;
-    struct facet_extent extent;
-    bool clear;
-    enum facet_status status = facet_frames_take(frames, space->serial, first, count, &extent, &clear, error);
-
-    if (status != FACET_OK)
-        return status;
-    status = map_extent(space, first, &extent, clear, error);
-    if (status != FACET_OK) {
-        facet_frames_give(frames, extent.frame, extent.count);
-        return status;
-    }
-    for (uint32_t i = 0; i < extent.count; i++) {
-        struct facet_entry *entry = entry_of(space, first + i);
-
-        facet_entry_set_frame(entry, extent.frame + i);
-        atomic_store_explicit(&entry->marks, 0, memory_order_relaxed);
-        atomic_store_explicit(&entry->access_ns, 0, memory_order_relaxed);
-    }
-    space->pages += extent.count;
-    *ret_count = extent.count;
-    return FACET_OK;
-}
-
-enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count, struct facet_error *error)
-{
-    enum facet_status status = check_quota(space, count, error);
-
-    for (uint32_t done = 0, some = 0; status == FACET_OK && done < count; done += some) {
-        status = back_some(space, first + done, count - done, &some, error);
-        if (status != FACET_OK && done)
-            facet_space_unback(space, first, done);
-    }
-    if (status == FACET_OK && space->pages > space->peak_pages)
-        space->peak_pages = space->pages;
-    return status;
+    while (row < count && is_here(space, first + row) == here)
+        row++;
+    return row;
 }
 
 /* Frames that lie in a row in one chunk are given back at once. */
@@ -93,7 +39,9 @@ static uint32_t row_of_frames(const struct facet_space *space, uint32_t first, u
     return row;
 }
 
-void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
+/* --- taking memory away ------------------------------------------------------------------------------------------- */
+
+static void give_frames(struct facet_space *space, uint32_t first, uint32_t count)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
@@ -106,5 +54,196 @@ void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t coun
             facet_entry_set_frame(entry_of(space, first + done + i), FACET_FRAME_NONE);
         facet_frames_give(&space->memory->frames, frame, row);
     }
+}
+
+static void give_slots(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    for (uint32_t page = first; page < first + count; page++) {
+        struct facet_entry *entry = entry_of(space, page);
+
+        if (entry->slot)
+            facet_swap_give(space->memory->swap, entry->slot - 1);
+        entry->slot = 0;
+    }
+    space->absent -= count;
+}
+
+static void drop(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    for (uint32_t done = 0, row; done < count; done += row) {
+        bool here = is_here(space, first + done);
+
+        row = row_here(space, first + done, count - done, here);
+        (here ? give_frames : give_slots)(space, first + done, row);
+    }
+}
+
+void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    drop(space, first, count);
     space->pages -= count;
+    if (!space->memory->swap)
+        return;
+    facet_swap_redeem(space->memory->swap, count);
+    facet_queue_stir(&space->memory->queue);
+}
+
+enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error)
+{
+    const struct facet_memory *memory = space->memory;
+    uint32_t slot = facet_swap_take(memory->swap);
+
+    if (slot == FACET_SLOT_NONE)
+        return facet_error_set(error, FACET_NO_SPACE, "the swap's %" PRIu64 " bytes are in use",
+                               facet_swap_bytes(memory->swap));
+    enum facet_status status =
+        memory->backend.ops->read(memory->backend.data, facet_space_address(space, page),
+                                  facet_swap_memory(memory->swap, slot), memory->page_bytes, error);
+    if (status != FACET_OK) {
+        facet_swap_give(memory->swap, slot);
+        return status;
+    }
+    give_frames(space, page, 1);
+    entry_of(space, page)->slot = slot + 1;
+    space->absent++;
+    space->swapped_out++;
+    return FACET_OK;
+}
+
+/* --- giving memory ------------------------------------------------------------------------------------------------ */
+
+static enum facet_status check_quota(struct facet_space *space, uint32_t count, struct facet_error *error)
+{
+    uint64_t page = space->memory->page_bytes;
+
+    if (count <= space->limit_pages - space->pages)
+        return FACET_OK;
+    return facet_error_set(error, FACET_QUOTA,
+                           "vGPU %u ('%s') holds %" PRIu64 " of its %" PRIu64 " bytes, and %" PRIu64
+                           " more were wanted (pages of %" PRIu64 ")",
+                           space->id, space->name, space->pages * page, space->limit_pages * page, count * page, page);
+}
+
+/* What was in the pages when they were sent out; nothing of what others had in those frames. */
+static enum facet_status fill_in(struct facet_space *space, uint32_t first, uint32_t count, bool clear,
+                                 struct facet_error *error)
+{
+    const struct facet_memory *memory = space->memory;
+    const struct facet_page_backend *backend = &memory->backend;
+    uint64_t page_bytes = memory->page_bytes;
+    uint32_t piece = memory->swap ? 1 : count;
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t page = first; page < first + count && status == FACET_OK; page += piece) {
+        uint32_t slot = entry_of(space, page)->slot;
+        uint64_t address = facet_space_address(space, page);
+
+        if (slot)
+            status = backend->ops->write(backend->data, address, facet_swap_memory(memory->swap, slot - 1), page_bytes,
+                                         error);
+        else if (!clear)
+            status = backend->ops->fill(backend->data, address, 0, piece * page_bytes, error);
+    }
+    return status;
+}
+
+static void enter_frames(struct facet_space *space, uint32_t first, const struct facet_extent *extent)
+{
+    for (uint32_t i = 0; i < extent->count; i++) {
+        struct facet_entry *entry = entry_of(space, first + i);
+
+        facet_entry_set_frame(entry, extent->frame + i);
+        if (entry->slot) {
+            facet_swap_give(space->memory->swap, entry->slot - 1);
+            entry->slot = 0;
+            space->swapped_in++;
+            continue;
+        }
+        atomic_store_explicit(&entry->marks, 0, memory_order_relaxed);
+        atomic_store_explicit(&entry->access_ns, 0, memory_order_relaxed);
+    }
+}
+
+/* As many pages as the next frames in a row are. */
+static enum facet_status give_memory(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
+                                     struct facet_error *error)
+{
+    struct facet_memory *memory = space->memory;
+    const struct facet_page_backend *backend = &memory->backend;
+    uint64_t address = facet_space_address(space, first);
+    struct facet_extent extent;
+    bool clear;
+    enum facet_status status = facet_frames_take(&memory->frames, space->serial, first, count, &extent, &clear, error);
+
+    if (status != FACET_OK)
+        return status;
+    uint64_t bytes = extent.count * memory->page_bytes;
+    status = backend->ops->map(backend->data, address, extent.pages, extent.offset, bytes, error);
+    if (status == FACET_OK) {
+        status = fill_in(space, first, extent.count, clear, error);
+        if (status != FACET_OK)
+            backend->ops->unmap(backend->data, address, bytes);
+    }
+    if (status != FACET_OK) {
+        facet_frames_give(&memory->frames, extent.frame, extent.count);
+        return status;
+    }
+    enter_frames(space, first, &extent);
+    *ret_count = extent.count;
+    return FACET_OK;
+}
+
+enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
+                                       struct facet_error *error)
+{
+    uint32_t here = row_here(space, first, count, true);
+
+    if (here) {
+        *ret_count = here;
+        return FACET_OK;
+    }
+    enum facet_status status = give_memory(space, first, row_here(space, first, count, false), ret_count, error);
+    if (status == FACET_OK)
+        space->absent -= *ret_count;
+    return status;
+}
+
+/* With a swap what finds no memory now gets it when it is pinned. */
+static enum facet_status give_all(struct facet_space *space, uint32_t first, uint32_t count, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t done = 0, some = 0; done < count; done += some) {
+        status = give_memory(space, first + done, count - done, &some, error);
+        if (status == FACET_NO_SPACE && space->memory->swap) {
+            space->absent += count - done;
+            return FACET_OK;
+        }
+        if (status != FACET_OK) {
+            drop(space, first, done);
+            return status;
+        }
+    }
+    return FACET_OK;
+}
+
+enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count, struct facet_error *error)
+{
+    struct facet_swap *swap = space->memory->swap;
+    enum facet_status status = check_quota(space, count, error);
+
+    if (status == FACET_OK && swap)
+        status = facet_swap_promise(swap, count, error);
+    if (status != FACET_OK)
+        return status;
+    status = give_all(space, first, count, error);
+    if (status != FACET_OK) {
+        if (swap)
+            facet_swap_redeem(swap, count);
+        return status;
+    }
+    space->pages += count;
+    if (space->pages > space->peak_pages)
+        space->peak_pages = space->pages;
+    return FACET_OK;
 }

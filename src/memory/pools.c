@@ -98,25 +98,43 @@ static enum facet_status add_slab(struct facet_lane *lane, uint32_t class, struc
     return status != FACET_OK && level ? add_slab_of(lane, class, 0, error) : status;
 }
 
-static uint32_t drop_slab(struct facet_lane *lane, struct facet_slab *slab)
+/* With the space's lock held: whether somebody has pinned pages of it for what it held. */
+static bool is_pinned(const struct facet_space *space, const struct facet_slab *slab)
 {
-    struct facet_space *space = lane->space;
-    struct facet_pool *pool = &lane->pools[slab->class];
+    for (uint32_t page = slab->first_page; page < slab->first_page + slab->pages; page++)
+        if (space->table.entries[page].pins)
+            return true;
+    return false;
+}
 
-    if (slab->place == FACET_SLAB_LISTED)
-        LIST_REMOVE(slab, in_pool);
-    else
-        pool->current = NULL;
-    slab->place = FACET_SLAB_DEAD;
-    pool->pages -= slab->pages;
-    pthread_mutex_lock(&space->lock);
+static void give_pages(struct facet_space *space, struct facet_slab *slab)
+{
     for (uint32_t page = slab->first_page; page < slab->first_page + slab->pages; page++)
         atomic_store_explicit(&space->table.slabs[page], NULL, memory_order_relaxed);
     facet_space_unback(space, slab->first_page, slab->pages);
     facet_table_give(&space->table, slab->first_page, slab->pages);
     LIST_INSERT_HEAD(&space->spare[slab->class], slab, in_pool);
+}
+
+/* Returns its pages; 0 while they are pinned: then it stays as it is. */
+static uint32_t drop_slab(struct facet_lane *lane, struct facet_slab *slab)
+{
+    struct facet_space *space = lane->space;
+    struct facet_pool *pool = &lane->pools[slab->class];
+
+    pthread_mutex_lock(&space->lock);
+    bool pinned = is_pinned(space, slab);
+    if (!pinned) {
+        if (slab->place == FACET_SLAB_LISTED)
+            LIST_REMOVE(slab, in_pool);
+        else
+            pool->current = NULL;
+        slab->place = FACET_SLAB_DEAD;
+        pool->pages -= slab->pages;
+        give_pages(space, slab);
+    }
     pthread_mutex_unlock(&space->lock);
-    return slab->pages;
+    return pinned ? 0 : slab->pages;
 }
 
 /* --- taking ------------------------------------------------------------------------------------------------------- */

@@ -74,10 +74,13 @@ enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, s
 
     pthread_mutex_lock(&space->lock);
     uint8_t state = atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed);
-    bool found = begins && state == FACET_PAGE_HEAD;
-    if (found)
+    bool found = begins && state == FACET_PAGE_HEAD, pinned = found && space->table.entries[page].pins;
+    if (found && !pinned)
         give(space, page);
     pthread_mutex_unlock(&space->lock);
+    if (pinned)
+        return facet_error_argument(error, FACET_BUSY, "address", "address: 0x%" PRIx64 " of vGPU %u is pinned",
+                                    address, space->id);
     if (found)
         return FACET_OK;
     return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%" PRIx64 " %s of vGPU %u", address,

@@ -3,7 +3,8 @@
  * Owns: what a space and a memory are made of, and the order of their locks.
  * Never: is seen outside this room; callers have facet/memory.h.
  *
- * Locks, outermost first: a memory's list of spaces → a lane → a space → frames. The fast paths take one lane's lock to
+ * Locks, outermost first: a memory's list of spaces → a lane → a space → frames, swap. The queue's lock may
+ * be taken while any of them is held; nothing is taken while it is. The fast paths take one lane's lock to
  * allocate a block and none to free one; a space's lock is for its page table, and is held while one step of the
  * defragmenter moves pages of it.
  */
@@ -19,6 +20,7 @@
 #include "memory/classes.h"
 #include "memory/frames.h"
 #include "memory/slab.h"
+#include "memory/swap.h"
 #include "memory/table.h"
 
 #define FACET_LANES_MOST 16u
@@ -57,7 +59,12 @@ struct facet_space {
     pthread_mutex_t lock; /* of what follows */
     struct facet_table table;
     struct facet_slab_list spare[FACET_MEMORY_POOLS]; /* dead slabs, by class */
-    uint64_t limit_pages, pages, peak_pages;
+    uint64_t limit_pages, pages, peak_pages;          /* pages: with memory of their own or without */
+    uint64_t absent;                                  /* pages without a frame */
+    uint32_t pins, whole_pins;                        /* pins of this space; of these, of all its pages */
+    uint64_t turn_end_ns, idle_ns; /* until when it may keep what it brought in, unless it is idle for so long */
+    uint64_t used_ns;              /* when its last pin began or ended */
+    uint64_t swapped_in, swapped_out, swap_ns, waited_ns;
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
     _Atomic uint64_t refused;
@@ -65,12 +72,28 @@ struct facet_space {
 
 struct facet_keeper;
 
+/* Who waits for pages, in the order of arrival. */
+struct facet_waiter {
+    TAILQ_ENTRY(facet_waiter) in_queue;
+};
+struct facet_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* somebody else is at its head, or something was unpinned or freed */
+    TAILQ_HEAD(, facet_waiter) waiters;
+    uint64_t changes;
+    _Atomic uint32_t waiting;
+};
+
 struct facet_memory {
     struct facet_page_backend backend;
     struct facet_frames frames;
     struct facet_classes classes;
     uint64_t page_bytes, chunk_bytes;
     uint64_t pass_bytes;
+    struct facet_swap *swap; /* NULL: memory is always there */
+    uint32_t swap_repay;
+    struct facet_queue queue;
+    uint32_t clock_hand;         /* of the queue's head: the frame at which it looks for pages next */
     struct facet_keeper *keeper; /* what defragments by itself; NULL: nobody */
 
     pthread_mutex_t lock; /* of what follows */
@@ -83,16 +106,35 @@ struct facet_memory {
 enum facet_status facet_memory_open(const struct facet_page_backend *backend, const struct facet_memory_config *config,
                                     struct facet_memory **ret_memory, struct facet_error *error);
 
+/* The space with that serial, its lock held; NULL: it is gone. */
+struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial);
+
 /* pages.c: memory for pages that facet_table_take gave, and back; with the space's lock held. Backing all of them or
  * none: FACET_QUOTA, FACET_NO_SPACE. */
 enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count,
                                    struct facet_error *error);
+/* Memory for those of the pages that have none, as far as they are neighbours and frames lie in a row; with what was in
+ * them. *ret_count: how many pages can be passed over, one at least. */
+enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
+                                       struct facet_error *error);
+/* The other way, for a page that has memory and no pins. */
+enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
 
 static inline uint64_t facet_space_address(const struct facet_space *space, uint32_t page)
 {
     return space->base + ((uint64_t)page << space->page_shift);
 }
+
+/* residence.c: pages that are away; see facet/memory.h. */
+void facet_queue_init(struct facet_queue *queue);
+void facet_queue_clear(struct facet_queue *queue);
+/* Pins the pages of a range of addresses that was checked, for a transfer. */
+enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t address, uint64_t bytes,
+                                        struct facet_error *error);
+void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes);
+/* Frames or pins are free: who waits for them may look. */
+void facet_queue_stir(struct facet_queue *queue);
 
 /* pools.c: blocks. */
 enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,

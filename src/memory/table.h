@@ -28,13 +28,19 @@ enum facet_page_state {
     FACET_PAGE_SLAB = 3, /* of a pool */
 };
 
+/* Of the marks, beside the public FACET_PAGE_DIRTY and FACET_PAGE_ACCESSED: used since it was last thought of as one to
+ * send out. */
+#define FACET_MARK_RECENT 0x80u
+
 /* Written under the space's lock; what is atomic is also read without it. */
 struct facet_entry {
     _Atomic uint32_t frame; /* and one; 0: not backed */
     _Atomic uint8_t state, marks;
+    uint16_t pins;
     uint32_t head;       /* of a page in an allocated run: its first page */
     uint32_t length;     /* at both ends of a free run, and at the head of an allocated one */
     uint32_t next, prev; /* at the first page of a free run: its row */
+    uint32_t slot;       /* of the swap, and one, while it has no frame; 0: none, and nothing was ever in it */
     uint32_t tag;        /* at the head: the allocation */
     _Atomic uint64_t bytes;
     uint64_t time_ns;

@@ -112,6 +112,27 @@ static enum facet_status run(struct facet_space *space, const struct transfer *t
     return FACET_OK;
 }
 
+static enum facet_status run_pinned(struct facet_space *space, const struct transfer *transfer,
+                                    struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    if (transfer->to_device)
+        status = facet_space_pin_range(space, transfer->to, transfer->bytes, error);
+    if (status != FACET_OK)
+        return status;
+    if (transfer->from_device)
+        status = facet_space_pin_range(space, transfer->from, transfer->bytes, error);
+    if (status == FACET_OK) {
+        status = run(space, transfer, error);
+        if (transfer->from_device)
+            facet_space_unpin_range(space, transfer->from, transfer->bytes);
+    }
+    if (transfer->to_device)
+        facet_space_unpin_range(space, transfer->to, transfer->bytes);
+    return status;
+}
+
 static enum facet_status sides_of(const struct facet_space *space, enum facet_copy kind, struct transfer *transfer,
                                   struct facet_error *error)
 {
@@ -135,7 +156,7 @@ enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint6
         status = check(space, &transfer, error);
     if (status != FACET_OK || bytes == 0)
         return status;
-    status = run(space, &transfer, error);
+    status = run_pinned(space, &transfer, error);
     if (status != FACET_OK)
         return status;
     if (transfer.to_device)
@@ -153,7 +174,11 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
 
     if (status != FACET_OK || bytes == 0)
         return status;
+    status = facet_space_pin_range(space, address, bytes, error);
+    if (status != FACET_OK)
+        return status;
     status = backend->ops->fill(backend->data, address, value, bytes, error);
+    facet_space_unpin_range(space, address, bytes);
     if (status == FACET_OK)
         mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);
     return status;

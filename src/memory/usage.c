@@ -93,7 +93,12 @@ static void count_pages(struct facet_space *space, struct facet_space_usage *usa
     usage->reserved_bytes = space->pages * page;
     usage->peak_bytes = space->peak_pages * page;
     usage->pages_total = space->table.count;
-    usage->pages_valid = space->pages;
+    usage->pages_valid = space->pages - space->absent;
+    usage->pages_absent = space->absent;
+    usage->swapped_in_total = space->swapped_in;
+    usage->swapped_out_total = space->swapped_out;
+    usage->swap_ns = space->swap_ns;
+    usage->waited_ns = space->waited_ns;
     usage->pages_moved_total = space->moved_pages;
     usage->allocations += space->run_count;
     usage->allocated_bytes += space->run_bytes;
@@ -145,6 +150,10 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
     }
     pthread_mutex_unlock(&memory->lock);
     facet_frames_count(&memory->frames, &count);
+    if (memory->swap) {
+        usage.swap_bytes = facet_swap_bytes(memory->swap);
+        usage.swap_used_bytes = facet_swap_used_bytes(memory->swap);
+    }
     usage.chunk_count = count.chunk_count;
     usage.reserved_bytes = count.had_bytes;
     usage.used_bytes = count.used_bytes;
@@ -168,8 +177,10 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
     struct facet_page page = {.size = sizeof page, .address = facet_space_address(space, number)};
     pthread_mutex_lock(&space->lock);
     uint32_t frame = facet_entry_frame(entry);
+    page.flags = entry->slot ? FACET_PAGE_SWAPPED : 0;
     if (frame != FACET_FRAME_NONE) {
-        page.flags = FACET_PAGE_VALID | atomic_load_explicit(&entry->marks, memory_order_relaxed);
+        page.flags = FACET_PAGE_VALID | (entry->pins || space->whole_pins ? FACET_PAGE_PINNED : 0) |
+                     (atomic_load_explicit(&entry->marks, memory_order_relaxed) & ~FACET_MARK_RECENT);
         if (atomic_load_explicit(&entry->state, memory_order_relaxed) == FACET_PAGE_SLAB)
             page.flags |= FACET_PAGE_BLOCKS;
         page.physical_bytes = (uint64_t)frame << space->page_shift;

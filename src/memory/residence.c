@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: pins, and bringing in what is pinned: whose pages go for it, who waits for whom, and how long who brought pages
+ * in may keep them.
+ * Never: sends out what is pinned; lets who waits be overtaken; holds a lock while it waits.
+ *
+ * Which pages go is decided by a clock: a hand goes round over the frames, and takes what was not used since it last
+ * came by. What a space brought in stays until that was worth it (its turn), unless the space is idle.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "memory/allocate.h"
+
+#define TRANSFER_WAIT_NS (60 * FACET_NS_PER_S)
+#define TURN_MOST_NS     (60 * FACET_NS_PER_S)
+#define IDLE_LEAST_NS    FACET_NS_PER_MS
+#define NEVER            UINT64_MAX
+
+struct range {
+    uint32_t first, count;
+};
+
+struct facet_pin {
+    struct facet_space *space;
+    bool whole;
+    uint32_t count;
+    struct range ranges[];
+};
+
+/* One pin's way to its pages. */
+struct arrival {
+    struct facet_space *space;
+    const struct range *ranges;
+    uint32_t count;
+    bool whole;
+    bool brief;      /* a transfer: it takes no turn */
+    uint64_t end_ns; /* when it gives up */
+    uint64_t waited_ns;
+};
+
+static uint64_t now_ns(const struct facet_memory *memory)
+{
+    return memory->backend.now_ns(memory->backend.data);
+}
+
+/* --- the queue ---------------------------------------------------------------------------------------------------- */
+
+void facet_queue_init(struct facet_queue *queue)
+{
+    pthread_condattr_t clock;
+
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    TAILQ_INIT(&queue->waiters);
+}
+
+void facet_queue_clear(struct facet_queue *queue)
+{
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+}
+
+void facet_queue_stir(struct facet_queue *queue)
+{
+    if (!atomic_load(&queue->waiting))
+        return;
+    pthread_mutex_lock(&queue->lock);
+    queue->changes++;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static uint64_t changes_of(struct facet_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    uint64_t changes = queue->changes;
+    pthread_mutex_unlock(&queue->lock);
+    return changes;
+}
+
+static void leave(struct facet_queue *queue, struct facet_waiter *waiter)
+{
+    pthread_mutex_lock(&queue->lock);
+    TAILQ_REMOVE(&queue->waiters, waiter, in_queue);
+    atomic_fetch_sub(&queue->waiting, 1);
+    queue->changes++;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* Until it is at the head. False: the time is over; it is in the queue all the same. */
+static bool enter(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns)
+{
+    const struct timespec end = facet_ns_timespec(end_ns);
+    int waited = 0;
+
+    pthread_mutex_lock(&queue->lock);
+    TAILQ_INSERT_TAIL(&queue->waiters, waiter, in_queue);
+    atomic_fetch_add(&queue->waiting, 1);
+    while (TAILQ_FIRST(&queue->waiters) != waiter && waited != ETIMEDOUT)
+        waited = pthread_cond_timedwait(&queue->changed, &queue->lock, &end);
+    bool first = TAILQ_FIRST(&queue->waiters) == waiter;
+    pthread_mutex_unlock(&queue->lock);
+    return first;
+}
+
+/* Until something has changed since, or the time has come. */
+static void wait_for_change(struct facet_queue *queue, uint64_t changes, uint64_t until_ns)
+{
+    const struct timespec until = facet_ns_timespec(until_ns);
+    int waited = 0;
+
+    pthread_mutex_lock(&queue->lock);
+    while (queue->changes == changes && waited != ETIMEDOUT)
+        waited = pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* --- sending out -------------------------------------------------------------------------------------------------- */
+
+/* Until when a space keeps its pages from others; 0: they may go. With its lock held. */
+static uint64_t kept_until(const struct facet_space *space, uint64_t now)
+{
+    if (space->whole_pins)
+        return NEVER;
+    if (space->turn_end_ns <= now)
+        return 0;
+    if (space->pins)
+        return space->turn_end_ns;
+    uint64_t idle_ns = space->used_ns + space->idle_ns;
+    return idle_ns <= now ? 0 : idle_ns < space->turn_end_ns ? idle_ns : space->turn_end_ns;
+}
+
+/* With the space's lock held. Returns how many went. */
+static uint32_t send_out_row(struct facet_space *space, const struct facet_frame_move *row, uint32_t most)
+{
+    uint32_t gone = 0;
+
+    for (uint32_t i = 0; i < row->count && gone < most; i++) {
+        struct facet_entry *entry = &space->table.entries[row->page + i];
+
+        if (facet_entry_frame(entry) != row->from + i || entry->pins)
+            continue;
+        if (atomic_fetch_and_explicit(&entry->marks, (uint8_t)~FACET_MARK_RECENT, memory_order_relaxed) &
+            FACET_MARK_RECENT)
+            continue;
+        gone += facet_space_send_out(space, row->page + i, NULL) == FACET_OK;
+    }
+    return gone;
+}
+
+/* Makes room for `wanted` pages, or as many as go. *ret_again_ns: when more may go, if nothing else changes. */
+static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const struct facet_space *self,
+                          uint64_t *ret_again_ns)
+{
+    uint64_t looked = 0, most = 2 * memory->frames.frame_most + 1, now = now_ns(memory);
+    uint32_t gone = 0, pass = (uint32_t)(memory->pass_bytes / memory->page_bytes) + 1;
+    struct facet_frame_move row;
+
+    *ret_again_ns = NEVER;
+    while (gone < wanted && looked < most && facet_frames_look(&memory->frames, pass, &memory->clock_hand, &row)) {
+        struct facet_space *space = facet_memory_lock_space(memory, row.space);
+
+        looked += row.count;
+        if (!space)
+            continue;
+        uint64_t until = space == self && !space->whole_pins ? 0 : kept_until(space, now);
+        if (until == 0)
+            gone += send_out_row(space, &row, wanted - gone);
+        else if (until < *ret_again_ns)
+            *ret_again_ns = until;
+        pthread_mutex_unlock(&space->lock);
+    }
+    return gone;
+}
+
+/* --- pinning ------------------------------------------------------------------------------------------------------ */
+
+static void pin_pages(struct facet_space *space, const struct range *range, uint64_t tick_ns)
+{
+    for (uint32_t page = range->first; page < range->first + range->count; page++) {
+        struct facet_entry *entry = &space->table.entries[page];
+
+        entry->pins++;
+        atomic_fetch_or_explicit(&entry->marks, FACET_PAGE_ACCESSED | FACET_MARK_RECENT, memory_order_relaxed);
+        atomic_store_explicit(&entry->access_ns, tick_ns, memory_order_relaxed);
+    }
+}
+
+/* Whether all of it is here; with the space's lock held. */
+static bool are_here(const struct arrival *arrival)
+{
+    const struct facet_space *space = arrival->space;
+
+    if (space->absent == 0 || arrival->whole)
+        return space->absent == 0;
+    for (uint32_t i = 0; i < arrival->count; i++)
+        for (uint32_t page = 0; page < arrival->ranges[i].count; page++)
+            if (facet_entry_frame(&space->table.entries[arrival->ranges[i].first + page]) == FACET_FRAME_NONE)
+                return false;
+    return true;
+}
+
+/* Pins what may not be here yet. Returns whether it is, and nobody waits for a turn that this space has had. */
+static bool begin(const struct arrival *arrival)
+{
+    struct facet_space *space = arrival->space;
+    struct facet_memory *memory = space->memory;
+    uint64_t tick = memory->backend.tick_ns(memory->backend.data), now = now_ns(memory);
+
+    pthread_mutex_lock(&space->lock);
+    bool over = !arrival->brief && atomic_load(&memory->queue.waiting) && space->turn_end_ns <= now;
+    bool done = !over && are_here(arrival);
+    if (done) {
+        for (uint32_t i = 0; i < arrival->count; i++)
+            pin_pages(space, &arrival->ranges[i], tick);
+        space->pins++;
+        space->whole_pins += arrival->whole;
+        space->used_ns = now;
+    }
+    pthread_mutex_unlock(&space->lock);
+    return done;
+}
+
+static void end(const struct arrival *arrival)
+{
+    struct facet_space *space = arrival->space;
+
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < arrival->count; i++)
+        for (uint32_t page = 0; page < arrival->ranges[i].count; page++)
+            space->table.entries[arrival->ranges[i].first + page].pins--;
+    space->pins--;
+    space->whole_pins -= arrival->whole;
+    space->used_ns = now_ns(space->memory);
+    pthread_mutex_unlock(&space->lock);
+    facet_queue_stir(&space->memory->queue);
+}
+
+/* --- bringing in; by the head of the queue ------------------------------------------------------------------------ */
+
+/* One piece of a range, or room for it. *ret_count: pages that need no more looking at. */
+static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uint32_t count, uint32_t *ret_count,
+                                    struct facet_error *error)
+{
+    struct facet_space *space = arrival->space;
+    struct facet_memory *memory = space->memory;
+    uint64_t changes = changes_of(&memory->queue), again;
+
+    *ret_count = 0;
+    pthread_mutex_lock(&space->lock);
+    enum facet_status status = facet_space_bring_in(space, first, count, ret_count, error);
+    pthread_mutex_unlock(&space->lock);
+    if (status != FACET_NO_SPACE || make_room(memory, count, space, &again))
+        return status == FACET_NO_SPACE ? FACET_OK : status;
+    uint64_t start = now_ns(memory);
+    if (start >= arrival->end_ns)
+        return facet_error_set(error, FACET_TIMEOUT,
+                               "vGPU %u ('%s'): others kept the device's memory for as long as it was to wait",
+                               space->id, space->name);
+    wait_for_change(&memory->queue, changes, again < arrival->end_ns ? again : arrival->end_ns);
+    arrival->waited_ns += now_ns(memory) - start;
+    return FACET_OK;
+}
+
+/* The pages are pinned before they are here: what one of them costs must not be another one of them. */
+static enum facet_status bring_range(struct arrival *arrival, struct range range, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t done = 0, some; done < range.count && status == FACET_OK; done += some)
+        status = bring_some(arrival, range.first + done, range.count - done, &some, error);
+    return status;
+}
+
+/* Every page that the space holds, in rows. */
+static enum facet_status bring_whole(struct arrival *arrival, struct facet_error *error)
+{
+    struct facet_space *space = arrival->space;
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t page = 0; page < space->table.count && status == FACET_OK;) {
+        struct range row = {.first = page};
+
+        pthread_mutex_lock(&space->lock);
+        uint64_t absent = space->absent;
+        while (row.first < space->table.count &&
+               atomic_load_explicit(&space->table.entries[row.first].state, memory_order_relaxed) == FACET_PAGE_FREE)
+            row.first++;
+        while (row.first + row.count < space->table.count &&
+               atomic_load_explicit(&space->table.entries[row.first + row.count].state, memory_order_relaxed) !=
+                   FACET_PAGE_FREE)
+            row.count++;
+        pthread_mutex_unlock(&space->lock);
+        if (!absent)
+            break;
+        status = bring_range(arrival, row, error);
+        page = row.first + row.count;
+    }
+    return status;
+}
+
+static enum facet_status bring_all(struct arrival *arrival, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    if (arrival->whole)
+        return bring_whole(arrival, error);
+    for (uint32_t i = 0; i < arrival->count && status == FACET_OK; i++)
+        status = bring_range(arrival, arrival->ranges[i], error);
+    return status;
+}
+
+/* It may keep what it has for as long as that is worth what it cost. */
+static void begin_turn(const struct arrival *arrival, uint64_t start)
+{
+    struct facet_space *space = arrival->space;
+    uint64_t now = now_ns(space->memory), took = now - start - arrival->waited_ns;
+    uint32_t repay = space->memory->swap_repay;
+    uint64_t turn = repay == FACET_SWAP_NEVER_REPAY ? 0 : took < TURN_MOST_NS / repay ? took * repay : TURN_MOST_NS;
+
+    pthread_mutex_lock(&space->lock);
+    space->swap_ns += took;
+    space->waited_ns += arrival->waited_ns;
+    space->turn_end_ns = now + turn;
+    space->idle_ns = took > IDLE_LEAST_NS ? took : IDLE_LEAST_NS;
+    pthread_mutex_unlock(&space->lock);
+}
+
+static void pin_now(const struct arrival *arrival)
+{
+    struct facet_space *space = arrival->space;
+    uint64_t tick = space->memory->backend.tick_ns(space->memory->backend.data);
+
+    pthread_mutex_lock(&space->lock);
+    for (uint32_t i = 0; i < arrival->count; i++)
+        pin_pages(space, &arrival->ranges[i], tick);
+    space->pins++;
+    space->whole_pins += arrival->whole;
+    pthread_mutex_unlock(&space->lock);
+}
+
+static enum facet_status arrive_in_turn(struct arrival *arrival, struct facet_error *error)
+{
+    struct facet_memory *memory = arrival->space->memory;
+    struct facet_waiter waiter;
+    uint64_t start = now_ns(memory);
+    bool first = enter(&memory->queue, &waiter, arrival->end_ns);
+    enum facet_status status = FACET_OK;
+
+    arrival->waited_ns = now_ns(memory) - start;
+    if (!first)
+        status = facet_error_set(error, FACET_TIMEOUT, "vGPU %u ('%s'): others waited for memory before it",
+                                 arrival->space->id, arrival->space->name);
+    if (first) {
+        pin_now(arrival);
+        status = bring_all(arrival, error);
+        begin_turn(arrival, start);
+        if (status != FACET_OK)
+            end(arrival);
+    }
+    leave(&memory->queue, &waiter);
+    return status;
+}
+
+static enum facet_status check_size(const struct arrival *arrival, struct facet_error *error)
+{
+    const struct facet_memory *memory = arrival->space->memory;
+    uint64_t pages = arrival->whole ? arrival->space->pages : 0;
+
+    for (uint32_t i = 0; i < arrival->count; i++)
+        pages += arrival->ranges[i].count;
+    if (pages <= memory->frames.frame_most)
+        return FACET_OK;
+    return facet_error_set(error, FACET_OUT_OF_RANGE,
+                           "vGPU %u ('%s'): %" PRIu64 " bytes are to be on the device at once, which has %" PRIu64,
+                           arrival->space->id, arrival->space->name, pages * memory->page_bytes,
+                           memory->frames.frame_most * memory->page_bytes);
+}
+
+static enum facet_status arrive(struct arrival *arrival, uint64_t timeout_ns, struct facet_error *error)
+{
+    uint64_t now = now_ns(arrival->space->memory);
+
+    arrival->end_ns = timeout_ns < NEVER - now ? now + timeout_ns : NEVER;
+    if (begin(arrival))
+        return FACET_OK;
+    enum facet_status status = check_size(arrival, error);
+    return status == FACET_OK ? arrive_in_turn(arrival, error) : status;
+}
+
+/* --- the calls ---------------------------------------------------------------------------------------------------- */
+
+static struct range range_of(const struct facet_space *space, uint64_t address, uint64_t bytes)
+{
+    uint32_t first = (uint32_t)((address - space->base) >> space->page_shift);
+    uint32_t last = (uint32_t)((address + bytes - 1 - space->base) >> space->page_shift);
+
+    return (struct range){.first = first, .count = last - first + 1};
+}
+
+enum facet_status facet_space_pin_range(struct facet_space *space, uint64_t address, uint64_t bytes,
+                                        struct facet_error *error)
+{
+    if (!space->memory->swap)
+        return FACET_OK;
+    const struct range range = range_of(space, address, bytes);
+    struct arrival arrival = {.space = space, .ranges = &range, .count = 1, .brief = true};
+    return arrive(&arrival, TRANSFER_WAIT_NS, error);
+}
+
+void facet_space_unpin_range(struct facet_space *space, uint64_t address, uint64_t bytes)
+{
+    if (!space->memory->swap)
+        return;
+    const struct range range = range_of(space, address, bytes);
+    const struct arrival arrival = {.space = space, .ranges = &range, .count = 1};
+    end(&arrival);
+}
+
+static enum facet_status fill_ranges(struct facet_pin *pin, const uint64_t *addresses, struct facet_error *error)
+{
+    for (uint32_t i = 0; i < pin->count; i++) {
+        struct facet_allocation found;
+
+        if (!facet_space_lookup(pin->space, addresses[i], &found))
+            return facet_error_argument(error, FACET_NOT_FOUND, "addresses",
+                                        "addresses[%u]: 0x%" PRIx64 " is in no allocation of vGPU %u", i, addresses[i],
+                                        pin->space->id);
+        pin->ranges[i] = range_of(pin->space, found.address, found.bytes);
+    }
+    return FACET_OK;
+}
+
+enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *addresses, uint32_t count,
+                                  uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
+{
+    struct facet_pin *pin = calloc(1, sizeof *pin + count * sizeof(struct range));
+    enum facet_status status;
+
+    if (!pin)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a pin of %u allocations", count);
+    *pin = (struct facet_pin){.space = space, .whole = count == 0, .count = count};
+    status = fill_ranges(pin, addresses, error);
+    if (status == FACET_OK) {
+        struct arrival arrival = {.space = space, .ranges = pin->ranges, .count = count, .whole = pin->whole};
+        status = arrive(&arrival, timeout_ns, error);
+    }
+    if (status != FACET_OK) {
+        free(pin);
+        return status;
+    }
+    *ret_pin = pin;
+    return FACET_OK;
+}
+
+void facet_pin_release(struct facet_pin *pin)
+{
+    if (!pin)
+        return;
+    const struct arrival arrival = {
+        .space = pin->space, .ranges = pin->ranges, .count = pin->count, .whole = pin->whole};
+    end(&arrival);
+    free(pin);
+}

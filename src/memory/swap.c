@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: slots (swap.h).
+ * Never: gives memory back to the host before it ends: a slot that was used once will be again.
+ */
+#include "memory/swap.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct facet_swap {
+    pthread_mutex_t lock;
+    uint64_t page_bytes;
+    uint64_t promised, most;     /* pages; one is kept, so that any page can be sent out before another comes in */
+    uint32_t slots, used, fresh; /* fresh: from here on none was ever in use */
+    char *memory;
+    uint32_t *given_back; /* used before, free now: `fresh` - `used` of them */
+};
+
+static void *map_lazily(uint64_t bytes)
+{
+    void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return got == MAP_FAILED ? NULL : got;
+}
+
+enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_t device_pages,
+                                    struct facet_swap **ret_swap, struct facet_error *error)
+{
+    uint64_t slots = bytes / page_bytes;
+
+    if (slots == 0 || slots >= FACET_SLOT_NONE)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "swap_bytes",
+                                    "swap_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and 2^32 - 2 pages",
+                                    bytes, page_bytes);
+    struct facet_swap *swap = calloc(1, sizeof *swap);
+    if (swap) {
+        *swap = (struct facet_swap){
+            .lock = PTHREAD_MUTEX_INITIALIZER,
+            .page_bytes = page_bytes,
+            .most = slots + device_pages - 1,
+            .slots = (uint32_t)slots,
+            .memory = map_lazily(slots * page_bytes),
+            .given_back = map_lazily(slots * sizeof(uint32_t)),
+        };
+    }
+    if (!swap || !swap->memory || !swap->given_back) {
+        facet_swap_destroy(swap);
+        return facet_error_set(error, FACET_NO_MEMORY, "no %" PRIu64 " bytes of host memory to swap to", bytes);
+    }
+    *ret_swap = swap;
+    return FACET_OK;
+}
+
+void facet_swap_destroy(struct facet_swap *swap)
+{
+    if (!swap)
+        return;
+    if (swap->memory)
+        munmap(swap->memory, swap->slots * swap->page_bytes);
+    if (swap->given_back)
+        munmap(swap->given_back, swap->slots * sizeof(uint32_t));
+    pthread_mutex_destroy(&swap->lock);
+    free(swap);
+}
+
+enum facet_status facet_swap_promise(struct facet_swap *swap, uint64_t pages, struct facet_error *error)
+{
+    pthread_mutex_lock(&swap->lock);
+    uint64_t left = swap->most - swap->promised;
+    bool fits = pages <= left;
+    swap->promised += fits ? pages : 0;
+    pthread_mutex_unlock(&swap->lock);
+    if (fits)
+        return FACET_OK;
+    return facet_error_set(error, FACET_NO_SPACE,
+                           "device and swap together have %" PRIu64 " bytes left, and %" PRIu64 " were wanted",
+                           left * swap->page_bytes, pages * swap->page_bytes);
+}
+
+void facet_swap_redeem(struct facet_swap *swap, uint64_t pages)
+{
+    pthread_mutex_lock(&swap->lock);
+    swap->promised -= pages;
+    pthread_mutex_unlock(&swap->lock);
+}
+
+uint32_t facet_swap_take(struct facet_swap *swap)
+{
+    uint32_t slot = FACET_SLOT_NONE;
+
+    pthread_mutex_lock(&swap->lock);
+    if (swap->used < swap->fresh)
+        slot = swap->given_back[swap->fresh - swap->used - 1];
+    else if (swap->fresh < swap->slots)
+        slot = swap->fresh++;
+    swap->used += slot != FACET_SLOT_NONE;
+    pthread_mutex_unlock(&swap->lock);
+    return slot;
+}
+
+void facet_swap_give(struct facet_swap *swap, uint32_t slot)
+{
+    pthread_mutex_lock(&swap->lock);
+    swap->given_back[swap->fresh - swap->used] = slot;
+    swap->used--;
+    pthread_mutex_unlock(&swap->lock);
+}
+
+void *facet_swap_memory(const struct facet_swap *swap, uint32_t slot)
+{
+    return swap->memory + slot * swap->page_bytes;
+}
+
+uint64_t facet_swap_bytes(const struct facet_swap *swap)
+{
+    return swap->slots * swap->page_bytes;
+}
+
+uint64_t facet_swap_used_bytes(struct facet_swap *swap)
+{
+    pthread_mutex_lock(&swap->lock);
+    uint64_t used = swap->used * swap->page_bytes;
+    pthread_mutex_unlock(&swap->lock);
+    return used;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: host memory for pages that are not on the device: slots of one page, and how much of device and slots together
+ * has been promised.
+ * Never: copies; knows whose pages they are.
+ *
+ * Pages are promised before they are needed: what was allocated can always be brought somewhere. Thread rule: calls are
+ * serialized by its lock.
+ */
+#ifndef FACET_MEMORY_SWAP_H
+#define FACET_MEMORY_SWAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+
+#define FACET_SLOT_NONE UINT32_MAX
+
+struct facet_swap;
+
+/* `device_pages`: what the device has, for the promises. */
+enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_t device_pages,
+                                    struct facet_swap **ret_swap, struct facet_error *error);
+void facet_swap_destroy(struct facet_swap *swap);
+
+/* FACET_NO_SPACE: device and host memory have been promised already. */
+enum facet_status facet_swap_promise(struct facet_swap *swap, uint64_t pages, struct facet_error *error);
+void facet_swap_redeem(struct facet_swap *swap, uint64_t pages);
+
+/* FACET_SLOT_NONE: all are in use. */
+uint32_t facet_swap_take(struct facet_swap *swap);
+void facet_swap_give(struct facet_swap *swap, uint32_t slot);
+void *facet_swap_memory(const struct facet_swap *swap, uint32_t slot);
+
+uint64_t facet_swap_bytes(const struct facet_swap *swap);
+uint64_t facet_swap_used_bytes(struct facet_swap *swap);
+
+#endif
