@@ -125,6 +125,15 @@ FACET_API enum facet_status facet_space_allocate(struct facet_space *space, uint
  * one inside an allocation, one that is free already. 0 is fine. O(1) for blocks. */
 FACET_API enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error);
 
+/*
+ * Makes an allocation larger or smaller; what is in it up to the smaller size stays. In place where that goes: for a
+ * block as long as it is of the same class, for a run while the addresses behind it are free; else it is copied, and
+ * *ret_address differs. Its tag stays, its alignment as the default has it. Errors as of allocate and free; after one
+ * nothing has changed.
+ */
+FACET_API enum facet_status facet_space_resize(struct facet_space *space, uint64_t address, uint64_t bytes,
+                                               uint64_t *ret_address, struct facet_error *error);
+
 /* The allocation that `address` lies in. FACET_NOT_FOUND. */
 FACET_API enum facet_status facet_space_find(struct facet_space *space, uint64_t address,
                                              struct facet_allocation *ret_allocation, struct facet_error *error);

@@ -9,15 +9,24 @@
 
 #define ALIGN_DEFAULT 256u
 
-static enum facet_status check_request(const struct facet_space *space, uint64_t bytes, uint64_t align,
-                                       struct facet_error *error)
+enum facet_status facet_space_check_bytes(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
     uint64_t most = (uint64_t)space->table.count << space->page_shift;
 
-    if (bytes == 0 || bytes > most)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                    "bytes: %" PRIu64 " is not within 1 and what vGPU %u could ever hold, %" PRIu64,
-                                    bytes, space->id, most);
+    if (bytes && bytes <= most)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
+                                "bytes: %" PRIu64 " is not within 1 and what vGPU %u could ever hold, %" PRIu64, bytes,
+                                space->id, most);
+}
+
+static enum facet_status check_request(const struct facet_space *space, uint64_t bytes, uint64_t align,
+                                       struct facet_error *error)
+{
+    enum facet_status status = facet_space_check_bytes(space, bytes, error);
+
+    if (status != FACET_OK)
+        return status;
     if (align == 0 || (align & (align - 1)) || align > FACET_ALIGN_MOST)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "align",
                                     "align: %" PRIu64 " is no power of two within 1 and %" PRIu64, align,

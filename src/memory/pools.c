@@ -282,6 +282,20 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
     return FACET_OK;
 }
 
+enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address, uint64_t bytes)
+{
+    const struct facet_classes *classes = &space->memory->classes;
+    struct facet_slab *slab = atomic_load(&space->table.slabs[(address - space->base) >> space->page_shift]);
+
+    if (!slab || facet_classes_find(classes, bytes, 1) != slab->class)
+        return FACET_TOO_SMALL;
+    uint64_t start = atomic_load_explicit(&slab->address, memory_order_relaxed);
+    uint32_t block = (uint32_t)((address - start) / slab->block_bytes);
+    uint32_t old = atomic_exchange(&slab->bytes[block], (uint32_t)bytes);
+    atomic_fetch_add_explicit(&own_lane(space)->given_bytes, old - bytes, memory_order_relaxed);
+    return FACET_OK;
+}
+
 /* --- all of them -------------------------------------------------------------------------------------------------- */
 
 static uint64_t trim_pool(struct facet_lane *lane, struct facet_pool *pool)

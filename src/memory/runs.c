@@ -89,6 +89,58 @@ enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, s
                                 space->id);
 }
 
+static enum facet_status grow(struct facet_space *space, uint32_t first, uint32_t pages, struct facet_error *error)
+{
+    struct facet_entry *entries = space->table.entries;
+    uint32_t length = entries[first].length, more = pages - length;
+
+    if (first + length >= space->table.count || !facet_table_take_at(&space->table, first + length, more))
+        return FACET_TOO_SMALL;
+    enum facet_status status = facet_space_back(space, first + length, more, error);
+    if (status != FACET_OK) {
+        facet_table_give(&space->table, first + length, more);
+        return status;
+    }
+    for (uint32_t page = first + length; page < first + pages; page++) {
+        entries[page].head = first;
+        atomic_store_explicit(&entries[page].state, FACET_PAGE_BODY, memory_order_relaxed);
+    }
+    return FACET_OK;
+}
+
+static void shrink(struct facet_space *space, uint32_t first, uint32_t pages)
+{
+    uint32_t less = space->table.entries[first].length - pages;
+
+    facet_space_unback(space, first + pages, less);
+    facet_table_give(&space->table, first + pages, less);
+}
+
+enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address, uint64_t bytes,
+                                    struct facet_error *error)
+{
+    uint32_t first = (uint32_t)((address - space->base) >> space->page_shift);
+    uint32_t pages = (uint32_t)((bytes + space->memory->page_bytes - 1) >> space->page_shift);
+    struct facet_entry *head = &space->table.entries[first];
+    enum facet_status status = FACET_OK;
+
+    pthread_mutex_lock(&space->lock);
+    if (pages > head->length)
+        status = grow(space, first, pages, error);
+    else if (pages < head->length && head->pins)
+        status = facet_error_argument(error, FACET_BUSY, "address", "address: 0x%" PRIx64 " of vGPU %u is pinned",
+                                      address, space->id);
+    else if (pages < head->length)
+        shrink(space, first, pages);
+    if (status == FACET_OK) {
+        space->run_bytes += bytes - atomic_load_explicit(&head->bytes, memory_order_relaxed);
+        atomic_store_explicit(&head->bytes, bytes, memory_order_relaxed);
+        head->length = pages;
+    }
+    pthread_mutex_unlock(&space->lock);
+    return status;
+}
+
 void facet_runs_clear(struct facet_space *space)
 {
     for (uint32_t page = 0; page < space->table.count && space->run_count; page++)

@@ -141,6 +141,8 @@ enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, ui
                                    uint64_t *ret_address, struct facet_error *error);
 enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab *slab, uint64_t address,
                                    struct facet_error *error);
+/* Within a block. FACET_TOO_SMALL: another class is for so many bytes. */
+enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address, uint64_t bytes);
 /* Gives back slabs in which nothing is in use. Returns their pages. */
 uint64_t facet_pools_trim(struct facet_space *space);
 enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error);
@@ -150,6 +152,9 @@ void facet_pools_destroy(struct facet_space *space);
 enum facet_status facet_runs_take(struct facet_space *space, uint64_t bytes, uint64_t align, uint32_t tag,
                                   uint64_t *ret_address, struct facet_error *error);
 enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, struct facet_error *error);
+/* In place. FACET_TOO_SMALL: there is no room behind it. */
+enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address, uint64_t bytes,
+                                    struct facet_error *error);
 /* Gives all of them back. */
 void facet_runs_clear(struct facet_space *space);
 

@@ -115,6 +115,17 @@ static bool is_free(const struct facet_table *table, uint32_t page)
     return atomic_load_explicit(&table->entries[page].state, memory_order_relaxed) == FACET_PAGE_FREE;
 }
 
+bool facet_table_take_at(struct facet_table *table, uint32_t first, uint32_t count)
+{
+    if (count > table->count - first || !is_free(table, first) || table->entries[first].length < count)
+        return false;
+    uint32_t length = table->entries[first].length;
+    withdraw(table, first);
+    if (length > count)
+        insert(table, first + count, length - count);
+    return true;
+}
+
 void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count)
 {
     uint32_t start = first, length = count;

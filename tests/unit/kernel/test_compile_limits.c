@@ -8,37 +8,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "compiling.h"
-
-/* A text that grows. */
-struct text {
-    char *bytes;
-    size_t used;
-};
-
-static void add(struct text *text, const char *piece, size_t times)
-{
-    size_t length = strlen(piece);
-
-    text->bytes = realloc(text->bytes, text->used + length * times + 1);
-    assert_non_null(text->bytes);
-    for (size_t i = 0; i < times; i++, text->used += length)
-        memcpy(text->bytes + text->used, piece, length);
-    text->bytes[text->used] = '\0';
-}
-
-static void expect(const struct text *source, const char *target, enum facet_status expected, const char *said)
-{
-    struct facet_backend_result result = {0};
-    struct facet_error error = {0};
-    enum facet_status status =
-        compile_bytes(FACET_SOURCE_OPENCL_C, source->bytes, source->used, target, NULL, &result, &error);
-
-    if (status != expected || !strstr(error.message, said))
-        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, said);
-    assert_int_equal(result.image != NULL, status == FACET_OK);
-    backend->clear(&result);
-}
+#include "growing.h"
 
 static void expect_usual(const char *target)
 {
@@ -74,33 +44,17 @@ static void deep_nests_are_refused(void **state)
     }
 }
 
-/* Macros of which each is the last one twice; named "M0", "M1", ... */
-static void add_doubling(struct text *source, unsigned count)
-{
-    char line[64];
-
-    add(source, "#define M0 -~\n", 1);
-    for (unsigned i = 1; i <= count; i++) {
-        snprintf(line, sizeof line, "#define M%u M%u M%u\n", i, i - 1, i - 1);
-        add(source, line, 1);
-    }
-}
-
 static void short_sources_of_deep_nests_are_refused(void **state)
 {
-    struct text operators = {0}, condition = {0};
+    struct text operators = {0};
 
     (void)state;
     add_doubling(&operators, 20);
     add(&operators, begin, 1);
     add(&operators, "M20 o[1]; }\n", 1);
     expect(&operators, "host", FACET_OUT_OF_RANGE, "nests too deep");
-    add_doubling(&condition, 22);
-    add(&condition, "#if M22 1\n#endif\nkernel void k(global int *o) { o[0] = 1; }\n", 1);
-    expect(&condition, "host", FACET_OUT_OF_RANGE, "nests too deep");
     expect_usual("host");
     free(operators.bytes);
-    free(condition.bytes);
 }
 
 /* Deeper than clang may go in this process, and no deeper than it can in a copy. */

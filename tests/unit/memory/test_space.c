@@ -189,6 +189,44 @@ static void test_bad_frees(void **state)
     assert_int_equal(usage_of(fixture->space).allocations, 0);
 }
 
+/* Up and down, through blocks and runs; with something behind it, so that it must move, and without. */
+static void test_resize(void **state)
+{
+    struct fixture *fixture = *state;
+    static const uint64_t sizes[] = {100,       200,        5000,     20 * PAGE, 21 * PAGE, 40 * PAGE,
+                                     39 * PAGE, 100 * PAGE, 5 * PAGE, 1000,      1};
+    uint64_t address = take(fixture, 1), kept = 1;
+    struct facet_allocation found;
+
+    *(unsigned char *)(uintptr_t)address = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (i % 3 == 2)
+            take(fixture, 10 * PAGE);
+        assert_int_equal(facet_space_resize(fixture->space, address, sizes[i], &address, &fixture->error), FACET_OK);
+        unsigned char *bytes = (void *)(uintptr_t)address;
+        for (uint64_t at = 0; at < (kept < sizes[i] ? kept : sizes[i]); at++)
+            assert_int_equal(bytes[at], (unsigned char)(at * 7));
+        for (uint64_t at = 0; at < sizes[i]; at++)
+            bytes[at] = (unsigned char)(at * 7);
+        kept = sizes[i];
+        assert_int_equal(facet_space_find(fixture->space, address, &found, &fixture->error), FACET_OK);
+        assert_int_equal(found.bytes, sizes[i]);
+    }
+    uint64_t run = take(fixture, 20 * PAGE), same = 0;
+    assert_int_equal(facet_space_resize(fixture->space, run, 25 * PAGE, &same, &fixture->error), FACET_OK);
+    assert_int_equal(same, run);
+    assert_int_equal(facet_space_resize(fixture->space, run, 2000 * PAGE + MIB, &same, &fixture->error), FACET_QUOTA);
+    assert_int_equal(facet_space_resize(fixture->space, run + 1, PAGE, &same, &fixture->error), FACET_NOT_FOUND);
+    assert_int_equal(facet_space_resize(fixture->space, run, 0, &same, &fixture->error), FACET_OUT_OF_RANGE);
+    assert_int_equal(same, run);
+    assert_int_equal(facet_space_resize(fixture->space, address, 256, &same, &fixture->error), FACET_OK);
+    assert_int_equal(same, address);
+    assert_int_equal(usage_of(fixture->space).allocated_bytes, 3 * 10 * PAGE + 25 * PAGE + 256);
+    assert_int_equal(facet_space_free(fixture->space, run, &fixture->error), FACET_OK);
+    assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
+    assert_int_equal(usage_of(fixture->space).allocated_bytes, 3 * 10 * PAGE);
+}
+
 static void test_spaces_do_not_know_each_other(void **state)
 {
     struct fixture *fixture = *state;
@@ -339,6 +377,7 @@ int main(void)
         EACH(test_empty_pools_make_room),
         EACH(test_set_limit),
         EACH(test_bad_frees),
+        EACH(test_resize),
         EACH(test_spaces_do_not_know_each_other),
         EACH(test_memory_is_cleared_between_spaces),
         EACH(test_limits_may_sum_above_the_device_but_not_memory),

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two virtual GPUs share a device's memory: allocate, free every other piece, defragment, and read what that did.
+ * (Example 3 of the CUDA virtualization guide, which this follows step by step; here pages really move.)
+ *
+ * usage: memory        runs on host memory; needs no device
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/memory.h>
+
+#define KIB          UINT64_C(1024)
+#define MIB          (1024 * KIB)
+#define GIB          (1024 * MIB)
+#define MOST         10
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void must(enum facet_status status, const struct facet_error *error)
+{
+    if (status == FACET_OK)
+        return;
+    fprintf(stderr, "memory: %s\n", error->message);
+    exit(EXIT_FAILURE);
+}
+
+struct tenant {
+    struct facet_space *space;
+    uint64_t piece_bytes;
+    uint32_t pieces;
+    uint64_t address[MOST];
+};
+
+/* Every piece holds its own number in all its bytes. */
+static void allocate(struct facet_memory *memory, struct tenant *tenant, uint32_t id, const char *name, uint64_t limit)
+{
+    const struct facet_space_config config = {.size = sizeof config, .id = id, .name = name, .limit_bytes = limit};
+    const struct facet_allocation_options options = {.size = sizeof options, .align = 4096, .tag = id};
+    struct facet_error error;
+
+    must(facet_space_create(memory, &config, &tenant->space, &error), &error);
+    for (uint32_t i = 0; i < tenant->pieces; i++) {
+        must(facet_space_allocate(tenant->space, tenant->piece_bytes, &options, &tenant->address[i], &error), &error);
+        must(facet_space_fill(tenant->space, tenant->address[i], (uint8_t)(i + 1), tenant->piece_bytes, &error),
+             &error);
+    }
+}
+
+static void free_every_other(struct tenant *tenant)
+{
+    struct facet_error error;
+
+    for (uint32_t i = 0; i < tenant->pieces / 2; i += 2) {
+        must(facet_space_free(tenant->space, tenant->address[i], &error), &error);
+        tenant->address[i] = 0;
+    }
+}
+
+static void print_fragmentation(struct facet_memory *memory, const char *when)
+{
+    struct facet_memory_usage usage;
+    struct facet_error error;
+
+    must(facet_memory_get_usage(memory, &usage, &error), &error);
+    printf("%-7s %5.1f%% fragmented, %3" PRIu64 " MiB in use, %3" PRIu64 " MiB taken from the device in %" PRIu64
+           " chunks\n",
+           when, usage.fragmentation_milli / 10.0, usage.used_bytes / MIB, usage.reserved_bytes / MIB,
+           usage.chunk_count);
+}
+
+static uint64_t defragment(struct tenant *tenant)
+{
+    struct facet_defragment_report report;
+    struct facet_error error;
+
+    must(facet_space_defragment(tenant->space, NULL, &report, &error), &error);
+    return report.moved_bytes;
+}
+
+/* The addresses of before hold what they held. Returns how many bytes do not. */
+static uint64_t count_wrong(const struct tenant *tenant)
+{
+    uint8_t *copy = malloc(tenant->piece_bytes);
+    uint64_t wrong = 0;
+    struct facet_error error;
+
+    for (uint32_t i = 0; copy && i < tenant->pieces; i++) {
+        if (!tenant->address[i])
+            continue;
+        must(facet_space_copy(tenant->space, (uintptr_t)copy, tenant->address[i], tenant->piece_bytes,
+                              FACET_COPY_TO_HOST, &error),
+             &error);
+        for (uint64_t byte = 0; byte < tenant->piece_bytes; byte++)
+            wrong += copy[byte] != i + 1;
+    }
+    free(copy);
+    return wrong;
+}
+
+static void print_usage(const struct tenant *tenant)
+{
+    struct facet_space_usage usage;
+    struct facet_error error;
+
+    must(facet_space_get_usage(tenant->space, &usage, &error), &error);
+    printf("vGPU %u '%s': %" PRIu64 " allocations of %" PRIu64 " KiB in all, %" PRIu64 " pages, %" PRIu64
+           " of them moved, %" PRIu64 " bytes wrong\n",
+           usage.id, usage.name, usage.allocations, usage.allocated_bytes / KIB, usage.pages_valid,
+           usage.pages_moved_total, count_wrong(tenant));
+}
+
+int main(void)
+{
+    const struct facet_memory_config config = {
+        .size = sizeof config, .memory_bytes = 6 * GIB, .chunk_bytes = 2 * MIB, .defragment_milli = 300};
+    struct tenant tenants[] = {
+        {.piece_bytes = 1 * MIB, .pieces = 10},
+        {.piece_bytes = 512 * KIB, .pieces = 5},
+    };
+    struct facet_memory *memory;
+    struct facet_error error;
+
+    must(facet_memory_open_host(&config, &memory, &error), &error);
+    allocate(memory, &tenants[0], 1, "training", 4 * GIB);
+    allocate(memory, &tenants[1], 2, "inference", 2 * GIB);
+    for (size_t i = 0; i < COUNT(tenants); i++)
+        free_every_other(&tenants[i]);
+    print_fragmentation(memory, "before");
+    uint64_t moved = 0;
+    for (size_t i = 0; i < COUNT(tenants); i++)
+        moved += defragment(&tenants[i]);
+    print_fragmentation(memory, "after");
+    printf("moved %" PRIu64 " KiB; no address changed\n", moved / KIB);
+    for (size_t i = 0; i < COUNT(tenants); i++)
+        print_usage(&tenants[i]);
+    facet_memory_close(memory);
+    return EXIT_SUCCESS;
+}

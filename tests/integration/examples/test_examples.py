@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The examples as a user runs them, and what they print.
+
+Owns: that each shows the effect it is there to show. Never: looks at times.
+"""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from tap import equal, main, test
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
+
+
+def run(name):
+    done = subprocess.run([BUILD / "examples" / name], text=True, capture_output=True, check=False)
+    equal((done.returncode, done.stderr), (0, ""))
+    return done.stdout
+
+
+def state(text, when):
+    """Fragmentation in percent, bytes in use and chunks, as the line of that moment says."""
+    line = re.search(rf"^{when} +([\d.]+)% fragmented, +(\d+) MiB in use, .* in (\d+) chunks$", text, re.MULTILINE)
+    return float(line[1]), int(line[2]), int(line[3])
+
+
+@test
+def memory_really_moves_and_nothing_is_lost():
+    text = run("memory")
+    before, after = state(text, "before"), state(text, "after")
+    equal(before[1], after[1])
+    equal(after[2] < before[2], True)
+    equal(after[0] < before[0], True)
+    # No fewer chunks of 2 MiB could hold it.
+    equal(after[2], -(-after[1] // 2))
+    equal(int(re.search(r"^moved (\d+) KiB", text, re.MULTILINE)[1]) > 0, True)
+    equal(re.findall(r"(\d+) bytes wrong", text), ["0", "0"])
+    equal(re.findall(r": (\d+) allocations of (\d+) KiB", text), [("7", "7168"), ("4", "2048")])
+
+
+main()
