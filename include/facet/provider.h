@@ -18,7 +18,8 @@
  *     1.1   device: properties, topology, events; the tables partition, limit, metrics, container, snapshot, memory,
  *           execution; facet_device_info: what was reserved
  *     1.2   execution: write, copy, fill, set_share, set_priority, records; facet_launch: dimensions, offset. The
- * device property kernel_target: what facet/kernel.h compiles for
+ *           device property kernel_target: what facet/kernel.h compiles for
+ *     1.3   memory: share_pages, move
  *
  * Absence. Any operation may be NULL, any table may be NULL or shorter than the host's: the host treats that as
  * unsupported. A bit of facet_device_info.capabilities promises that the operations behind it work on that device; an
@@ -72,7 +73,7 @@ extern "C" {
 #endif
 
 #define FACET_PROVIDER_ABI_MAJOR 1
-#define FACET_PROVIDER_ABI_MINOR 2
+#define FACET_PROVIDER_ABI_MINOR 3
 
 /* What the host tells a provider at entry. Valid for the duration of the call. */
 struct facet_provider_host {

@@ -54,6 +54,8 @@ static const struct promise promises[] = {
     PROMISE(MAP_MEMORY, memory, destroy_pages),
     PROMISE(MAP_MEMORY, memory, map),
     PROMISE(MAP_MEMORY, memory, unmap),
+    PROMISE(SHARE_PAGES, memory, share_pages),
+    PROMISE(MOVE_PAGES, memory, move),
     PROMISE(EXECUTE, execution, load),
     PROMISE(EXECUTE, execution, unload),
     PROMISE(EXECUTE, execution, create_stream),
@@ -79,7 +81,7 @@ const char *facet_check_capability_name(uint64_t capability)
         "FACET_CAN_DEVICE_METRICS", "FACET_CAN_PROCESS_METRICS", "FACET_CAN_LINK_METRICS",  "FACET_CAN_TOPOLOGY",
         "FACET_CAN_EVENTS",         "FACET_CAN_CONTAINER",       "FACET_CAN_MEMORY",        "FACET_CAN_MAP_MEMORY",
         "FACET_CAN_EXECUTE",        "FACET_CAN_REMOTE",          "FACET_CAN_ENQUEUE",       "FACET_CAN_SHARE",
-        "FACET_CAN_RECORD",
+        "FACET_CAN_RECORD",         "FACET_CAN_SHARE_PAGES",     "FACET_CAN_MOVE_PAGES",
     };
     unsigned bit = (unsigned)__builtin_ctzll(capability);
 

@@ -83,7 +83,9 @@
     X(memory, write, (U64, context), (U64, address), (DATA, data))                                                     \
     X(memory, read, (U64, context), (U64, address), (RET_DATA, ret_data))                                              \
     X(memory, copy, (U64, context), (U64, to), (U64, from), (BYTES, bytes))                                            \
-    X(memory, fill, (U64, context), (U64, address), (U8, value), (BYTES, bytes))
+    X(memory, fill, (U64, context), (U64, address), (U8, value), (BYTES, bytes))                                       \
+    X(memory, share_pages, (U64, context), (U64, pages))                                                               \
+    X(memory, move, (U64, context), (U64, address), (U64, pages), (U64, offset), (BYTES, bytes))
 
 #define FACET_EXECUTION_OPERATIONS(X)                                                                                  \
     X(execution, load, (U64, context), (DATA, image), (RET_U64, ret_module))                                           \

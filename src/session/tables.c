@@ -65,7 +65,7 @@ static void overlay(void *table, const void *offered, size_t most)
 
 static void overlay_since_1_1(struct facet_tables *tables, const struct facet_provider *provider)
 {
-    bool since_1_2 = tables->provider.abi_minor >= 2;
+    bool since_1_2 = tables->provider.abi_minor >= 2, since_1_3 = tables->provider.abi_minor >= 3;
 
     OVERLAY(device);
     OVERLAY(partition);
@@ -73,7 +73,7 @@ static void overlay_since_1_1(struct facet_tables *tables, const struct facet_pr
     OVERLAY(metrics);
     OVERLAY(container);
     OVERLAY(snapshot);
-    OVERLAY(memory);
+    OVERLAY_UP_TO(memory, since_1_3 ? sizeof tables->memory : offsetof(struct facet_memory_ops, share_pages));
     OVERLAY_UP_TO(execution, since_1_2 ? sizeof tables->execution : offsetof(struct facet_execution_ops, write));
 }
 

@@ -63,6 +63,8 @@ enum facet_device_kind {
 #define FACET_CAN_ENQUEUE         (UINT64_C(1) << 14) /* since 1.2; execution: write, copy, fill */
 #define FACET_CAN_SHARE           (UINT64_C(1) << 15) /* since 1.2; execution: set_share, set_priority */
 #define FACET_CAN_RECORD          (UINT64_C(1) << 16) /* since 1.2; execution: records */
+#define FACET_CAN_SHARE_PAGES     (UINT64_C(1) << 17) /* since 1.3; memory: share_pages */
+#define FACET_CAN_MOVE_PAGES      (UINT64_C(1) << 18) /* since 1.3; memory: move */
 
 /* One device. Fixed layout, pinned by static asserts below and by the ABI test. */
 struct facet_device_info {

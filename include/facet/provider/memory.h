@@ -7,7 +7,8 @@
  *
  * Two ways to memory: with FACET_CAN_MAP_MEMORY virtual addresses are reserved, pages created, and pages mapped at
  * addresses, so that pages can move under an address that stays (CUDA VMM is the model). Without it there is only
- * plain alloc and free.
+ * plain alloc and free. With FACET_CAN_SHARE_PAGES contexts map each other's
+ * pages, with FACET_CAN_MOVE_PAGES what is mapped moves while it is used.
  *
  * A context whose worker is off the device (snapshot.h) is FACET_BAD_STATE to every operation here and in execution.h,
  * destroy_context included, until the worker is resumed.
@@ -95,8 +96,33 @@ struct facet_memory_ops {
                               uint64_t bytes, struct facet_error *error);
     enum facet_status (*fill)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                               uint8_t value, uint64_t bytes, struct facet_error *error);
+
+    /* Since 1.3. */
+
+    /*
+     * From now on every context of this instance on the same device may map these pages, and move to them, by the same
+     * number. They stay charged to whom they were created for, until they are destroyed and the last mapping is gone.
+     * The end of the context that created them destroys them in the sense of destroy_pages: who has them mapped keeps
+     * them. Only that context can share and destroy them: to any other they are FACET_NOT_FOUND. A second time changes
+     * nothing.
+     */
+    enum facet_status (*share_pages)(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
+                                     struct facet_error *error);
+
+    /*
+     * Copies what is mapped at `address` to `pages` at `offset`, and maps that there instead, while launches run and
+     * transfers go on. Whoever writes there meanwhile waits for as long as the copy takes; nothing that was written is
+     * lost, and at no moment is there nothing mapped. Other addresses at which the old pages are mapped keep these.
+     *
+     * The range is whole pages of one reservation, wholly mapped, in however many pieces: anything else is
+     * FACET_OUT_OF_RANGE, as is what is not inside `pages`. FACET_BUSY: a part of the target is mapped already, by any
+     * context, here included. FACET_UNSUPPORTED: the device cannot do it now; unmap and map do it without launches. On
+     * failure nothing has changed, but the contents of the target.
+     */
+    enum facet_status (*move)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                              uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
 };
-FACET_STATIC_ASSERT(sizeof(struct facet_memory_ops) == 128, "ABI: facet_memory_ops");
+FACET_STATIC_ASSERT(sizeof(struct facet_memory_ops) == 144, "ABI: facet_memory_ops 1.3");
 
 #ifdef __cplusplus
 }

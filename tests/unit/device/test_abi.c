@@ -261,7 +261,9 @@ static void memory_keeps_its_layout(void **state)
     AT(facet_memory_ops, read, 104);
     AT(facet_memory_ops, copy, 112);
     AT(facet_memory_ops, fill, 120);
-    SIZE(facet_memory_ops, 128);
+    AT(facet_memory_ops, share_pages, 128);
+    AT(facet_memory_ops, move, 136);
+    SIZE(facet_memory_ops, 144);
 }
 
 static void execution_keeps_its_layout(void **state)
@@ -355,7 +357,7 @@ static void the_error_keeps_its_layout(void **state)
 static void published_values_stay(void **state)
 {
     assert_int_equal(FACET_PROVIDER_ABI_MAJOR, 1);
-    assert_int_equal(FACET_PROVIDER_ABI_MINOR, 2);
+    assert_int_equal(FACET_PROVIDER_ABI_MINOR, 3);
     assert_int_equal(FACET_PROVIDER_SIZE_1_0, 48);
     assert_int_equal(FACET_DEVICE_ACCELERATOR, 4);
     assert_int_equal(FACET_DEVICE_HAS_MAX_PARTITIONS, 1 << 6);
@@ -365,6 +367,8 @@ static void published_values_stay(void **state)
     assert_int_equal(FACET_CAN_ENQUEUE, 1 << 14);
     assert_int_equal(FACET_CAN_SHARE, 1 << 15);
     assert_int_equal(FACET_CAN_RECORD, 1 << 16);
+    assert_int_equal(FACET_CAN_SHARE_PAGES, 1 << 17);
+    assert_int_equal(FACET_CAN_MOVE_PAGES, 1 << 18);
     assert_int_equal(FACET_HEALTH_FAILED, 3);
     assert_int_equal(FACET_EVENT_VENDOR_ERROR, 7);
     assert_int_equal(FACET_NODE_SOCKET, 4);

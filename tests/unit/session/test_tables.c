@@ -146,6 +146,42 @@ static void transfers_in_a_stream_are_of_1_2(void **state)
     }
 }
 
+static enum facet_status fill_nothing(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                      uint8_t value, uint64_t bytes, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status move_nothing(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                      uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+/* Version 1.2 ends the table of memory with fill. */
+static void pages_that_move_are_of_1_3(void **state)
+{
+    static const struct facet_memory_ops memory_ops = {
+        .size = sizeof memory_ops, .fill = fill_nothing, .move = move_nothing};
+    static const struct {
+        uint16_t provider, host;
+        enum facet_status move;
+    } versions[] = {{3, 3, FACET_BUSY}, {2, 3, FACET_UNSUPPORTED}, {3, 2, FACET_UNSUPPORTED}, {7, 3, FACET_BUSY}};
+
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        struct facet_provider provider = provider_of(sizeof provider, versions[i].provider);
+        struct facet_tables tables;
+
+        provider.memory = &memory_ops;
+        facet_tables_fill(&tables, &provider, versions[i].host);
+        const struct facet_memory_ops *memory = tables.provider.memory;
+        assert_int_equal(memory->size, sizeof *memory);
+        assert_int_equal(memory->fill(NULL, 1, 1, 0, 1, NULL), FACET_BUSY);
+        assert_int_equal(memory->move(NULL, 1, 1, 1, 0, 1, NULL), versions[i].move);
+        assert_int_equal(memory->share_pages(NULL, 1, 1, NULL), FACET_UNSUPPORTED);
+    }
+}
+
 static void a_table_ends_where_it_says(void **state)
 {
     struct facet_provider provider = provider_of(sizeof provider, 1);
@@ -313,6 +349,7 @@ int main(void)
         cmocka_unit_test(every_stub_names_its_operation),
         cmocka_unit_test(an_older_version_ends_where_it_ended),
         cmocka_unit_test(transfers_in_a_stream_are_of_1_2),
+        cmocka_unit_test(pages_that_move_are_of_1_3),
         cmocka_unit_test(a_table_ends_where_it_says),
         cmocka_unit_test(every_text_of_the_abi_is_checked),
         cmocka_unit_test(a_struct_is_believed_or_not),
