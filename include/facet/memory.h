@@ -71,6 +71,19 @@ struct facet_memory_config {
 FACET_API enum facet_status facet_memory_open_host(const struct facet_memory_config *config,
                                                    struct facet_memory **ret_memory, struct facet_error *error);
 
+struct facet_session;
+
+/*
+ * Memory of a device of an open session (facet/session.h), which must outlive it. `owner` is a context of that device,
+ * to which all pages are charged: what its worker may have is the most that this memory has; spaces are used by
+ * contexts of their own. Addresses are numbers of the device. `memory_bytes` and `page_bytes` default to what the
+ * owner's context says. FACET_UNSUPPORTED: the device does not map or share pages (FACET_CAN_MAP_MEMORY,
+ * FACET_CAN_SHARE_PAGES). One that cannot move them answers that to defragment.
+ */
+FACET_API enum facet_status facet_memory_open_device(struct facet_session *session, uint32_t device, uint64_t owner,
+                                                     const struct facet_memory_config *config,
+                                                     struct facet_memory **ret_memory, struct facet_error *error);
+
 /* Takes its spaces with it. NULL is fine. */
 FACET_API void facet_memory_close(struct facet_memory *memory);
 
@@ -81,6 +94,7 @@ struct facet_space_config {
     uint32_t id;          /* the caller's number for it; told in messages and lists */
     uint64_t limit_bytes; /* the most it may hold, rounded down to whole pages, of which it must be one at least */
     const char *name;     /* copied; at most 63 bytes are kept */
+    uint64_t context;     /* of a device: whose kernels use it. Host memory has none: 0 */
 };
 
 /* Reserves addresses only. FACET_OUT_OF_RANGE: a limit above the device and its swap, or below a page. */

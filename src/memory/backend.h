@@ -5,12 +5,13 @@
  * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h) plus moving.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
  *
- * All operations are called with bytes and offsets of whole pages, but for the last four. Each either does all of it or
- * fails and changes nothing. Calls come from many threads at once; two for the same address never.
+ * Bytes, addresses and offsets are those of whole pages, but for the last four operations. Each either does all of it
+ * or fails and changes nothing. Calls come from many threads at once; two for the same address never.
  */
 #ifndef FACET_MEMORY_BACKEND_H
 #define FACET_MEMORY_BACKEND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <facet/error.h>
@@ -21,37 +22,42 @@ struct facet_page_place {
     uint64_t offset;
 };
 
+struct facet_session;
+
 struct facet_page_ops {
     void (*close)(void *backend);
-
-    /* Addresses without memory, the first a multiple of `align`. */
-    enum facet_status (*reserve)(void *backend, uint64_t bytes, uint64_t align, uint64_t *ret_address,
-                                 struct facet_error *error);
-    void (*release)(void *backend, uint64_t address, uint64_t bytes);
 
     /* A chunk of memory: FACET_NO_SPACE when the device has none. New memory is zero. */
     enum facet_status (*create)(void *backend, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error);
     void (*destroy)(void *backend, uint64_t pages, uint64_t bytes);
 
-    enum facet_status (*map)(void *backend, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
-                             struct facet_error *error);
-    /* Cannot fail for what was mapped: unmapping is how everything else is undone. */
-    void (*unmap)(void *backend, uint64_t address, uint64_t bytes);
+    /* The rest is for a space: `context` is its facet_space_config.context. */
+
+    /* Addresses without memory, the first a multiple of `align`. */
+    enum facet_status (*reserve)(void *backend, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                 struct facet_error *error);
+    void (*release)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
+
+    enum facet_status (*map)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *place,
+                             uint64_t bytes, struct facet_error *error);
+    /* False: the device would not, and those pages must not be used again. */
+    bool (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
 
     /*
      * Copies the pages that are mapped at `address` to other ones and maps those instead. Whoever writes there
      * meanwhile waits; nothing that was written is lost; at no moment is there nothing mapped.
      */
-    enum facet_status (*move)(void *backend, uint64_t address, const struct facet_page_place *from,
+    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *from,
                               const struct facet_page_place *to, uint64_t bytes, struct facet_error *error);
 
     /* Any addresses and sizes within what is mapped. */
-    enum facet_status (*write)(void *backend, uint64_t address, const void *data, uint64_t bytes,
+    enum facet_status (*write)(void *backend, uint64_t context, uint64_t address, const void *data, uint64_t bytes,
                                struct facet_error *error);
-    enum facet_status (*read)(void *backend, uint64_t address, void *ret_data, uint64_t bytes,
+    enum facet_status (*read)(void *backend, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
                               struct facet_error *error);
-    enum facet_status (*copy)(void *backend, uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error);
-    enum facet_status (*fill)(void *backend, uint64_t address, uint8_t value, uint64_t bytes,
+    enum facet_status (*copy)(void *backend, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                              struct facet_error *error);
+    enum facet_status (*fill)(void *backend, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
                               struct facet_error *error);
 };
 
@@ -59,6 +65,7 @@ struct facet_page_backend {
     const struct facet_page_ops *ops;
     void *data;
     uint64_t page_bytes;             /* the smallest page; a power of two */
+    uint64_t memory_bytes;           /* what there is, for who does not say; 0: it must be said */
     uint64_t (*now_ns)(void *data);  /* a monotonic clock, for how long steps take */
     uint64_t (*tick_ns)(void *data); /* the same to a tick, and cheap: when things were allocated and touched */
 };
@@ -66,5 +73,10 @@ struct facet_page_backend {
 /* memfd.c: memory of this process, `bytes` of it at most. */
 enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
                                            struct facet_error *error);
+
+/* device.c: memory of a session's device; `owner` is the context that the pages are charged to. The session stays the
+ * caller's. */
+enum facet_status facet_page_backend_device(struct facet_session *session, uint32_t device, uint64_t owner,
+                                            struct facet_page_backend *ret_backend, struct facet_error *error);
 
 #endif

@@ -295,6 +295,16 @@ void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t cou
     pthread_mutex_unlock(&frames->lock);
 }
 
+void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count)
+{
+    pthread_mutex_lock(&frames->lock);
+    struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
+    uint32_t at = frame - facet_chunk_first(frames, chunk);
+    for (uint32_t i = at; i < at + count; i++)
+        chunk->frames[i].space = FACET_SPACE_LOST;
+    pthread_mutex_unlock(&frames->lock);
+}
+
 uint64_t facet_frames_trim(struct facet_frames *frames)
 {
     uint64_t bytes = 0;

@@ -22,6 +22,7 @@
 #define FACET_CHUNK_FRAMES 4096u
 #define FACET_FRAME_NONE   UINT32_MAX
 #define FACET_FRAME_BINS   32u
+#define FACET_SPACE_LOST   UINT32_MAX /* of frames that were lost */
 
 /* Whose a frame is. `space` is a serial number that is never used twice; 0: nobody's. */
 struct facet_frame {
@@ -78,6 +79,9 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
 /* Gives them back. A chunk without any used frame goes back to the device, but for one: who frees and allocates in turn
  * should not have the device make and clear memory each time. */
 void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count);
+
+/* They are in use by nobody, and will be had by nobody: the device would not let go of them. */
+void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count);
 
 /* Gives that one back too. Returns its bytes. */
 uint64_t facet_frames_trim(struct facet_frames *frames);

@@ -20,6 +20,11 @@ static struct facet_chunk *better_than(struct facet_frames *frames, const struct
     return NULL;
 }
 
+static bool may_move(const struct facet_frame *frame, uint32_t only)
+{
+    return frame->space && frame->space != FACET_SPACE_LOST && (!only || frame->space == only);
+}
+
 /* How many frames from `at` on belong to one space and back neighbouring pages. */
 static uint32_t row_length(const struct facet_chunk *chunk, uint32_t at, uint32_t end, uint32_t most)
 {
@@ -50,7 +55,7 @@ static bool plan_out_of(const struct facet_frames *frames, const struct facet_ch
 
     for (uint32_t at = facet_chunk_next(chunk, 0, end, true); at < end;
          at = facet_chunk_next(chunk, at + 1, end, true)) {
-        if (only && chunk->frames[at].space != only)
+        if (!may_move(&chunk->frames[at], only))
             continue;
         set_move(frames, chunk, at, row_length(chunk, at, end, most), ret_move);
         return true;
@@ -69,7 +74,7 @@ static bool plan_within(const struct facet_frames *frames, const struct facet_ch
         const struct facet_frame *frame = &chunk->frames[at];
         uint32_t count = 1;
 
-        if (!frame->space || (only && frame->space != only))
+        if (!may_move(frame, only))
             continue;
         while (count < most && at - count > hole && frame[-(int)count].space == frame->space &&
                frame[-(int)count].page + count == frame->page)

@@ -46,7 +46,7 @@ static void *at(uint64_t address)
 
 /* --- addresses and chunks ----------------------------------------------------------------------------------------- */
 
-static enum facet_status reserve(void *data, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
                                  struct facet_error *error)
 {
     char *got = mmap(NULL, bytes + align, PROT_NONE, NO_ACCESS, -1, 0);
@@ -61,7 +61,7 @@ static enum facet_status reserve(void *data, uint64_t bytes, uint64_t align, uin
     return FACET_OK;
 }
 
-static void release(void *data, uint64_t address, uint64_t bytes)
+static void release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     munmap(at(address), bytes);
 }
@@ -140,12 +140,12 @@ static void destroy(void *data, uint64_t pages, uint64_t bytes)
 
 /* The bare system call: the thread sanitizer takes mmap() for a write, which mapping other pages with the same contents
  * over what others use is not. */
-static enum facet_status map(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
-                             struct facet_error *error)
+static enum facet_status map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
+                             uint64_t bytes, struct facet_error *error)
 {
     const struct memfd *memfd = data;
     long got = syscall(SYS_mmap, at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
-                       (off_t)(pages - 1 + offset));
+                       (off_t)(place->pages - 1 + place->offset));
 
     if (got == -1 && errno == ENOMEM)
         return facet_error_set(error, FACET_NO_SPACE,
@@ -156,11 +156,10 @@ static enum facet_status map(void *data, uint64_t address, uint64_t pages, uint6
     return FACET_OK;
 }
 
-/* A kernel that is out of mappings cannot take a piece out of the middle of one. Then the memory stays reachable at an
- * address that nothing is allocated at, until something is mapped there again: no worse than any stale pointer. */
-static void unmap(void *data, uint64_t address, uint64_t bytes)
+/* A kernel that is out of mappings cannot take a piece out of the middle of one. */
+static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
-    (void)!mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0);
+    return mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 static enum facet_status protect(const struct memfd *memfd, uint64_t address, uint64_t bytes, struct facet_error *error)
@@ -188,7 +187,7 @@ static void unprotect(const struct memfd *memfd, uint64_t address, uint64_t byte
 }
 
 /* From window to window: the addresses where it is mapped are others' to use. */
-static enum facet_status move(void *data, uint64_t address, const struct facet_page_place *from,
+static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *from,
                               const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
@@ -201,7 +200,7 @@ static enum facet_status move(void *data, uint64_t address, const struct facet_p
     if (status != FACET_OK)
         return status;
     memcpy(memfd->window + to->pages - 1 + to->offset, memfd->window + from->pages - 1 + from->offset, bytes);
-    status = map(data, address, to->pages, to->offset, bytes, error);
+    status = map(data, context, address, to, bytes, error);
     unprotect(memfd, address, bytes, status == FACET_OK);
 #ifdef MADV_POPULATE_WRITE
     /* Else whoever comes next is stopped once for every 4 KiB. */
@@ -213,27 +212,29 @@ static enum facet_status move(void *data, uint64_t address, const struct facet_p
 
 /* --- contents ----------------------------------------------------------------------------------------------------- */
 
-static enum facet_status write_to(void *data, uint64_t address, const void *from, uint64_t bytes,
+static enum facet_status write_to(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
                                   struct facet_error *error)
 {
     memmove(at(address), from, bytes);
     return FACET_OK;
 }
 
-static enum facet_status read_from(void *data, uint64_t address, void *ret_data, uint64_t bytes,
+static enum facet_status read_from(void *data, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
                                    struct facet_error *error)
 {
     memmove(ret_data, at(address), bytes);
     return FACET_OK;
 }
 
-static enum facet_status copy(void *data, uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error)
+static enum facet_status copy(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                              struct facet_error *error)
 {
     memmove(at(to), at(from), bytes);
     return FACET_OK;
 }
 
-static enum facet_status fill(void *data, uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error)
+static enum facet_status fill(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
+                              struct facet_error *error)
 {
     memset(at(address), value, bytes);
     return FACET_OK;

@@ -57,14 +57,18 @@ static enum facet_status check_pages(const struct facet_memory_config *config, u
     return FACET_OK;
 }
 
-static enum facet_status complete(const struct facet_memory_config *config, uint64_t backend_page,
+static enum facet_status complete(const struct facet_memory_config *config, const struct facet_page_backend *backend,
                                   struct facet_memory_config *ret_config, struct facet_error *error)
 {
+    uint64_t backend_page = backend->page_bytes;
+
     *ret_config = *config;
+    if (!config->memory_bytes)
+        ret_config->memory_bytes = backend->memory_bytes;
     if (!config->page_bytes)
         ret_config->page_bytes = backend_page > PAGE_DEFAULT ? backend_page : PAGE_DEFAULT;
     if (!config->chunk_bytes && is_power(ret_config->page_bytes))
-        ret_config->chunk_bytes = default_chunk(config->memory_bytes, ret_config->page_bytes);
+        ret_config->chunk_bytes = default_chunk(ret_config->memory_bytes, ret_config->page_bytes);
     if (!config->pass_bytes)
         ret_config->pass_bytes = PASS_DEFAULT;
     if (!config->defragment_milli)
@@ -114,7 +118,7 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
     memory->backend = *backend;
     pthread_mutex_init(&memory->lock, NULL);
     facet_queue_init(&memory->queue);
-    status = complete(config, backend->page_bytes, &complete_config, error);
+    status = complete(config, backend, &complete_config, error);
     if (status == FACET_OK)
         status = start(memory, &complete_config, error);
     if (status != FACET_OK) {
@@ -125,14 +129,33 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
     return FACET_OK;
 }
 
+static enum facet_status check_config(const struct facet_memory_config *config, struct facet_error *error)
+{
+    if (config && config->size >= sizeof *config)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
+                                "config: its size is not that of struct facet_memory_config");
+}
+
+enum facet_status facet_memory_open_device(struct facet_session *session, uint32_t device, uint64_t owner,
+                                           const struct facet_memory_config *config, struct facet_memory **ret_memory,
+                                           struct facet_error *error)
+{
+    struct facet_page_backend backend;
+    enum facet_status status = check_config(config, error);
+
+    if (status == FACET_OK)
+        status = facet_page_backend_device(session, device, owner, &backend, error);
+    return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
+}
+
 enum facet_status facet_memory_open_host(const struct facet_memory_config *config, struct facet_memory **ret_memory,
                                          struct facet_error *error)
 {
     struct facet_page_backend backend;
 
-    if (!config || config->size < sizeof *config)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
-                                    "config: its size is not that of struct facet_memory_config");
+    if (check_config(config, error) != FACET_OK)
+        return FACET_INVALID_ARGUMENT;
     if (!config->memory_bytes || config->memory_bytes > MEMORY_MOST)
         return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
     enum facet_status status = facet_page_backend_memfd(config->memory_bytes, &backend, error);
@@ -191,8 +214,8 @@ static enum facet_status lay_out(struct facet_space *space, uint64_t limit_bytes
     status = facet_pools_create(space, error);
     if (status != FACET_OK)
         return status;
-    status = memory->backend.ops->reserve(memory->backend.data, (uint64_t)pages << space->page_shift, FACET_ALIGN_MOST,
-                                          &space->base, error);
+    status = memory->backend.ops->reserve(memory->backend.data, space->context, (uint64_t)pages << space->page_shift,
+                                          FACET_ALIGN_MOST, &space->base, error);
     if (status == FACET_OK)
         space->span = (uint64_t)pages << space->page_shift;
     return status;
@@ -204,8 +227,8 @@ static enum facet_status enter(struct facet_memory *memory, struct facet_space *
     enum facet_status status = FACET_OK;
 
     pthread_mutex_lock(&memory->lock);
-    if (memory->last_serial == UINT32_MAX) {
-        status = facet_error_set(error, FACET_OUT_OF_RANGE, "2^32 - 1 vGPUs have been made in this memory");
+    if (memory->last_serial == FACET_SPACE_LOST - 1) {
+        status = facet_error_set(error, FACET_OUT_OF_RANGE, "2^32 - 2 vGPUs have been made in this memory");
     } else {
         space->serial = ++memory->last_serial;
         LIST_INSERT_HEAD(&memory->spaces, space, in_memory);
@@ -223,7 +246,7 @@ static void clear_space(struct facet_space *space)
         facet_pools_destroy(space);
     }
     if (space->span)
-        space->memory->backend.ops->release(space->memory->backend.data, space->base, space->span);
+        space->memory->backend.ops->release(space->memory->backend.data, space->context, space->base, space->span);
     facet_table_clear(&space->table);
     pthread_mutex_destroy(&space->lock);
     free(space);
@@ -255,6 +278,7 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
         return status == FACET_OK ? facet_error_set(error, FACET_NO_MEMORY, "no memory for a vGPU's space") : status;
     space->memory = memory;
     space->id = config->id;
+    space->context = config->context;
     pthread_mutex_init(&space->lock, NULL);
     for (size_t i = 0; config->name && config->name[i] && i < sizeof space->name - 1; i++)
         space->name[i] = config->name[i];

@@ -41,22 +41,28 @@ static uint32_t row_of_frames(const struct facet_space *space, uint32_t first, u
 
 /* --- taking memory away ------------------------------------------------------------------------------------------- */
 
-static void give_frames(struct facet_space *space, uint32_t first, uint32_t count)
+/* False: the device would not let go of them. */
+static bool give_frames(struct facet_space *space, uint32_t first, uint32_t count)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
-    backend->ops->unmap(backend->data, facet_space_address(space, first), count * space->memory->page_bytes);
+    bool gone = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
+                                    count * space->memory->page_bytes);
     for (uint32_t done = 0, row; done < count; done += row) {
         uint32_t frame = facet_entry_frame(entry_of(space, first + done));
 
         row = row_of_frames(space, first + done, count - done);
         for (uint32_t i = 0; i < row; i++)
             facet_entry_set_frame(entry_of(space, first + done + i), FACET_FRAME_NONE);
-        facet_frames_give(&space->memory->frames, frame, row);
+        if (gone)
+            facet_frames_give(&space->memory->frames, frame, row);
+        else
+            facet_frames_lose(&space->memory->frames, frame, row);
     }
+    return gone;
 }
 
-static void give_slots(struct facet_space *space, uint32_t first, uint32_t count)
+static bool give_slots(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t page = first; page < first + count; page++) {
         struct facet_entry *entry = entry_of(space, page);
@@ -66,21 +72,29 @@ static void give_slots(struct facet_space *space, uint32_t first, uint32_t count
         entry->slot = 0;
     }
     space->absent -= count;
+    return true;
 }
 
-static void drop(struct facet_space *space, uint32_t first, uint32_t count)
+static bool drop(struct facet_space *space, uint32_t first, uint32_t count)
 {
+    bool gone = true;
+
     for (uint32_t done = 0, row; done < count; done += row) {
         bool here = is_here(space, first + done);
 
         row = row_here(space, first + done, count - done, here);
-        (here ? give_frames : give_slots)(space, first + done, row);
+        gone = (here ? give_frames : give_slots)(space, first + done, row) && gone;
     }
+    return gone;
 }
 
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
 {
-    drop(space, first, count);
+    if (drop(space, first, count))
+        facet_table_give(&space->table, first, count);
+    else
+        for (uint32_t page = first; page < first + count; page++)
+            atomic_store_explicit(&entry_of(space, page)->state, FACET_PAGE_LOST, memory_order_relaxed);
     space->pages -= count;
     if (!space->memory->swap)
         return;
@@ -97,13 +111,13 @@ enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page,
         return facet_error_set(error, FACET_NO_SPACE, "the swap's %" PRIu64 " bytes are in use",
                                facet_swap_bytes(memory->swap));
     enum facet_status status =
-        memory->backend.ops->read(memory->backend.data, facet_space_address(space, page),
+        memory->backend.ops->read(memory->backend.data, space->context, facet_space_address(space, page),
                                   facet_swap_memory(memory->swap, slot), memory->page_bytes, error);
     if (status != FACET_OK) {
         facet_swap_give(memory->swap, slot);
         return status;
     }
-    give_frames(space, page, 1);
+    (void)give_frames(space, page, 1);
     entry_of(space, page)->slot = slot + 1;
     space->absent++;
     space->swapped_out++;
@@ -139,10 +153,10 @@ static enum facet_status fill_in(struct facet_space *space, uint32_t first, uint
         uint64_t address = facet_space_address(space, page);
 
         if (slot)
-            status = backend->ops->write(backend->data, address, facet_swap_memory(memory->swap, slot - 1), page_bytes,
-                                         error);
+            status = backend->ops->write(backend->data, space->context, address,
+                                         facet_swap_memory(memory->swap, slot - 1), page_bytes, error);
         else if (!clear)
-            status = backend->ops->fill(backend->data, address, 0, piece * page_bytes, error);
+            status = backend->ops->fill(backend->data, space->context, address, 0, piece * page_bytes, error);
     }
     return status;
 }
@@ -178,14 +192,16 @@ static enum facet_status give_memory(struct facet_space *space, uint32_t first, 
     if (status != FACET_OK)
         return status;
     uint64_t bytes = extent.count * memory->page_bytes;
-    status = backend->ops->map(backend->data, address, extent.pages, extent.offset, bytes, error);
+    const struct facet_page_place place = {extent.pages, extent.offset};
+    bool mapped = false;
+    status = backend->ops->map(backend->data, space->context, address, &place, bytes, error);
     if (status == FACET_OK) {
         status = fill_in(space, first, extent.count, clear, error);
         if (status != FACET_OK)
-            backend->ops->unmap(backend->data, address, bytes);
+            mapped = !backend->ops->unmap(backend->data, space->context, address, bytes);
     }
     if (status != FACET_OK) {
-        facet_frames_give(&memory->frames, extent.frame, extent.count);
+        (mapped ? facet_frames_lose : facet_frames_give)(&memory->frames, extent.frame, extent.count);
         return status;
     }
     enter_frames(space, first, &extent);
@@ -220,7 +236,7 @@ static enum facet_status give_all(struct facet_space *space, uint32_t first, uin
             return FACET_OK;
         }
         if (status != FACET_OK) {
-            drop(space, first, done);
+            (void)drop(space, first, done);
             return status;
         }
     }

@@ -112,7 +112,6 @@ static void give_pages(struct facet_space *space, struct facet_slab *slab)
     for (uint32_t page = slab->first_page; page < slab->first_page + slab->pages; page++)
         atomic_store_explicit(&space->table.slabs[page], NULL, memory_order_relaxed);
     facet_space_unback(space, slab->first_page, slab->pages);
-    facet_table_give(&space->table, slab->first_page, slab->pages);
     LIST_INSERT_HEAD(&space->spare[slab->class], slab, in_pool);
 }
 

@@ -279,6 +279,13 @@ static enum facet_status bring_range(struct arrival *arrival, struct range range
     return status;
 }
 
+static bool is_held(const struct facet_space *space, uint32_t page)
+{
+    uint8_t state = atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed);
+
+    return state != FACET_PAGE_FREE && state != FACET_PAGE_LOST;
+}
+
 /* Every page that the space holds, in rows. */
 static enum facet_status bring_whole(struct arrival *arrival, struct facet_error *error)
 {
@@ -290,12 +297,9 @@ static enum facet_status bring_whole(struct arrival *arrival, struct facet_error
 
         pthread_mutex_lock(&space->lock);
         uint64_t absent = space->absent;
-        while (row.first < space->table.count &&
-               atomic_load_explicit(&space->table.entries[row.first].state, memory_order_relaxed) == FACET_PAGE_FREE)
+        while (row.first < space->table.count && !is_held(space, row.first))
             row.first++;
-        while (row.first + row.count < space->table.count &&
-               atomic_load_explicit(&space->table.entries[row.first + row.count].state, memory_order_relaxed) !=
-                   FACET_PAGE_FREE)
+        while (row.first + row.count < space->table.count && is_held(space, row.first + row.count))
             row.count++;
         pthread_mutex_unlock(&space->lock);
         if (!absent)

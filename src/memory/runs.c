@@ -64,7 +64,6 @@ static void give(struct facet_space *space, uint32_t first)
     space->run_count--;
     space->run_bytes -= atomic_load_explicit(&entry->bytes, memory_order_relaxed);
     facet_space_unback(space, first, count);
-    facet_table_give(&space->table, first, count);
 }
 
 enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, struct facet_error *error)
@@ -113,7 +112,6 @@ static void shrink(struct facet_space *space, uint32_t first, uint32_t pages)
     uint32_t less = space->table.entries[first].length - pages;
 
     facet_space_unback(space, first + pages, less);
-    facet_table_give(&space->table, first + pages, less);
 }
 
 enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address, uint64_t bytes,

@@ -49,6 +49,7 @@ struct facet_space {
     struct facet_memory *memory;
     uint32_t serial; /* never used twice in its memory */
     uint32_t id;
+    uint64_t context; /* at the backend */
     char name[FACET_SPACE_NAME];
 
     uint64_t base, span; /* its addresses */
@@ -119,6 +120,7 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
                                        struct facet_error *error);
 /* The other way, for a page that has memory and no pins. */
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
+/* And their addresses; unless the device does not let go of them, then nobody gets these any more. */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
 
 static inline uint64_t facet_space_address(const struct facet_space *space, uint32_t page)

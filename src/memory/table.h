@@ -26,6 +26,7 @@ enum facet_page_state {
     FACET_PAGE_HEAD = 1, /* the first page of an allocated run */
     FACET_PAGE_BODY = 2, /* another one */
     FACET_PAGE_SLAB = 3, /* of a pool */
+    FACET_PAGE_LOST = 4, /* the device has not let go of what is mapped there */
 };
 
 /* Of the marks, beside the public FACET_PAGE_DIRTY and FACET_PAGE_ACCESSED: used since it was last thought of as one to

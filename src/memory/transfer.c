@@ -103,11 +103,13 @@ static enum facet_status run(struct facet_space *space, const struct transfer *t
     const struct facet_page_backend *backend = &space->memory->backend;
 
     if (transfer->to_device && transfer->from_device)
-        return backend->ops->copy(backend->data, transfer->to, transfer->from, transfer->bytes, error);
+        return backend->ops->copy(backend->data, space->context, transfer->to, transfer->from, transfer->bytes, error);
     if (transfer->to_device)
-        return backend->ops->write(backend->data, transfer->to, host(transfer->from), transfer->bytes, error);
+        return backend->ops->write(backend->data, space->context, transfer->to, host(transfer->from), transfer->bytes,
+                                   error);
     if (transfer->from_device)
-        return backend->ops->read(backend->data, transfer->from, host(transfer->to), transfer->bytes, error);
+        return backend->ops->read(backend->data, space->context, transfer->from, host(transfer->to), transfer->bytes,
+                                  error);
     memmove(host(transfer->to), host(transfer->from), transfer->bytes);
     return FACET_OK;
 }
@@ -177,7 +179,7 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
     status = facet_space_pin_range(space, address, bytes, error);
     if (status != FACET_OK)
         return status;
-    status = backend->ops->fill(backend->data, address, value, bytes, error);
+    status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
     facet_space_unpin_range(space, address, bytes);
     if (status == FACET_OK)
         mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);

@@ -104,12 +104,35 @@ static void test_transfers(void **state)
     watched_end(&watched, memory);
 }
 
+/* Pages that the device does not let go of are nobody's any more: not the next one's, and nobody trips over them. */
+static void test_unmap(void **state)
+{
+    struct watched watched;
+    struct facet_space *space;
+    struct facet_memory *memory = prepare(&watched, &space);
+    struct facet_memory_usage before, after;
+    uint64_t address, mapped = watched.mapped_bytes;
+
+    facet_memory_get_usage(memory, &before, NULL);
+    assert_int_equal(facet_space_allocate(space, 7 * PAGE, NULL, &address, NULL), FACET_OK);
+    watched.keeps = true;
+    assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
+    watched.keeps = false;
+    facet_memory_get_usage(memory, &after, NULL);
+    assert_int_equal(after.used_bytes, before.used_bytes + 7 * PAGE);
+    assert_int_equal(facet_memory_defragment(memory, NULL, NULL, NULL), FACET_OK);
+    facet_memory_close(memory);
+    assert_int_equal(watched.had_bytes, 0);
+    assert_true(mapped > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allocation),
         cmocka_unit_test(test_space),
         cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_unmap),
     };
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

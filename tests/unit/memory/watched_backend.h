@@ -19,6 +19,7 @@ struct watched {
     _Atomic uint64_t fail_at; /* the number of the call that fails; 0: none */
     _Atomic uint64_t moves;
     bool closed;
+    bool keeps; /* unmap fails */
 };
 
 static bool watched_fails(struct watched *watched, struct facet_error *error)
@@ -39,23 +40,24 @@ static void watched_close(void *data)
     watched->closed = true;
 }
 
-static enum facet_status watched_reserve(void *data, uint64_t bytes, uint64_t align, uint64_t *ret_address,
-                                         struct facet_error *error)
+static enum facet_status watched_reserve(void *data, uint64_t context, uint64_t bytes, uint64_t align,
+                                         uint64_t *ret_address, struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
-    enum facet_status status = watched->inner.ops->reserve(watched->inner.data, bytes, align, ret_address, error);
+    enum facet_status status =
+        watched->inner.ops->reserve(watched->inner.data, context, bytes, align, ret_address, error);
     watched->reserved_bytes += status == FACET_OK ? bytes : 0;
     return status;
 }
 
-static void watched_release(void *data, uint64_t address, uint64_t bytes)
+static void watched_release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     struct watched *watched = data;
 
-    watched->inner.ops->release(watched->inner.data, address, bytes);
+    watched->inner.ops->release(watched->inner.data, context, address, bytes);
     watched->reserved_bytes -= bytes;
 }
 
@@ -78,67 +80,71 @@ static void watched_destroy(void *data, uint64_t pages, uint64_t bytes)
     watched->had_bytes -= bytes;
 }
 
-static enum facet_status watched_map(void *data, uint64_t address, uint64_t pages, uint64_t offset, uint64_t bytes,
-                                     struct facet_error *error)
+static enum facet_status watched_map(void *data, uint64_t context, uint64_t address,
+                                     const struct facet_page_place *place, uint64_t bytes, struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
-    enum facet_status status = watched->inner.ops->map(watched->inner.data, address, pages, offset, bytes, error);
+    enum facet_status status = watched->inner.ops->map(watched->inner.data, context, address, place, bytes, error);
     watched->mapped_bytes += status == FACET_OK ? bytes : 0;
     return status;
 }
 
-static void watched_unmap(void *data, uint64_t address, uint64_t bytes)
+static bool watched_unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     struct watched *watched = data;
 
-    watched->inner.ops->unmap(watched->inner.data, address, bytes);
+    if (watched->keeps)
+        return false;
     watched->mapped_bytes -= bytes;
+    return watched->inner.ops->unmap(watched->inner.data, context, address, bytes);
 }
 
-static enum facet_status watched_move(void *data, uint64_t address, const struct facet_page_place *from,
-                                      const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
+static enum facet_status watched_move(void *data, uint64_t context, uint64_t address,
+                                      const struct facet_page_place *from, const struct facet_page_place *to,
+                                      uint64_t bytes, struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     watched->moves++;
-    return watched->inner.ops->move(watched->inner.data, address, from, to, bytes, error);
+    return watched->inner.ops->move(watched->inner.data, context, address, from, to, bytes, error);
 }
 
-static enum facet_status watched_write(void *data, uint64_t address, const void *from, uint64_t bytes,
+static enum facet_status watched_write(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
                                        struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
-    return watched->inner.ops->write(watched->inner.data, address, from, bytes, error);
+    return watched->inner.ops->write(watched->inner.data, context, address, from, bytes, error);
 }
 
-static enum facet_status watched_read(void *data, uint64_t address, void *ret_data, uint64_t bytes,
+static enum facet_status watched_read(void *data, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
                                       struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
-    return watched->inner.ops->read(watched->inner.data, address, ret_data, bytes, error);
+    return watched->inner.ops->read(watched->inner.data, context, address, ret_data, bytes, error);
 }
 
-static enum facet_status watched_copy(void *data, uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error)
+static enum facet_status watched_copy(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                                      struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
-    return watched->inner.ops->copy(watched->inner.data, to, from, bytes, error);
+    return watched->inner.ops->copy(watched->inner.data, context, to, from, bytes, error);
 }
 
-static enum facet_status watched_fill(void *data, uint64_t address, uint8_t value, uint64_t bytes,
+static enum facet_status watched_fill(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
                                       struct facet_error *error)
 {
     struct watched *watched = data;
@@ -146,7 +152,7 @@ static enum facet_status watched_fill(void *data, uint64_t address, uint8_t valu
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     watched->filled_bytes += bytes;
-    return watched->inner.ops->fill(watched->inner.data, address, value, bytes, error);
+    return watched->inner.ops->fill(watched->inner.data, context, address, value, bytes, error);
 }
 
 /* A memory of `bytes` on it. What the configuration leaves out is small: pages of 4 KiB, chunks of 16 pages. */

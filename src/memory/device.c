@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a provider's device as a page backend, through a session: chunks are pages of the owner's context, shared with
+ * the contexts that spaces are mapped in.
+ * Never: runs anything; keeps a copy of what the provider knows, but for one bit of what it can do.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <facet/session.h>
+
+#include "base/clock.h"
+#include "memory/space.h"
+
+struct device {
+    const struct facet_memory_ops *ops;
+    struct facet_provider_instance *instance;
+    uint64_t owner;
+    bool moves;
+};
+
+/* --- chunks ------------------------------------------------------------------------------------------------------- */
+
+static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+{
+    const struct device *device = data;
+    uint64_t pages;
+    enum facet_status status = device->ops->create_pages(device->instance, device->owner, bytes, &pages, error);
+
+    if (status == FACET_QUOTA) /* the owner's: for spaces that is the device's end */
+        return facet_error_set(error, FACET_NO_SPACE, "the device gives this memory no %" PRIu64 " bytes more", bytes);
+    if (status != FACET_OK)
+        return status;
+    status = device->ops->share_pages(device->instance, device->owner, pages, error);
+    if (status != FACET_OK) {
+        (void)device->ops->destroy_pages(device->instance, device->owner, pages, NULL);
+        return status;
+    }
+    *ret_pages = pages;
+    return FACET_OK;
+}
+
+static void destroy(void *data, uint64_t pages, uint64_t bytes)
+{
+    const struct device *device = data;
+
+    (void)bytes;
+    (void)device->ops->destroy_pages(device->instance, device->owner, pages, NULL);
+}
+
+/* --- a space's context -------------------------------------------------------------------------------------------- */
+
+static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
+                                 struct facet_error *error)
+{
+    const struct device *device = data;
+
+    return device->ops->reserve(device->instance, context, bytes, align, ret_address, error);
+}
+
+static void release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+{
+    const struct device *device = data;
+
+    (void)bytes;
+    (void)device->ops->release(device->instance, context, address, NULL);
+}
+
+static enum facet_status map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
+                             uint64_t bytes, struct facet_error *error)
+{
+    const struct device *device = data;
+
+    return device->ops->map(device->instance, context, address, place->pages, place->offset, bytes, error);
+}
+
+static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+{
+    const struct device *device = data;
+
+    return device->ops->unmap(device->instance, context, address, bytes, NULL) == FACET_OK;
+}
+
+static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *from,
+                              const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
+{
+    const struct device *device = data;
+
+    (void)from;
+    if (!device->moves)
+        return facet_error_set(error, FACET_UNSUPPORTED, "this device does not move pages while they are used");
+    return device->ops->move(device->instance, context, address, to->pages, to->offset, bytes, error);
+}
+
+static enum facet_status write_to(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
+                                  struct facet_error *error)
+{
+    const struct device *device = data;
+
+    return device->ops->write(device->instance, context, address, from, bytes, error);
+}
+
+static enum facet_status read_from(void *data, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
+                                   struct facet_error *error)
+{
+    const struct device *device = data;
+
+    return device->ops->read(device->instance, context, address, bytes, ret_data, error);
+}
+
+static enum facet_status copy(void *data, uint64_t context, uint64_t to, uint64_t from, uint64_t bytes,
+                              struct facet_error *error)
+{
+    const struct device *device = data;
+
+    return device->ops->copy(device->instance, context, to, from, bytes, error);
+}
+
+static enum facet_status fill(void *data, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
+                              struct facet_error *error)
+{
+    const struct device *device = data;
+
+    return device->ops->fill(device->instance, context, address, value, bytes, error);
+}
+
+/* --- the backend -------------------------------------------------------------------------------------------------- */
+
+static const struct facet_page_ops operations = {
+    .close = free,
+    .create = create,
+    .destroy = destroy,
+    .reserve = reserve,
+    .release = release,
+    .map = map,
+    .unmap = unmap,
+    .move = move,
+    .write = write_to,
+    .read = read_from,
+    .copy = copy,
+    .fill = fill,
+};
+
+static uint64_t now_ns(void *data)
+{
+    (void)data;
+    return facet_clock_now_ns();
+}
+
+static uint64_t tick_ns(void *data)
+{
+    struct timespec now;
+
+    (void)data;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return facet_timespec_ns(&now);
+}
+
+/* What a device says that it can do. */
+static enum facet_status find_traits(struct facet_session *session, uint32_t number, uint64_t *ret_can,
+                                     struct facet_error *error)
+{
+    const struct facet_device_ops *ops = facet_session_provider(session)->device;
+    struct facet_provider_instance *instance = facet_session_instance(session);
+    struct facet_device_info *infos = NULL;
+    uint32_t count = 0;
+    enum facet_status status = ops->list(instance, NULL, sizeof *infos, 0, &count, error);
+
+    while (status == FACET_TOO_SMALL) {
+        free(infos);
+        infos = calloc(count, sizeof *infos);
+        if (!infos)
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %u devices", count);
+        status = ops->list(instance, infos, sizeof *infos, count, &count, error);
+    }
+    if (status == FACET_OK && number < count)
+        *ret_can = infos[number].capabilities;
+    else if (status == FACET_OK)
+        status = facet_error_argument(error, FACET_NOT_FOUND, "device", "device: %u is not one of %u", number, count);
+    free(infos);
+    return status;
+}
+
+enum facet_status facet_page_backend_device(struct facet_session *session, uint32_t number, uint64_t owner,
+                                            struct facet_page_backend *ret_backend, struct facet_error *error)
+{
+    const uint64_t needed = FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
+    const struct facet_memory_ops *ops = facet_session_provider(session)->memory;
+    struct facet_memory_info info = {.size = sizeof info};
+    uint64_t can = 0;
+    enum facet_status status = find_traits(session, number, &can, error);
+
+    if (status == FACET_OK && (can & needed) != needed)
+        status =
+            facet_error_set(error, FACET_UNSUPPORTED,
+                            "device %u does not map and share pages, which memory for several vGPUs needs", number);
+    if (status == FACET_OK)
+        status = ops->info(facet_session_instance(session), owner, &info, error);
+    if (status != FACET_OK)
+        return status;
+    struct device *device = calloc(1, sizeof *device);
+    if (!device)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a device's page backend");
+    *device = (struct device){
+        .ops = ops,
+        .instance = facet_session_instance(session),
+        .owner = owner,
+        .moves = can & FACET_CAN_MOVE_PAGES,
+    };
+    *ret_backend = (struct facet_page_backend){
+        .ops = &operations,
+        .data = device,
+        .page_bytes = info.page_bytes,
+        .memory_bytes = info.total_bytes,
+        .now_ns = now_ns,
+        .tick_ns = tick_ns,
+    };
+    return FACET_OK;
+}
