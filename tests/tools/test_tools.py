@@ -93,6 +93,32 @@ def test_includes_exit_status():
         assert result.returncode == 1 and "src/base/list.c:1:" in result.stdout
 
 
+# ---- check-promises ----
+
+
+def test_promises_of_this_project_are_kept():
+    checker = load("check-promises")
+    wrong, kept, _ = checker.check((ROOT / "docs/promises.md").read_text())
+    assert wrong == [] and kept > 20, wrong
+
+
+def test_promises_each_fault_is_named():
+    checker = load("check-promises")
+    proof = "`memory/space: test_numbers`"
+    faults = {
+        f"| a | `facet_no_such_thing()` | {proof} |": "does not declare facet_no_such_thing()",
+        f"| a | | {proof} |": "names no API",
+        "| a | `facet_space_create()` | |": "names no test",
+        "| a | `facet_space_create()` | `memory/nowhere: test_x` |": "there is no test memory/nowhere",
+        "| a | `facet_space_create()` | `memory/space: test_x` |": "memory/space has no test_x",
+    }
+    for row, problem in faults.items():
+        wrong, kept, still_open = checker.check("| promise | API | proof |\n|---|---|---|\n" + row)
+        assert len(wrong) == 1 and wrong[0].endswith(problem) and (kept, still_open) == (1, 0), (row, wrong)
+    assert checker.check("| a | open | |") == ([], 0, 1)
+    assert len(checker.check("| a | open | |", every=True)[0]) == 1
+
+
 # ---- run-tests ----
 
 PROGRAMS = {
