@@ -87,6 +87,8 @@ static uint64_t changes_of(struct facet_queue *queue)
 static void leave(struct facet_queue *queue, struct facet_waiter *waiter)
 {
     pthread_mutex_lock(&queue->lock);
+    if (TAILQ_FIRST(&queue->waiters) == waiter)
+        atomic_fetch_add(&queue->heads, 1);
     TAILQ_REMOVE(&queue->waiters, waiter, in_queue);
     atomic_fetch_sub(&queue->waiting, 1);
     queue->changes++;
@@ -180,6 +182,22 @@ static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const st
     return gone;
 }
 
+/* No turn will end: who holds pins is to let go of them before it gets new ones, or it might never. */
+static void ask_to_let_go(struct facet_memory *memory, const struct facet_space *self)
+{
+    uint64_t head = atomic_load(&memory->queue.heads) + 1;
+    struct facet_space *space;
+
+    pthread_mutex_lock(&memory->lock);
+    LIST_FOREACH (space, &memory->spaces, in_memory) {
+        pthread_mutex_lock(&space->lock);
+        if (space != self && space->pins)
+            space->wanted = head;
+        pthread_mutex_unlock(&space->lock);
+    }
+    pthread_mutex_unlock(&memory->lock);
+}
+
 /* --- pinning ------------------------------------------------------------------------------------------------------ */
 
 static void pin_pages(struct facet_space *space, const struct range *range, uint64_t tick_ns)
@@ -207,7 +225,7 @@ static bool are_here(const struct arrival *arrival)
     return true;
 }
 
-/* Pins what may not be here yet. Returns whether it is, and nobody waits for a turn that this space has had. */
+/* Pins what is here, unless somebody waits for this space to let go. */
 static bool begin(const struct arrival *arrival)
 {
     struct facet_space *space = arrival->space;
@@ -215,8 +233,9 @@ static bool begin(const struct arrival *arrival)
     uint64_t tick = memory->backend.tick_ns(memory->backend.data), now = now_ns(memory);
 
     pthread_mutex_lock(&space->lock);
-    bool over = !arrival->brief && atomic_load(&memory->queue.waiting) && space->turn_end_ns <= now;
-    bool done = !over && are_here(arrival);
+    bool wanted = !arrival->brief && space->turn_end_ns <= now && atomic_load(&memory->queue.waiting) &&
+                  space->wanted == atomic_load(&memory->queue.heads) + 1;
+    bool done = !wanted && are_here(arrival);
     if (done) {
         for (uint32_t i = 0; i < arrival->count; i++)
             pin_pages(space, &arrival->ranges[i], tick);
@@ -245,6 +264,15 @@ static void end(const struct arrival *arrival)
 
 /* --- bringing in; by the head of the queue ------------------------------------------------------------------------ */
 
+static uint32_t count_absent(const struct facet_space *space, uint32_t first, uint32_t count)
+{
+    uint32_t absent = 0;
+
+    for (uint32_t page = first; page < first + count; page++)
+        absent += facet_entry_frame(&space->table.entries[page]) == FACET_FRAME_NONE;
+    return absent;
+}
+
 /* One piece of a range, or room for it. *ret_count: pages that need no more looking at. */
 static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uint32_t count, uint32_t *ret_count,
                                     struct facet_error *error)
@@ -256,9 +284,12 @@ static enum facet_status bring_some(struct arrival *arrival, uint32_t first, uin
     *ret_count = 0;
     pthread_mutex_lock(&space->lock);
     enum facet_status status = facet_space_bring_in(space, first, count, ret_count, error);
+    uint32_t absent = status == FACET_NO_SPACE ? count_absent(space, first, count) : 0;
     pthread_mutex_unlock(&space->lock);
-    if (status != FACET_NO_SPACE || make_room(memory, count, space, &again))
+    if (status != FACET_NO_SPACE || make_room(memory, absent, space, &again))
         return status == FACET_NO_SPACE ? FACET_OK : status;
+    if (again == NEVER)
+        ask_to_let_go(memory, space);
     uint64_t start = now_ns(memory);
     if (start >= arrival->end_ns)
         return facet_error_set(error, FACET_TIMEOUT,

@@ -65,6 +65,7 @@ struct facet_space {
     uint32_t pins, whole_pins;                        /* pins of this space; of these, of all its pages */
     uint64_t turn_end_ns, idle_ns; /* until when it may keep what it brought in, unless it is idle for so long */
     uint64_t used_ns;              /* when its last pin began or ended */
+    uint64_t wanted; /* by the head of that number (and one): it has nothing to wait for but that this space lets go */
     uint64_t swapped_in, swapped_out, swap_ns, waited_ns;
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
@@ -83,6 +84,7 @@ struct facet_queue {
     TAILQ_HEAD(, facet_waiter) waiters;
     uint64_t changes;
     _Atomic uint32_t waiting;
+    _Atomic uint64_t heads; /* that have come and gone */
 };
 
 struct facet_memory {

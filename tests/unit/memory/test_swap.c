@@ -284,6 +284,46 @@ static void test_without_turns_they_still_lose_nothing(void **state)
     compete(*state, 60);
 }
 
+/* Pins that overlap all the time are let go of once somebody waits; who is not in the way goes on meanwhile. */
+static void *overlap(void *data)
+{
+    struct worker *worker = data;
+    struct tenant *tenant = &worker->fixture->tenants[worker->id];
+    struct facet_pin *held = NULL, *next;
+
+    while (!*worker->ending) {
+        if (facet_space_pin(tenant->space, tenant->run, RUNS, S / 10, &next, NULL) != FACET_OK)
+            next = NULL;
+        facet_pin_release(held);
+        held = next;
+        worker->rounds++;
+    }
+    facet_pin_release(held);
+    return NULL;
+}
+
+static void test_overlapping_pins_are_let_go_of(void **state)
+{
+    struct fixture *fixture = *state;
+    _Atomic bool ending = false;
+    struct worker worker = {.fixture = fixture, .id = 0, .ending = &ending};
+    struct facet_pin *pin;
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, overlap, &worker), 0);
+    while (worker.rounds < 3)
+        usleep(1000);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(
+            facet_space_pin(fixture->tenants[1].space, fixture->tenants[1].run, RUNS, 60 * S, &pin, &fixture->error),
+            FACET_OK);
+        facet_pin_release(pin);
+    }
+    ending = true;
+    pthread_join(thread, NULL);
+    check(fixture, 0);
+}
+
 /* --- faults --- */
 
 static void test_failures_lose_nothing(void **state)
@@ -383,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_larger_than_the_device),
         EACH(test_turns_are_long_enough),
         cmocka_unit_test_setup_teardown(test_without_turns_they_still_lose_nothing, set_up_without_turns, tear_down),
+        EACH(test_overlapping_pins_are_let_go_of),
         EACH(test_failures_lose_nothing),
         EACH(test_many_threads),
     };
