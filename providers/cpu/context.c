@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "cpu.h"
+#include "pool.h"
 
 #define RETRY_NS UINT64_C(1000000000)
 
@@ -51,6 +52,41 @@ void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more)
     context->worker->reserved_bytes += change;
     context->reserved_bytes += change;
     pthread_mutex_unlock(&context->instance->lock);
+}
+
+void cpu_account_share(struct cpu_context *context, uint64_t bytes)
+{
+    pthread_mutex_lock(&context->instance->lock);
+    context->used_bytes -= bytes;
+    context->worker->shared++;
+    pthread_mutex_unlock(&context->instance->lock);
+}
+
+static void give_shared(struct facet_provider_instance *instance, struct cpu_worker *worker, uint64_t bytes)
+{
+    pthread_mutex_lock(&instance->lock);
+    worker->used_bytes -= bytes;
+    worker->shared--;
+    cpu_worker_settle(instance, worker);
+    pthread_mutex_unlock(&instance->lock);
+}
+
+void cpu_account_bury(struct cpu_context *context, struct cpu_pages_list *gone)
+{
+    struct facet_provider_instance *instance = context->instance;
+    struct cpu_pages *pages;
+
+    while ((pages = TAILQ_FIRST(gone))) {
+        uint64_t bytes = pages->extent->bytes;
+
+        TAILQ_REMOVE(gone, pages, link);
+        cpu_pool_give(&instance->pool, pages->extent);
+        if (pages->worker)
+            give_shared(instance, pages->worker, bytes);
+        else
+            cpu_account_give(context, bytes);
+        free(pages);
+    }
 }
 
 /* --- finding --- */
@@ -98,9 +134,17 @@ static struct cpu_context *new_context(struct facet_provider_instance *instance)
 
 static void free_context(struct cpu_context *context)
 {
-    cpu_space_close(&context->space);
     pthread_mutex_destroy(&context->lock);
     free(context);
+}
+
+/* One that never was anybody's. */
+static void discard(struct cpu_context *context)
+{
+    struct cpu_pages_list none = TAILQ_HEAD_INITIALIZER(none);
+
+    cpu_space_close(&context->space, &none);
+    free_context(context);
 }
 
 /* With the instance's lock held. */
@@ -141,7 +185,7 @@ enum facet_status cpu_context_create(struct facet_provider_instance *instance, c
     if (status == FACET_OK)
         *ret_context = number;
     else
-        free_context(context);
+        discard(context);
     return status;
 }
 
@@ -169,6 +213,7 @@ static void leave_worker(struct cpu_context *context)
 /* Nobody else has it any more. Queues first: they tell what is complete, which frees what launches held. */
 static void take_apart(struct cpu_context *context)
 {
+    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct cpu_queue *queue;
     struct cpu_module *module;
 
@@ -182,6 +227,8 @@ static void take_apart(struct cpu_context *context)
         cpu_module_free(module);
     }
     cpu_graves_clear(context);
+    cpu_space_close(&context->space, &gone);
+    cpu_account_bury(context, &gone);
     leave_worker(context);
     free_context(context);
 }

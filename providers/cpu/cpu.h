@@ -5,8 +5,8 @@
  * Owns: the objects, and the order of their locks.
  * Never: decides whose work-group is next (executor.h).
  *
- * Locks, outermost first: a context's space, a context's own lock, the instance's. Whoever holds one may call the
- * executor, which calls back holding none. Nobody holds one while he waits.
+ * Locks, outermost first: a context's space, a context's own lock, the instance's or the pool's. Whoever holds one may
+ * call the executor, which calls back holding none. Nobody holds one while he waits.
  *
  * Lives. A context is in the instance's list and counted once for that; each operation on it counts it once more. The
  * last one that lets go of it takes it apart. The same holds for queues and their context's list.
@@ -51,6 +51,7 @@ struct cpu_worker {
     uint64_t memory_bytes;
     struct cpu_tenant *tenant; /* with a compute limit: the one that all its contexts share. Else NULL */
     uint32_t contexts;
+    uint32_t shared; /* pages that it is charged for itself, and not one of its contexts */
     uint64_t used_bytes, reserved_bytes;
     uint64_t past_ns; /* device time of its contexts that are no more */
     uint64_t read_at_ns, read_busy_ns;
@@ -173,6 +174,8 @@ enum facet_status cpu_events(struct facet_provider_instance *instance, uint64_t 
 struct cpu_worker *cpu_worker_find(struct facet_provider_instance *instance, const char *name);
 enum facet_status cpu_worker_get(struct facet_provider_instance *instance, const char *name,
                                  struct cpu_worker **ret_worker, struct facet_error *error);
+/* Whether it has a context, or pages that others map. */
+bool cpu_worker_is_used(const struct cpu_worker *worker);
 /* Drops it when nothing of it is left. */
 void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_worker *worker);
 /* Bytes that no limit promises and nobody without a limit uses. */
@@ -201,6 +204,10 @@ enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeou
 enum facet_status cpu_account_take(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
 void cpu_account_give(struct cpu_context *context, uint64_t bytes);
 void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more);
+/* Pages of a context become its worker's to pay for, as they may outlive it. */
+void cpu_account_share(struct cpu_context *context, uint64_t bytes);
+/* Frees pages that nobody has any more, and whoever paid for them pays no longer. With no lock held. */
+void cpu_account_bury(struct cpu_context *context, struct cpu_pages_list *gone);
 
 /* --- queue.c --- */
 

@@ -77,6 +77,8 @@ enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct
     pthread_mutex_init(&instance->lock, NULL);
     pthread_cond_init(&instance->gone, NULL);
     cpu_pool_open(&instance->pool);
+    if (instance->pool.faults >= 0)
+        instance->info.capabilities |= FACET_CAN_MOVE_PAGES;
     TAILQ_INIT(&instance->contexts);
     TAILQ_INIT(&instance->workers);
     *ret_instance = instance;

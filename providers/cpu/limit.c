@@ -27,8 +27,9 @@ static enum facet_status find_worker(struct facet_provider_instance *instance, c
     if (worker->valid & limit)
         return facet_kit_fail(error, FACET_BAD_STATE, "worker %s has this limit; expected it to be cleared first",
                               name);
-    if (worker->contexts > 0)
-        return facet_kit_fail(error, FACET_BUSY, "worker %s has a context; expected none before it is limited", name);
+    if (cpu_worker_is_used(worker))
+        return facet_kit_fail(error, FACET_BUSY,
+                              "worker %s has a context, or pages in use; expected none before it is limited", name);
     *ret_worker = worker;
     return FACET_OK;
 }
@@ -186,8 +187,8 @@ static enum facet_status clear(struct facet_provider_instance *instance, const c
 
     if (!worker || !worker->valid)
         return not_limited(name, error);
-    if (worker->contexts > 0)
-        return facet_kit_fail(error, FACET_BUSY, "worker %s has a context; expected none", name);
+    if (cpu_worker_is_used(worker))
+        return facet_kit_fail(error, FACET_BUSY, "worker %s has a context, or pages in use; expected none", name);
     *ret_tenant = worker->tenant;
     worker->tenant = NULL;
     worker->valid = 0;

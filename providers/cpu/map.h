@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two halves of a space share (space.c, map.c).
+ * What the parts of a space share (space.c, map.c, move.c).
  *
- * Owns: looking up. Never: changes anything.
+ * Owns: looking up, and pieces. Never: changes what is mapped.
  */
 #ifndef CPU_MAP_H
 #define CPU_MAP_H
@@ -15,5 +15,20 @@ struct cpu_piece *cpu_piece_at(const struct cpu_space *space, uint64_t address);
 struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range range);
 /* The one that all of it lies in. */
 const struct cpu_range *cpu_reservation_around(const struct cpu_space *space, struct cpu_range range);
+
+/* Of its pages. */
+static inline struct cpu_part cpu_piece_part(const struct cpu_piece *piece)
+{
+    return (struct cpu_part){piece->offset, piece->range.end - piece->range.at};
+}
+
+/* --- map.c --- */
+
+/* Whole pages of one reservation. FACET_OUT_OF_RANGE. */
+enum facet_status cpu_range_check(const struct cpu_space *space, struct cpu_range range, struct facet_error *error);
+/* Makes both ends of what is mapped ends of pieces, which nobody sees. FACET_NO_MEMORY. */
+enum facet_status cpu_pieces_split(struct cpu_space *space, struct cpu_range range, struct facet_error *error);
+/* Drops the pieces of a range, which has ends of pieces, but not what is mapped there. */
+void cpu_pieces_drop(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `memory`. Never: moves memory that a launch may use; unmapping waits for the context's work. */
+/* Owns: the table `memory`. Never: takes away memory that a launch may use; unmapping waits for the context's work. */
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "cpu.h"
+#include "pages.h"
 
 static enum facet_status memory_create_context(struct facet_provider_instance *instance, uint32_t device,
                                                const char *partition_uuid, const char *worker, uint64_t *ret_context,
@@ -211,7 +212,7 @@ static enum facet_status create_pages(struct cpu_context *context, uint64_t byte
         return status;
     uint64_t number = cpu_number(context->instance);
     pthread_rwlock_wrlock(&context->space.lock);
-    status = cpu_space_create_pages(&context->space, number, bytes, error);
+    status = cpu_pages_create(&context->space, number, bytes, error);
     pthread_rwlock_unlock(&context->space.lock);
     if (status == FACET_OK)
         *ret_pages = number;
@@ -237,6 +238,23 @@ static enum facet_status memory_create_pages(struct facet_provider_instance *ins
 static enum facet_status memory_destroy_pages(struct facet_provider_instance *instance, uint64_t number, uint64_t pages,
                                               struct facet_error *error)
 {
+    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cpu_context *context = NULL;
+    enum facet_status status = cpu_context_take(instance, number, &context, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_rwlock_wrlock(&context->space.lock);
+    status = cpu_pages_destroy(&context->space, pages, &gone, error);
+    pthread_rwlock_unlock(&context->space.lock);
+    cpu_account_bury(context, &gone);
+    cpu_context_drop(context);
+    return status;
+}
+
+static enum facet_status memory_share_pages(struct facet_provider_instance *instance, uint64_t number, uint64_t pages,
+                                            struct facet_error *error)
+{
     struct cpu_context *context = NULL;
     uint64_t bytes = 0;
     enum facet_status status = cpu_context_take(instance, number, &context, error);
@@ -244,9 +262,31 @@ static enum facet_status memory_destroy_pages(struct facet_provider_instance *in
     if (status != FACET_OK)
         return status;
     pthread_rwlock_wrlock(&context->space.lock);
-    status = cpu_space_destroy_pages(&context->space, pages, &bytes, error);
+    status = cpu_pages_share(&context->space, pages, context->worker, &bytes, error);
+    if (bytes > 0)
+        cpu_account_share(context, bytes);
     pthread_rwlock_unlock(&context->space.lock);
-    cpu_account_give(context, bytes);
+    cpu_context_drop(context);
+    return status;
+}
+
+typedef enum facet_status (*place_func)(struct cpu_space *space, struct cpu_range range, uint64_t pages,
+                                        uint64_t offset, struct cpu_pages_list *gone, struct facet_error *error);
+
+/* Maps, or moves. */
+static enum facet_status place(place_func func, struct facet_provider_instance *instance, uint64_t number,
+                               struct cpu_range range, uint64_t pages, uint64_t offset, struct facet_error *error)
+{
+    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    struct cpu_context *context = NULL;
+    enum facet_status status = cpu_context_take(instance, number, &context, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_rwlock_wrlock(&context->space.lock);
+    status = func(&context->space, range, pages, offset, &gone, error);
+    pthread_rwlock_unlock(&context->space.lock);
+    cpu_account_bury(context, &gone);
     cpu_context_drop(context);
     return status;
 }
@@ -254,23 +294,20 @@ static enum facet_status memory_destroy_pages(struct facet_provider_instance *in
 static enum facet_status memory_map(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                     uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error)
 {
-    const struct cpu_range range = {address, address + bytes};
-    struct cpu_context *context = NULL;
-    enum facet_status status = cpu_context_take(instance, number, &context, error);
+    return place(cpu_space_map, instance, number, (struct cpu_range){address, address + bytes}, pages, offset, error);
+}
 
-    if (status != FACET_OK)
-        return status;
-    pthread_rwlock_wrlock(&context->space.lock);
-    status = cpu_space_map(&context->space, range, pages, offset, error);
-    pthread_rwlock_unlock(&context->space.lock);
-    cpu_context_drop(context);
-    return status;
+static enum facet_status memory_move(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
+                                     uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error)
+{
+    return place(cpu_space_move, instance, number, (struct cpu_range){address, address + bytes}, pages, offset, error);
 }
 
 /* Once no launch is under way; between the wait and the lock another may come. */
 static enum facet_status unmap(struct cpu_context *context, struct cpu_range range, struct facet_error *error)
 {
-    uint64_t end = cpu_now_ns(CLOCK_MONOTONIC) + CPU_DRAIN_NS, bytes = 0;
+    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    uint64_t end = cpu_now_ns(CLOCK_MONOTONIC) + CPU_DRAIN_NS;
     enum facet_status status;
 
     for (;;) {
@@ -282,7 +319,7 @@ static enum facet_status unmap(struct cpu_context *context, struct cpu_range ran
         pthread_rwlock_wrlock(&context->space.lock);
         bool idle = !cpu_launches_pending(context);
         if (idle)
-            status = cpu_space_unmap(&context->space, range, &bytes, error);
+            status = cpu_space_unmap(&context->space, range, &gone, error);
         pthread_rwlock_unlock(&context->space.lock);
         if (idle)
             break;
@@ -291,7 +328,7 @@ static enum facet_status unmap(struct cpu_context *context, struct cpu_range ran
                                   range.at);
         sched_yield();
     }
-    cpu_account_give(context, bytes);
+    cpu_account_bury(context, &gone);
     return status;
 }
 
@@ -380,6 +417,8 @@ const struct facet_memory_ops cpu_memory_ops = {
     .destroy_pages = memory_destroy_pages,
     .map = memory_map,
     .unmap = memory_unmap,
+    .share_pages = memory_share_pages,
+    .move = memory_move,
     .write = memory_write,
     .read = memory_read,
     .copy = memory_copy,

@@ -61,7 +61,7 @@ static enum facet_status metrics_device(struct facet_provider_instance *instance
     return facet_kit_struct(&metrics, sizeof metrics, ret_metrics, error);
 }
 
-/* --- processes: all are in this one; one item for each worker that has a context --- */
+/* --- processes: all are in this one; one item for each worker that has anything --- */
 
 static uint32_t units_active(const struct facet_provider_instance *instance, const struct cpu_worker *worker)
 {
@@ -117,12 +117,12 @@ static enum facet_status list_workers(struct facet_provider_instance *instance, 
     uint32_t count = 0, filled = 0;
 
     TAILQ_FOREACH (worker, &instance->workers, link)
-        count += worker->contexts > 0;
+        count += cpu_worker_is_used(worker);
     struct facet_process_metrics *processes = calloc((size_t)count + 1, sizeof *processes);
     if (!processes)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " processes", count);
     TAILQ_FOREACH (worker, &instance->workers, link)
-        if (worker->contexts > 0)
+        if (cpu_worker_is_used(worker))
             read_worker(instance, worker, capacity >= count, &processes[filled++]);
     enum facet_status status =
         facet_kit_list_items(processes, sizeof *processes, count, items, item_size, capacity, ret_count, error);

@@ -16,6 +16,7 @@ void cpu_pool_open(struct cpu_pool *pool)
 {
     pthread_mutex_init(&pool->lock, NULL);
     pool->fd = -1;
+    pool->faults = cpu_faults_open();
     TAILQ_INIT(&pool->extents);
 }
 
@@ -29,6 +30,8 @@ void cpu_pool_close(struct cpu_pool *pool)
     }
     if (pool->fd >= 0)
         close(pool->fd);
+    if (pool->faults >= 0)
+        close(pool->faults);
     pthread_mutex_destroy(&pool->lock);
 }
 
@@ -87,8 +90,8 @@ enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cp
 
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent)
 {
-    pthread_mutex_lock(&pool->lock);
     fallocate(pool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent->offset, (off_t)extent->bytes);
+    pthread_mutex_lock(&pool->lock);
     TAILQ_REMOVE(&pool->extents, extent, link);
     pthread_mutex_unlock(&pool->lock);
     free(extent);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "map.h"
-#include "pool.h"
+#include "pages.h"
 #include "provider_kit.h"
 
 #define HUGE_BYTES UINT64_C(2097152)
@@ -52,16 +52,6 @@ bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
     return pthread_rwlock_init(&space->lock, NULL) == 0;
 }
 
-/* What is mapped goes with its reservation: a gap in that could be somebody else's by then. */
-static void close_piece(void *node)
-{
-    struct cpu_piece *piece = node;
-
-    if (!piece->pages)
-        munmap((void *)piece->range.at, piece->range.end - piece->range.at);
-    free(piece);
-}
-
 static void close_reservation(void *node)
 {
     struct cpu_range *range = node;
@@ -70,17 +60,23 @@ static void close_reservation(void *node)
     free(range);
 }
 
-void cpu_space_close(struct cpu_space *space)
+static void close_piece(struct cpu_space *space, struct cpu_piece *piece, struct cpu_pages_list *gone)
 {
-    struct cpu_pages *pages;
+    tdelete(piece, &space->pieces, cpu_range_compare);
+    if (piece->pages)
+        cpu_pages_drop(space->pool, piece->pages, cpu_piece_part(piece), gone);
+    else
+        munmap((void *)piece->range.at, piece->range.end - piece->range.at);
+    free(piece);
+}
 
-    tdestroy(space->pieces, close_piece);
+/* What is mapped goes with its reservation, and before its pages do: the next who has those is another. */
+void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone)
+{
     tdestroy(space->reservations, close_reservation);
-    while ((pages = TAILQ_FIRST(&space->pages))) {
-        TAILQ_REMOVE(&space->pages, pages, link);
-        cpu_pool_give(space->pool, pages->extent);
-        free(pages);
-    }
+    while (space->pieces)
+        close_piece(space, *(struct cpu_piece **)space->pieces, gone);
+    cpu_pages_close(space, gone);
     pthread_rwlock_destroy(&space->lock);
 }
 

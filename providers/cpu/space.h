@@ -2,14 +2,15 @@
 /*
  * The memory of one context: addresses of this process, and what lies there.
  *
- * Owns: plain blocks, reservations, pages and where they are mapped; the file that pages come from.
+ * Owns: plain blocks, reservations, and which pages are mapped where; the file that pages come from.
  * Never: counts against a quota (context.c), or waits for launches (memory.c and grave.c do).
  *
  * Addresses are this process's own, so that kernels use them as they are. Plain memory is anonymous, as that comes in
  * huge pages; pages are parts of one file without a name per instance, so that they can be mapped at several places and
  * moved under an address that stays.
  *
- * Thread rule: one lock per space; the caller takes it, for reading to look and copy, for writing to change.
+ * Thread rule: one lock per space; the caller takes it, for reading to look and copy, for writing to change. What
+ * spaces share is under the pool's lock, which is taken here, inside of the spaces'.
  */
 #ifndef CPU_SPACE_H
 #define CPU_SPACE_H
@@ -37,17 +38,30 @@ struct cpu_extent {
 /* The file. */
 struct cpu_pool {
     pthread_mutex_t lock;
-    int fd; /* -1 before the first pages */
+    int fd;     /* -1 before the first pages */
+    int faults; /* the userfaultfd; -1: this kernel cannot protect shared memory */
     TAILQ_HEAD(, cpu_extent) extents;
+    void *shared; /* pages that every space may map: a tree in the sense of tsearch(), by their numbers */
+};
+
+/* Of pages. */
+struct cpu_part {
+    uint64_t offset, bytes;
 };
 
 struct cpu_pages {
-    TAILQ_ENTRY(cpu_pages) link;
     uint64_t number;
+    TAILQ_ENTRY(cpu_pages) link;
     struct cpu_extent *extent;
-    uint32_t mappings;
-    bool destroyed; /* goes with its last mapping */
+
+    /* Under the pool's lock. */
+    struct cpu_space *owner;   /* NULL: they were destroyed, and go with their last mapping */
+    struct cpu_worker *worker; /* who is charged for them, as they are shared; NULL: the owner is */
+    uint64_t mapped;           /* bytes; a page counts as often as it is mapped */
+    uint32_t uses[];           /* how often each page is mapped */
 };
+
+TAILQ_HEAD(cpu_pages_list, cpu_pages);
 
 /* Memory at an address: a plain block, or a part of pages that is mapped. */
 struct cpu_piece {
@@ -60,16 +74,17 @@ struct cpu_piece {
 struct cpu_space {
     pthread_rwlock_t lock;
     struct cpu_pool *pool;
-    void *pieces;       /* trees in the sense of tsearch(), in the order of addresses */
-    void *reservations; /* of struct cpu_range */
-    TAILQ_HEAD(, cpu_pages) pages;
+    void *pieces;                /* trees in the sense of tsearch(), in the order of addresses */
+    void *reservations;          /* of struct cpu_range */
+    struct cpu_pages_list pages; /* its own */
 };
 
 void cpu_pool_open(struct cpu_pool *pool);
 void cpu_pool_close(struct cpu_pool *pool);
 
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);
-void cpu_space_close(struct cpu_space *space);
+/* What it has is unmapped, and what nobody else has mapped is on the list `gone`, as with unmap. */
+void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone);
 
 /* Whether all of it is memory. No bytes always are. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
@@ -91,14 +106,16 @@ enum facet_status cpu_space_reserve(struct cpu_space *space, uint64_t bytes, uin
 enum facet_status cpu_space_release(struct cpu_space *space, uint64_t address, uint64_t *ret_bytes,
                                     struct facet_error *error);
 
-enum facet_status cpu_space_create_pages(struct cpu_space *space, uint64_t number, uint64_t bytes,
-                                         struct facet_error *error);
-/* `ret_bytes`: what is free by that; 0 while they are mapped. */
-enum facet_status cpu_space_destroy_pages(struct cpu_space *space, uint64_t number, uint64_t *ret_bytes,
-                                          struct facet_error *error);
 enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
-                                struct facet_error *error);
-enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, uint64_t *ret_bytes,
+                                struct cpu_pages_list *gone, struct facet_error *error);
+/* `gone`: pages that nobody has any more, for the caller to free. */
+enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
                                   struct facet_error *error);
+
+/* move.c. Whoever uses the range goes on; who writes there waits. */
+enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
+                                 struct cpu_pages_list *gone, struct facet_error *error);
+/* -1: this kernel lets this process not protect shared memory. */
+int cpu_faults_open(void);
 
 #endif

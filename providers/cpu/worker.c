@@ -33,9 +33,14 @@ enum facet_status cpu_worker_get(struct facet_provider_instance *instance, const
     return FACET_OK;
 }
 
+bool cpu_worker_is_used(const struct cpu_worker *worker)
+{
+    return worker->contexts > 0 || worker->shared > 0;
+}
+
 void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_worker *worker)
 {
-    if (worker->contexts > 0 || worker->valid != 0)
+    if (cpu_worker_is_used(worker) || worker->valid != 0)
         return;
     TAILQ_REMOVE(&instance->workers, worker, link);
     free(worker);

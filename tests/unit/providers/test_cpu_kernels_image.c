@@ -47,6 +47,26 @@ static void run_spin(const void *block, const struct facet_host_group *group)
         __builtin_ia32_pause();
 }
 
+struct rounds {
+    volatile uint64_t *words;
+    volatile uint64_t *gate; /* [0]: at work; [1]: may end; [2]: how many rounds it made */
+    uint64_t count;
+};
+
+/* One is added to each word, round after round. */
+static void run_rounds(const void *block, const struct facet_host_group *group)
+{
+    const struct rounds *arguments = block;
+    uint64_t rounds = 0;
+
+    (void)group;
+    __atomic_store_n(&arguments->gate[0], 1, __ATOMIC_RELEASE);
+    for (; !__atomic_load_n(&arguments->gate[1], __ATOMIC_ACQUIRE); rounds++)
+        for (uint64_t i = 0; i < arguments->count; i++)
+            arguments->words[i]++;
+    arguments->gate[2] = rounds;
+}
+
 struct report {
     uint32_t *where;
     uint32_t local; /* offset of an argument's local memory */
@@ -82,6 +102,11 @@ static const struct facet_host_argument saxpy_arguments[] = {
 static const struct facet_host_argument spin_arguments[] = {
     {.name = "gate", .type = "uint*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 0, .bytes = 8},
 };
+static const struct facet_host_argument rounds_arguments[] = {
+    {.name = "words", .type = "ulong*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 0, .bytes = 8},
+    {.name = "gate", .type = "ulong*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 8, .bytes = 8},
+    {.name = "count", .type = "ulong", .kind = FACET_ARGUMENT_VALUE, .offset = 16, .bytes = 8},
+};
 static const struct facet_host_argument report_arguments[] = {
     {.name = "where", .type = "uint*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 0, .bytes = 8},
     {.name = "local", .type = "char*", .kind = FACET_ARGUMENT_LOCAL, .offset = 8, .bytes = 4},
@@ -100,6 +125,11 @@ static const struct facet_host_kernel kernels[] = {
      .argument_count = COUNT(report_arguments),
      .argument_bytes = sizeof(struct report),
      .local_bytes = 256},
+    {.name = "rounds",
+     .run = run_rounds,
+     .arguments = rounds_arguments,
+     .argument_count = COUNT(rounds_arguments),
+     .argument_bytes = sizeof(struct rounds)},
     {.name = "saxpy",
      .run = run_saxpy,
      .arguments = saxpy_arguments,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pages: whose they are, who may map them, and which of them are mapped.
+ *
+ * Owns: their lives. Never: maps them (map.c, move.c), or counts them against a quota.
+ *
+ * What ends is put on a list `gone`, for the caller to free with no lock held. The space's lock is held for writing.
+ */
+#ifndef CPU_PAGES_H
+#define CPU_PAGES_H
+
+#include "space.h"
+
+struct cpu_worker;
+
+enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uint64_t bytes, struct facet_error *error);
+enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, struct cpu_pages_list *gone,
+                                    struct facet_error *error);
+
+/* Other spaces may map them; `worker` is charged from now on. `ret_bytes`: for what; 0: they were shared before. */
+enum facet_status cpu_pages_share(struct cpu_space *space, uint64_t number, struct cpu_worker *worker,
+                                  uint64_t *ret_bytes, struct facet_error *error);
+
+/* Counts a mapping of a part of them, for drop. FACET_OUT_OF_RANGE; FACET_BUSY when there is one already, and `alone`
+ * is wanted. */
+enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struct cpu_part part, bool alone,
+                                 struct cpu_pages **ret_pages, struct facet_error *error);
+void cpu_pages_drop(struct cpu_pool *pool, struct cpu_pages *pages, struct cpu_part part, struct cpu_pages_list *gone);
+
+/* Destroys all of a space. */
+void cpu_pages_close(struct cpu_space *space, struct cpu_pages_list *gone);
+
+#endif
