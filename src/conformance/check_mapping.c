@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conformance/check.h"
+#include "conformance/pages.h"
 
 enum { WORD = 64 };
 
@@ -209,9 +209,14 @@ static void leftovers(struct facet_check *check)
     facet_check_drop_context(check, watcher);
 }
 
-static const struct facet_check_case cases[] = {{mapping, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
-                                                {leftovers, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
-                                                {NULL, 0}};
+static const struct facet_check_case cases[] = {
+    {mapping, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
+    {leftovers, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY},
+    {facet_check_share_pages, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES},
+    {facet_check_move_pages, FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_MOVE_PAGES},
+    {facet_check_move_under_launches,
+     FACET_CAN_MEMORY | FACET_CAN_MAP_MEMORY | FACET_CAN_MOVE_PAGES | FACET_CAN_EXECUTE},
+    {NULL, 0}};
 
 const struct facet_check_group facet_check_mapping = {
     .name = "mapping", .about = "reserved addresses, pages, maps", .cases = cases};

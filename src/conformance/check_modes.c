@@ -77,8 +77,8 @@ static void claims(struct facet_check *check)
         look_at_claims(check, &all[i], &tallies[0]);
         if (fault)
             facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
-        if (all[i].capabilities >= FACET_CAN_RECORD << 1)
-            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_RECORD\ngot: 0x%" PRIx64,
+        if (all[i].capabilities >= FACET_CAN_MOVE_PAGES << 1)
+            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_MOVE_PAGES\ngot: 0x%" PRIx64,
                              all[i].capabilities);
     }
     facet_check_tell(check, tallies, 3);
@@ -150,13 +150,17 @@ static void unclaimed_work(struct facet_check *check)
                        memory.create_context(instance, device, NULL, FACET_CHECK_WORKER, &number, NULL));
     if (!facet_check_claims(check, FACET_CAN_MEMORY) ||
         facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_SHARE |
-                                      FACET_CAN_RECORD) ||
+                                      FACET_CAN_RECORD | FACET_CAN_SHARE_PAGES | FACET_CAN_MOVE_PAGES) ||
         !facet_check_context(check, FACET_CHECK_WORKER, &context))
         return;
     EXPECT_UNSUPPORTED(check, FACET_CAN_MAP_MEMORY, memory.reserve,
                        memory.reserve(instance, context, 1 << 21, 0, &number, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_MAP_MEMORY, memory.create_pages,
                        memory.create_pages(instance, context, 1 << 21, &number, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_SHARE_PAGES, memory.share_pages,
+                       memory.share_pages(instance, context, 1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_MOVE_PAGES, memory.move,
+                       memory.move(instance, context, 1 << 21, 1, 0, 1 << 21, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_EXECUTE, execution.create_stream,
                        execution.create_stream(instance, context, &number, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_ENQUEUE, execution.fill, execution.fill(instance, context, 1, 0, 0, 1, NULL));

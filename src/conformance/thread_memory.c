@@ -35,6 +35,23 @@ static void use_plain(struct facet_check_thread *thread, uint64_t context)
     FACET_THREAD_EXPECT(thread, FACET_OK, memory, free, context, address);
 }
 
+/* To other pages and back, with what this thread wrote. */
+static void move_pages(struct facet_check_thread *thread, uint64_t context, uint64_t address, uint64_t pages,
+                       uint64_t page)
+{
+    const unsigned char own = (unsigned char)(thread->number + 50);
+    uint64_t to = 0;
+
+    if (!facet_check_claims(&thread->check, FACET_CAN_MOVE_PAGES) ||
+        !FACET_THREAD_EXPECT(thread, FACET_OK, memory, create_pages, context, page, &to))
+        return;
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, move, context, address, to, 0, page);
+    expect_bytes(thread, context, address, WORD, own);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, move, context, address, pages, 0, page);
+    expect_bytes(thread, context, address, WORD, own);
+    FACET_THREAD_EXPECT(thread, FACET_OK, memory, destroy_pages, context, to);
+}
+
 /* Maps the pages, looks at them, and takes them away again. */
 static void use_pages(struct facet_check_thread *thread, uint64_t context, uint64_t address, uint64_t page)
 {
@@ -43,9 +60,12 @@ static void use_pages(struct facet_check_thread *thread, uint64_t context, uint6
 
     if (!FACET_THREAD_EXPECT(thread, FACET_OK, memory, create_pages, context, page, &pages))
         return;
+    if (facet_check_claims(&thread->check, FACET_CAN_SHARE_PAGES))
+        FACET_THREAD_EXPECT(thread, FACET_OK, memory, share_pages, context, pages);
     if (FACET_THREAD_EXPECT(thread, FACET_OK, memory, map, context, address, pages, 0, page)) {
         FACET_THREAD_EXPECT(thread, FACET_OK, memory, fill, context, address, own, WORD);
         expect_bytes(thread, context, address, WORD, own);
+        move_pages(thread, context, address, pages, page);
         FACET_THREAD_EXPECT(thread, FACET_BUSY, memory, release, context, address);
         FACET_THREAD_EXPECT(thread, FACET_OK, memory, unmap, context, address, page);
     }

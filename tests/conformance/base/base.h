@@ -48,8 +48,9 @@ struct base_context {
 struct base_pages {
     uint64_t number; /* 0: free */
     uint64_t context, bytes;
+    struct base_context owner; /* as it was: who is charged, even when it is gone */
     uint32_t maps;
-    bool plain, doomed;
+    bool plain, doomed, shared;
     unsigned char *data;
 };
 
@@ -149,6 +150,19 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
 /* Copies from `from`, or fills with `value` where that is NULL; checked whole before anything moves. */
 enum facet_status base_through_buffer(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
                                       const uint64_t *from, int value, uint64_t bytes, struct facet_error *error);
+
+/* Of the context's own, or shared ones; NULL: none. */
+struct base_pages *base_find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
+/* The mapping that begins at or before `address` and reaches beyond it. */
+struct base_map *base_map_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address);
+/* Pages that nobody can name go with their last mapping. */
+void base_drop_map(struct base_pages *pages);
+
+/* pages.c: what version 1.3 added to the table of memory. */
+enum facet_status base_share_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
+                                   struct facet_error *error);
+enum facet_status base_move_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                  uint64_t number, uint64_t offset, uint64_t bytes, struct facet_error *error);
 
 /* queue.c: what version 1.2 added to the table of executions. */
 enum facet_status base_queue_write(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -22,7 +22,8 @@ void base_describe(struct facet_device_info *ret_info)
         .compute_units = BASE_SLICES,
         .clock_mhz = BASE_CLOCK_MHZ,
         .max_partitions = BASE_SLICES,
-        .capabilities = ((FACET_CAN_EXECUTE << 1) - 1) | FACET_CAN_ENQUEUE | FACET_CAN_SHARE | FACET_CAN_RECORD,
+        .capabilities = ((FACET_CAN_EXECUTE << 1) - 1) | FACET_CAN_ENQUEUE | FACET_CAN_SHARE | FACET_CAN_RECORD |
+                        FACET_CAN_SHARE_PAGES | FACET_CAN_MOVE_PAGES,
         .mode_group = {1, 1, 2, 3},
     };
 }

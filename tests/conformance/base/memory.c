@@ -70,12 +70,26 @@ static void drop_pages(struct base_pages *pages)
     *pages = (struct base_pages){0};
 }
 
+void base_drop_map(struct base_pages *pages)
+{
+    if (--pages->maps == 0 && pages->doomed)
+        drop_pages(pages);
+}
+
 static void unmap_one(struct base_map *map)
 {
     struct base_pages *pages = map->pages;
 
     *map = (struct base_map){0};
-    if (--pages->maps == 0 && pages->doomed)
+    base_drop_map(pages);
+}
+
+/* Nobody can name them any more. */
+static void doom(struct base_pages *pages)
+{
+    pages->context = 0;
+    pages->doomed = true;
+    if (pages->maps == 0)
         drop_pages(pages);
 }
 
@@ -86,7 +100,7 @@ void base_empty_context(struct facet_provider_instance *instance, uint64_t conte
             unmap_one(&instance->maps[i]);
     for (int i = 0; i < BASE_PAGES; i++)
         if (instance->pages[i].context == context)
-            drop_pages(&instance->pages[i]);
+            doom(&instance->pages[i]);
     for (int i = 0; i < BASE_RESERVATIONS; i++)
         if (instance->reservations[i].context == context)
             instance->reservations[i] = (struct base_reservation){0};
@@ -128,7 +142,7 @@ uint64_t base_used(const struct facet_provider_instance *instance, const struct 
 
     for (int i = 0; i < BASE_PAGES; i++) {
         const struct base_pages *pages = &instance->pages[i];
-        if (pages->number && shares(self, context, base_find_context(self, pages->context)))
+        if (pages->number && shares(self, context, &pages->owner))
             used += pages->bytes;
     }
     return used;
@@ -190,6 +204,7 @@ static struct base_pages *make_pages(struct facet_provider_instance *instance, u
             return NULL;
         pages->number = ++instance->last_number;
         pages->context = context;
+        pages->owner = *base_find_context(instance, context);
         pages->bytes = bytes;
         return pages;
     }
@@ -244,8 +259,7 @@ static enum facet_status base_alloc(struct facet_provider_instance *instance, ui
     return FACET_OK;
 }
 
-/* The mapping that begins at or before `address` and reaches beyond it. */
-static struct base_map *map_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address)
+struct base_map *base_map_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address)
 {
     for (int i = 0; i < BASE_MAPS; i++) {
         struct base_map *map = &instance->maps[i];
@@ -264,7 +278,7 @@ static enum facet_status base_free(struct facet_provider_instance *instance, uin
 
     if (status != FACET_OK)
         return status;
-    struct base_map *map = map_at(instance, context, address);
+    struct base_map *map = base_map_at(instance, context, address);
     if (!map || !map->pages->plain || map->address != address)
         return facet_kit_fail(error, FACET_NOT_FOUND, "address 0x%" PRIx64 ": nothing was allocated there", address);
     unmap_one(map);
@@ -304,7 +318,7 @@ static enum facet_status base_reserve(struct facet_provider_instance *instance, 
 static bool is_mapped(struct facet_provider_instance *instance, uint64_t context, uint64_t address, uint64_t bytes)
 {
     for (uint64_t at = address; at < address + bytes; at += BASE_PAGE)
-        if (map_at(instance, context, at))
+        if (base_map_at(instance, context, at))
             return true;
     return false;
 }
@@ -359,11 +373,11 @@ static enum facet_status base_create_pages(struct facet_provider_instance *insta
     return FACET_OK;
 }
 
-static struct base_pages *find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number)
+struct base_pages *base_find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number)
 {
     for (int i = 0; number && i < BASE_PAGES; i++) {
         struct base_pages *pages = &instance->pages[i];
-        if (pages->number == number && pages->context == context && !pages->plain && !pages->doomed)
+        if (pages->number == number && (pages->context == context || pages->shared) && !pages->plain && !pages->doomed)
             return pages;
     }
     return NULL;
@@ -378,12 +392,10 @@ static enum facet_status base_destroy_pages(struct facet_provider_instance *inst
 
     if (status != FACET_OK)
         return status;
-    struct base_pages *pages = find_pages(instance, context, number);
-    if (!pages)
+    struct base_pages *pages = base_find_pages(instance, context, number);
+    if (!pages || pages->context != context)
         return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
-    pages->doomed = true;
-    if (pages->maps == 0)
-        drop_pages(pages);
+    doom(pages);
     return FACET_OK;
 }
 
@@ -396,7 +408,7 @@ static enum facet_status base_map(struct facet_provider_instance *instance, uint
 
     if (status != FACET_OK)
         return status;
-    struct base_pages *pages = find_pages(instance, context, number);
+    struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages)
         return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
     if (bytes == 0 || (bytes | offset | address) % BASE_PAGE || bytes > pages->bytes || offset > pages->bytes - bytes)
@@ -425,12 +437,12 @@ static enum facet_status base_unmap(struct facet_provider_instance *instance, ui
     if (bytes == 0 || bytes > BASE_MEMORY || (bytes | address) % BASE_PAGE)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "expected whole pages");
     for (uint64_t at = address; at < address + bytes; at += BASE_PAGE) {
-        const struct base_map *map = map_at(instance, context, at);
+        const struct base_map *map = base_map_at(instance, context, at);
         if (!map || map->pages->plain)
             return facet_kit_fail(error, FACET_OUT_OF_RANGE, "address 0x%" PRIx64 ": nothing is mapped there", at);
     }
     for (uint64_t at = address; at < address + bytes; at += BASE_PAGE)
-        unmap_one(map_at(instance, context, at));
+        unmap_one(base_map_at(instance, context, at));
     return FACET_OK;
 }
 
@@ -438,7 +450,7 @@ static enum facet_status base_unmap(struct facet_provider_instance *instance, ui
 static unsigned char *byte_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                               uint64_t *ret_left)
 {
-    const struct base_map *map = map_at(instance, context, address);
+    const struct base_map *map = base_map_at(instance, context, address);
 
     if (!map)
         return NULL;
@@ -559,4 +571,6 @@ const struct facet_memory_ops base_memory = {
     .read = base_read,
     .copy = base_copy,
     .fill = base_fill,
+    .share_pages = base_share_pages,
+    .move = base_move_pages,
 };

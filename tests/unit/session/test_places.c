@@ -246,6 +246,22 @@ static void what_is_new_in_1_2_crosses_as_it_is(void **state)
     }
 }
 
+static void what_is_new_in_1_3_crosses_as_it_is(void **state)
+{
+    struct facet_session *sessions[] = {here, there};
+    struct facet_error error;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct facet_memory_ops *memory = facet_session_provider(sessions[i])->memory;
+        struct facet_provider_instance *instance = facet_session_instance(sessions[i]);
+
+        assert_int_equal(memory->share_pages(instance, 1, 2, NULL), FACET_OK);
+        assert_int_equal(memory->move(instance, 1, UINT64_MAX - 1, 3, 4, UINT64_C(1) << 40, &error), FACET_BUSY);
+        assert_string_equal(error.message, "1099511627776 bytes at 18446744073709551614 to pages 3 at 4");
+        assert_int_equal(memory->move(instance, 1, 4, 3, 4, 65536, NULL), FACET_OK);
+    }
+}
+
 static void both_places_describe_the_provider_alike(void **state)
 {
     const struct facet_provider *a = facet_session_provider(here), *b = facet_session_provider(there);
@@ -355,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_provider_is_called_as_the_manual_says),
         cmocka_unit_test(a_launch_crosses_in_the_size_that_it_has),
         cmocka_unit_test(what_is_new_in_1_2_crosses_as_it_is),
+        cmocka_unit_test(what_is_new_in_1_3_crosses_as_it_is),
         cmocka_unit_test(both_places_describe_the_provider_alike),
         cmocka_unit_test(data_of_any_size_crosses_whole),
         cmocka_unit_test(a_snapshot_crosses_with_its_file),

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the cases of the group `mapping` that version 1.3 of the ABI added. Never: anything else.
+ */
+#ifndef FACET_CONFORMANCE_PAGES_H
+#define FACET_CONFORMANCE_PAGES_H
+
+#include "conformance/check.h"
+
+/* check_share_pages.c */
+void facet_check_share_pages(struct facet_check *check);
+
+/* check_move.c */
+void facet_check_move_pages(struct facet_check *check);
+void facet_check_move_under_launches(struct facet_check *check);
+
+#endif
