@@ -16,13 +16,8 @@
 
 #include "map.h"
 #include "pages.h"
+#include "pool.h"
 #include "provider_kit.h"
-
-/* The old place and the new one, where nobody else looks. */
-struct windows {
-    void *from, *to;
-    uint64_t bytes;
-};
 
 int cpu_faults_open(void)
 {
@@ -48,47 +43,48 @@ static enum facet_status failed(const char *what, struct facet_error *error)
     return facet_kit_fail(error, FACET_NO_MEMORY, "%s: %s", what, strerror(errno));
 }
 
-/* --- windows: made before anybody waits --- */
+/* --- windows: opened, and pages made, before anybody waits --- */
 
-static void close_windows(const struct windows *windows)
+static void populate(void *at, uint64_t bytes, int advice)
 {
-    munmap(windows->from, windows->bytes);
-    munmap(windows->to, windows->bytes);
+#ifdef MADV_POPULATE_WRITE
+    madvise(at, bytes, advice); /* else whoever comes next is stopped once for every 4 KiB */
+#endif
 }
 
-static bool mirror(const struct cpu_space *space, struct cpu_range range, char *from)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ  0
+#define MADV_POPULATE_WRITE 0
+#endif
+
+static enum facet_status open_windows(const struct cpu_space *space, struct cpu_range range,
+                                      const struct cpu_pages *pages, uint64_t offset, struct facet_error *error)
+{
+    enum facet_status status;
+    const struct cpu_piece *piece;
+    char *window;
+
+    for (uint64_t at = range.at; at < range.end; at = piece->range.end) {
+        piece = cpu_piece_at(space, at);
+        status = cpu_pool_window(space->pool, piece->pages->extent, &window, error);
+        if (status != FACET_OK)
+            return status;
+        populate(window + piece->offset, bytes_of(piece->range), MADV_POPULATE_READ);
+    }
+    status = cpu_pool_window(space->pool, pages->extent, &window, error);
+    if (status == FACET_OK)
+        populate(window + offset, bytes_of(range), MADV_POPULATE_WRITE);
+    return status;
+}
+
+static void copy(const struct cpu_space *space, struct cpu_range range, char *to)
 {
     const struct cpu_piece *piece;
 
     for (uint64_t at = range.at; at < range.end; at = piece->range.end) {
         piece = cpu_piece_at(space, at);
-        if (mmap(from + (at - range.at), bytes_of(piece->range), PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                 space->pool->fd, (off_t)(piece->pages->extent->offset + piece->offset)) == MAP_FAILED)
-            return false;
+        memcpy(to + (at - range.at), piece->pages->extent->window + piece->offset, bytes_of(piece->range));
     }
-    return true;
-}
-
-static enum facet_status open_windows(const struct cpu_space *space, struct cpu_range range, uint64_t to,
-                                      struct windows *ret_windows, struct facet_error *error)
-{
-    struct windows windows = {.bytes = bytes_of(range)};
-
-    windows.from = mmap(NULL, windows.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (windows.from == MAP_FAILED)
-        return failed("no addresses to copy pages from", error);
-    windows.to =
-        mmap(NULL, windows.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, space->pool->fd, (off_t)to);
-    if (windows.to == MAP_FAILED || !mirror(space, range, windows.from)) {
-        enum facet_status status = failed("no addresses to copy pages with", error);
-
-        munmap(windows.from, windows.bytes);
-        if (windows.to != MAP_FAILED)
-            munmap(windows.to, windows.bytes);
-        return status;
-    }
-    *ret_windows = windows;
-    return FACET_OK;
 }
 
 /* --- protection --- */
@@ -153,29 +149,22 @@ static enum facet_status map_over(const struct cpu_space *space, struct cpu_rang
     return failed("cannot map pages at their new place", error);
 }
 
-/* `to`: in the file. */
-static enum facet_status transplant(const struct cpu_space *space, struct cpu_range range, uint64_t to,
-                                    struct facet_error *error)
+static enum facet_status transplant(const struct cpu_space *space, struct cpu_range range,
+                                    const struct cpu_pages *pages, uint64_t offset, struct facet_error *error)
 {
-    struct windows windows = {0};
-    enum facet_status status = open_windows(space, range, to, &windows, error);
+    enum facet_status status = open_windows(space, range, pages, offset, error);
 
+    if (status == FACET_OK)
+        status = protect(space, range, error);
     if (status != FACET_OK)
         return status;
-    status = protect(space, range, error);
-    if (status == FACET_OK) {
-        memcpy(windows.to, windows.from, windows.bytes);
-        status = map_over(space, range, to, error);
-        if (status != FACET_OK)
-            unprotect(space->pool, range);
-        wake(space->pool, range);
-    }
-#ifdef MADV_POPULATE_WRITE
-    /* Else whoever comes next is stopped once for every 4 KiB. */
+    copy(space, range, pages->extent->window + offset);
+    status = map_over(space, range, pages->extent->offset + offset, error);
+    if (status != FACET_OK)
+        unprotect(space->pool, range);
+    wake(space->pool, range);
     if (status == FACET_OK)
-        madvise((void *)range.at, bytes_of(range), MADV_POPULATE_WRITE);
-#endif
-    close_windows(&windows);
+        populate((void *)range.at, bytes_of(range), MADV_POPULATE_WRITE);
     return status;
 }
 
@@ -219,7 +208,7 @@ enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range
         return status;
     status = cpu_pieces_split(space, range, error);
     if (status == FACET_OK)
-        status = transplant(space, range, pages->extent->offset + offset, error);
+        status = transplant(space, range, pages, offset, error);
     if (status == FACET_OK)
         settle(space, range, pages, offset, gone);
     else

@@ -88,8 +88,28 @@ enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cp
     return status;
 }
 
+enum facet_status cpu_pool_window(struct cpu_pool *pool, struct cpu_extent *extent, char **ret_window,
+                                  struct facet_error *error)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (!extent->window) {
+        void *window = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pool->fd,
+                            (off_t)extent->offset);
+
+        extent->window = window == MAP_FAILED ? NULL : window;
+    }
+    *ret_window = extent->window;
+    pthread_mutex_unlock(&pool->lock);
+    if (*ret_window)
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses to move %" PRIu64 " bytes with: %s", extent->bytes,
+                          strerror(errno));
+}
+
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent)
 {
+    if (extent->window)
+        munmap(extent->window, extent->bytes);
     fallocate(pool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent->offset, (off_t)extent->bytes);
     pthread_mutex_lock(&pool->lock);
     TAILQ_REMOVE(&pool->extents, extent, link);

@@ -33,6 +33,7 @@ struct cpu_range {
 struct cpu_extent {
     TAILQ_ENTRY(cpu_extent) link;
     uint64_t offset, bytes;
+    char *window; /* all of it, where nobody else looks; NULL before something of it moved */
 };
 
 /* The file. */
