@@ -26,6 +26,8 @@ void cpu_pool_close(struct cpu_pool *pool)
 
     while ((extent = TAILQ_FIRST(&pool->extents))) {
         TAILQ_REMOVE(&pool->extents, extent, link);
+        if (extent->window)
+            munmap(extent->window, extent->bytes);
         free(extent);
     }
     if (pool->fd >= 0)

@@ -45,11 +45,20 @@ struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range r
     return find(&space->pieces, range);
 }
 
+/* Who changes it comes before those who look: a few threads that copy all the time would keep it away for ever. Nobody
+ * takes the lock twice. */
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
 {
+    pthread_rwlockattr_t attributes;
+
     space->pool = pool;
     TAILQ_INIT(&space->pages);
-    return pthread_rwlock_init(&space->lock, NULL) == 0;
+    if (pthread_rwlockattr_init(&attributes) != 0)
+        return false;
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    bool made = pthread_rwlock_init(&space->lock, &attributes) == 0;
+    pthread_rwlockattr_destroy(&attributes);
+    return made;
 }
 
 static void close_reservation(void *node)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages of the cpu provider that move while they are used, and that contexts share. */
+/* Owns: pages of the cpu provider that move while they are used. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -7,15 +7,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "test_cpu_world.h"
+#include "test_cpu_pages.h"
 
-#define MEMORY   (world.provider->memory)
-#define LIMIT    (world.provider->limit)
-#define INSTANCE world.instance
-#define PAGE     UINT64_C(65536)
-#define WORDS    (PAGE / sizeof(uint64_t))
-
-static struct world world;
+#define WORDS (PAGE / sizeof(uint64_t))
 
 /* --- calls that fail --- */
 
@@ -93,74 +87,6 @@ static int end(void **state)
     fail_none();
     world_end(&world);
     return 0;
-}
-
-static uint64_t capabilities(void)
-{
-    struct facet_device_info info = {.size = sizeof info};
-    uint32_t count = 0;
-
-    OK(&world, world.provider->device->list(INSTANCE, &info, sizeof info, 1, &count, &world.error));
-    return info.capabilities;
-}
-
-/* Old kernels cannot. */
-static bool cannot_move(void)
-{
-    if (capabilities() & FACET_CAN_MOVE_PAGES)
-        return false;
-    print_message("this kernel has no userfaultfd for shared memory\n");
-    return true;
-}
-
-static uint64_t reserve(uint64_t context, uint64_t pages)
-{
-    uint64_t at = 0;
-
-    OK(&world, MEMORY->reserve(INSTANCE, context, pages * PAGE, 0, &at, &world.error));
-    return at;
-}
-
-static uint64_t create(uint64_t context, uint64_t pages)
-{
-    uint64_t number = 0;
-
-    OK(&world, MEMORY->create_pages(INSTANCE, context, pages * PAGE, &number, &world.error));
-    return number;
-}
-
-/* These count in pages. */
-static enum facet_status map(uint64_t context, uint64_t at, uint64_t pages, uint64_t offset, uint64_t count)
-{
-    return MEMORY->map(INSTANCE, context, at, pages, offset * PAGE, count * PAGE, &world.error);
-}
-
-static enum facet_status move(uint64_t at, uint64_t pages, uint64_t offset, uint64_t count)
-{
-    return MEMORY->move(INSTANCE, world.context, at, pages, offset * PAGE, count * PAGE, &world.error);
-}
-
-static enum facet_status unmap(uint64_t context, uint64_t at, uint64_t count)
-{
-    return MEMORY->unmap(INSTANCE, context, at, count * PAGE, &world.error);
-}
-
-static void destroy(uint64_t context, uint64_t pages)
-{
-    OK(&world, MEMORY->destroy_pages(INSTANCE, context, pages, &world.error));
-}
-
-static uint64_t word_at(uint64_t context, uint64_t address)
-{
-    uint64_t word = 0;
-
-    OK(&world, MEMORY->read(INSTANCE, context, address, sizeof word, &word, &world.error));
-    return word;
-}
-
-static void put_word(uint64_t context, uint64_t address, uint64_t word)
-{
-    OK(&world, MEMORY->write(INSTANCE, context, address, &word, sizeof word, &world.error));
 }
 
 /* Each page's first word says which it is, as its last does. */
@@ -458,6 +384,55 @@ static void transfers_go_on(void **state)
     assert_true(transfers.passes > 1);
 }
 
+static void *fill(void *argument)
+{
+    struct transfers *transfers = argument;
+
+    while (!__atomic_load_n(&transfers->stop, __ATOMIC_ACQUIRE)) {
+        MEMORY->fill(INSTANCE, world.context, transfers->at, 1, UINT64_C(16) << 20, NULL);
+        __atomic_fetch_add(&transfers->passes, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static uint64_t passes_of(const struct transfers *transfers, int count)
+{
+    uint64_t passes = 0;
+
+    for (int i = 0; i < count; i++)
+        passes += __atomic_load_n(&transfers[i].passes, __ATOMIC_RELAXED);
+    return passes;
+}
+
+/* Of several threads one is always at it. A move waits for what is under way, and not for what comes behind it. */
+static void transfers_without_a_pause_keep_no_move_away(void **state)
+{
+    struct transfers transfers[3] = {{0}};
+    uint64_t at = reserve(world.context, 2), one = create(world.context, 2), two = create(world.context, 2), passes = 0;
+    pthread_t threads[3];
+    (void)state;
+
+    if (cannot_move())
+        return;
+    OK(&world, map(world.context, at, one, 0, 2));
+    for (int i = 0; i < 3; i++) {
+        transfers[i].at = world_alloc(&world, world.context, UINT64_C(16) << 20);
+        assert_int_equal(pthread_create(&threads[i], NULL, fill, &transfers[i]), 0);
+    }
+    number_pages(at, 2);
+    for (int i = 0; i < 20; i++) {
+        uint64_t before = passes_of(transfers, 3);
+        OK(&world, move(at, i % 2 ? one : two, 0, 2));
+        passes += passes_of(transfers, 3) - before;
+    }
+    expect_numbers(at, 2);
+    assert_true(passes < 20 * 16);
+    for (int i = 0; i < 3; i++)
+        __atomic_store_n(&transfers[i].stop, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* The owner's chunk, mapped by another context, moves to a shared chunk under that context's kernel. */
 static void shared_pages_move_under_a_kernel(void **state)
 {
@@ -487,146 +462,6 @@ static void shared_pages_move_under_a_kernel(void **state)
     assert_int_equal(world_used(&world, world.context), 4096);
 }
 
-/* --- sharing --- */
-
-static void pages_are_ones_own_until_they_are_shared(void **state)
-{
-    uint64_t other = world_context(&world, "other"), pages = create(world.context, 2);
-    uint64_t here = reserve(world.context, 2), there = reserve(other, 2);
-    (void)state;
-
-    assert_int_equal(map(other, there, pages, 0, 2), FACET_NOT_FOUND);
-    assert_int_equal(MEMORY->share_pages(INSTANCE, other, pages, NULL), FACET_NOT_FOUND);
-    assert_int_equal(MEMORY->share_pages(INSTANCE, world.context, 12345, NULL), FACET_NOT_FOUND);
-    assert_int_equal(MEMORY->share_pages(INSTANCE, 12345, pages, NULL), FACET_NOT_FOUND);
-    OK(&world, MEMORY->share_pages(INSTANCE, world.context, pages, &world.error));
-    OK(&world, MEMORY->share_pages(INSTANCE, world.context, pages, &world.error));
-    OK(&world, map(other, there, pages, 0, 2));
-    OK(&world, map(world.context, here, pages, 1, 1));
-    put_word(other, there + PAGE, 77);
-    assert_int_equal(word_at(world.context, here), 77);
-    assert_int_equal(MEMORY->share_pages(INSTANCE, other, pages, NULL), FACET_NOT_FOUND);
-    assert_int_equal(MEMORY->destroy_pages(INSTANCE, other, pages, NULL), FACET_NOT_FOUND);
-    assert_int_equal(world_used(&world, other), 2 * PAGE);
-    destroy(world.context, pages);
-    assert_int_equal(map(other, there, pages, 0, 2), FACET_BUSY);
-    assert_int_equal(MEMORY->share_pages(INSTANCE, world.context, pages, NULL), FACET_NOT_FOUND);
-    OK(&world, unmap(other, there, 2));
-    assert_int_equal(map(other, there, pages, 0, 2), FACET_NOT_FOUND);
-    assert_int_equal(word_at(world.context, here), 77);
-    assert_int_equal(world_used(&world, other), 2 * PAGE);
-    OK(&world, unmap(world.context, here, 1));
-    assert_int_equal(world_used(&world, other), 0);
-}
-
-/* The worker that shared them pays, with its context gone and with its limit; who maps them does not. */
-static void who_shared_pages_pays_to_the_last(void **state)
-{
-    uint64_t address = 0, pages, owner, at;
-    (void)state;
-
-    OK(&world, LIMIT->set_memory(INSTANCE, 0, "owner", 4 * PAGE, &world.error));
-    OK(&world, LIMIT->set_memory(INSTANCE, 0, "small", PAGE, &world.error));
-    owner = world_context(&world, "owner");
-    uint64_t small = world_context(&world, "small");
-    pages = create(owner, 3);
-    OK(&world, MEMORY->share_pages(INSTANCE, owner, pages, &world.error));
-    assert_int_equal(MEMORY->alloc(INSTANCE, owner, 2 * PAGE, &address, NULL), FACET_QUOTA);
-    at = reserve(small, 3);
-    OK(&world, map(small, at, pages, 0, 3));
-    assert_int_equal(world_used(&world, small), 0);
-    world_alloc(&world, small, PAGE);
-    OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
-    put_word(small, at, 5);
-    assert_int_equal(LIMIT->clear(INSTANCE, 0, "owner", NULL), FACET_BUSY);
-    owner = world_context(&world, "owner");
-    assert_int_equal(world_used(&world, owner), 3 * PAGE);
-    assert_int_equal(MEMORY->destroy_pages(INSTANCE, owner, pages, NULL), FACET_NOT_FOUND);
-    assert_int_equal(map(owner, reserve(owner, 3), pages, 0, 3), FACET_NOT_FOUND);
-    OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
-    assert_int_equal(word_at(small, at), 5);
-    OK(&world, MEMORY->destroy_context(INSTANCE, small, &world.error)); /* the last who has them */
-    OK(&world, LIMIT->clear(INSTANCE, 0, "owner", &world.error));
-    assert_int_equal(world_used(&world, world.context), 0);
-}
-
-static void a_worker_of_nothing_but_pages_is_listed(void **state)
-{
-    struct facet_process_metrics processes[4] = {{.size = sizeof processes[0]}};
-    uint64_t owner = world_context(&world, "owner"), pages = create(owner, 2), at = reserve(world.context, 2);
-    uint32_t count = 0;
-    (void)state;
-
-    OK(&world, MEMORY->share_pages(INSTANCE, owner, pages, &world.error));
-    OK(&world, map(world.context, at, pages, 0, 2));
-    OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
-    assert_int_equal(LIMIT->set_memory(INSTANCE, 0, "owner", PAGE, NULL), FACET_BUSY);
-    OK(&world, world.provider->metrics->processes(INSTANCE, 0, processes, sizeof processes[0], 4, &count, NULL));
-    assert_int_equal(count, 2);
-    assert_string_equal(processes[1].worker, "owner");
-    assert_int_equal(processes[1].memory_used_bytes, 2 * PAGE);
-    OK(&world, unmap(world.context, at, 2));
-    OK(&world, world.provider->metrics->processes(INSTANCE, 0, processes, sizeof processes[0], 4, &count, NULL));
-    assert_int_equal(count, 1);
-}
-
-/* Several contexts map, move and unmap what one owns, which it destroys under them. */
-struct tenant {
-    uint64_t context, pages;
-    uint64_t offset;
-};
-
-static void *use_shared(void *argument)
-{
-    const struct tenant *tenant = argument;
-    uint64_t at = 0, word = tenant->context, got = 0;
-
-    if (MEMORY->reserve(INSTANCE, tenant->context, PAGE, 0, &at, NULL) != FACET_OK)
-        return argument;
-    for (int i = 0; i < 100; i++) {
-        enum facet_status status =
-            MEMORY->map(INSTANCE, tenant->context, at, tenant->pages, tenant->offset, PAGE, NULL);
-
-        if (status == FACET_NOT_FOUND)
-            break; /* the owner ended */
-        if (status != FACET_OK || MEMORY->write(INSTANCE, tenant->context, at, &word, 8, NULL) != FACET_OK)
-            return argument;
-        status = MEMORY->move(INSTANCE, tenant->context, at, tenant->pages, tenant->offset + PAGE, PAGE, NULL);
-        if ((status != FACET_OK && status != FACET_NOT_FOUND && status != FACET_UNSUPPORTED) ||
-            MEMORY->read(INSTANCE, tenant->context, at, 8, &got, NULL) != FACET_OK || got != word ||
-            MEMORY->unmap(INSTANCE, tenant->context, at, PAGE, NULL) != FACET_OK)
-            return argument;
-    }
-    return NULL;
-}
-
-static void an_owner_ends_under_those_who_map(void **state)
-{
-    const struct timespec pause = {.tv_nsec = 3000000};
-    (void)state;
-
-    for (int round = 0; round < 5; round++) {
-        uint64_t owner = world_context(&world, "owner"), pages = create(owner, 6);
-        struct tenant tenants[3];
-        pthread_t threads[3];
-        void *wrong;
-
-        OK(&world, MEMORY->share_pages(INSTANCE, owner, pages, &world.error));
-        for (uint64_t i = 0; i < 3; i++) {
-            tenants[i] = (struct tenant){world_context(&world, "tenant"), pages, i * 2 * PAGE};
-            assert_int_equal(pthread_create(&threads[i], NULL, use_shared, &tenants[i]), 0);
-        }
-        nanosleep(&pause, NULL);
-        OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
-        for (int i = 0; i < 3; i++) {
-            pthread_join(threads[i], &wrong);
-            assert_null(wrong);
-            OK(&world, MEMORY->destroy_context(INSTANCE, tenants[i].context, &world.error));
-        }
-        assert_int_equal(world_used(&world, world.context), 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -638,11 +473,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_userfaultfd_nothing_moves, begin, end),
         cmocka_unit_test_setup_teardown(no_write_of_a_kernel_is_lost, begin, end),
         cmocka_unit_test_setup_teardown(transfers_go_on, begin, end),
+        cmocka_unit_test_setup_teardown(transfers_without_a_pause_keep_no_move_away, begin, end),
         cmocka_unit_test_setup_teardown(shared_pages_move_under_a_kernel, begin, end),
-        cmocka_unit_test_setup_teardown(pages_are_ones_own_until_they_are_shared, begin, end),
-        cmocka_unit_test_setup_teardown(who_shared_pages_pays_to_the_last, begin, end),
-        cmocka_unit_test_setup_teardown(a_worker_of_nothing_but_pages_is_listed, begin, end),
-        cmocka_unit_test_setup_teardown(an_owner_ends_under_those_who_map, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
