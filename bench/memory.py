@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device memory of many vGPUs (facet/memory.h, on host memory) against what others do with the same work.
+
+latency: one allocation and one free among 10^3 to 10^6 live blocks, beside malloc of three libraries, a buddy
+allocator and a list that is scanned. replay: memory for keys and values as a trace of language models' inference wants
+it, beside first fit, best fit and buddy. defragment: moving live data under a thread that writes in it, beside memcpy.
+oversubscribe: working sets that do not fit together, beside one after the other. many: a thousand spaces.
+
+What is not there (a library, the trace) is named, and nothing is put in its place.
+"""
+import statistics
+
+import harness
+
+LIVE = [10**3, 10**4, 10**5, 10**6]
+SCAN_MOST = 10**4
+THREADS = [1, 2]
+PRELOADED = {"glibc": None, "jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2"}
+REPLAYS = [(pool, rate) for pool in (20, 40, 80) for rate in (4, 8, 16)]
+POOLS = ["facet-64k", "facet-2m", "first-fit", "best-fit", "buddy"]
+TRACE = "azure/AzureLLMInferenceTrace_conv.csv"
+LIVE_MIB = 4096
+RUNS_KIB = [(128, 64), (2048, 64), (4096, 2048)]  # an allocation, a page
+# Tenants, working set of each in milli of the device, passes. Without control a pass costs so much more that a
+# twentieth of them is enough.
+SETS = [(2, 900, 1000), (3, 667, 1000)]
+UNCONTROLLED = 20
+DEVICE_MIB = 64
+SPACES = 1000
+PARTS = ["latency", "replay", "defragment", "oversubscribe", "many"]
+
+
+def ratio(above, below):
+    return f"{above / below:.2f}" if below else "-"
+
+
+# --- latency ---------------------------------------------------------------------------------------------------------
+
+class Latency:
+    """Runs bench_memory latency; a library that cannot be loaded is in `missing` and is not asked again."""
+
+    def __init__(self, bench, milliseconds):
+        self.bench, self.milliseconds = bench, milliseconds
+        self.program = bench.program("bench_memory")
+        self.missing = {}
+
+    def run(self, name, live, threads):
+        preload = PRELOADED.get(name)
+        allocator = "malloc" if name in PRELOADED else name
+        result = self.bench.last_json([self.program, "latency", allocator, live, threads, self.milliseconds],
+                                      {"LD_PRELOAD": preload} if preload else None)
+        if preload and result["library"] != name:
+            self.missing[name] = f"{preload} cannot be loaded"
+        return result
+
+    def look(self):
+        for name, preload in PRELOADED.items():
+            if preload:
+                self.run(name, LIVE[0], 1)
+
+    def names(self, live):
+        names = ["facet", *(name for name in PRELOADED if name not in self.missing), "buddy"]
+        return names + (["scan"] if live <= SCAN_MOST else [])
+
+
+def middle(samples):
+    """Of several runs: the median of each number."""
+    return {**samples[0],
+            **{call: {key: statistics.median(sample[call][key] for sample in samples) for key in samples[0][call]}
+               for call in ("allocate", "free")},
+            "pair_ns": statistics.median(sample["pair_ns"] for sample in samples)}
+
+
+def measure_latency(bench, options):
+    latency = Latency(bench, options.milliseconds)
+    latency.look()
+    results = []
+    for threads in THREADS:
+        for live in LIVE:
+            samples = harness.interleave(options.rounds, {
+                name: lambda name=name, live=live, threads=threads: latency.run(name, live, threads)
+                for name in latency.names(live)})
+            results += [{"name": name, **middle(runs)} for name, runs in samples.items()]
+    return {"missing": latency.missing, "results": results}
+
+
+def nanoseconds(call):
+    return f"{call['median_ns']:.0f} / {call['p99_ns']:.0f}"
+
+
+def latency_table(measured):
+    rows = []
+    ours = {(result["threads"], result["live"]): result for result in measured["results"] if result["name"] == "facet"}
+    for result in measured["results"]:
+        facet = ours[result["threads"], result["live"]]
+        rows.append([result["threads"], result["live"], result["name"], nanoseconds(result["allocate"]),
+                     nanoseconds(result["free"]), f"{result['pair_ns']:.0f}",
+                     ratio(result["allocate"]["median_ns"], facet["allocate"]["median_ns"]),
+                     ratio(result["free"]["median_ns"], facet["free"]["median_ns"]),
+                     ratio(result["pair_ns"], facet["pair_ns"])])
+    notes = [f"{name} is missing: {why}." for name, why in measured["missing"].items()]
+    return [harness.markdown_table(["threads", "live blocks", "", "allocate ns: median / P99", "free ns: median / P99",
+                                    "pair ns", "times ours: allocate", "free", "pair"], rows),
+            " ".join(["Blocks of 256 B to 4 KiB, freed in random order, with two threads half of them by the other "
+                      "one. Each call alone, with nothing under way before or after it, less the clock's own time; "
+                      "pair: a free and an allocation without a clock between, choosing the block included.", *notes])]
+
+
+# --- replay ----------------------------------------------------------------------------------------------------------
+
+def measure_replay(bench, options):
+    trace = options.traces / TRACE
+    if not trace.exists():
+        return {"missing": f"there is no {TRACE} in the folder of --traces"}
+    program = bench.program("bench_memory")
+    return {"results": [bench.last_json([program, "replay", trace, name, pool, rate])
+                        for pool, rate in REPLAYS for name in POOLS]}
+
+
+def percent(part, whole):
+    return f"{100 * part / whole:.2f}" if whole else "-"
+
+
+def replay_table(measured):
+    if "missing" in measured:
+        return [f"Replay was skipped: {measured['missing']}."]
+    rows = [[f"{result['pool_gib']} GiB, x{result['rate']:g}", result["allocator"],
+             percent(result["refused"], result["requests"]), percent(result["refused_free"], result["requests"]),
+             percent(result["peak_payload"], result["peak_reserved"]),
+             percent(result["peak_payload"], result["pool_gib"] * 2**30),
+             result["mappings"] or "-", f"{result['allocate_ns'] / 1e3:.1f} / {result['free_ns'] / 1e3:.1f}",
+             result["refusal"]]
+            for result in measured["results"]]
+    return [harness.markdown_table(["pool, rate", "", "refused %", "refused with enough free %",
+                                    "payload % of reserved at the peak", "of the pool", "mappings",
+                                    "allocate / free us", "first refusal that was not for quota"], rows),
+            "KV cache of the Azure LLM trace (conversations): 128 KiB for each token of context and answer, in one "
+            "piece, for 20 ms per token of the answer. Enough free: the pool less what live requests asked for. "
+            "Reserved: pages, blocks, or the range up to its last byte in use."]
+
+
+# --- defragment ------------------------------------------------------------------------------------------------------
+
+def measure_defragment(bench, options):
+    program = bench.program("bench_memory")
+    samples = harness.interleave(min(options.rounds, 3), {
+        run: lambda run=run: bench.last_json([program, "defragment", LIVE_MIB, *run]) for run in RUNS_KIB})
+    return {"results": [result for runs in samples.values() for result in runs]}
+
+
+def defragment_table(measured):
+    rows = [[f"{result['run_kib']}, {result['page_kib']}", result["live_mib"], result["moved_mib"],
+             f"{result['move_gib_s']:.2f}", f"{result['copy_gib_s']:.2f}",
+             ratio(result["move_gib_s"], result["copy_gib_s"]),
+             f"{result['steps']} / {result['longest_step_us']:.0f}",
+             *(f"{result[phase]['longest_us']:.0f} ({result[phase]['over_ms']}, {result[phase]['switched']})"
+               for phase in ("idle", "copying", "moving")),
+             f"{result['fragmentation_before'] / 10:g} -> {result['fragmentation_after'] / 10:g}",
+             "equal" if result["right"] else "DIFFERENT"]
+            for result in measured["results"]]
+    return [harness.markdown_table(["allocations, pages KiB", "live MiB", "moved MiB", "GiB/s", "memcpy GiB/s",
+                                    "of memcpy", "steps / longest us", "longest gap us: nothing", "memcpy", "moving",
+                                    "fragmentation %", "contents"], rows),
+            "Every other chunk half emptied before, every other allocation of it. A thread writes counters all over "
+            "the data, on a core of its own; gap: between two of its writes. In brackets: gaps over 1 ms, and how "
+            "often its core was taken away. Moving includes giving what is empty back. memcpy: of an eighth of the "
+            "data before and again after, under the same thread."]
+
+
+# --- oversubscribe ---------------------------------------------------------------------------------------------------
+
+def measure_oversubscribe(bench, options):
+    program = bench.program("bench_memory")
+    results = []
+    for tenants, milli, passes in SETS:
+        samples = harness.interleave(min(options.rounds, 3), {
+            mode: lambda mode=mode, tenants=tenants, milli=milli, passes=passes: bench.last_json(
+                [program, "oversubscribe", mode, tenants, milli, DEVICE_MIB,
+                 passes // UNCONTROLLED if mode == "uncontrolled" else passes])
+            for mode in ("serial", "turns", "uncontrolled")})
+        results += [result for runs in samples.values() for result in runs]
+    return {"results": results}
+
+
+def pass_seconds(result):
+    return result["seconds"] / result["passes"]
+
+
+def oversubscribe_table(measured):
+    rows = []
+    for result in measured["results"]:
+        serial = statistics.median(pass_seconds(other) for other in measured["results"]
+                                   if other["mode"] == "serial" and other["tenants"] == result["tenants"])
+        rows.append([f"{result['tenants']} x {result['set_milli'] / 10:g} %", result["mode"], result["passes"],
+                     f"{result['seconds']:.2f}", f"{pass_seconds(result) / serial:.3f}", f"{result['first_s']:.2f}",
+                     f"{result['swapped_in_mib']} / {result['swapped_out_mib']}", f"{result['swap_s']:.2f}",
+                     "equal" if result["right"] else "DIFFERENT"])
+    return [harness.markdown_table(["tenants", "", "passes", "s", "of serial, per pass", "first tenant's end s",
+                                    "MiB in / out", "s for that", "contents"], rows),
+            f"A device of {DEVICE_MIB} MiB. A pass: pin the whole set, read and write every word, release. "
+            "Uncontrolled: who brings pages in may not keep them."]
+
+
+# --- many ------------------------------------------------------------------------------------------------------------
+
+def measure_many(bench, options):
+    program = bench.program("bench_memory")
+    results = [bench.last_json([program, "many", SPACES]) for _ in range(options.rounds)]
+    return {"results": results, **{key: statistics.median(result[key] for result in results) for key in results[0]}}
+
+
+def many_table(measured):
+    each = measured["create_us"] + measured["destroy_us"]
+    return [harness.markdown_table(
+        ["spaces", "created and destroyed per s", "create us", "destroy us", "first block us", "numbers of all us",
+         "of the memory us", "resident bytes, empty", "with one block"],
+        [[SPACES, f"{1e6 / each:.0f}", f"{measured['create_us']:.1f}", f"{measured['destroy_us']:.1f}",
+          f"{measured['allocate_us']:.1f}", f"{measured['usage_all_us']:.0f}", f"{measured['usage_memory_us']:.1f}",
+          f"{measured['resident_empty_bytes']:.0f}", f"{measured['resident_bytes']:.0f}"]])]
+
+
+def run(bench, options):
+    parts = options.parts.split(",") if options.parts else PARTS
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise harness.Missing(f"there is no part '{unknown[0]}'; there are {', '.join(PARTS)}")
+    results, tables = {}, []
+    for part in parts:
+        results[part] = globals()[f"measure_{part}"](bench, options)
+        tables += [f"## {part}", *globals()[f"{part}_table"](results[part])]
+    if parts == PARTS:
+        harness.save("memory", results, tables)
+    else:
+        print("\n\n".join(tables), flush=True)

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Live data that moves while somebody keeps writing all over it.
+ *
+ * Owns: memory of which every other chunk is half empty, a thread that writes counters in it ("the kernel"), the time
+ * that moving takes beside memcpy() of as much, and sums over the data before and after.
+ * Never: stops the thread for any of it.
+ *
+ * Prints
+ * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","copy_gib_s","steps","longest_step_us","returned_mib",
+ * "fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}: the three are what
+ * the thread saw while nothing, memcpy() and the defragmenter ran beside it: {"writes","longest_us","over_ms",
+ * "switched"}, longest: between two writes; switched: how often the kernel took its processor away.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common.h"
+
+#define PAGE       4096u
+#define PAGE_WORDS (PAGE / sizeof(uint64_t))
+#define IDLE_NS    500000000u
+
+struct data {
+    struct facet_memory *memory;
+    struct facet_space *space;
+    uint64_t run_bytes, count;
+    uint64_t *runs; /* addresses */
+};
+
+/* One counter in each page of 4 KiB: its first word, the thread's alone. The others belong to the sum. */
+enum phase {
+    IDLE = 0,
+    COPYING = 1,
+    MOVING = 2,
+    PHASES = 3,
+    OVER = 4,
+};
+
+struct seen {
+    uint64_t writes, longest, over_ms, switched;
+};
+
+struct writer {
+    pthread_t thread;
+    const struct data *data;
+    _Atomic int phase;
+    double per_ns;
+    struct seen seen[PHASES];
+    uint64_t writes;
+};
+
+static uint64_t switches(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_nivcsw;
+}
+
+static void write_one(const struct data *data, uint64_t *random)
+{
+    uint64_t value = random_next(random), run = value % data->count;
+    uint64_t page = (value >> 32) % (data->run_bytes / PAGE);
+    volatile uint64_t *counter = pointer(data->runs[run] + page * PAGE);
+
+    *counter += 1;
+}
+
+static void write_while(struct writer *writer, int phase, uint64_t *random)
+{
+    struct seen *seen = &writer->seen[phase];
+    uint64_t over = (uint64_t)(1e6 * writer->per_ns), before = switches(), last = ticks_now();
+
+    while (atomic_load_explicit(&writer->phase, memory_order_relaxed) == phase) {
+        write_one(writer->data, random);
+        uint64_t now = ticks_now(), gap = now - last;
+
+        last = now;
+        seen->writes++;
+        seen->over_ms += gap > over;
+        seen->longest = gap > seen->longest ? gap : seen->longest;
+    }
+    seen->switched += switches() - before;
+}
+
+static void *write_on(void *data)
+{
+    struct writer *writer = data;
+    uint64_t random = 4711;
+    int phase;
+
+    while ((phase = atomic_load(&writer->phase)) != OVER)
+        write_while(writer, phase, &random);
+    for (int i = 0; i < PHASES; i++)
+        writer->writes += writer->seen[i].writes;
+    return NULL;
+}
+
+/* --- the data ----------------------------------------------------------------------------------------------------- */
+
+static void allocate_all(struct data *data, uint64_t bytes)
+{
+    struct facet_error error;
+
+    data->count = bytes / data->run_bytes;
+    data->runs = get_memory(data->count, sizeof *data->runs);
+    for (uint64_t i = 0; i < data->count; i++)
+        check(facet_space_allocate(data->space, data->run_bytes, NULL, &data->runs[i], &error), &error,
+              "facet_space_allocate");
+}
+
+static void write_all(const struct data *data)
+{
+    uint64_t random = 1;
+
+    for (uint64_t i = 0; i < data->count; i++) {
+        uint64_t *words = pointer(data->runs[i]);
+
+        for (uint64_t word = 0; word < data->run_bytes / sizeof *words; word++)
+            words[word] = word % PAGE_WORDS ? random_next(&random) : 0;
+    }
+}
+
+/* Of what the thread does not write; *ret_writes: of what it does. */
+static uint64_t sum_all(const struct data *data, uint64_t *ret_writes)
+{
+    uint64_t sum = 0, writes = 0;
+
+    for (uint64_t i = 0; i < data->count; i++) {
+        const uint64_t *words = pointer(data->runs[i]);
+
+        for (uint64_t word = 0; word < data->run_bytes / sizeof *words; word++)
+            if (word % PAGE_WORDS)
+                sum = (sum << 1 | sum >> 63) ^ words[word];
+            else
+                writes += words[word];
+    }
+    *ret_writes = writes;
+    return sum;
+}
+
+static uint64_t chunk_of(const struct data *data, uint64_t address, uint64_t chunk_bytes)
+{
+    struct facet_page page;
+    struct facet_error error;
+
+    check(facet_space_page(data->space, address, &page, &error), &error, "facet_space_page");
+    return page.physical_bytes / chunk_bytes;
+}
+
+/* Every other run of every other chunk goes. */
+static void free_some(struct data *data, uint64_t chunk_bytes)
+{
+    struct facet_error error;
+    uint64_t kept = 0;
+
+    for (uint64_t i = 0; i < data->count; i++) {
+        if (i % 2 && chunk_of(data, data->runs[i], chunk_bytes) % 2)
+            check(facet_space_free(data->space, data->runs[i], &error), &error, "facet_space_free");
+        else
+            data->runs[kept++] = data->runs[i];
+    }
+    data->count = kept;
+}
+
+static struct facet_memory_usage usage_of(const struct data *data)
+{
+    struct facet_memory_usage usage;
+    struct facet_error error;
+
+    check(facet_memory_get_usage(data->memory, &usage, &error), &error, "facet_memory_get_usage");
+    return usage;
+}
+
+static void open_data(struct data *data, uint64_t live_bytes, uint64_t run_bytes, uint64_t page_bytes)
+{
+    uint64_t bytes = live_bytes / 3 * 4 / (64 * MIB) * (64 * MIB);
+    const struct facet_memory_config config = {
+        .size = sizeof config, .memory_bytes = bytes + 64 * MIB, .page_bytes = page_bytes};
+
+    data->memory = open_memory(&config);
+    data->space = open_space(data->memory, 1, bytes + 64 * MIB);
+    data->run_bytes = run_bytes;
+    allocate_all(data, bytes);
+    write_all(data);
+    free_some(data, usage_of(data).chunk_bytes);
+}
+
+/* Who waits for pages and is woken is put on its waker's core, and takes it away from him: then what is measured is how
+ * they share a core. What a device runs has none of ours. */
+static void stay_on(pthread_t thread, unsigned number)
+{
+    cpu_set_t all, one;
+
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2)
+        return;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && number-- == 0)
+            CPU_SET(cpu, &one);
+    pthread_setaffinity_np(thread, sizeof one, &one);
+}
+
+/* --- the phases --------------------------------------------------------------------------------------------------- */
+
+/* memcpy() of so much in one piece, between memory that was touched before. */
+static uint64_t copy_as_much(char *to, const char *from, uint64_t bytes)
+{
+    uint64_t start = now_ns();
+
+    memcpy(to, from, bytes);
+    uint64_t took = now_ns() - start;
+    if (to[bytes / 2] != from[bytes / 2])
+        die("memcpy", "did not copy");
+    return took;
+}
+
+static void rest(uint64_t ns)
+{
+    const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+
+    nanosleep(&time, NULL);
+}
+
+static void enter(struct writer *writer, int phase)
+{
+    atomic_store(&writer->phase, phase);
+    rest(1000000);
+}
+
+static void print_seen(const char *name, const struct seen *seen, double per_ns)
+{
+    printf(",\"%s\":{\"writes\":%" PRIu64 ",\"longest_us\":%.1f,\"over_ms\":%" PRIu64 ",\"switched\":%" PRIu64 "}",
+           name, seen->writes, (double)seen->longest / per_ns / 1e3, seen->over_ms, seen->switched);
+}
+
+static double gib_per_s(uint64_t bytes, uint64_t ns)
+{
+    return ns ? (double)bytes / (double)GIB / ((double)ns / 1e9) : 0;
+}
+
+/* Copies before and after, so that what else the machine does meets both alike. */
+static void run_phases(struct writer *writer, struct facet_defragment_report *ret_report, uint64_t *ret_move_ns,
+                       uint64_t *ret_copy_ns, uint64_t *ret_copied)
+{
+    const struct data *data = writer->data;
+    uint64_t bytes = data->count * data->run_bytes / 8;
+    char *from = get_memory(bytes, 1), *to = get_memory(bytes, 1);
+    struct facet_error error;
+
+    memset(from, 1, bytes);
+    memset(to, 2, bytes);
+    if (pthread_create(&writer->thread, NULL, write_on, writer) != 0)
+        die("defragment", "no thread");
+    stay_on(writer->thread, 1);
+    stay_on(pthread_self(), 0);
+    rest(IDLE_NS);
+    enter(writer, COPYING);
+    *ret_copy_ns = copy_as_much(to, from, bytes);
+    enter(writer, MOVING);
+    uint64_t start = now_ns();
+    check(facet_memory_defragment(data->memory, NULL, ret_report, &error), &error, "facet_memory_defragment");
+    *ret_move_ns = now_ns() - start;
+    enter(writer, COPYING);
+    *ret_copy_ns += copy_as_much(from, to, bytes);
+    *ret_copied = 2 * bytes;
+    atomic_store(&writer->phase, OVER);
+    pthread_join(writer->thread, NULL);
+    free(from);
+    free(to);
+}
+
+int defragment_main(char **arguments)
+{
+    struct data data = {0};
+    struct writer writer = {.data = &data, .per_ns = ticks_per_ns()};
+    struct facet_defragment_report report = {.size = sizeof report};
+    uint64_t writes_before, writes_after, move_ns, copy_ns, copied;
+
+    open_data(&data, strtoull(arguments[0], NULL, 10) * MIB, strtoull(arguments[1], NULL, 10) * KIB,
+              strtoull(arguments[2], NULL, 10) * KIB);
+    uint64_t before = sum_all(&data, &writes_before);
+    const struct facet_memory_usage fragmented = usage_of(&data);
+    run_phases(&writer, &report, &move_ns, &copy_ns, &copied);
+    bool right = sum_all(&data, &writes_after) == before && writes_after == writer.writes && writes_before == 0;
+    printf("{\"live_mib\":%" PRIu64 ",\"run_kib\":%s,\"page_kib\":%s,\"moved_mib\":%" PRIu64
+           ",\"move_gib_s\":%.3f,\"copy_gib_s\":%.3f"
+           ",\"steps\":%" PRIu64 ",\"longest_step_us\":%.1f,\"returned_mib\":%" PRIu64
+           ",\"fragmentation_before\":%u,\"fragmentation_after\":%u,\"right\":%s",
+           data.count * data.run_bytes / MIB, arguments[1], arguments[2], report.moved_bytes / MIB,
+           gib_per_s(report.moved_bytes, move_ns), gib_per_s(copied, copy_ns), report.steps,
+           (double)report.longest_ns / 1e3, report.returned_bytes / MIB, fragmented.fragmentation_milli,
+           usage_of(&data).fragmentation_milli, right ? "true" : "false");
+    print_seen("idle", &writer.seen[IDLE], writer.per_ns);
+    print_seen("copying", &writer.seen[COPYING], writer.per_ns);
+    print_seen("moving", &writer.seen[MOVING], writer.per_ns);
+    printf("}\n");
+    facet_memory_close(data.memory);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the list of blocks (scan.h).
+ * Never: leaves two free pieces beside each other.
+ */
+#include "scan.h"
+
+#include <string.h>
+
+#include "common.h"
+
+struct scan *scan_create(uint64_t bytes)
+{
+    struct scan *scan = get_memory(1, sizeof *scan);
+
+    scan->room = 1024;
+    scan->blocks = get_memory(scan->room, sizeof *scan->blocks);
+    scan->blocks[0] = (struct scan_block){.bytes = bytes};
+    scan->count = 1;
+    return scan;
+}
+
+void scan_destroy(struct scan *scan)
+{
+    free(scan->blocks);
+    free(scan);
+}
+
+static void insert(struct scan *scan, uint32_t index, struct scan_block block)
+{
+    if (scan->count == scan->room) {
+        scan->room *= 2;
+        scan->blocks = realloc(scan->blocks, scan->room * sizeof block);
+        if (!scan->blocks)
+            die("scan", "no memory");
+    }
+    memmove(scan->blocks + index + 1, scan->blocks + index, (scan->count - index) * sizeof block);
+    scan->blocks[index] = block;
+    scan->count++;
+}
+
+static void withdraw(struct scan *scan, uint32_t index)
+{
+    scan->count--;
+    memmove(scan->blocks + index, scan->blocks + index + 1, (scan->count - index) * sizeof *scan->blocks);
+}
+
+static uint32_t find(const struct scan *scan, uint64_t bytes, bool best)
+{
+    uint32_t found = UINT32_MAX;
+
+    for (uint32_t i = 0; i < scan->count; i++) {
+        const struct scan_block *block = &scan->blocks[i];
+
+        if (block->taken || block->bytes < bytes)
+            continue;
+        if (!best)
+            return i;
+        if (found == UINT32_MAX || block->bytes < scan->blocks[found].bytes)
+            found = i;
+    }
+    return found;
+}
+
+uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best)
+{
+    uint32_t index = find(scan, bytes, best);
+
+    if (index == UINT32_MAX)
+        return SCAN_NONE;
+    struct scan_block *block = &scan->blocks[index];
+    const struct scan_block rest = {.at = block->at + bytes, .bytes = block->bytes - bytes};
+    uint64_t at = block->at;
+    *block = (struct scan_block){.at = at, .bytes = bytes, .taken = true};
+    if (rest.bytes)
+        insert(scan, index + 1, rest);
+    return at;
+}
+
+void scan_give(struct scan *scan, uint64_t at)
+{
+    uint32_t i = 0;
+
+    while (i < scan->count && scan->blocks[i].at != at)
+        i++;
+    if (i == scan->count)
+        die("scan", "given back what was never taken");
+    scan->blocks[i].taken = false;
+    if (i + 1 < scan->count && !scan->blocks[i + 1].taken) {
+        scan->blocks[i].bytes += scan->blocks[i + 1].bytes;
+        withdraw(scan, i + 1);
+    }
+    if (i > 0 && !scan->blocks[i - 1].taken) {
+        scan->blocks[i - 1].bytes += scan->blocks[i].bytes;
+        withdraw(scan, i);
+    }
+}
+
+uint64_t scan_end(const struct scan *scan)
+{
+    const struct scan_block *last = &scan->blocks[scan->count - 1];
+
+    return last->taken ? last->at + last->bytes : last->at;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of the blocks of a range in the order of their addresses, that is looked through from its begin: what is
+ * compared with, as first fit and as best fit.
+ *
+ * Owns: which pieces of the range are free.
+ * Never: locks; knows a faster way.
+ */
+#ifndef BENCH_MEMORY_SCAN_H
+#define BENCH_MEMORY_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SCAN_NONE UINT64_MAX
+
+struct scan_block {
+    uint64_t at, bytes;
+    bool taken;
+};
+
+struct scan {
+    struct scan_block *blocks;
+    uint32_t count, room;
+};
+
+struct scan *scan_create(uint64_t bytes);
+void scan_destroy(struct scan *scan);
+/* The first free piece that is large enough, or the smallest of these. SCAN_NONE: there is none. */
+uint64_t scan_take(struct scan *scan, uint64_t bytes, bool best);
+void scan_give(struct scan *scan, uint64_t at);
+/* Where the last taken block ends: what cannot be given back. */
+uint64_t scan_end(const struct scan *scan);
+
+#endif
