@@ -96,9 +96,9 @@ static bool find_block(const struct facet_slab *slab, uint64_t address, struct f
         return false;
     *ret_allocation = (struct facet_allocation){
         .size = sizeof *ret_allocation,
-        .tag = (uint32_t)atomic_load_explicit(&slab->notes[block].tag, memory_order_relaxed),
+        .tag = atomic_load_explicit(&slab->notes[block].tag, memory_order_relaxed),
         .address = start + (uint64_t)block * slab->block_bytes,
-        .bytes = atomic_load_explicit(&slab->bytes[block], memory_order_relaxed),
+        .bytes = atomic_load_explicit(&slab->notes[block].bytes, memory_order_relaxed),
         .usable_bytes = slab->block_bytes,
         .time_ns = atomic_load_explicit(&slab->notes[block].time_ns, memory_order_relaxed),
     };

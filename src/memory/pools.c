@@ -83,7 +83,7 @@ static enum facet_status add_slab_of(struct facet_lane *lane, uint32_t class, ui
     pthread_mutex_unlock(&space->lock);
     if (status != FACET_OK)
         return status;
-    slab->place = FACET_SLAB_CURRENT;
+    atomic_store(&slab->place, FACET_SLAB_CURRENT);
     pool->current = slab;
     pool->pages += slab->pages;
     return FACET_OK;
@@ -128,7 +128,7 @@ static uint32_t drop_slab(struct facet_lane *lane, struct facet_slab *slab)
             LIST_REMOVE(slab, in_pool);
         else
             pool->current = NULL;
-        slab->place = FACET_SLAB_DEAD;
+        atomic_store(&slab->place, FACET_SLAB_DEAD);
         pool->pages -= slab->pages;
         give_pages(space, slab);
     }
@@ -138,37 +138,102 @@ static uint32_t drop_slab(struct facet_lane *lane, struct facet_slab *slab)
 
 /* --- taking ------------------------------------------------------------------------------------------------------- */
 
+static void list_slab(struct facet_pool *pool, struct facet_slab *slab)
+{
+    atomic_store(&slab->place, FACET_SLAB_LISTED);
+    LIST_INSERT_HEAD(&pool->listed, slab, in_pool);
+}
+
+/* The current slab is full, and whoever frees a block of it from now on lists it. A block that was freed before that
+ * could be seen is seen here: the count goes down before the place is looked at, and the other way round here. */
+static void leave_slab(struct facet_pool *pool)
+{
+    struct facet_slab *slab = pool->current;
+
+    atomic_store(&slab->place, FACET_SLAB_FULL);
+    if (atomic_load(&slab->live) < slab->blocks)
+        list_slab(pool, slab);
+}
+
 /* The next slab that may have a block: the listed ones, until there are no more. */
 static bool next_slab(struct facet_pool *pool)
 {
     if (pool->current)
-        pool->current->place = FACET_SLAB_FULL;
+        leave_slab(pool);
     pool->current = LIST_FIRST(&pool->listed);
     if (!pool->current)
         return false;
     LIST_REMOVE(pool->current, in_pool);
-    pool->current->place = FACET_SLAB_CURRENT;
+    atomic_store(&pool->current->place, FACET_SLAB_CURRENT);
     return true;
 }
 
-/* 0: the lane has no block of that class. */
-static uint64_t take_from(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+/* Any thread; what two of them write at the same time may be lost. */
+static void push_recent(struct facet_lane *lane, uint32_t class, uint64_t address)
+{
+    struct facet_pool *pool = &lane->pools[class];
+    uint32_t top = atomic_load_explicit(&pool->recent_top, memory_order_relaxed);
+
+    atomic_store_explicit(&pool->recent[top % FACET_RECENT], address, memory_order_relaxed);
+    atomic_store_explicit(&pool->recent_top, top + 1, memory_order_relaxed);
+}
+
+static uint64_t pop_recent(struct facet_pool *pool)
+{
+    uint32_t top = atomic_load_explicit(&pool->recent_top, memory_order_relaxed) - 1;
+    uint64_t address = atomic_load_explicit(&pool->recent[top % FACET_RECENT], memory_order_relaxed);
+
+    if (!address)
+        return 0;
+    atomic_store_explicit(&pool->recent[top % FACET_RECENT], 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->recent_top, top, memory_order_relaxed);
+    return address;
+}
+
+/* What was freed last, if it still is a free block of this lane: its slabs stay while its lock is held. */
+static uint64_t take_recent(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    const struct facet_space *space = lane->space;
+    uint64_t address = pop_recent(&lane->pools[class]);
+
+    if (!address)
+        return 0;
+    struct facet_slab *slab =
+        atomic_load_explicit(&space->table.slabs[(address - space->base) >> space->page_shift], memory_order_acquire);
+    if (!slab || slab->class != class || atomic_load_explicit(&slab->lane, memory_order_relaxed) != lane)
+        return 0;
+    uint32_t offset = (uint32_t)(address - atomic_load_explicit(&slab->address, memory_order_relaxed));
+    if (offset % slab->block_bytes || !facet_slab_take_this(slab, offset / slab->block_bytes, bytes, tag, time_ns))
+        return 0;
+    return address;
+}
+
+static uint64_t take_any(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
 {
     struct facet_pool *pool = &lane->pools[class];
 
     while (pool->current || next_slab(pool)) {
         uint32_t block = facet_slab_take(pool->current, bytes, tag, time_ns);
 
-        if (block != FACET_BLOCK_NONE) {
-            lane->taken++;
-            lane->taken_bytes += bytes;
+        if (block != FACET_BLOCK_NONE)
             return atomic_load_explicit(&pool->current->address, memory_order_relaxed) +
                    (uint64_t)block * pool->current->block_bytes;
-        }
         if (!next_slab(pool))
             break;
     }
     return 0;
+}
+
+/* 0: the lane has no block of that class. */
+static uint64_t take_from(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    uint64_t address = take_recent(lane, class, bytes, tag, time_ns);
+
+    if (!address)
+        address = take_any(lane, class, bytes, tag, time_ns);
+    lane->taken += address != 0;
+    lane->taken_bytes += address ? bytes : 0;
+    return address;
 }
 
 /* The space is short of memory: what nobody uses goes, and other lanes may have a block. */
@@ -242,10 +307,8 @@ static void settle_slab(struct facet_slab *slab)
 
     if (!lane)
         return;
-    if (slab->place == FACET_SLAB_FULL) {
-        slab->place = FACET_SLAB_LISTED;
-        LIST_INSERT_HEAD(&lane->pools[slab->class].listed, slab, in_pool);
-    }
+    if (slab->place == FACET_SLAB_FULL)
+        list_slab(&lane->pools[slab->class], slab);
     if ((slab->place == FACET_SLAB_LISTED || (slab->place == FACET_SLAB_CURRENT && slab->level)) &&
         atomic_load(&slab->live) == 0)
         drop_slab(lane, slab);
@@ -269,14 +332,16 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
         return refuse(space, address, "is no allocation", error);
     if ((uint32_t)offset % slab->block_bytes)
         return refuse(space, address, "is inside a block", error);
-    uint32_t bytes = atomic_load_explicit(&slab->bytes[block], memory_order_relaxed);
+    struct facet_lane *owner = atomic_load_explicit(&slab->lane, memory_order_relaxed);
+    uint32_t bytes = atomic_load_explicit(&slab->notes[block].bytes, memory_order_relaxed);
     enum facet_slab_given given = facet_slab_give(slab, block);
     if (given == FACET_GIVEN_NOT)
         return refuse(space, address, "is a block that is free already", error);
     struct facet_lane *lane = own_lane(space);
     atomic_fetch_add_explicit(&lane->given, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&lane->given_bytes, bytes, memory_order_relaxed);
-    if (given != FACET_GIVEN)
+    push_recent(owner, slab->class, address);
+    if (given == FACET_GIVEN_LAST || (given == FACET_GIVEN_FROM_FULL && atomic_load(&slab->place) == FACET_SLAB_FULL))
         settle_slab(slab);
     return FACET_OK;
 }
@@ -290,7 +355,7 @@ enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address
         return FACET_TOO_SMALL;
     uint64_t start = atomic_load_explicit(&slab->address, memory_order_relaxed);
     uint32_t block = (uint32_t)((address - start) / slab->block_bytes);
-    uint32_t old = atomic_exchange(&slab->bytes[block], (uint32_t)bytes);
+    uint32_t old = atomic_exchange(&slab->notes[block].bytes, (uint32_t)bytes);
     atomic_fetch_add_explicit(&own_lane(space)->given_bytes, old - bytes, memory_order_relaxed);
     return FACET_OK;
 }
@@ -373,10 +438,8 @@ static void drop_all(struct facet_space *space)
 
         if (!slab)
             continue;
-        if (slab->place == FACET_SLAB_FULL) {
-            slab->place = FACET_SLAB_LISTED;
-            LIST_INSERT_HEAD(&atomic_load(&slab->lane)->pools[slab->class].listed, slab, in_pool);
-        }
+        if (slab->place == FACET_SLAB_FULL)
+            list_slab(&atomic_load(&slab->lane)->pools[slab->class], slab);
         drop_slab(atomic_load(&slab->lane), slab);
     }
 }

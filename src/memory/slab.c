@@ -18,12 +18,11 @@ static size_t lines(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* One piece of memory: the slab, the sizes, the notes. */
+/* One piece of memory: the slab, the notes. */
 struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
 {
     size_t head = lines(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
-    size_t sizes = lines(blocks * sizeof(uint32_t));
-    size_t whole = head + sizes + lines(blocks * sizeof(struct facet_note));
+    size_t whole = head + lines(blocks * sizeof(struct facet_note));
     struct facet_slab *slab = aligned_alloc(_Alignof(struct facet_slab), whole);
 
     if (!slab)
@@ -31,8 +30,7 @@ struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
     memset(slab, 0, whole);
     slab->block_bytes = block_bytes;
     slab->blocks = blocks;
-    slab->bytes = (void *)((char *)slab + head);
-    slab->notes = (void *)((char *)slab + head + sizes);
+    slab->notes = (void *)((char *)slab + head);
     return slab;
 }
 
@@ -76,6 +74,18 @@ static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
     return 0;
 }
 
+/* By the only one who takes. */
+static void enter_block(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    struct facet_note *note = &slab->notes[block];
+
+    atomic_fetch_or(&slab->used[block / 64], UINT64_C(1) << block % 64);
+    atomic_fetch_add(&slab->live, 1);
+    atomic_store_explicit(&note->time_ns, time_ns, memory_order_relaxed);
+    atomic_store_explicit(&note->tag, tag, memory_order_relaxed);
+    atomic_store_explicit(&note->bytes, bytes, memory_order_relaxed);
+}
+
 uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, uint64_t time_ns)
 {
     uint64_t open;
@@ -87,14 +97,18 @@ uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, 
         if (!bit)
             continue;
         uint32_t block = word * 64 + (uint32_t)__builtin_ctzll(bit);
-        atomic_fetch_or(&slab->used[word], bit);
-        atomic_fetch_add(&slab->live, 1);
-        atomic_store_explicit(&slab->bytes[block], bytes, memory_order_relaxed);
-        atomic_store_explicit(&slab->notes[block].time_ns, time_ns, memory_order_relaxed);
-        atomic_store_explicit(&slab->notes[block].tag, tag, memory_order_relaxed);
+        enter_block(slab, block, bytes, tag, time_ns);
         return block;
     }
     return FACET_BLOCK_NONE;
+}
+
+bool facet_slab_take_this(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    if (block >= slab->blocks || facet_slab_holds(slab, block))
+        return false;
+    enter_block(slab, block, bytes, tag, time_ns);
+    return true;
 }
 
 enum facet_slab_given facet_slab_give(struct facet_slab *slab, uint32_t block)

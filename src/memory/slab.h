@@ -11,7 +11,7 @@
  * hole.
  *
  * What decides the time of a free among a million blocks is how many cache lines it touches that nobody touched lately:
- * so the fields of that path lie in one line, and the sizes of blocks apart from what is only written.
+ * so the fields of that path lie in one line, and what is known of a block in a quarter of one.
  */
 #ifndef FACET_MEMORY_SLAB_H
 #define FACET_MEMORY_SLAB_H
@@ -27,10 +27,11 @@
 
 struct facet_lane;
 
-/* Of a live block; its size is in `bytes`. Read by those who ask about it, while it may be freed under them. */
+/* Of a live block. Read by those who ask about it, while it may be freed under them. */
 struct facet_note {
     _Atomic uint64_t time_ns;
-    _Atomic uint64_t tag;
+    _Atomic uint32_t tag;
+    _Atomic uint32_t bytes; /* as asked for */
 };
 
 enum facet_slab_place {
@@ -41,18 +42,18 @@ enum facet_slab_place {
 };
 
 struct facet_slab {
-    LIST_ENTRY(facet_slab) in_pool; /* this and `place` under its lane's lock */
-    enum facet_slab_place place;
-    uint32_t class, level;
+    LIST_ENTRY(facet_slab) in_pool; /* under its lane's lock */
+    uint32_t level;
     uint32_t first_page, pages;
-    struct facet_note *notes;
 
     _Alignas(64) _Atomic uint64_t address;
-    uint32_t block_bytes, blocks; /* these two never change */
-    _Atomic uint32_t *bytes;      /* as asked for */
+    uint32_t block_bytes, blocks; /* these, `notes` and `class` never change */
+    struct facet_note *notes;
     _Atomic(struct facet_lane *) lane;
     _Atomic uint64_t open;
     _Atomic uint32_t live; /* blocks in use, counted after their bits: never less than those */
+    uint32_t class;
+    _Atomic uint32_t place; /* enum facet_slab_place; written under its lane's lock */
     uint32_t reserved;
     _Atomic uint64_t used[]; /* a bit for each block */
 };
@@ -66,10 +67,12 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
 
 /* Takes a block, with what is to be known of it; FACET_BLOCK_NONE: none is free. */
 uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, uint64_t time_ns);
+/* Takes that one. False: it is in use, or there is no such block. */
+bool facet_slab_take_this(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
 
 enum facet_slab_given {
     FACET_GIVEN = 0,
-    FACET_GIVEN_FROM_FULL = 1, /* it was full: its lane does not know of it */
+    FACET_GIVEN_FROM_FULL = 1, /* it was full: its lane may not know of it */
     FACET_GIVEN_LAST = 2,      /* nothing in it is in use now */
     FACET_GIVEN_NOT = 3,       /* it was free already */
 };

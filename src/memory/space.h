@@ -27,11 +27,19 @@
 #define FACET_ALIGN_MOST (UINT64_C(1) << 30)
 #define FACET_SPACE_NAME 64u
 
-/* The slabs of one class in one lane. */
+#define FACET_RECENT 8u
+
+/*
+ * The slabs of one class in one lane. `recent` is what was freed last, the latest below `recent_top`: who takes that
+ * again finds all that is to be written of it in the cache, and no slab changes its list. It is written without a lock,
+ * so what is in it may be lost or no longer be free: it says where to look first, and nothing else.
+ */
 struct facet_pool {
-    struct facet_slab *current;
+    _Alignas(64) struct facet_slab *current;
     struct facet_slab_list listed;
     uint64_t pages;
+    _Atomic uint32_t recent_top;
+    _Alignas(64) _Atomic uint64_t recent[FACET_RECENT]; /* addresses of blocks; 0: none */
 };
 
 /* A part of a space's pools that one thread at a time allocates from; threads spread over them by the core they are on.

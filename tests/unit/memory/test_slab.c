@@ -38,12 +38,20 @@ static void test_what_is_known(void **state)
 
     facet_slab_reset(slab, 4096, 3);
     uint32_t block = facet_slab_take(slab, 300, 42, 5);
-    assert_int_equal(slab->bytes[block], 300);
+    assert_int_equal(slab->notes[block].bytes, 300);
     assert_int_equal(slab->notes[block].tag, 42);
     assert_int_equal(slab->notes[block].time_ns, 5);
     assert_true(facet_slab_holds(slab, block));
+    assert_false(facet_slab_take_this(slab, block, 1, 2, 3));
+    assert_false(facet_slab_take_this(slab, 100, 1, 2, 3));
+    assert_int_equal(slab->notes[block].bytes, 300);
     assert_false(facet_slab_holds(slab, block + 1));
     assert_false(facet_slab_holds(slab, 100));
+    assert_true(facet_slab_take_this(slab, 70, 200, 43, 6));
+    assert_int_equal(slab->notes[70].bytes, 200);
+    assert_int_equal(slab->live, 2);
+    assert_int_equal(facet_slab_give(slab, 70), FACET_GIVEN);
+    assert_int_equal(facet_slab_give(slab, block), FACET_GIVEN_LAST);
     facet_slab_destroy(slab);
 }
 

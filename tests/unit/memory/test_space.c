@@ -366,6 +366,35 @@ static void test_bad_memories(void **state)
     facet_memory_close(NULL);
 }
 
+#define BLOCKS 40u
+
+/* Blocks that were freed last are given again first: not when their pages are somebody else's by then. */
+static void test_freed_blocks_whose_pages_went(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t blocks[BLOCKS];
+
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            blocks[i] = take(fixture, 300);
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            assert_int_equal(facet_space_free(fixture->space, blocks[i], &fixture->error), FACET_OK);
+        assert_int_equal(facet_space_compact(fixture->space, NULL, NULL, &fixture->error), FACET_OK);
+        assert_int_equal(usage_of(fixture->space).reserved_bytes, 0);
+        uint64_t run = take(fixture, 30 * PAGE);
+        for (uint32_t i = 0; i < BLOCKS; i++) {
+            /* Blocks of other sizes lie where those of the first were. */
+            blocks[i] = take(fixture, i % 2 ? 300 : 700);
+            assert_true(blocks[i] + 700 <= run || blocks[i] >= run + 30 * PAGE);
+            for (uint32_t other = 0; other < i; other++)
+                assert_true(blocks[other] + 300 <= blocks[i] || blocks[other] >= blocks[i] + 300);
+        }
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            assert_int_equal(facet_space_free(fixture->space, blocks[i], &fixture->error), FACET_OK);
+        assert_int_equal(facet_space_free(fixture->space, run, &fixture->error), FACET_OK);
+    }
+}
+
 int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -383,6 +412,7 @@ int main(void)
         EACH(test_limits_may_sum_above_the_device_but_not_memory),
         EACH(test_numbers),
         EACH(test_bad_spaces),
+        EACH(test_freed_blocks_whose_pages_went),
         cmocka_unit_test(test_bad_memories),
     };
     return cmocka_run_group_tests_name("space", tests, NULL, NULL);
