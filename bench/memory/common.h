@@ -89,7 +89,7 @@ static inline void check(enum facet_status status, const struct facet_error *err
 
 static inline void *get_memory(size_t count, size_t bytes)
 {
-    void *got = calloc(count, bytes);
+    void *got = calloc(count ? count : 1, bytes);
 
     if (!got)
         die("calloc", "no memory");

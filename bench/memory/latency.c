@@ -275,7 +275,7 @@ static void fill(struct worker *worker)
 {
     for (uint64_t i = 0; i < worker->live; i++)
         worker->slots[i] = worker->allocator->allocate(worker->data, some_bytes(&worker->random));
-    for (uint64_t i = worker->live - 1; i > 0; i--) {
+    for (uint64_t i = worker->live; i-- > 1;) {
         uint64_t other = random_next(&worker->random) % (i + 1), address = worker->slots[i];
 
         worker->slots[i] = worker->slots[other];

@@ -51,7 +51,7 @@ struct facet_memory_config {
     uint64_t pool_bytes;   /* what a pool grows by, rounded up to pages; default: from eight blocks, by class */
     uint32_t defragment_milli; /* defragment by itself above this fragmentation, 1 to 1000; default 300; see below */
     uint32_t automatic;        /* 1: defragment by itself, in a thread of this memory */
-    uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 2 MiB */
+    uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 1 MiB */
     uint64_t interval_ns;      /* how often the automatic looks; default 1 s */
     uint64_t swap_bytes;       /* host memory for pages that the device has no room for; default none. See "more than
                                   there is" */

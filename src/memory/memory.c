@@ -12,7 +12,7 @@
 #define PAGE_DEFAULT      (UINT64_C(64) << 10)
 #define PAGE_MOST         (UINT64_C(1) << 30)
 #define CHUNK_DEFAULT     (UINT64_C(32) << 20)
-#define PASS_DEFAULT      (UINT64_C(2) << 20)
+#define PASS_DEFAULT      (UINT64_C(1) << 20)
 #define MEMORY_MOST       (UINT64_C(1) << 46)
 #define THRESHOLD_DEFAULT 300u
 #define REPAY_DEFAULT     20u
