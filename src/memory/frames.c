@@ -151,18 +151,31 @@ static enum facet_status have_chunk(struct facet_frames *frames, struct facet_ch
     return FACET_OK;
 }
 
-static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
+/* Off the books, while the device still has to be told. */
+static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     uint32_t count = facet_chunk_frames(frames, chunk);
 
     LIST_REMOVE(chunk, in_bin);
-    frames->backend.ops->destroy(frames->backend.data, chunk->pages, count * frames->page_bytes);
     frames->chunks[chunk->number] = NULL;
     frames->chunk_count--;
     frames->had -= count;
     frames->empty--;
     frames->returned += count;
+    frames->leaving++;
+}
+
+/* Clearing memory takes milliseconds: nobody's lock is held meanwhile. */
+static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
+{
+    uint64_t bytes = facet_chunk_frames(frames, chunk) * frames->page_bytes;
+
+    frames->backend.ops->destroy(frames->backend.data, chunk->pages, bytes);
     free_chunk(chunk);
+    pthread_mutex_lock(&frames->lock);
+    frames->leaving--;
+    pthread_cond_broadcast(&frames->left);
+    pthread_mutex_unlock(&frames->lock);
 }
 
 /* --- taking and giving -------------------------------------------------------------------------------------------- */
@@ -250,8 +263,15 @@ static enum facet_status take(struct facet_frames *frames, uint32_t space, uint3
 enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space, uint32_t page, uint32_t count,
                                     struct facet_extent *ret_extent, bool *ret_clear, struct facet_error *error)
 {
+    enum facet_status status;
+
     pthread_mutex_lock(&frames->lock);
-    enum facet_status status = take(frames, space, page, count, ret_extent, ret_clear, error);
+    for (;;) {
+        status = take(frames, space, page, count, ret_extent, ret_clear, error);
+        if (status != FACET_NO_SPACE || !frames->leaving)
+            break;
+        pthread_cond_wait(&frames->left, &frames->lock); /* the device has not got it back yet */
+    }
     pthread_mutex_unlock(&frames->lock);
     return status;
 }
@@ -270,7 +290,8 @@ struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t
     return place;
 }
 
-static void give(struct facet_frames *frames, uint32_t frame, uint32_t count)
+/* A chunk that is to be returned by that; or NULL. */
+static struct facet_chunk *give(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
     uint32_t at = frame - facet_chunk_first(frames, chunk);
@@ -282,17 +303,21 @@ static void give(struct facet_frames *frames, uint32_t frame, uint32_t count)
     frames->used -= count;
     put_in_bin(frames, chunk);
     if (chunk->used)
-        return;
+        return NULL;
     frames->empty++;
-    if (frames->empty > 1)
-        return_chunk(frames, chunk);
+    if (frames->empty == 1)
+        return NULL;
+    unlink_chunk(frames, chunk);
+    return chunk;
 }
 
 void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     pthread_mutex_lock(&frames->lock);
-    give(frames, frame, count);
+    struct facet_chunk *chunk = give(frames, frame, count);
     pthread_mutex_unlock(&frames->lock);
+    if (chunk)
+        return_chunk(frames, chunk);
 }
 
 void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count)
@@ -305,20 +330,30 @@ void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t cou
     pthread_mutex_unlock(&frames->lock);
 }
 
-uint64_t facet_frames_trim(struct facet_frames *frames)
+/* An empty chunk, off the books; NULL: there is none. */
+static struct facet_chunk *take_empty(struct facet_frames *frames)
 {
-    uint64_t bytes = 0;
-    struct facet_chunk *chunk, *next;
+    struct facet_chunk *chunk;
 
     pthread_mutex_lock(&frames->lock);
-    for (chunk = LIST_FIRST(&frames->bins[0]); chunk; chunk = next) {
-        next = LIST_NEXT(chunk, in_bin);
-        if (chunk->used)
-            continue;
+    LIST_FOREACH (chunk, &frames->bins[0], in_bin)
+        if (!chunk->used)
+            break;
+    if (chunk)
+        unlink_chunk(frames, chunk);
+    pthread_mutex_unlock(&frames->lock);
+    return chunk;
+}
+
+uint64_t facet_frames_trim(struct facet_frames *frames)
+{
+    struct facet_chunk *chunk;
+    uint64_t bytes = 0;
+
+    while ((chunk = take_empty(frames))) {
         bytes += facet_chunk_frames(frames, chunk) * frames->page_bytes;
         return_chunk(frames, chunk);
     }
-    pthread_mutex_unlock(&frames->lock);
     return bytes;
 }
 
@@ -332,6 +367,7 @@ enum facet_status facet_frames_init(struct facet_frames *frames, const struct fa
 
     *frames = (struct facet_frames){
         .lock = PTHREAD_MUTEX_INITIALIZER,
+        .left = PTHREAD_COND_INITIALIZER,
         .backend = *backend,
         .page_bytes = page_bytes,
         .chunk_frames = (uint32_t)(chunk_bytes / page_bytes),
@@ -351,11 +387,18 @@ enum facet_status facet_frames_init(struct facet_frames *frames, const struct fa
 
 void facet_frames_clear(struct facet_frames *frames)
 {
-    for (uint32_t i = 0; frames->chunks && i < frames->chunk_most; i++)
-        if (frames->chunks[i])
-            return_chunk(frames, frames->chunks[i]);
+    for (uint32_t i = 0; frames->chunks && i < frames->chunk_most; i++) {
+        struct facet_chunk *chunk = frames->chunks[i];
+
+        if (!chunk)
+            continue;
+        frames->empty += chunk->used != 0; /* nobody uses it any more */
+        unlink_chunk(frames, chunk);
+        return_chunk(frames, chunk);
+    }
     free(frames->chunks);
     frames->chunks = NULL;
+    pthread_cond_destroy(&frames->left);
     pthread_mutex_destroy(&frames->lock);
 }
 

@@ -42,6 +42,8 @@ LIST_HEAD(facet_chunk_list, facet_chunk);
 
 struct facet_frames {
     pthread_mutex_t lock;
+    pthread_cond_t left; /* a chunk has gone back */
+    uint32_t leaving;    /* chunks that are on their way */
     struct facet_page_backend backend;
     uint64_t page_bytes;
     uint32_t chunk_frames;                              /* in a chunk; a power of two */
