@@ -9,7 +9,6 @@
 
 #include <facet/session.h>
 
-#include "base/clock.h"
 #include "memory/space.h"
 
 struct device {
@@ -141,21 +140,6 @@ static const struct facet_page_ops operations = {
     .fill = fill,
 };
 
-static uint64_t now_ns(void *data)
-{
-    (void)data;
-    return facet_clock_now_ns();
-}
-
-static uint64_t tick_ns(void *data)
-{
-    struct timespec now;
-
-    (void)data;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return facet_timespec_ns(&now);
-}
-
 /* What a device says that it can do. */
 static enum facet_status find_traits(struct facet_session *session, uint32_t number, uint64_t *ret_can,
                                      struct facet_error *error)
@@ -212,8 +196,6 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .data = device,
         .page_bytes = info.page_bytes,
         .memory_bytes = info.total_bytes,
-        .now_ns = now_ns,
-        .tick_ns = tick_ns,
     };
     return FACET_OK;
 }

@@ -17,7 +17,6 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "memory/backend.h"
 
 #define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
@@ -306,19 +305,6 @@ static int open_faults(void)
 #endif
 }
 
-static uint64_t now_ns(void *data)
-{
-    return facet_clock_now_ns();
-}
-
-static uint64_t tick_ns(void *data)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return facet_timespec_ns(&now);
-}
-
 enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
                                            struct facet_error *error)
 {
@@ -342,8 +328,6 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_bac
         .ops = &operations,
         .data = memfd,
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-        .now_ns = now_ns,
-        .tick_ns = tick_ns,
     };
     return FACET_OK;
 }

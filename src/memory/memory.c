@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "memory/space.h"
 
 #define PAGE_DEFAULT      (UINT64_C(64) << 10)
@@ -80,6 +81,23 @@ static enum facet_status complete(const struct facet_memory_config *config, cons
     return check_pages(ret_config, backend_page, error);
 }
 
+/* --- the clock ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void *data)
+{
+    (void)data;
+    return facet_clock_now_ns();
+}
+
+static uint64_t tick_ns(void *data)
+{
+    struct timespec now;
+
+    (void)data;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return facet_timespec_ns(&now);
+}
+
 /* --- a memory ----------------------------------------------------------------------------------------------------- */
 
 static enum facet_status start(struct facet_memory *memory, const struct facet_memory_config *config,
@@ -116,6 +134,10 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the memory manager");
     }
     memory->backend = *backend;
+    if (!memory->backend.now_ns) {
+        memory->backend.now_ns = now_ns;
+        memory->backend.tick_ns = tick_ns;
+    }
     pthread_mutex_init(&memory->lock, NULL);
     facet_queue_init(&memory->queue);
     status = complete(config, backend, &complete_config, error);
