@@ -2,7 +2,7 @@
 /*
  * What the memory manager asks of a device: addresses, pages, and mapping one at the other.
  *
- * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h) plus moving.
+ * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h), as spaces need it.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
  *
  * Bytes, addresses and offsets are those of whole pages, but for the last four operations. Each either does all of it
@@ -47,8 +47,8 @@ struct facet_page_ops {
      * Copies the pages that are mapped at `address` to other ones and maps those instead. Whoever writes there
      * meanwhile waits; nothing that was written is lost; at no moment is there nothing mapped.
      */
-    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *from,
-                              const struct facet_page_place *to, uint64_t bytes, struct facet_error *error);
+    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *to,
+                              uint64_t bytes, struct facet_error *error);
 
     /* Any addresses and sizes within what is mapped. */
     enum facet_status (*write)(void *backend, uint64_t context, uint64_t address, const void *data, uint64_t bytes,

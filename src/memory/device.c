@@ -80,12 +80,11 @@ static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes
     return device->ops->unmap(device->instance, context, address, bytes, NULL) == FACET_OK;
 }
 
-static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *from,
-                              const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
+static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
+                              uint64_t bytes, struct facet_error *error)
 {
     const struct device *device = data;
 
-    (void)from;
     if (!device->moves)
         return facet_error_set(error, FACET_UNSUPPORTED, "this device does not move pages while they are used");
     return device->ops->move(device->instance, context, address, to->pages, to->offset, bytes, error);

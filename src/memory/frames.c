@@ -229,8 +229,7 @@ bool facet_chunk_take(struct facet_frames *frames, struct facet_chunk *chunk, st
     frames->used += hole.count;
     put_in_bin(frames, chunk);
     *ret_extent = (struct facet_extent){
-        .pages = chunk->pages,
-        .offset = hole.at * frames->page_bytes,
+        .place = {chunk->pages, hole.at * frames->page_bytes},
         .frame = facet_chunk_first(frames, chunk) + hole.at,
         .count = hole.count,
     };
@@ -279,15 +278,6 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
 struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32_t frame)
 {
     return frames->chunks[frame >> frames->chunk_shift];
-}
-
-struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame)
-{
-    pthread_mutex_lock(&frames->lock);
-    const struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
-    struct facet_page_place place = {chunk->pages, (frame & (frames->chunk_frames - 1)) * frames->page_bytes};
-    pthread_mutex_unlock(&frames->lock);
-    return place;
 }
 
 /* A chunk that is to be returned by that; or NULL. */

@@ -33,7 +33,7 @@ struct facet_frame {
 
 struct facet_chunk {
     LIST_ENTRY(facet_chunk) in_bin;
-    uint64_t pages; /* the backend's handle; 0: not had */
+    uint64_t pages; /* the backend's handle */
     uint32_t number, used, bin;
     uint64_t taken[FACET_CHUNK_FRAMES / 64]; /* a bit for each frame in use */
     struct facet_frame *frames;
@@ -50,7 +50,7 @@ struct facet_frames {
     uint32_t chunk_shift;                               /* its logarithm */
     uint32_t chunk_most;                                /* chunks that the device's memory is */
     uint64_t frame_most;                                /* frames; the last chunk may be a part of one */
-    struct facet_chunk **chunks;                        /* by number; NULL where none was ever had */
+    struct facet_chunk **chunks;                        /* by number; NULL where none is had */
     struct facet_chunk_list bins[FACET_FRAME_BINS + 1]; /* by fullness, rounded down; the last: full */
     uint64_t used, had;                                 /* frames in use, frames in chunks that are had */
     uint32_t chunk_count;
@@ -60,8 +60,7 @@ struct facet_frames {
 
 /* So many frames in a row. */
 struct facet_extent {
-    uint64_t pages;  /* the backend's handle */
-    uint64_t offset; /* in bytes */
+    struct facet_page_place place;
     uint32_t frame, count;
 };
 
@@ -87,9 +86,6 @@ void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t cou
 
 /* Gives that one back too. Returns its bytes. */
 uint64_t facet_frames_trim(struct facet_frames *frames);
-
-/* Where a frame in use lies. */
-struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame);
 
 /* --- for the defragmenter --- */
 

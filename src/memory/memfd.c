@@ -208,8 +208,8 @@ static enum facet_status copy_into(const struct memfd *memfd, uint64_t address, 
     return FACET_OK;
 }
 
-static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *from,
-                              const struct facet_page_place *to, uint64_t bytes, struct facet_error *error)
+static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
+                              uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
 

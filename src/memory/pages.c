@@ -192,9 +192,8 @@ static enum facet_status give_memory(struct facet_space *space, uint32_t first, 
     if (status != FACET_OK)
         return status;
     uint64_t bytes = extent.count * memory->page_bytes;
-    const struct facet_page_place place = {extent.pages, extent.offset};
     bool mapped = false;
-    status = backend->ops->map(backend->data, space->context, address, &place, bytes, error);
+    status = backend->ops->map(backend->data, space->context, address, &extent.place, bytes, error);
     if (status == FACET_OK) {
         status = fill_in(space, first, extent.count, clear, error);
         if (status != FACET_OK)

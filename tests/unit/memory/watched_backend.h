@@ -102,8 +102,7 @@ static bool watched_unmap(void *data, uint64_t context, uint64_t address, uint64
     return watched->inner.ops->unmap(watched->inner.data, context, address, bytes);
 }
 
-static enum facet_status watched_move(void *data, uint64_t context, uint64_t address,
-                                      const struct facet_page_place *from, const struct facet_page_place *to,
+static enum facet_status watched_move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
                                       uint64_t bytes, struct facet_error *error)
 {
     struct watched *watched = data;
@@ -111,7 +110,7 @@ static enum facet_status watched_move(void *data, uint64_t context, uint64_t add
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     watched->moves++;
-    return watched->inner.ops->move(watched->inner.data, context, address, from, to, bytes, error);
+    return watched->inner.ops->move(watched->inner.data, context, address, to, bytes, error);
 }
 
 static enum facet_status watched_write(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
