@@ -120,7 +120,7 @@ _facet_provider()
 _facet()
 {
     local cur prev words cword
-    local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution snapshot threads'
+    local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution math snapshot threads'
     local commands='devices run vgpu compile kernel top metrics provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.

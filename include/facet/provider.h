@@ -20,6 +20,7 @@
  *     1.2   execution: write, copy, fill, set_share, set_priority, records; facet_launch: dimensions, offset. The
  *           device property kernel_target: what facet/kernel.h compiles for
  *     1.3   memory: share_pages, move
+ *     1.4   execution: set_bounds, pause, wait, cancel_launch, set_policy; facet_stream_state: begun; the table math
  *
  * Absence. Any operation may be NULL, any table may be NULL or shorter than the host's: the host treats that as
  * unsupported. A bit of facet_device_info.capabilities promises that the operations behind it work on that device; an
@@ -62,6 +63,7 @@
 #include <facet/provider/device.h>
 #include <facet/provider/execution.h>
 #include <facet/provider/limit.h>
+#include <facet/provider/math.h>
 #include <facet/provider/memory.h>
 #include <facet/provider/metrics.h>
 #include <facet/provider/partition.h>
@@ -73,7 +75,7 @@ extern "C" {
 #endif
 
 #define FACET_PROVIDER_ABI_MAJOR 1
-#define FACET_PROVIDER_ABI_MINOR 3
+#define FACET_PROVIDER_ABI_MINOR 4
 
 /* What the host tells a provider at entry. Valid for the duration of the call. */
 struct facet_provider_host {
@@ -101,6 +103,9 @@ struct facet_provider {
     const struct facet_snapshot_ops *snapshot;
     const struct facet_memory_ops *memory;
     const struct facet_execution_ops *execution;
+
+    /* Since 1.4. */
+    const struct facet_math_ops *math;
 };
 
 #define FACET_PROVIDER_SIMULATED (UINT64_C(1) << 0) /* its devices do not exist; shown everywhere */
@@ -110,7 +115,8 @@ struct facet_provider {
 #define FACET_PROVIDER_SIZE_1_0 48u
 
 FACET_STATIC_ASSERT(offsetof(struct facet_provider, partition) == FACET_PROVIDER_SIZE_1_0, "ABI: facet_provider 1.0");
-FACET_STATIC_ASSERT(sizeof(struct facet_provider) == 104, "ABI: facet_provider 1.1");
+FACET_STATIC_ASSERT(offsetof(struct facet_provider, math) == 104, "ABI: facet_provider 1.1");
+FACET_STATIC_ASSERT(sizeof(struct facet_provider) == 112, "ABI: facet_provider 1.4");
 
 /*
  * The one exported symbol. Called once, before anything else. On success writes a pointer to static data that stays

@@ -134,6 +134,10 @@ struct facet_provider_instance {
     bool was_read;
     struct facet_event events[CPU_EVENTS_KEPT];
     uint64_t last_event;
+
+    pthread_mutex_t math_lock; /* the opening of the two below, which stay as they are then */
+    const struct cpu_math_library *math;
+    struct cpu_math_engine *math_engine; /* NULL: not opened */
 };
 
 extern const struct facet_device_ops cpu_device_ops;
@@ -142,6 +146,7 @@ extern const struct facet_metrics_ops cpu_metrics_ops;
 extern const struct facet_container_ops cpu_container_ops;
 extern const struct facet_memory_ops cpu_memory_ops;
 extern const struct facet_execution_ops cpu_execution_ops;
+extern const struct facet_math_ops cpu_math_ops;
 
 /* --- machine.c: what this machine is --- */
 
@@ -250,6 +255,18 @@ extern const unsigned int cpu_conformance_image_size;
 
 enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch *launch, const void *arguments,
                              struct facet_error *error);
+
+/* What is freed from here on stays until it leaves. With the space's lock held. */
+void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch);
+/* With no lock held. */
+void cpu_launch_leave(struct cpu_launch *launch);
+
+/* --- math.c --- */
+
+/* Whether the object for the table `math` is there; it is not opened. */
+bool cpu_math_is_there(void);
+/* When nothing runs any more. */
+void cpu_math_close(struct facet_provider_instance *instance);
 
 /* --- transfer.c --- */
 

@@ -2,7 +2,18 @@
 /* Owns: the table `execution`. Never: judges a launch (launch.c), or runs one (executor.h). */
 #include <stdlib.h>
 
+#include "compute/pick.h"
 #include "cpu.h"
+
+#define SLICE_LEAST_NS UINT64_C(1000)
+#define SLICE_MOST_NS  UINT64_C(10000000000)
+
+/* They are the same, so that one can be handed on as the other. */
+_Static_assert((int)FACET_SCHEDULE_FAIR == (int)FACET_PICK_FAIR &&
+                   (int)FACET_SCHEDULE_ROUND_ROBIN == (int)FACET_PICK_ROUND_ROBIN &&
+                   (int)FACET_SCHEDULE_PRIORITY == (int)FACET_PICK_PRIORITY &&
+                   (int)FACET_SCHEDULE_FIFO == (int)FACET_PICK_FIFO,
+               "policies");
 
 static enum facet_status execution_load(struct facet_provider_instance *instance, uint64_t number, const void *image,
                                         uint64_t bytes, uint64_t *ret_module, struct facet_error *error)
@@ -267,6 +278,94 @@ static enum facet_status execution_records(struct facet_provider_instance *insta
     return status;
 }
 
+static enum facet_status execution_set_bounds(struct facet_provider_instance *instance, uint64_t number, uint32_t units,
+                                              uint32_t launches, struct facet_error *error)
+{
+    struct cpu_context *context = NULL;
+    enum facet_status status = cpu_context_take(instance, number, &context, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (units > instance->info.compute_units)
+        status = facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                                "units %" PRIu32 ": expected at most the %" PRIu32 " of the device", units,
+                                instance->info.compute_units);
+    else
+        cpu_tenant_set_bounds(context->tenant, units, launches);
+    cpu_context_drop(context);
+    return status;
+}
+
+static enum facet_status execution_pause(struct facet_provider_instance *instance, uint64_t number, uint32_t paused,
+                                         struct facet_error *error)
+{
+    struct cpu_context *context = NULL;
+    enum facet_status status = cpu_context_take(instance, number, &context, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (paused > 1)
+        status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "paused %" PRIu32 ": expected 0 or 1", paused);
+    else if (cpu_tenant_pause(context->tenant, paused, CPU_GRACE_NS) != FACET_OK)
+        status =
+            facet_kit_fail(error, FACET_TIMEOUT, "context %" PRIu64 " is paused, but a work-group still runs", number);
+    cpu_context_drop(context);
+    return status;
+}
+
+/* Both are of one context: its number is looked up with each of them. */
+static enum facet_status execution_wait(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                        uint64_t other_stream, struct facet_error *error)
+{
+    struct cpu_queue *queue = NULL, *other = NULL;
+    enum facet_status status = cpu_queue_take(instance, context, stream, &queue, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = cpu_queue_take(instance, context, other_stream, &other, error);
+    if (status == FACET_OK) {
+        status = cpu_stream_await(queue->stream, other->stream, error);
+        cpu_queue_drop(other);
+    }
+    cpu_queue_drop(queue);
+    return status;
+}
+
+static enum facet_status execution_cancel_launch(struct facet_provider_instance *instance, uint64_t context,
+                                                 uint64_t stream, uint64_t sequence, struct facet_error *error)
+{
+    struct cpu_queue *queue = NULL;
+    enum facet_status status = cpu_queue_take(instance, context, stream, &queue, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (!cpu_stream_cancel_one(queue->stream, sequence))
+        status = facet_kit_fail(error, FACET_NOT_FOUND,
+                                "launch %" PRIu64 " of stream %" PRIu64 ": expected one that is queued or running",
+                                sequence, stream);
+    cpu_queue_drop(queue);
+    return status;
+}
+
+static enum facet_status execution_set_policy(struct facet_provider_instance *instance, uint32_t device,
+                                              uint32_t policy, uint32_t preempt, uint64_t slice_ns,
+                                              struct facet_error *error)
+{
+    enum facet_status status = cpu_check_device(instance, device, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (policy > FACET_SCHEDULE_FIFO || preempt > 1)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "policy %" PRIu32 ", preempt %" PRIu32 ": expected at most %d, and 0 or 1", policy,
+                              preempt, FACET_SCHEDULE_FIFO);
+    if (slice_ns > SLICE_MOST_NS || (slice_ns > 0 && slice_ns < SLICE_LEAST_NS))
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "slice_ns %" PRIu64 ": expected 0, or %" PRIu64 " to %" PRIu64,
+                              slice_ns, SLICE_LEAST_NS, SLICE_MOST_NS);
+    cpu_executor_set_policy(instance->executor, policy, preempt, slice_ns);
+    return FACET_OK;
+}
+
 const struct facet_execution_ops cpu_execution_ops = {
     .size = sizeof cpu_execution_ops,
     .load = execution_load,
@@ -283,4 +382,9 @@ const struct facet_execution_ops cpu_execution_ops = {
     .set_share = execution_set_share,
     .set_priority = execution_set_priority,
     .records = execution_records,
+    .set_bounds = execution_set_bounds,
+    .pause = execution_pause,
+    .wait = execution_wait,
+    .cancel_launch = execution_cancel_launch,
+    .set_policy = execution_set_policy,
 };

@@ -152,6 +152,16 @@ void cpu_executor_destroy(struct cpu_executor *executor)
     free(executor);
 }
 
+void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, bool preempt, uint64_t slice_ns)
+{
+    pthread_mutex_lock(&executor->lock);
+    facet_pick_set_policy(&executor->pick, (enum facet_pick_policy)policy);
+    executor->keeps = !preempt;
+    executor->slice_ns = slice_ns;
+    cpu_units_reconsider(executor);
+    pthread_mutex_unlock(&executor->lock);
+}
+
 /* What is under way counts as far as it has come. */
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns)
 {

@@ -16,6 +16,7 @@
 #ifndef CPU_EXECUTOR_H
 #define CPU_EXECUTOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,6 +49,9 @@ void cpu_executor_destroy(struct cpu_executor *executor);
 /* Time that units were held, since the start, summed over them; and time with at least one unit at work. */
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns);
 
+/* As facet_execution_ops.set_policy; `policy` is one that there is, `slice_ns` 0 the executor's own. */
+void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, bool preempt, uint64_t slice_ns);
+
 enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_tenant **ret_tenant,
                                     struct facet_error *error);
 /* Cancels everything; returns when no unit is in any of its work-groups. Its streams are gone. NULL is allowed. */
@@ -56,12 +60,15 @@ void cpu_tenant_destroy(struct cpu_tenant *tenant);
 void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);
 /* At most so many units work for it at a time: a hard limit. Begins with all. */
 void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units);
+/* As facet_execution_ops.set_bounds: holds beside the limit above. */
+void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t launches);
 /* What it is charged. Never goes back. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant);
 uint32_t cpu_tenant_units_active(struct cpu_tenant *tenant);
-/* Stops handing out its work-groups (true), or goes on. Returns when no unit is in one of them. */
-void cpu_tenant_pause(struct cpu_tenant *tenant, bool pause);
-/* Waits until nothing of any of its streams is left, at most `timeout_ns`: FACET_TIMEOUT. */
+/* Stops handing out its work-groups (true), or goes on. Returns when no unit is in one of them: FACET_TIMEOUT. */
+enum facet_status cpu_tenant_pause(struct cpu_tenant *tenant, bool pause, uint64_t timeout_ns);
+/* Waits until nothing of any of its streams is left, at most `timeout_ns`, and not while it is paused: FACET_TIMEOUT.
+ */
 enum facet_status cpu_tenant_wait(struct cpu_tenant *tenant, uint64_t timeout_ns);
 
 enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
@@ -84,15 +91,34 @@ enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct face
                                     const struct facet_launch *launch, const void *arguments,
                                     const struct facet_host_check *check, void *check_owner, cpu_done_func done,
                                     void *owner, struct facet_error *error);
+/*
+ * A launch whose work-groups run in phases: the first of a phase begins when the last of the phase before has ended.
+ * Still one job: one count, one record. `phases` is borrowed until `done`.
+ */
+struct cpu_phases {
+    uint32_t count;           /* at least 1 */
+    const uint64_t *ends;     /* of each phase: its last work-group's index and one; rising, the last is the grid's */
+    const atomic_int *status; /* looked at between work-groups: an enum facet_status other than FACET_OK ends it all */
+};
+enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
+                                           const struct facet_launch *launch, const void *arguments,
+                                           const struct cpu_phases *phases, cpu_done_func done, void *owner,
+                                           struct facet_error *error);
+
 /* A transfer: `work` runs on a unit in its turn. Its status fails the stream: what is queued behind it runs all the
  * same. Counted in facet_stream_state as launches are. */
 typedef enum facet_status (*cpu_work_func)(void *owner);
 enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work, cpu_done_func done, void *owner,
                                   struct facet_error *error);
 
+/* A job that is complete when all that `other`, of the same tenant, was given until now is. */
+enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream *other, struct facet_error *error);
+
 enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns);
 void cpu_stream_state(struct cpu_stream *stream, struct facet_stream_state *ret_state);
 void cpu_stream_cancel(struct cpu_stream *stream);
+/* One of its jobs; false: it has none of that number that is not complete. */
+bool cpu_stream_cancel_one(struct cpu_stream *stream, uint64_t sequence);
 /* At most `capacity` records above `after` into `records` (may be NULL); returns how many there are. */
 uint32_t cpu_stream_records(struct cpu_stream *stream, uint64_t after, struct facet_launch_record *records,
                             uint32_t capacity);

@@ -41,7 +41,7 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
                               argument_bytes);
     memset(job, 0, sizeof *job);
     job->stream = stream;
-    job->total = 1;
+    job->total = job->whole = 1;
     job->leftover = (void *)((char *)job + ranges_at);
     job->arguments = (char *)job + arguments_at;
     job->record.size = sizeof job->record;
@@ -58,12 +58,31 @@ bool cpu_job_has_more(const struct cpu_job *job)
 {
     bool alone = job->check || !job->kernel; /* a checker follows one work-group at a time */
 
-    return !job->stopped && unclaimed(job) && (!alone || job->running == 0);
+    return !job->waits && !job->stopped && unclaimed(job) && (!alone || job->running == 0);
+}
+
+static bool is_awaited(const struct cpu_job *job)
+{
+    return job->awaited && job->awaited->state.completed < job->awaited_sequence;
 }
 
 bool cpu_job_is_over(const struct cpu_job *job)
 {
+    if (job->waits)
+        return job->stopped || !is_awaited(job);
     return job->running == 0 && (job->stopped || !unclaimed(job));
+}
+
+/* Nobody is in it, so nobody claims meanwhile; what was claimed beyond the end counts for nothing. */
+void cpu_job_step(struct cpu_job *job)
+{
+    if (!job->phases || job->running > 0 || job->stopped || unclaimed(job))
+        return;
+    while (job->phase + 1 < job->phases->count && !unclaimed(job)) {
+        atomic_store_explicit(&job->next, job->total, memory_order_relaxed);
+        job->total = job->phases->ends[++job->phase];
+    }
+    atomic_store_explicit(&job->group_ns, 0, memory_order_relaxed);
 }
 
 /* ---- claiming ---- */
@@ -225,6 +244,8 @@ static void run_launch(struct cpu_unit *unit, struct cpu_job *job, struct cpu_tu
     group.local = unit->local;
     group.scratch = unit->scratch;
     run_groups(unit, job, &group, turn);
+    if (job->phases && job->phases->status)
+        turn->status = (enum facet_status)atomic_load(job->phases->status);
 }
 
 void cpu_job_run(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn)

@@ -31,7 +31,7 @@ struct cpu_job {
     cpu_done_func done;
     void *done_owner;
 
-    const struct facet_host_kernel *kernel; /* NULL: a transfer */
+    const struct facet_host_kernel *kernel; /* NULL: a transfer, or one that waits */
     const struct facet_host_check *check;
     const void *arguments;
     struct facet_host_group group; /* local and scratch are each unit's own */
@@ -40,7 +40,14 @@ struct cpu_job {
     cpu_work_func work; /* a transfer: one group */
     void *work_owner;
 
-    uint64_t total;                                /* work-groups */
+    bool waits;                       /* runs nothing: over when `awaited` has come to `awaited_sequence` */
+    const struct cpu_stream *awaited; /* under the lock; NULL: it is no more */
+    uint64_t awaited_sequence;
+
+    uint64_t total;                  /* work-groups up to the end of the phase */
+    uint64_t whole;                  /* work-groups of all phases */
+    const struct cpu_phases *phases; /* NULL: one */
+    uint32_t phase;
     _Alignas(CPU_LINE) atomic_uint_least64_t next; /* the first that nobody claimed; may pass `total` */
     atomic_uint_least64_t group_ns;                /* how long one takes, as last seen; 0: not known */
 
@@ -73,7 +80,11 @@ struct cpu_stream {
 struct cpu_tenant {
     struct cpu_executor *executor;
     int entity;
-    uint32_t units_most, active;
+    uint32_t units_most;  /* by limits */
+    uint32_t units_bound; /* by itself */
+    uint32_t launches_most, under_way;
+    uint32_t waiting; /* jobs that wait for another stream */
+    uint32_t active;  /* units at work for it */
     bool paused;
     bool arrived;              /* has work that nobody made room for yet */
     uint64_t busy_ns, told_ns; /* what it had; the most that was told, as turns under way are taken to lose nothing */
@@ -113,6 +124,8 @@ struct cpu_executor {
     uint32_t started; /* threads */
     uint32_t active;  /* units at work */
     uint64_t turns;
+    bool keeps;        /* who began keeps its units until it ends */
+    uint64_t slice_ns; /* of a turn while others wait; 0: our own */
     uint64_t unit_ns, busy_ns, active_since_ns;
     SLIST_HEAD(, cpu_unit) idle; /* the one that went to sleep last is first: its caches are warm */
     struct cpu_unit *spinner;    /* NULL: none. It looks for work without the lock, and is woken before any other */
@@ -147,11 +160,14 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
                               struct facet_error *error);
 bool cpu_job_has_more(const struct cpu_job *job);
 bool cpu_job_is_over(const struct cpu_job *job);
+/* Opens the next phase when all of this one ran. */
+void cpu_job_step(struct cpu_job *job);
 void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range);
 void cpu_job_run(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn);
 
 /* executor_turn.c: all under the lock */
 void *cpu_unit_main(void *unit);
+uint32_t cpu_tenant_units_most(const struct cpu_tenant *tenant);
 enum facet_status cpu_units_begin(struct cpu_executor *executor, struct facet_error *error);
 void cpu_tenant_refresh(struct cpu_tenant *tenant);
 void cpu_tenant_arrive(struct cpu_tenant *tenant);

@@ -29,6 +29,18 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
     return FACET_OK;
 }
 
+/* Who waits for it, however far back in its own stream, waits no more. */
+static void forget(struct cpu_tenant *tenant, const struct cpu_stream *gone)
+{
+    struct cpu_stream *stream;
+    struct cpu_job *job;
+
+    TAILQ_FOREACH (stream, &tenant->streams, link)
+        TAILQ_FOREACH (job, &stream->jobs, link)
+            if (job->awaited == gone)
+                job->awaited = NULL;
+}
+
 void cpu_stream_release(struct cpu_stream *stream)
 {
     struct cpu_tenant *tenant = stream->tenant;
@@ -37,6 +49,7 @@ void cpu_stream_release(struct cpu_stream *stream)
     while (!TAILQ_EMPTY(&stream->jobs))
         cpu_condition_wait(tenant->executor, &tenant->changed, UINT64_MAX);
     TAILQ_REMOVE(&tenant->streams, stream, link);
+    forget(tenant, stream);
     free(stream->records);
     free(stream);
 }
@@ -65,8 +78,11 @@ void cpu_stream_set_priority(struct cpu_stream *stream, uint32_t priority)
 bool cpu_stream_claimable(const struct cpu_stream *stream)
 {
     const struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
+    const struct cpu_tenant *tenant = stream->tenant;
 
-    return job && cpu_job_has_more(job);
+    if (!job || !cpu_job_has_more(job))
+        return false;
+    return job->record.start_ns != 0 || tenant->launches_most == 0 || tenant->under_way < tenant->launches_most;
 }
 
 /* ---- the end of a job ---- */
@@ -75,7 +91,15 @@ static void make_record(struct cpu_job *job)
 {
     struct cpu_stream *stream = job->stream;
     struct facet_launch_record *record = &job->record;
-    bool whole = job->kernel ? record->groups == job->total : record->start_ns != 0;
+    bool whole = job->kernel ? record->groups == job->whole : record->start_ns != 0;
+
+    if (record->start_ns != 0)
+        stream->tenant->under_way--;
+    if (job->waits && !job->stopped) {
+        record->start_ns = record->end_ns = cpu_now_ns(stream->tenant->executor);
+        whole = true;
+    }
+    stream->state.begun = record->sequence; /* one after the other */
 
     if (record->status == FACET_OK && !whole)
         record->status = FACET_BAD_STATE; /* cancelled */
@@ -87,13 +111,21 @@ static void make_record(struct cpu_job *job)
     cpu_record_keep(stream, record);
 }
 
-void cpu_stream_settle(struct cpu_stream *stream)
+static bool is_settled(const struct cpu_stream *stream)
+{
+    const struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
+
+    return stream->telling || !job || !cpu_job_is_over(job);
+}
+
+static bool settle(struct cpu_stream *stream)
 {
     struct cpu_executor *executor = stream->tenant->executor;
     struct cpu_job *job;
+    bool any = !is_settled(stream);
 
     if (stream->telling)
-        return;
+        return false;
     while ((job = TAILQ_FIRST(&stream->jobs)) && cpu_job_is_over(job)) {
         stream->telling = true;
         make_record(job);
@@ -103,10 +135,33 @@ void cpu_stream_settle(struct cpu_stream *stream)
         pthread_mutex_lock(&executor->lock);
         stream->telling = false;
         TAILQ_REMOVE(&stream->jobs, job, link);
+        stream->tenant->waiting -= job->waits;
         stream->state.completed++;
         free(job);
     }
     pthread_cond_broadcast(&stream->tenant->changed);
+    return any;
+}
+
+/* From the first again after each: while one is told the list may change. */
+static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
+{
+    struct cpu_stream *stream;
+
+    TAILQ_FOREACH (stream, &tenant->streams, link)
+        if (!is_settled(stream))
+            return stream;
+    return NULL;
+}
+
+/* What ends here may be what others wait for. */
+void cpu_stream_settle(struct cpu_stream *stream)
+{
+    struct cpu_tenant *tenant = stream->tenant;
+    bool any = settle(stream);
+
+    while (any && tenant->waiting > 0 && (stream = first_unsettled(tenant)))
+        settle(stream);
 }
 
 void cpu_stream_stop(struct cpu_stream *stream)
@@ -129,6 +184,27 @@ void cpu_stream_cancel(struct cpu_stream *stream)
     pthread_mutex_unlock(&executor->lock);
 }
 
+bool cpu_stream_cancel_one(struct cpu_stream *stream, uint64_t sequence)
+{
+    struct cpu_executor *executor = stream->tenant->executor;
+    struct cpu_job *job;
+
+    pthread_mutex_lock(&executor->lock);
+    TAILQ_FOREACH (job, &stream->jobs, link)
+        if (job->record.sequence == sequence)
+            break;
+    bool found = job && !cpu_job_is_over(job);
+
+    if (found) {
+        job->stopped = true;
+        cpu_units_leave(executor, stream->tenant, stream);
+        cpu_stream_settle(stream);
+        cpu_tenant_arrive(stream->tenant);
+    }
+    pthread_mutex_unlock(&executor->lock);
+    return found;
+}
+
 /* ---- queueing ---- */
 
 static enum facet_status queue(struct cpu_job *job, struct facet_error *error)
@@ -143,9 +219,12 @@ static enum facet_status queue(struct cpu_job *job, struct facet_error *error)
         bool first = TAILQ_EMPTY(&stream->jobs);
 
         job->record.sequence = ++stream->state.launched;
+        tenant->waiting += job->waits;
         job->record.queued_ns = cpu_now_ns(tenant->executor);
         TAILQ_INSERT_TAIL(&stream->jobs, job, link);
-        if (first)
+        if (first && job->waits)
+            cpu_stream_settle(stream);
+        else if (first)
             cpu_tenant_arrive(tenant);
     }
     pthread_mutex_unlock(&tenant->executor->lock);
@@ -159,7 +238,7 @@ static void describe(struct cpu_job *job, const struct facet_host_kernel *kernel
     uint64_t items = (uint64_t)launch->group[0] * launch->group[1] * launch->group[2];
 
     job->kernel = kernel;
-    job->total = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    job->total = job->whole = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     job->local_bytes = (uint64_t)kernel->local_bytes + launch->local_bytes;
     job->scratch_bytes = facet_host_scratch_bytes(kernel, (uint32_t)items);
     memcpy(job->group.grid, launch->grid, sizeof job->group.grid);
@@ -190,6 +269,26 @@ enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct face
     return queue(job, error);
 }
 
+enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
+                                           const struct facet_launch *launch, const void *arguments,
+                                           const struct cpu_phases *phases, cpu_done_func done, void *owner,
+                                           struct facet_error *error)
+{
+    struct cpu_job *job = NULL;
+    enum facet_status status = cpu_job_new(stream, launch->argument_bytes, &job, error);
+
+    if (status != FACET_OK)
+        return status;
+    describe(job, kernel, launch);
+    if (launch->argument_bytes > 0)
+        memcpy((void *)job->arguments, arguments, launch->argument_bytes);
+    job->phases = phases;
+    job->total = phases->ends[0];
+    job->done = done;
+    job->done_owner = owner;
+    return queue(job, error);
+}
+
 enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work, cpu_done_func done, void *owner,
                                   struct facet_error *error)
 {
@@ -202,6 +301,21 @@ enum facet_status cpu_stream_call(struct cpu_stream *stream, cpu_work_func work,
     job->work_owner = owner;
     job->done = done;
     job->done_owner = owner;
+    return queue(job, error);
+}
+
+enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream *other, struct facet_error *error)
+{
+    struct cpu_job *job = NULL;
+    enum facet_status status = cpu_job_new(stream, 0, &job, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&stream->tenant->executor->lock);
+    job->waits = true;
+    job->awaited = other != stream ? other : NULL;
+    job->awaited_sequence = other->state.launched;
+    pthread_mutex_unlock(&stream->tenant->executor->lock);
     return queue(job, error);
 }
 

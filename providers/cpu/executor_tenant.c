@@ -86,6 +86,19 @@ void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units)
     pthread_mutex_unlock(&executor->lock);
 }
 
+void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t launches)
+{
+    struct cpu_executor *executor = tenant->executor;
+
+    pthread_mutex_lock(&executor->lock);
+    tenant->units_bound = units;
+    tenant->launches_most = launches;
+    if (tenant->active > cpu_tenant_units_most(tenant))
+        cpu_units_leave(executor, tenant, NULL);
+    cpu_tenant_arrive(tenant);
+    pthread_mutex_unlock(&executor->lock);
+}
+
 /* The turns that are under way count as far as they have come. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
 {
@@ -116,18 +129,22 @@ uint32_t cpu_tenant_units_active(struct cpu_tenant *tenant)
     return active;
 }
 
-void cpu_tenant_pause(struct cpu_tenant *tenant, bool pause)
+enum facet_status cpu_tenant_pause(struct cpu_tenant *tenant, bool pause, uint64_t timeout_ns)
 {
     struct cpu_executor *executor = tenant->executor;
+    uint64_t deadline = cpu_deadline_ns(timeout_ns);
+    bool in_time = true;
 
     pthread_mutex_lock(&executor->lock);
     tenant->paused = pause;
     if (pause)
         cpu_units_leave(executor, tenant, NULL);
     cpu_tenant_arrive(tenant);
-    while (tenant->paused && tenant->active > 0)
-        cpu_condition_wait(executor, &tenant->changed, UINT64_MAX);
+    pthread_cond_broadcast(&tenant->changed);
+    while (tenant->paused && tenant->active > 0 && in_time)
+        in_time = cpu_condition_wait(executor, &tenant->changed, deadline) || tenant->active == 0;
     pthread_mutex_unlock(&executor->lock);
+    return in_time ? FACET_OK : FACET_TIMEOUT;
 }
 
 static bool has_jobs(const struct cpu_tenant *tenant)
@@ -148,7 +165,7 @@ enum facet_status cpu_tenant_wait(struct cpu_tenant *tenant, uint64_t timeout_ns
 
     pthread_mutex_lock(&executor->lock);
     while (has_jobs(tenant) && in_time)
-        in_time = cpu_condition_wait(executor, &tenant->changed, deadline) || !has_jobs(tenant);
+        in_time = !tenant->paused && (cpu_condition_wait(executor, &tenant->changed, deadline) || !has_jobs(tenant));
     pthread_mutex_unlock(&executor->lock);
     return in_time ? FACET_OK : FACET_TIMEOUT;
 }

@@ -60,11 +60,18 @@ static bool has_work(const struct cpu_tenant *tenant)
     return false;
 }
 
+uint32_t cpu_tenant_units_most(const struct cpu_tenant *tenant)
+{
+    bool bound = tenant->units_bound > 0 && tenant->units_bound < tenant->units_most;
+
+    return bound ? tenant->units_bound : tenant->units_most;
+}
+
 static enum facet_pick_want want_of(struct cpu_tenant *tenant)
 {
     if (tenant->paused || !has_work(tenant))
         return FACET_PICK_IDLE;
-    return tenant->active < tenant->units_most && next_stream(tenant) ? FACET_PICK_READY : FACET_PICK_SERVED;
+    return tenant->active < cpu_tenant_units_most(tenant) && next_stream(tenant) ? FACET_PICK_READY : FACET_PICK_SERVED;
 }
 
 void cpu_tenant_refresh(struct cpu_tenant *tenant)
@@ -135,7 +142,7 @@ static bool must_look(const struct cpu_unit *unit, const struct cpu_tenant *tena
 {
     const struct cpu_stream *other = unit->job ? unit->job->stream : NULL;
 
-    if (!other)
+    if (!other || tenant->executor->keeps)
         return false;
     if (other->tenant == tenant)
         return stream->priority > other->priority;
@@ -204,7 +211,7 @@ void cpu_tenant_arrive(struct cpu_tenant *tenant)
 
 void cpu_units_reconsider(struct cpu_executor *executor)
 {
-    for (uint32_t i = 0; i < executor->started; i++)
+    for (uint32_t i = 0; i < executor->started && !executor->keeps; i++)
         want_back(&executor->units[i]);
     wake_one(executor);
 }
@@ -223,6 +230,8 @@ void cpu_units_leave(struct cpu_executor *executor, const struct cpu_tenant *ten
 
 static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
 {
+    if (!long_turn && executor->slice_ns > 0)
+        return executor->slice_ns;
     return long_turn ? LONG_TURN_NS : later(SHORT_TURN_NS, TURN_PER_UNIT_NS * executor->options.units);
 }
 
@@ -230,6 +239,9 @@ static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
 static uint64_t turn_until(struct cpu_tenant *tenant, const struct cpu_unit *unit, uint64_t now_ns, uint64_t again_ns)
 {
     struct cpu_executor *executor = tenant->executor;
+
+    if (executor->keeps)
+        return UINT64_MAX; /* a cap goes into debt then */
     uint64_t budget_ns = facet_pick_budget_ns(&executor->pick, tenant->entity, now_ns);
     uint64_t length_ns = sooner(turn_ns(executor, unit->long_turn), later(budget_ns / (tenant->active + 1), 1));
 
@@ -258,8 +270,11 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     cpu_job_take_range(job, &ret_turn->range);
     if (!job->kernel)
         atomic_store_explicit(&job->next, 1, memory_order_relaxed);
-    if (job->record.start_ns == 0)
+    if (job->record.start_ns == 0) {
         job->record.start_ns = now_ns;
+        stream->state.begun = job->record.sequence;
+        tenant->under_way++;
+    }
     if (++job->running > job->record.units)
         job->record.units = job->running;
     stream->turn = ++executor->turns;
@@ -325,6 +340,7 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
     tenant->active--;
     if (--executor->active == 0)
         executor->busy_ns += turn->end_ns - executor->active_since_ns;
+    cpu_job_step(job);
     bool goes_on = cpu_job_has_more(job);
 
     if (cpu_job_is_over(job)) {

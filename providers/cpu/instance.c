@@ -75,6 +75,9 @@ enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct
         return status;
     }
     pthread_mutex_init(&instance->lock, NULL);
+    pthread_mutex_init(&instance->math_lock, NULL);
+    if (cpu_math_is_there())
+        instance->info.capabilities |= FACET_CAN_MATH;
     pthread_cond_init(&instance->gone, NULL);
     cpu_pool_open(&instance->pool);
     if (instance->pool.faults >= 0)
@@ -135,6 +138,7 @@ void cpu_close(struct facet_provider_instance *instance)
         return; /* and what is left is lost: code runs in it */
     free_workers(instance);
     cpu_executor_destroy(instance->executor);
+    cpu_math_close(instance);
     cpu_pool_close(&instance->pool);
     pthread_cond_destroy(&instance->gone);
     pthread_mutex_destroy(&instance->lock);

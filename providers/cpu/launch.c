@@ -198,6 +198,15 @@ static enum facet_status keep_module(struct cpu_context *context, const struct f
     return FACET_OK;
 }
 
+void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch)
+{
+    pthread_mutex_lock(&context->lock);
+    launch->context = context;
+    launch->sequence = ++context->sequence;
+    TAILQ_INSERT_TAIL(&context->launches, launch, link);
+    pthread_mutex_unlock(&context->lock);
+}
+
 /* From here on what is freed stays until the launch is complete: judged and entered under one lock. */
 static enum facet_status enter(struct cpu_context *context, struct cpu_launch *launch,
                                const struct facet_host_kernel *kernel, const struct facet_launch *request,
@@ -205,12 +214,8 @@ static enum facet_status enter(struct cpu_context *context, struct cpu_launch *l
 {
     pthread_rwlock_rdlock(&context->space.lock);
     enum facet_status status = check_arguments(&context->space, kernel, arguments, request, error);
-    if (status == FACET_OK) {
-        pthread_mutex_lock(&context->lock);
-        launch->sequence = ++context->sequence;
-        TAILQ_INSERT_TAIL(&context->launches, launch, link);
-        pthread_mutex_unlock(&context->lock);
-    }
+    if (status == FACET_OK)
+        cpu_launch_enter(context, launch);
     pthread_rwlock_unlock(&context->space.lock);
     return status;
 }
@@ -222,7 +227,7 @@ static void forget_module(struct cpu_launch *launch)
     pthread_mutex_unlock(&launch->context->lock);
 }
 
-static void leave(struct cpu_launch *launch)
+void cpu_launch_leave(struct cpu_launch *launch)
 {
     struct cpu_context *context = launch->context;
 
@@ -239,7 +244,7 @@ static void done(void *owner)
 {
     struct cpu_launch *launch = owner;
 
-    leave(launch);
+    cpu_launch_leave(launch);
     forget_module(launch);
     free(launch);
 }
@@ -256,7 +261,7 @@ static enum facet_status submit(struct cpu_queue *queue, struct cpu_launch *laun
                  ? cpu_checked_launch(queue, launch->module, kernel, request, arguments, done, launch, error)
                  : cpu_stream_launch(queue->stream, kernel, request, arguments, NULL, NULL, done, launch, error);
     if (status != FACET_OK)
-        leave(launch);
+        cpu_launch_leave(launch);
     return status;
 }
 

@@ -122,7 +122,7 @@ enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char 
         .capabilities = FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_DEVICE_METRICS |
                         FACET_CAN_PROCESS_METRICS | FACET_CAN_EVENTS | FACET_CAN_CONTAINER | FACET_CAN_MEMORY |
                         FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_SHARE |
-                        FACET_CAN_RECORD | FACET_CAN_SHARE_PAGES,
+                        FACET_CAN_RECORD | FACET_CAN_SHARE_PAGES | FACET_CAN_CONTROL | FACET_CAN_SCHEDULE,
     };
     enum facet_status status = read_sizes(&info, error);
 

@@ -25,6 +25,7 @@ static const struct facet_provider provider = {
     .container = &cpu_container_ops,
     .memory = &cpu_memory_ops,
     .execution = &cpu_execution_ops,
+    .math = &cpu_math_ops,
 };
 
 enum facet_status facet_provider_entry(const struct facet_provider_host *host,

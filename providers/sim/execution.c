@@ -199,12 +199,14 @@ static enum facet_status execution_query(struct facet_provider_instance *instanc
     enum facet_status status = find_stream(instance, "execution.query", number, stream_number, &stream, error);
     if (status != FACET_OK)
         return status;
+    const struct sim_launch *head = TAILQ_FIRST(&stream->queue);
     const struct facet_stream_state state = {
         .size = sizeof state,
         .failed = stream->failed,
         .launched = stream->launched,
         .completed = stream->completed,
         .busy_ns = stream->busy_ns,
+        .begun = stream->completed + (head && head->begun),
     };
     return facet_kit_struct(&state, sizeof state, ret_state, error);
 }

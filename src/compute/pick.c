@@ -47,33 +47,86 @@ bool facet_pick_policy_find(const char *name, enum facet_pick_policy *ret_policy
     return false;
 }
 
-#define EACH_ENTITY(pick, entity)                                                                                      \
-    for (struct facet_pick_entity *entity = (pick)->entities; entity < (pick)->entities + (pick)->top; entity++)       \
-        if (entity->used)
+/* ---- sets of entities ---- */
+
+#define WORD_BITS 64u
+
+_Static_assert(FACET_PICK_ENTITIES == WORD_BITS * WORD_BITS, "one word says which words of a set are not empty");
+
+static void set_insert(struct facet_pick_set *set, uint32_t number)
+{
+    set->words_of[number / WORD_BITS] |= UINT64_C(1) << number % WORD_BITS;
+    set->words |= UINT64_C(1) << number / WORD_BITS;
+}
+
+static void set_drop(struct facet_pick_set *set, uint32_t number)
+{
+    uint64_t *word = &set->words_of[number / WORD_BITS];
+
+    *word &= ~(UINT64_C(1) << number % WORD_BITS);
+    if (*word == 0)
+        set->words &= ~(UINT64_C(1) << number / WORD_BITS);
+}
+
+/* What is left of a set while it is walked through, lowest first. */
+struct walk {
+    uint64_t words, word;
+    uint32_t base;
+};
+
+/* The next number; FACET_PICK_NOBODY at the end. Only words that hold one are looked at. */
+static int walk_on(const struct facet_pick_set *set, struct walk *walk)
+{
+    if (walk->word == 0) {
+        if (walk->words == 0)
+            return FACET_PICK_NOBODY;
+        uint32_t index = (uint32_t)__builtin_ctzll(walk->words);
+
+        walk->words &= walk->words - 1;
+        walk->word = set->words_of[index];
+        walk->base = index * WORD_BITS;
+    }
+    uint32_t bit = (uint32_t)__builtin_ctzll(walk->word);
+
+    walk->word &= walk->word - 1;
+    return (int)(walk->base + bit);
+}
+
+#define EACH_WANTING(pick, walk, number)                                                                               \
+    struct walk walk = {.words = (pick)->wanting.words};                                                               \
+    for (int number; (number = walk_on(&(pick)->wanting, &walk)) != FACET_PICK_NOBODY;)
 
 /* ---- shares ---- */
 
-/* A guarantee is a weight; best effort shares what guarantees leave. */
-static void set_weights(struct facet_pick *pick)
+static void count_share(struct facet_pick *pick, const struct facet_pick_share *share)
 {
-    uint32_t guaranteed = 0, best_effort = 0, part = 0;
+    pick->guaranteed_milli += share->request_milli;
+    pick->best_effort += share->request_milli == 0;
+}
 
-    EACH_ENTITY(pick, entity)
-    {
-        guaranteed += entity->share.request_milli;
-        best_effort += entity->share.request_milli == 0;
-    }
-    if (best_effort > 0 && guaranteed < FACET_MILLI_WHOLE)
-        part = (FACET_MILLI_WHOLE - guaranteed) / best_effort;
-    EACH_ENTITY(pick, entity)
-    entity->weight_milli = entity->share.request_milli ? entity->share.request_milli
-                           : part > SCRAPS_MILLI       ? part
-                                                       : SCRAPS_MILLI;
+static void discount_share(struct facet_pick *pick, const struct facet_pick_share *share)
+{
+    pick->guaranteed_milli -= share->request_milli;
+    pick->best_effort -= share->request_milli == 0;
+}
+
+/* A guarantee is a weight; best effort shares what guarantees leave. */
+static uint64_t weight_milli(const struct facet_pick *pick, const struct facet_pick_entity *entity)
+{
+    if (entity->share.request_milli > 0)
+        return entity->share.request_milli;
+    if (pick->guaranteed_milli >= FACET_MILLI_WHOLE)
+        return SCRAPS_MILLI;
+    uint64_t part = (FACET_MILLI_WHOLE - pick->guaranteed_milli) / pick->best_effort;
+
+    return part > SCRAPS_MILLI ? part : SCRAPS_MILLI;
 }
 
 void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *config)
 {
-    *pick = (struct facet_pick){.config = *config};
+    memset(pick, 0, sizeof *pick);
+    pick->config = *config;
+    memset(&pick->unused, 0xff, sizeof pick->unused);
 }
 
 static bool capped(const struct facet_pick_entity *entity)
@@ -89,29 +142,25 @@ static int64_t gain(const struct facet_pick *pick, const struct facet_pick_entit
 
 int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < FACET_PICK_ENTITIES; i++) {
-        struct facet_pick_entity *entity = &pick->entities[i];
+    int number = walk_on(&pick->unused, &(struct walk){.words = pick->unused.words});
 
-        if (entity->used)
-            continue;
-        *entity =
-            (struct facet_pick_entity){.used = true, .share = *share, .vtime = pick->floor, .credited_ns = now_ns};
-        entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
-        if (i >= pick->top)
-            pick->top = i + 1;
-        set_weights(pick);
-        return (int)i;
-    }
-    return FACET_PICK_NOBODY;
+    if (number == FACET_PICK_NOBODY)
+        return FACET_PICK_NOBODY;
+    struct facet_pick_entity *entity = &pick->entities[number];
+
+    *entity = (struct facet_pick_entity){.used = true, .share = *share, .vtime = pick->floor, .credited_ns = now_ns};
+    entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
+    set_drop(&pick->unused, (uint32_t)number);
+    count_share(pick, share);
+    return number;
 }
 
 void facet_pick_remove(struct facet_pick *pick, int entity)
 {
     facet_pick_set_want(pick, entity, FACET_PICK_IDLE);
     pick->entities[entity].used = false;
-    while (pick->top > 0 && !pick->entities[pick->top - 1].used)
-        pick->top--;
-    set_weights(pick);
+    set_insert(&pick->unused, (uint32_t)entity);
+    discount_share(pick, &pick->entities[entity].share);
 }
 
 /* Time spent not wanting the device, or held back by a cap, is not saved up. */
@@ -195,13 +244,14 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
     bool was_capped = capped(entity);
 
     fill(pick, entity, now_ns);
+    discount_share(pick, &entity->share);
+    count_share(pick, share);
     entity->share = *share;
     entity->credited_ns = now_ns;
     if (!was_capped)
         entity->credit_ns = gain(pick, entity, pick->config.burst_ns);
     if (!capped(entity) && entity->dry)
         reopen(pick, entity);
-    set_weights(pick);
 }
 
 /* ---- order ---- */
@@ -211,9 +261,13 @@ static void raise_floor(struct facet_pick *pick)
 {
     uint64_t least = UINT64_MAX;
 
-    EACH_ENTITY(pick, entity)
-    if (entity->want != FACET_PICK_IDLE && !entity->dry && entity->vtime < least)
-        least = entity->vtime;
+    EACH_WANTING(pick, walk, number)
+    {
+        const struct facet_pick_entity *entity = &pick->entities[number];
+
+        if (!entity->dry && entity->vtime < least)
+            least = entity->vtime;
+    }
     if (least != UINT64_MAX && least > pick->floor)
         pick->floor = least;
 }
@@ -228,7 +282,10 @@ void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_wa
         raise_floor(pick);
         come_back(pick, entity);
         entity->since = ++pick->moment;
+        set_insert(&pick->wanting, (uint32_t)number);
     }
+    if (want == FACET_PICK_IDLE)
+        set_drop(&pick->wanting, (uint32_t)number);
     pick->ready += want == FACET_PICK_READY;
     pick->ready -= entity->want == FACET_PICK_READY;
     entity->want = want;
@@ -265,13 +322,24 @@ bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right)
     return goes_before(pick, &pick->entities[left], &pick->entities[right]);
 }
 
+void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy policy)
+{
+    if (policy == pick->config.policy)
+        return;
+    pick->config.policy = policy;
+    for (uint32_t i = 0; i < FACET_PICK_ENTITIES; i++)
+        pick->entities[i].vtime = pick->floor;
+}
+
 int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
 {
     struct facet_pick_entity *best = NULL;
     uint64_t again = FACET_PICK_NEVER;
 
-    EACH_ENTITY(pick, entity)
+    EACH_WANTING(pick, walk, number)
     {
+        struct facet_pick_entity *entity = &pick->entities[number];
+
         if (entity->want != FACET_PICK_READY)
             continue;
         if (!is_open(pick, entity, now_ns)) {
@@ -291,8 +359,12 @@ int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_agai
 
 bool facet_pick_waits(struct facet_pick *pick, uint64_t now_ns)
 {
-    if (pick->ready > 0) {
-        EACH_ENTITY(pick, entity)
+    if (pick->ready == 0)
+        return false;
+    EACH_WANTING(pick, walk, number)
+    {
+        struct facet_pick_entity *entity = &pick->entities[number];
+
         if (entity->want == FACET_PICK_READY && is_open(pick, entity, now_ns))
             return true;
     }
@@ -304,7 +376,7 @@ void facet_pick_charge(struct facet_pick *pick, int number, uint64_t device_ns, 
     struct facet_pick_entity *entity = &pick->entities[number];
 
     entity->had_ns += device_ns;
-    entity->vtime += device_ns * FACET_MILLI_WHOLE / entity->weight_milli;
+    entity->vtime += device_ns * FACET_MILLI_WHOLE / weight_milli(pick, entity);
     if (capped(entity)) {
         fill(pick, entity, now_ns);
         entity->credit_ns -= (int64_t)device_ns;

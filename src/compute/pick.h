@@ -17,6 +17,9 @@
  *     fifo          who has wanted the device for longest, until it wants nothing more
  * A cap holds with all of them. None lets the device idle while somebody may have it.
  *
+ * What a decision costs grows with the entities that want the device, not with those that are there: a thousand idle
+ * ones are passed over, sixty-four in a step.
+ *
  * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: under one lock.
  */
 #ifndef FACET_COMPUTE_PICK_H
@@ -27,7 +30,7 @@
 
 #include <facet/limits.h>
 
-#define FACET_PICK_ENTITIES 256u
+#define FACET_PICK_ENTITIES 4096u
 #define FACET_PICK_NEVER    UINT64_MAX
 #define FACET_PICK_NOBODY   (-1)
 
@@ -66,7 +69,6 @@ struct facet_pick_entity {
     bool used, dry; /* dry: its cap's bucket was emptied, and is not yet filled enough */
     enum facet_pick_want want;
     struct facet_pick_share share;
-    uint64_t weight_milli;
     uint64_t vtime;  /* device time had, divided by weight, in ns of a whole device */
     uint64_t had_ns; /* device time charged in all */
     uint64_t turn;   /* number of its last turn */
@@ -75,19 +77,35 @@ struct facet_pick_entity {
     uint64_t credited_ns; /* until when its bucket was filled */
 };
 
+/* Some of the entities, in two levels: bit w of `words` says that words_of[w] is not 0. */
+struct facet_pick_set {
+    uint64_t words;
+    uint64_t words_of[FACET_PICK_ENTITIES / 64];
+};
+
 struct facet_pick {
     struct facet_pick_config config;
+    struct facet_pick_set unused;  /* entities that facet_pick_add() can give */
+    struct facet_pick_set wanting; /* entities that want something: no loop of a decision visits others */
+    uint32_t ready;                /* entities that want another turn */
+    uint32_t best_effort;          /* entities without a guarantee */
+    uint64_t guaranteed_milli;     /* sum of the guarantees */
+    uint64_t floor;                /* virtual time of the device: who comes back does not start before it */
+    uint64_t moment;               /* numbers turns and arrivals */
     struct facet_pick_entity entities[FACET_PICK_ENTITIES];
-    uint32_t top;    /* one past the highest entity ever used: no loop goes further */
-    uint32_t ready;  /* entities that want another turn */
-    uint64_t floor;  /* virtual time of the device: who comes back does not start before it */
-    uint64_t moment; /* numbers turns and arrivals */
 };
 
 const char *facet_pick_policy_name(enum facet_pick_policy policy); /* "round_robin"; NULL when unknown */
 bool facet_pick_policy_find(const char *name, enum facet_pick_policy *ret_policy);
 
 void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *config);
+
+/*
+ * Decides by another policy from now on. Turns under way are charged as ever, caps go on, and so does the order of
+ * arrival and of turns; but virtual times begin anew for all: what one had more than others because the old policy
+ * wished it so is not owed under the new one. The same policy: nothing happens.
+ */
+void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy policy);
 
 /* Adds an entity that wants nothing yet; FACET_PICK_NOBODY when all FACET_PICK_ENTITIES are used. */
 int facet_pick_add(struct facet_pick *pick, const struct facet_pick_share *share, uint64_t now_ns);

@@ -18,6 +18,8 @@ enum { ANSWER = 512 };
 #define FILLER_U32_device             device
 #define FILLER_U32_start              FACET_PLACEMENT_ANY
 #define FILLER_U32_milli              FACET_MILLI_WHOLE / 10
+#define FILLER_U32_policy             FACET_SCHEDULE_FAIR
+#define FILLER_U32_preempt            1
 #define FILLER_U64(name)              , 1 << 20
 #define FILLER_TEXT(name)             , FACET_CHECK_WORKER
 #define FILLER_TEXT_OR_NULL(name)     , NULL

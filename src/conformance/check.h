@@ -49,6 +49,7 @@ struct facet_check {
     struct facet_snapshot_ops snapshot_ops;
     struct facet_memory_ops memory_ops;
     struct facet_execution_ops execution_ops;
+    struct facet_math_ops math_ops;
 
     struct facet_device_info *devices;
     uint32_t device_count;
@@ -78,7 +79,7 @@ struct facet_check_group {
 
 extern const struct facet_check_group facet_check_entry, facet_check_device, facet_check_topology, facet_check_modes,
     facet_check_partition, facet_check_limit, facet_check_metrics, facet_check_container, facet_check_memory,
-    facet_check_mapping, facet_check_execution, facet_check_snapshot, facet_check_threads;
+    facet_check_mapping, facet_check_execution, facet_check_math, facet_check_snapshot, facet_check_threads;
 
 /* check.c: assertions. `begin` is part of the macros below. */
 void facet_check_begin(struct facet_check *check, const char *format, ...) FACET_PRINTF(2, 3);

@@ -113,10 +113,10 @@ static void streams(struct facet_check *check)
         return;
     facet_check_struct_rules(check, "execution.query", sizeof(struct facet_stream_state), fill_state, &at);
     EXPECT_OK(check, "execution.query: a new stream", ops->query(instance, at.context, at.stream, &state, NULL));
-    EXPECT_TRUE(check, "execution.query: a new stream has done nothing",
-                state.launched == 0 && state.completed == 0 && state.busy_ns == 0 && state.failed == 0,
-                "expected: 0 launches\ngot: %" PRIu64 " launched, %" PRIu64 " completed", state.launched,
-                state.completed);
+    EXPECT_TRUE(
+        check, "execution.query: a new stream has done nothing",
+        state.launched == 0 && state.completed == 0 && state.busy_ns == 0 && state.failed == 0 && state.begun == 0,
+        "expected: 0 launches\ngot: %" PRIu64 " launched, %" PRIu64 " completed", state.launched, state.completed);
     EXPECT_OK(check, "execution.synchronize: an idle stream at once",
               ops->synchronize(instance, at.context, at.stream, 0, &check->error));
     EXPECT_OK(check, "execution.cancel: an idle stream", ops->cancel(instance, at.context, at.stream, &check->error));
@@ -184,6 +184,8 @@ static void run_kernel(struct facet_check *check, const struct facet_check_kerne
                 state.launched == 1 && state.completed == 1 && state.busy_ns > 0 && state.failed == 0,
                 "expected: 1 launched, 1 completed, some time\ngot: %" PRIu64 ", %" PRIu64 ", %" PRIu64 " ns",
                 state.launched, state.completed, state.busy_ns);
+    if (check->provider->abi_minor >= 4)
+        EXPECT_NUMBER(check, "execution.query: what is complete has begun", state.launched, state.begun);
 }
 
 static void kernels(struct facet_check *check)
@@ -220,6 +222,8 @@ static const struct facet_check_case cases[] = {
     {facet_check_enqueue, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE},
     {facet_check_share, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_SHARE},
     {facet_check_records, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_RECORD},
+    {facet_check_control, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_CONTROL},
+    {facet_check_schedule, FACET_CAN_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_SCHEDULE},
     {NULL, 0}};
 
 const struct facet_check_group facet_check_execution = {

@@ -77,9 +77,8 @@ static void claims(struct facet_check *check)
         look_at_claims(check, &all[i], &tallies[0]);
         if (fault)
             facet_check_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
-        if (all[i].capabilities >= FACET_CAN_MOVE_PAGES << 1)
-            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_MOVE_PAGES\ngot: 0x%" PRIx64,
-                             all[i].capabilities);
+        if (all[i].capabilities >= FACET_CAN_MATH << 1)
+            facet_check_miss(&tallies[2], "expected: bits up to FACET_CAN_MATH\ngot: 0x%" PRIx64, all[i].capabilities);
     }
     facet_check_tell(check, tallies, 3);
 }
@@ -106,6 +105,9 @@ static void unclaimed_tables(struct facet_check *check)
     const struct facet_partition_ops partition = check->partition_ops;
     const struct facet_metrics_ops metrics = check->metrics_ops;
     const struct facet_limit_ops limit = check->limit_ops;
+    const struct facet_execution_ops execution = check->execution_ops;
+    const struct facet_math_ops math = check->math_ops;
+    struct facet_math_support support = {.size = sizeof support};
     struct facet_partition_info made = {.size = sizeof made};
     struct facet_device_metrics reading = {.size = sizeof reading};
     uint32_t device = check->device, got;
@@ -128,6 +130,26 @@ static void unclaimed_tables(struct facet_check *check)
                        metrics.processes(instance, device, NULL, 184, 0, &got, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_LINK_METRICS, metrics.links,
                        metrics.links(instance, device, NULL, 48, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_SCHEDULE, execution.set_policy,
+                       execution.set_policy(instance, device, FACET_SCHEDULE_FAIR, 1, 0, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.support, math.support(instance, device, &support, NULL));
+}
+
+/* What came with version 1.4. */
+static void unclaimed_control(struct facet_check *check, uint64_t context)
+{
+    struct facet_provider_instance *instance = check->instance;
+    const struct facet_execution_ops execution = check->execution_ops;
+    const struct facet_math_ops math = check->math_ops;
+    struct facet_math operation = {.size = sizeof operation};
+
+    EXPECT_UNSUPPORTED(check, FACET_CAN_CONTROL, execution.set_bounds,
+                       execution.set_bounds(instance, context, 0, 0, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_CONTROL, execution.pause, execution.pause(instance, context, 0, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_CONTROL, execution.wait, execution.wait(instance, context, 1, 1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_CONTROL, execution.cancel_launch,
+                       execution.cancel_launch(instance, context, 1, 1, NULL));
+    EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.run, math.run(instance, context, 1, &operation, NULL));
 }
 
 static void unclaimed_work(struct facet_check *check)
@@ -150,7 +172,8 @@ static void unclaimed_work(struct facet_check *check)
                        memory.create_context(instance, device, NULL, FACET_CHECK_WORKER, &number, NULL));
     if (!facet_check_claims(check, FACET_CAN_MEMORY) ||
         facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_SHARE |
-                                      FACET_CAN_RECORD | FACET_CAN_SHARE_PAGES | FACET_CAN_MOVE_PAGES) ||
+                                      FACET_CAN_RECORD | FACET_CAN_SHARE_PAGES | FACET_CAN_MOVE_PAGES |
+                                      FACET_CAN_CONTROL | FACET_CAN_MATH) ||
         !facet_check_context(check, FACET_CHECK_WORKER, &context))
         return;
     EXPECT_UNSUPPORTED(check, FACET_CAN_MAP_MEMORY, memory.reserve,
@@ -168,6 +191,7 @@ static void unclaimed_work(struct facet_check *check)
                        execution.set_share(instance, context, 0, 1000, 1, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_RECORD, execution.records,
                        execution.records(instance, context, 1, 0, NULL, 136, 0, &got, NULL));
+    unclaimed_control(check, context);
     facet_check_drop_context(check, context);
 }
 

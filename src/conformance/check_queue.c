@@ -6,71 +6,17 @@
  * Never: takes a device that was quicker for one that cancelled.
  */
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "conformance/kernel.h"
 
-enum { ATTEMPTS = 5, GROWTH = 16, MOST_GROUPS = 1 << 24 };
-
-/* Of one launch, by the device's own time; with FACET_CHECK_QUEUE of them the queue lasts long enough to be seen. */
-#define LAUNCH_NS (4 * FACET_NS_PER_MS)
-
-static enum facet_status query(struct facet_check *check, const struct facet_check_kernel *kernel,
-                               struct facet_stream_state *ret_state)
-{
-    memset(ret_state, 0, sizeof *ret_state);
-    ret_state->size = sizeof *ret_state;
-    return check->execution_ops.query(check->instance, kernel->context, kernel->stream, ret_state, &check->error);
-}
-
-static enum facet_status synchronize(struct facet_check *check, const struct facet_check_kernel *kernel,
-                                     uint64_t timeout_ns)
-{
-    return check->execution_ops.synchronize(check->instance, kernel->context, kernel->stream, timeout_ns,
-                                            &check->error);
-}
-
-/* More and more work-groups, until a launch takes long enough or the device makes no difference between them. */
-static bool lengthen(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address)
-{
-    struct facet_stream_state before, after;
-
-    facet_check_begin(check, "execution.launch: with more and more work-groups");
-    for (;;) {
-        enum facet_status status = query(check, kernel, &before);
-
-        if (status == FACET_OK)
-            status = facet_check_kernel_launch(check, kernel, address, 1, 1);
-        if (status == FACET_OK)
-            status = synchronize(check, kernel, FACET_CHECK_KERNEL_NS);
-        if (status == FACET_OK)
-            status = query(check, kernel, &after);
-        if (status != FACET_OK || after.busy_ns - before.busy_ns >= LAUNCH_NS || kernel->work_groups >= MOST_GROUPS)
-            return facet_check_status(check, FACET_OK, status);
-        kernel->work_groups *= GROWTH;
-    }
-}
-
-/* Launch i writes i + 1 to word i, so that memory tells which ones ran. */
-static enum facet_status fill_queue(struct facet_check *check, const struct facet_check_kernel *kernel,
-                                    uint64_t address)
-{
-    enum facet_status status = check->memory_ops.fill(check->instance, kernel->context, address, 0,
-                                                      FACET_CHECK_QUEUE * sizeof(uint64_t), &check->error);
-
-    for (uint32_t i = 0; status == FACET_OK && i < FACET_CHECK_QUEUE; i++)
-        status = facet_check_kernel_launch(check, kernel, address + i * sizeof(uint64_t), 1, i + 1);
-    return status;
-}
+enum { ATTEMPTS = 5 };
 
 static enum facet_status count_words(struct facet_check *check, const struct facet_check_kernel *kernel,
                                      uint64_t address, uint32_t *ret_count)
 {
     uint64_t words[FACET_CHECK_QUEUE];
     uint32_t count = 0;
-    enum facet_status status =
-        check->memory_ops.read(check->instance, kernel->context, address, sizeof words, words, &check->error);
+    enum facet_status status = facet_check_queue_words(check, kernel, address, words);
 
     for (uint32_t i = 0; status == FACET_OK && i < FACET_CHECK_QUEUE; i++)
         count += words[i] == i + 1;
@@ -84,17 +30,18 @@ static void wait_for_queue(struct facet_check *check, const struct facet_check_k
 {
     struct facet_stream_state state;
 
-    if (!EXPECT_OK(check, "execution.launch: a queue to wait for", fill_queue(check, kernel, address)))
+    if (!EXPECT_OK(check, "execution.launch: a queue to wait for", facet_check_queue_fill(check, kernel, address)))
         return;
     facet_check_begin(check, "execution.synchronize: with a timeout of 0 tells the truth");
-    enum facet_status status = synchronize(check, kernel, 0);
-    if (query(check, kernel, &state) != FACET_OK)
+    enum facet_status status = facet_check_kernel_wait(check, kernel, 0);
+    if (facet_check_kernel_query(check, kernel, &state) != FACET_OK)
         state.launched = UINT64_MAX;
     facet_check_judge(check, status == FACET_TIMEOUT || (status == FACET_OK && state.completed == state.launched),
                       "expected: timeout, or ok with all %" PRIu64 " complete\ngot: %s with %" PRIu64, state.launched,
                       facet_status_name(status), state.completed);
-    EXPECT_OK(check, "execution.synchronize: waits for a queue", synchronize(check, kernel, FACET_CHECK_KERNEL_NS));
-    EXPECT_OK(check, "execution.query: once the queue was waited for", query(check, kernel, &state));
+    EXPECT_OK(check, "execution.synchronize: waits for a queue",
+              facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
+    EXPECT_OK(check, "execution.query: once the queue was waited for", facet_check_kernel_query(check, kernel, &state));
     EXPECT_NUMBER(check, "execution.synchronize: ok means that all of a queue is complete", state.launched,
                   state.completed);
 }
@@ -110,19 +57,19 @@ static enum facet_status attempt_cancel(struct facet_check *check, const struct 
                                         uint64_t address, struct attempt *attempt)
 {
     struct facet_stream_state begin;
-    enum facet_status status = query(check, kernel, &begin);
+    enum facet_status status = facet_check_kernel_query(check, kernel, &begin);
 
     attempt->launched = begin.launched;
     if (status == FACET_OK)
-        status = fill_queue(check, kernel, address);
+        status = facet_check_queue_fill(check, kernel, address);
     if (status == FACET_OK)
-        status = query(check, kernel, &attempt->before);
+        status = facet_check_kernel_query(check, kernel, &attempt->before);
     if (status == FACET_OK)
         status = check->execution_ops.cancel(check->instance, kernel->context, kernel->stream, &check->error);
     if (status == FACET_OK)
-        status = synchronize(check, kernel, FACET_CHECK_KERNEL_NS);
+        status = facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS);
     if (status == FACET_OK)
-        status = query(check, kernel, &attempt->after);
+        status = facet_check_kernel_query(check, kernel, &attempt->after);
     if (status == FACET_OK)
         status = count_words(check, kernel, address, &attempt->ran);
     return status;
@@ -155,11 +102,14 @@ static void cancel_queue(struct facet_check *check, const struct facet_check_ker
                       FACET_CHECK_QUEUE, counted);
     EXPECT_NUMBER(check, "execution.cancel: what was dropped counts as complete", attempt.after.launched,
                   attempt.after.completed);
+    if (check->provider->abi_minor >= 4)
+        EXPECT_NUMBER(check, "execution.query: what will never begin counts as begun", attempt.after.launched,
+                      attempt.after.begun);
 }
 
 void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address)
 {
-    if (!lengthen(check, kernel, address))
+    if (!facet_check_kernel_lengthen(check, kernel, address))
         return;
     wait_for_queue(check, kernel, address);
     cancel_queue(check, kernel, address);

@@ -37,6 +37,14 @@ static struct facet_launch_record *fetch(struct facet_check *check, const struct
     return facet_check_fetch(check, &list, ret_count);
 }
 
+struct facet_launch_record *facet_check_fetch_records(struct facet_check *check, uint64_t context, uint64_t stream,
+                                                      uint64_t after, uint32_t *ret_count)
+{
+    const struct subject subject = {context, stream, after};
+
+    return fetch(check, &subject, ret_count);
+}
+
 static void unknown(struct facet_check *check, const struct subject *of)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;

@@ -116,6 +116,14 @@ static void queues(struct facet_check *check)
                     ROUNDS);
 }
 
+static void control(struct facet_check *check)
+{
+    struct facet_check_team team = {0};
+
+    if (check->devices[check->device].capabilities & (FACET_CAN_CONTROL | FACET_CAN_SCHEDULE | FACET_CAN_MATH))
+        all_at_once(check, &team, "threads: 8 pause, wait, set policies and multiply", facet_thread_control, ROUNDS);
+}
+
 static void snapshots(struct facet_check *check)
 {
     struct facet_check_team team = {0};
@@ -186,6 +194,7 @@ static const struct facet_check_case cases[] = {
     {limits_of_compute, FACET_CAN_LIMIT_COMPUTE},
     {streams, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {queues, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
+    {control, FACET_CAN_MEMORY | FACET_CAN_EXECUTE},
     {snapshots, FACET_CAN_MEMORY | FACET_CAN_SNAPSHOT},
     {partitions, FACET_CAN_PARTITION},
     {complete, 0},

@@ -23,8 +23,23 @@ bool facet_check_kernel_published(struct facet_check *check);
 enum facet_status facet_check_kernel_launch(struct facet_check *check, const struct facet_check_kernel *kernel,
                                             uint64_t address, uint64_t words, uint64_t value);
 
-/* check_queue.c: what is queued is waited for, and cancelled. `address` has room for FACET_CHECK_QUEUE words. */
+/* Of the kernel's stream. */
+enum facet_status facet_check_kernel_query(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                           struct facet_stream_state *ret_state);
+enum facet_status facet_check_kernel_wait(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                          uint64_t timeout_ns);
+
+/* More and more work-groups, until a launch takes long enough or the device makes no difference between them. */
+bool facet_check_kernel_lengthen(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
+
+/* A queue of launches; launch i writes i + 1 to word i of `address`, so that memory tells which ones ran. */
 #define FACET_CHECK_QUEUE 32u
+enum facet_status facet_check_queue_fill(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                         uint64_t address);
+enum facet_status facet_check_queue_words(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                          uint64_t address, uint64_t *ret_words);
+
+/* check_queue.c: what is queued is waited for, and cancelled. `address` has room for FACET_CHECK_QUEUE words. */
 void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
 /* check_launch.c: what a launch may say since ABI 1.2. `address` has room for 16 words. */
@@ -34,6 +49,25 @@ void facet_check_launch_forms(struct facet_check *check, const struct facet_chec
 void facet_check_enqueue(struct facet_check *check);
 void facet_check_share(struct facet_check *check);
 void facet_check_records(struct facet_check *check);
+
+/* Records of a stream beyond `after`, to free(); NULL after a failed assertion. */
+struct facet_launch_record *facet_check_fetch_records(struct facet_check *check, uint64_t context, uint64_t stream,
+                                                      uint64_t after, uint32_t *ret_count);
+
+/* check_control.c, check_schedule.c: cases of the group `execution`, since ABI 1.4. */
+void facet_check_control(struct facet_check *check);
+void facet_check_schedule(struct facet_check *check);
+
+/* check_pause.c, check_cancel_launch.c, check_wait.c, check_bounds.c: parts of the former, with a kernel that takes
+ * some milliseconds and room for FACET_CHECK_QUEUE words. */
+void facet_check_pause(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
+void facet_check_cancel_launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
+void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
+void facet_check_bounds(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
+
+/* A stream beside the kernel's own, in the same context. */
+bool facet_check_kernel_beside(struct facet_check *check, const struct facet_check_kernel *kernel,
+                               struct facet_check_kernel *ret_beside);
 
 /* How long to wait for a kernel of a few thousand words. */
 #define FACET_CHECK_KERNEL_NS UINT64_C(5000000000)

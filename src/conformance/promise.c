@@ -70,6 +70,13 @@ static const struct promise promises[] = {
     PROMISE(SHARE, execution, set_share),
     PROMISE(SHARE, execution, set_priority),
     PROMISE(RECORD, execution, records),
+    PROMISE(CONTROL, execution, set_bounds),
+    PROMISE(CONTROL, execution, pause),
+    PROMISE(CONTROL, execution, wait),
+    PROMISE(CONTROL, execution, cancel_launch),
+    PROMISE(SCHEDULE, execution, set_policy),
+    PROMISE(MATH, math, support),
+    PROMISE(MATH, math, run),
 };
 
 enum { PROMISES = sizeof promises / sizeof promises[0] };
@@ -77,11 +84,14 @@ enum { PROMISES = sizeof promises / sizeof promises[0] };
 const char *facet_check_capability_name(uint64_t capability)
 {
     static const char *const names[] = {
-        "FACET_CAN_PARTITION",      "FACET_CAN_LIMIT_MEMORY",    "FACET_CAN_LIMIT_COMPUTE", "FACET_CAN_SNAPSHOT",
-        "FACET_CAN_DEVICE_METRICS", "FACET_CAN_PROCESS_METRICS", "FACET_CAN_LINK_METRICS",  "FACET_CAN_TOPOLOGY",
-        "FACET_CAN_EVENTS",         "FACET_CAN_CONTAINER",       "FACET_CAN_MEMORY",        "FACET_CAN_MAP_MEMORY",
-        "FACET_CAN_EXECUTE",        "FACET_CAN_REMOTE",          "FACET_CAN_ENQUEUE",       "FACET_CAN_SHARE",
-        "FACET_CAN_RECORD",         "FACET_CAN_SHARE_PAGES",     "FACET_CAN_MOVE_PAGES",
+        "FACET_CAN_PARTITION",    "FACET_CAN_LIMIT_MEMORY",   "FACET_CAN_LIMIT_COMPUTE",
+        "FACET_CAN_SNAPSHOT",     "FACET_CAN_DEVICE_METRICS", "FACET_CAN_PROCESS_METRICS",
+        "FACET_CAN_LINK_METRICS", "FACET_CAN_TOPOLOGY",       "FACET_CAN_EVENTS",
+        "FACET_CAN_CONTAINER",    "FACET_CAN_MEMORY",         "FACET_CAN_MAP_MEMORY",
+        "FACET_CAN_EXECUTE",      "FACET_CAN_REMOTE",         "FACET_CAN_ENQUEUE",
+        "FACET_CAN_SHARE",        "FACET_CAN_RECORD",         "FACET_CAN_SHARE_PAGES",
+        "FACET_CAN_MOVE_PAGES",   "FACET_CAN_CONTROL",        "FACET_CAN_SCHEDULE",
+        "FACET_CAN_MATH",
     };
     unsigned bit = (unsigned)__builtin_ctzll(capability);
 

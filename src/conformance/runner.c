@@ -23,9 +23,9 @@
 #define DEADLINE_DEFAULT_NS (10 * FACET_NS_PER_S)
 
 static const struct facet_check_group *const groups[] = {
-    &facet_check_entry,     &facet_check_device,   &facet_check_topology,  &facet_check_modes,  &facet_check_partition,
-    &facet_check_limit,     &facet_check_metrics,  &facet_check_container, &facet_check_memory, &facet_check_mapping,
-    &facet_check_execution, &facet_check_snapshot, &facet_check_threads,
+    &facet_check_entry,     &facet_check_device,  &facet_check_topology,  &facet_check_modes,   &facet_check_partition,
+    &facet_check_limit,     &facet_check_metrics, &facet_check_container, &facet_check_memory,  &facet_check_mapping,
+    &facet_check_execution, &facet_check_math,    &facet_check_snapshot,  &facet_check_threads,
 };
 
 enum { GROUPS = sizeof groups / sizeof groups[0] };

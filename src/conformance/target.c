@@ -20,14 +20,14 @@ static void copy_table(const void *table, void *ret_copy, uint64_t size)
     memcpy(ret_copy, table, stated < size ? stated : size);
 }
 
+/* A provider of an older version ends before the tables that came later. */
 #define COPY_TABLE(check, member)                                                                                      \
+    if ((check)->provider->size >= offsetof(struct facet_provider, member) + sizeof(check)->provider->member)          \
     copy_table((check)->provider->member, &(check)->member##_ops, sizeof(check)->member##_ops)
 
 static void copy_tables(struct facet_check *check)
 {
     COPY_TABLE(check, device);
-    if (check->provider->size < sizeof *check->provider)
-        return;
     COPY_TABLE(check, partition);
     COPY_TABLE(check, limit);
     COPY_TABLE(check, metrics);
@@ -35,6 +35,7 @@ static void copy_tables(struct facet_check *check)
     COPY_TABLE(check, snapshot);
     COPY_TABLE(check, memory);
     COPY_TABLE(check, execution);
+    COPY_TABLE(check, math);
 }
 
 static bool load_session(struct facet_check *check)

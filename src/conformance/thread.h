@@ -68,6 +68,8 @@ void facet_thread_use_limits(struct facet_check_thread *thread);
 void facet_thread_use_streams(struct facet_check_thread *thread);
 /* thread_queue.c: transfers in a stream, shares, records: as far as they are claimed. */
 void facet_thread_use_queue(struct facet_check_thread *thread);
+/* thread_control.c: control, policies, mathematics: as far as they are claimed. */
+void facet_thread_control(struct facet_check_thread *thread);
 void facet_thread_be_saved(struct facet_check_thread *thread);
 
 #endif

@@ -61,11 +61,11 @@ static void put_text(json_t *object, const char *member, const char *text)
 
 static json_t *capabilities_json(uint64_t capabilities)
 {
-    static const char *const names[] = {"partition",      "limit_memory",    "limit_compute", "snapshot",
-                                        "device_metrics", "process_metrics", "link_metrics",  "topology",
-                                        "events",         "container",       "memory",        "map_memory",
-                                        "execute",        "remote",          "enqueue",       "share",
-                                        "record",         "share_pages",     "move_pages"};
+    static const char *const names[] = {
+        "partition",    "limit_memory", "limit_compute", "snapshot",  "device_metrics", "process_metrics",
+        "link_metrics", "topology",     "events",        "container", "memory",         "map_memory",
+        "execute",      "remote",       "enqueue",       "share",     "record",         "share_pages",
+        "move_pages",   "control",      "schedule",      "math"};
     json_t *array = json_array();
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "kernel/image.h"
+#include "kernel/launch.h"
 #include "kernel/range.h"
 
 enum { BLOCK_MOST = 4096 };
@@ -296,4 +297,14 @@ enum facet_status facet_kernel_launch(struct facet_kernel *kernel, uint64_t stre
     if (status == FACET_OK)
         status = place_locals(kernel, &local_bytes, error);
     return status == FACET_OK ? submit(kernel, stream, &grid, local_bytes, error) : status;
+}
+
+bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_session *session, uint64_t context)
+{
+    return kernel->session == session && kernel->context == context;
+}
+
+const char *facet_kernel_name(const struct facet_kernel *kernel)
+{
+    return kernel->what->name;
 }

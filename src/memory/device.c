@@ -195,6 +195,7 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .data = device,
         .page_bytes = info.page_bytes,
         .memory_bytes = info.total_bytes,
+        .elsewhere = true,
     };
     return FACET_OK;
 }

@@ -39,6 +39,8 @@ static enum facet_status check_host(struct facet_space *space, const char *argum
     if (!address || address + bytes < address)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
                                     argument, address);
+    if (memory->backend.elsewhere)
+        return FACET_OK;
     pthread_mutex_lock(&memory->lock);
     LIST_FOREACH (other, &memory->spaces, in_memory)
         if (address < other->base + other->span && address + bytes > other->base) {

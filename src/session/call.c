@@ -82,6 +82,8 @@ static enum facet_status check_argument(const struct facet_parameter *parameter,
         break;
     case FACET_KIND_LAUNCH:
         return check_launch(argument, name, error);
+    case FACET_KIND_STRUCT:
+        return argument->in ? check_struct_size(argument->size, name, error) : is_null(name, error);
     case FACET_KIND_RET_U32:
     case FACET_KIND_RET_U64:
         missing = !argument->out;
@@ -187,16 +189,22 @@ uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, cons
 }
 
 /* A newer caller's struct is cut to what is known here, a shorter one is filled up with zeros. */
-static void put_launch(const struct facet_argument *argument, struct facet_wire_writer *writer)
+static void put_struct(const void *bytes, uint32_t known, struct facet_wire_writer *writer)
 {
-    struct facet_launch launch = {0};
+    unsigned char copy[FACET_CALL_STRUCT] = {0};
     uint32_t size;
 
-    memcpy(&size, argument->in, sizeof size);
-    memcpy(&launch, argument->in, size < sizeof launch ? size : sizeof launch);
-    if (launch.size > sizeof launch)
-        launch.size = sizeof launch;
-    facet_wire_put(writer, &launch, sizeof launch);
+    memcpy(&size, bytes, sizeof size);
+    if (size > known)
+        size = known;
+    memcpy(copy, bytes, size);
+    memcpy(copy, &size, sizeof size);
+    facet_wire_put(writer, copy, known);
+}
+
+static void put_launch(const struct facet_argument *argument, struct facet_wire_writer *writer)
+{
+    put_struct(argument->in, sizeof(struct facet_launch), writer);
     facet_wire_put_number(writer, argument->number);
     facet_wire_put(writer, argument->more, argument->number);
 }
@@ -228,6 +236,9 @@ static void put_argument(const struct facet_parameter *parameter, const struct f
         break;
     case FACET_KIND_LAUNCH:
         put_launch(argument, writer);
+        break;
+    case FACET_KIND_STRUCT:
+        put_struct(argument->in, parameter->type->size, writer);
         break;
     case FACET_KIND_RET_STRUCT:
         facet_wire_put_number(writer, facet_call_asked_size(parameter, argument));
@@ -317,6 +328,9 @@ static void take_argument(const struct facet_parameter *parameter, struct facet_
         break;
     case FACET_KIND_LAUNCH:
         take_launch(reader, argument);
+        break;
+    case FACET_KIND_STRUCT:
+        argument->in = facet_wire_take(reader, parameter->type->size);
         break;
     case FACET_KIND_RET_STRUCT:
     case FACET_KIND_RET_ITEMS:

@@ -29,6 +29,7 @@ enum facet_parameter_kind {
     FACET_KIND_PIDS,
     FACET_KIND_DATA,
     FACET_KIND_LAUNCH,
+    FACET_KIND_STRUCT,
     FACET_KIND_RET_U32,
     FACET_KIND_RET_U64,
     FACET_KIND_RET_STRUCT,
@@ -40,7 +41,7 @@ enum facet_parameter_kind {
 struct facet_parameter {
     uint8_t kind; /* enum facet_parameter_kind */
     const char *name;
-    const struct facet_struct_type *type; /* of RET_STRUCT and RET_ITEMS */
+    const struct facet_struct_type *type; /* of STRUCT, RET_STRUCT and RET_ITEMS */
 };
 
 struct facet_operation {
@@ -54,7 +55,7 @@ extern const struct facet_operation facet_operations[FACET_OPERATION_COUNT];
 /* The value of one argument; which members count depends on its kind. */
 struct facet_argument {
     uint64_t number;  /* the number; DATA, RET_DATA, LAUNCH: bytes; PIDS: how many; RET_ITEMS, RET_TEXT: capacity */
-    const void *in;   /* TEXT, PIDS, DATA, LAUNCH: the struct */
+    const void *in;   /* TEXT, PIDS, DATA, STRUCT, LAUNCH: the struct */
     const void *more; /* LAUNCH: the argument bytes */
     void *out;        /* RET_*: where it goes */
     uint32_t *ret_count;
@@ -73,6 +74,8 @@ struct facet_call {
 /* Bounds beyond which an answer is garbage. */
 #define FACET_CALL_ITEMS UINT32_C(65536)
 #define FACET_CALL_TEXT  (UINT32_C(1) << 20)
+/* No struct of the ABI is larger. */
+#define FACET_CALL_STRUCT 512
 /* The most argument bytes of a launch, by the ABI. */
 #define FACET_CALL_LAUNCH UINT32_C(4096)
 

@@ -133,6 +133,9 @@ static bool drain_bulk(int fd, char *bytes, uint64_t size)
     return true;
 }
 
+/* An answer up to this needs no memory: those of all operations that make something, so that what was made is known. */
+#define ANSWER_ROOM 1024
+
 /* A call on its way. */
 struct passage {
     const struct facet_call *call;
@@ -149,6 +152,8 @@ static enum facet_status pack(struct passage *passage, struct facet_error *error
     const struct facet_argument *bulk = facet_call_bulk(passage->call, &passage->bulk_kind);
 
     facet_call_encode(passage->call, &passage->request);
+    if (passage->request.no_memory)
+        return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for a request", passage->operation);
     if (passage->request.failed)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: more than %u bytes of arguments", passage->operation,
                                FACET_WIRE_MOST);
@@ -210,17 +215,23 @@ static enum facet_status exchange(struct facet_client *client, const struct face
                                   const struct passage *passage, struct facet_error *error)
 {
     int fd = passage->bulk ? passage->bulk_fd : facet_call_fd(passage->call);
-    FACET_CLEANUP_FREE uint8_t *bytes = NULL;
+    _Alignas(max_align_t) uint8_t room[ANSWER_ROOM];
     FACET_CLEANUP_FD int came = -1;
+    uint8_t *bytes = NULL;
     size_t size;
     enum facet_transport result =
         facet_transport_send(channel->fd, passage->request.bytes, passage->request.size, fd, passage->deadline_ns);
 
     if (result == FACET_TRANSPORT_OK)
-        result = facet_transport_receive(channel->fd, passage->deadline_ns, &bytes, &size, &came);
+        result = facet_transport_receive(channel->fd, passage->deadline_ns, room, sizeof room, &bytes, &size, &came);
+    if (result == FACET_TRANSPORT_NO_MEMORY)
+        return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for the answer", passage->operation);
     if (result != FACET_TRANSPORT_OK)
         return lost(client, channel, passage, result, error);
-    return understand(client, channel, passage, bytes, size, error);
+    enum facet_status status = understand(client, channel, passage, bytes, size, error);
+    if (bytes != room)
+        free(bytes);
+    return status;
 }
 
 static enum facet_status pass(struct facet_client *client, struct passage *passage, struct facet_error *error)

@@ -18,6 +18,7 @@
  *     PIDS             an array of int32_t and their count
  *     DATA             a buffer and its bytes
  *     LAUNCH           struct facet_launch and its argument bytes
+ *     STRUCT           a struct whose `size` the caller set
  * and that come out:
  *     RET_U64          a number
  *     RET_U32          an enum facet_health: the ABI has no other answer of that size
@@ -101,7 +102,16 @@
     X(execution, fill, (U64, context), (U64, stream), (U64, address), (U8, value), (BYTES, bytes))                     \
     X(execution, set_share, (U64, context), (U32, request_milli), (U32, limit_milli), (U32, priority))                 \
     X(execution, set_priority, (U64, context), (U64, stream), (U32, priority))                                         \
-    X(execution, records, (U64, context), (U64, stream), (U64, after), (RET_ITEMS, items, facet_launch_record))
+    X(execution, records, (U64, context), (U64, stream), (U64, after), (RET_ITEMS, items, facet_launch_record))        \
+    X(execution, set_bounds, (U64, context), (U32, units), (U32, launches))                                            \
+    X(execution, pause, (U64, context), (U32, paused))                                                                 \
+    X(execution, wait, (U64, context), (U64, stream), (U64, other))                                                    \
+    X(execution, cancel_launch, (U64, context), (U64, stream), (U64, sequence))                                        \
+    X(execution, set_policy, (U32, device), (U32, policy), (U32, preempt), (U64, slice_ns))
+
+#define FACET_MATH_OPERATIONS(X)                                                                                       \
+    X(math, support, (U32, device), (RET_STRUCT, ret_support, facet_math_support))                                     \
+    X(math, run, (U64, context), (U64, stream), (STRUCT, operation, facet_math))
 
 #define FACET_OPERATIONS(X)                                                                                            \
     FACET_DEVICE_OPERATIONS(X)                                                                                         \
@@ -111,7 +121,8 @@
     FACET_CONTAINER_OPERATIONS(X)                                                                                      \
     FACET_SNAPSHOT_OPERATIONS(X)                                                                                       \
     FACET_MEMORY_OPERATIONS(X)                                                                                         \
-    FACET_EXECUTION_OPERATIONS(X)
+    FACET_EXECUTION_OPERATIONS(X)                                                                                      \
+    FACET_MATH_OPERATIONS(X)
 
 /* Every operation's number on the wire. */
 enum facet_operation_id {
@@ -148,6 +159,7 @@ enum facet_operation_id {
 #define FACET_PARAMETER_PIDS(name)             , const int32_t *name, uint32_t count
 #define FACET_PARAMETER_DATA(name)             , const void *name, uint64_t bytes
 #define FACET_PARAMETER_LAUNCH(name)           , const struct facet_launch *name, const void *arguments
+#define FACET_PARAMETER_STRUCT(name, type)     , const struct type *name
 #define FACET_PARAMETER_RET_U32(name)          , uint32_t *name
 #define FACET_PARAMETER_RET_U64(name)          , uint64_t *name
 #define FACET_PARAMETER_RET_STRUCT(name, type) , struct type *name

@@ -17,6 +17,7 @@
 #define PACK_PIDS(name)            .in = name, .number = count
 #define PACK_DATA(name)            .in = name, .number = bytes
 #define PACK_LAUNCH(name)          .in = name, .more = arguments, .number = name ? name->argument_bytes : 0
+#define PACK_STRUCT(name, ...)     .in = name, .size = name ? name->size : 0
 #define PACK_RET_U32(name)         .out = name
 #define PACK_RET_U64(name)         .out = name
 #define PACK_RET_STRUCT(name, ...) .out = name, .size = name ? name->size : 0
@@ -56,6 +57,7 @@ static const struct facet_tables proxies = {
     .snapshot = {sizeof proxies.snapshot, FACET_SNAPSHOT_OPERATIONS(MEMBER)},
     .memory = {sizeof proxies.memory, FACET_MEMORY_OPERATIONS(MEMBER)},
     .execution = {sizeof proxies.execution, FACET_EXECUTION_OPERATIONS(MEMBER)},
+    .math = {sizeof proxies.math, FACET_MATH_OPERATIONS(MEMBER)},
 };
 
 void facet_proxy_fill(struct facet_tables *tables, const struct facet_provider *provider)

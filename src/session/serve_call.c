@@ -23,6 +23,7 @@
 #define PASS_PIDS(name)         , name->in, (uint32_t)name->number
 #define PASS_DATA(name)         , name->in, name->number
 #define PASS_LAUNCH(name)       , name->in, name->more
+#define PASS_STRUCT(name)       , name->in
 #define PASS_RET_U32(name)      , name->out
 #define PASS_RET_U64(name)      , name->out
 #define PASS_RET_STRUCT(name)   , name->out
@@ -106,7 +107,8 @@ static bool serve_one(int channel, struct facet_served *served)
     FACET_CLEANUP_FD int fd = -1;
     struct facet_wire_writer writer = {0};
     size_t size;
-    enum facet_transport result = facet_transport_receive(channel, FACET_TRANSPORT_FOREVER, &bytes, &size, &fd);
+    enum facet_transport result =
+        facet_transport_receive(channel, FACET_TRANSPORT_FOREVER, NULL, 0, &bytes, &size, &fd);
 
     if (result != FACET_TRANSPORT_OK)
         return false;

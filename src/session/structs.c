@@ -98,6 +98,14 @@ const struct facet_struct_type facet_launch_record_type = {
         },
 };
 
+const struct facet_struct_type facet_math_support_type = {
+    SIZE(facet_math_support),
+    .texts =
+        {
+            TEXT(facet_math_support, library),
+        },
+};
+
 const struct facet_struct_type facet_topology_link_type = {
     SIZE(facet_topology_link),
     .choices =
@@ -115,7 +123,9 @@ const struct facet_struct_type facet_link_metrics_type = {
 const struct facet_struct_type facet_partition_placement_type = {SIZE(facet_partition_placement)};
 const struct facet_struct_type facet_device_metrics_type = {SIZE(facet_device_metrics)};
 const struct facet_struct_type facet_memory_info_type = {SIZE(facet_memory_info)};
-const struct facet_struct_type facet_stream_state_type = {SIZE(facet_stream_state)};
+const struct facet_struct_type facet_stream_state_type = {
+    .size = sizeof(struct facet_stream_state), .least = offsetof(struct facet_stream_state, begun) /* 1.1 */};
+const struct facet_struct_type facet_math_type = {SIZE(facet_math)};
 
 static bool is_printable(char c)
 {

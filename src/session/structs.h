@@ -49,7 +49,9 @@ struct facet_struct_type {
     X(facet_container_item)                                                                                            \
     X(facet_memory_info)                                                                                               \
     X(facet_stream_state)                                                                                              \
-    X(facet_launch_record)
+    X(facet_launch_record)                                                                                             \
+    X(facet_math)                                                                                                      \
+    X(facet_math_support)
 
 #define FACET_STRUCT_TYPE(type) extern const struct facet_struct_type type##_type;
 FACET_STRUCT_TYPES(FACET_STRUCT_TYPE)

@@ -33,6 +33,7 @@ static const struct facet_tables stubs = {
     .snapshot = {sizeof stubs.snapshot, FACET_SNAPSHOT_OPERATIONS(MEMBER)},
     .memory = {sizeof stubs.memory, FACET_MEMORY_OPERATIONS(MEMBER)},
     .execution = {sizeof stubs.execution, FACET_EXECUTION_OPERATIONS(MEMBER)},
+    .math = {sizeof stubs.math, FACET_MATH_OPERATIONS(MEMBER)},
 };
 
 /* A table is its size, then pointers to functions. */
@@ -65,7 +66,7 @@ static void overlay(void *table, const void *offered, size_t most)
 
 static void overlay_since_1_1(struct facet_tables *tables, const struct facet_provider *provider)
 {
-    bool since_1_2 = tables->provider.abi_minor >= 2, since_1_3 = tables->provider.abi_minor >= 3;
+    uint16_t minor = tables->provider.abi_minor;
 
     OVERLAY(device);
     OVERLAY(partition);
@@ -73,8 +74,12 @@ static void overlay_since_1_1(struct facet_tables *tables, const struct facet_pr
     OVERLAY(metrics);
     OVERLAY(container);
     OVERLAY(snapshot);
-    OVERLAY_UP_TO(memory, since_1_3 ? sizeof tables->memory : offsetof(struct facet_memory_ops, share_pages));
-    OVERLAY_UP_TO(execution, since_1_2 ? sizeof tables->execution : offsetof(struct facet_execution_ops, write));
+    OVERLAY_UP_TO(memory, minor >= 3 ? sizeof tables->memory : offsetof(struct facet_memory_ops, share_pages));
+    OVERLAY_UP_TO(execution, minor >= 4   ? sizeof tables->execution
+                             : minor >= 2 ? offsetof(struct facet_execution_ops, set_bounds)
+                                          : offsetof(struct facet_execution_ops, write));
+    if (minor >= 4)
+        OVERLAY(math);
 }
 
 void facet_tables_complete(struct facet_tables *tables, const struct facet_tables *operations,
@@ -97,6 +102,7 @@ void facet_tables_complete(struct facet_tables *tables, const struct facet_table
         .snapshot = &tables->snapshot,
         .memory = &tables->memory,
         .execution = &tables->execution,
+        .math = &tables->math,
     };
 }
 

@@ -21,6 +21,7 @@ struct facet_tables {
     struct facet_snapshot_ops snapshot;
     struct facet_memory_ops memory;
     struct facet_execution_ops execution;
+    struct facet_math_ops math;
 };
 
 /* The operations of `operations` under the description of `provider`, which is of the negotiated version. */

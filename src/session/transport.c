@@ -155,10 +155,26 @@ static enum facet_transport receive_all(int socket, void *bytes, size_t size, in
     return FACET_TRANSPORT_OK;
 }
 
-enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, uint8_t **ret_bytes, size_t *ret_size,
-                                             int *ret_fd)
+/* Takes a message that there is no memory for off the socket. */
+static enum facet_transport discard(int socket, uint64_t length, uint64_t deadline_ns)
 {
-    FACET_CLEANUP_FREE uint8_t *bytes = NULL;
+    FACET_CLEANUP_FD int fd = -1;
+    char some[4096];
+
+    while (length > 0) {
+        size_t part = length < sizeof some ? length : sizeof some;
+        enum facet_transport result = receive_all(socket, some, part, &fd, deadline_ns);
+
+        if (result != FACET_TRANSPORT_OK)
+            return result;
+        length -= part;
+    }
+    return FACET_TRANSPORT_NO_MEMORY;
+}
+
+enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, void *room, size_t room_size,
+                                             uint8_t **ret_bytes, size_t *ret_size, int *ret_fd)
+{
     FACET_CLEANUP_FD int fd = -1;
     uint64_t length;
     enum facet_transport result = receive_all(socket, &length, sizeof length, &fd, deadline_ns);
@@ -167,13 +183,16 @@ enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, u
         return result;
     if (length > FACET_WIRE_MOST)
         return FACET_TRANSPORT_FAILED;
-    bytes = malloc(length + 1);
-    if (!bytes)
-        return FACET_TRANSPORT_FAILED;
+    uint8_t *bytes = length <= room_size ? room : malloc(length + 1);
+    if (!bytes && length > 0)
+        return discard(socket, length, deadline_ns);
     result = receive_all(socket, bytes, length, &fd, deadline_ns);
-    if (result != FACET_TRANSPORT_OK)
+    if (result != FACET_TRANSPORT_OK) {
+        if (bytes != room)
+            free(bytes);
         return result;
-    *ret_bytes = FACET_TAKE_PTR(bytes);
+    }
+    *ret_bytes = bytes;
     *ret_size = length;
     *ret_fd = FACET_TAKE_FD(fd);
     return FACET_TRANSPORT_OK;

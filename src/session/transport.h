@@ -16,17 +16,19 @@
 
 enum facet_transport {
     FACET_TRANSPORT_OK,
-    FACET_TRANSPORT_CLOSED, /* the other end is gone */
-    FACET_TRANSPORT_LATE,   /* the deadline (CLOCK_MONOTONIC) passed */
-    FACET_TRANSPORT_FAILED, /* too long, out of memory, or broken */
+    FACET_TRANSPORT_CLOSED,    /* the other end is gone */
+    FACET_TRANSPORT_LATE,      /* the deadline (CLOCK_MONOTONIC) passed */
+    FACET_TRANSPORT_FAILED,    /* too long, or broken */
+    FACET_TRANSPORT_NO_MEMORY, /* for a message that came: it is gone, and the socket is ready for the next */
 };
 
 /* A message on a socket of streams: its length, then its bytes. `fd` -1: none. */
 enum facet_transport facet_transport_send(int socket, const void *bytes, size_t size, int fd, uint64_t deadline_ns);
 
-/* The caller frees *ret_bytes, which is aligned as malloc() does, and closes *ret_fd, which is -1 when none came. */
-enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, uint8_t **ret_bytes, size_t *ret_size,
-                                             int *ret_fd);
+/* Into `room` of `room_size` bytes when it fits there, so that a short answer never fails for want of memory; else the
+ * caller frees *ret_bytes, which is aligned as malloc() does. Closes *ret_fd, which is -1 when none came. */
+enum facet_transport facet_transport_receive(int socket, uint64_t deadline_ns, void *room, size_t room_size,
+                                             uint8_t **ret_bytes, size_t *ret_size, int *ret_fd);
 
 /* The same for one message of fixed size on a socket of packets, where a message is whole by itself. */
 enum facet_transport facet_transport_send_packet(int socket, const void *bytes, size_t size, int fd);

@@ -29,8 +29,10 @@ static bool make_room(struct facet_wire_writer *writer, size_t size)
     if (room == writer->room)
         return true;
     uint8_t *bytes = realloc(writer->bytes, room);
-    if (!bytes)
+    if (!bytes) {
+        writer->no_memory = true;
         return false;
+    }
     writer->bytes = bytes;
     writer->room = room;
     return true;

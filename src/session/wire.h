@@ -24,7 +24,8 @@
 struct facet_wire_writer {
     uint8_t *bytes;
     size_t size, room;
-    bool failed; /* out of memory, or past FACET_WIRE_MOST */
+    bool failed;    /* out of memory, or past FACET_WIRE_MOST */
+    bool no_memory; /* the first of the two */
 };
 
 void facet_wire_free(struct facet_wire_writer *writer);

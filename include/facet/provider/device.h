@@ -65,6 +65,9 @@ enum facet_device_kind {
 #define FACET_CAN_RECORD          (UINT64_C(1) << 16) /* since 1.2; execution: records */
 #define FACET_CAN_SHARE_PAGES     (UINT64_C(1) << 17) /* since 1.3; memory: share_pages */
 #define FACET_CAN_MOVE_PAGES      (UINT64_C(1) << 18) /* since 1.3; memory: move */
+#define FACET_CAN_CONTROL         (UINT64_C(1) << 19) /* since 1.4; execution: set_bounds .. cancel_launch */
+#define FACET_CAN_SCHEDULE        (UINT64_C(1) << 20) /* since 1.4; execution: set_policy */
+#define FACET_CAN_MATH            (UINT64_C(1) << 21) /* since 1.4; math: all */
 
 /* One device. Fixed layout, pinned by static asserts below and by the ABI test. */
 struct facet_device_info {

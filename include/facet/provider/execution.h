@@ -44,8 +44,20 @@ struct facet_stream_state {
     uint64_t launched;  /* counter: launches accepted */
     uint64_t completed; /* counter: of those, done, failed or cancelled */
     uint64_t busy_ns;   /* counter: device time of the completed ones, as measured by the device */
+
+    /* Since 1.4. */
+    uint64_t begun; /* counter: launches that began, or never will: the last one is launch number `begun` */
 };
-FACET_STATIC_ASSERT(sizeof(struct facet_stream_state) == 32, "ABI: facet_stream_state");
+FACET_STATIC_ASSERT(offsetof(struct facet_stream_state, begun) == 32, "ABI: facet_stream_state 1.1");
+FACET_STATIC_ASSERT(sizeof(struct facet_stream_state) == 40, "ABI: facet_stream_state 1.4");
+
+/* How a device chooses whose launch is next, among contexts. */
+enum facet_scheduling {
+    FACET_SCHEDULE_FAIR = 0,        /* who had least device time for its share; a priority is a bounded head start */
+    FACET_SCHEDULE_ROUND_ROBIN = 1, /* in turns, whatever they cost */
+    FACET_SCHEDULE_PRIORITY = 2,    /* the higher priority always; among equals as fair */
+    FACET_SCHEDULE_FIFO = 3,        /* who has waited for longest, until it wants nothing more */
+};
 
 /*
  * What became of one launch or transfer of a stream, as the device measured it. A queue's time is from `queued_ns` to
@@ -129,9 +141,47 @@ struct facet_execution_ops {
     enum facet_status (*records)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                  uint64_t after, void *items, uint32_t item_size, uint32_t capacity,
                                  uint32_t *ret_count, struct facet_error *error);
+
+    /* Since 1.4. */
+
+    /*
+     * At most `units` compute units work for the context at a time, and at most `launches` of its launches and
+     * transfers are under way: hard bounds, whatever its share. 0: as many as there are. Holds from the next point of
+     * preemption on; a limit of the worker (limit.h) holds as well. FACET_OUT_OF_RANGE: more units than the device has.
+     */
+    enum facet_status (*set_bounds)(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
+                                    uint32_t launches, struct facet_error *error);
+
+    /* With 1 nothing of the context begins any more; what runs stops at its next point of preemption, and the call
+     * returns when it has. What is queued stays, and more may be queued. With 0 all goes on where it stopped.
+     * What waits for the context's queue (memory.h: copies, unmap) waits while it is paused, some seconds at most.
+     * FACET_TIMEOUT: it is paused, but a work-group is still running after some seconds. */
+    enum facet_status (*pause)(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
+                               struct facet_error *error);
+
+    /* What `stream` is given from now on begins when all that `other`, of the same context, was given until now is
+     * complete, failed or cancelled. Counts as a launch of `stream`, and leaves a record as a
+     * transfer does. A stream waits for itself anyway. */
+    enum facet_status (*wait)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                              uint64_t other, struct facet_error *error);
+
+    /* As cancel, but of one launch or transfer, by its sequence (facet_launch_record); what is behind it goes on.
+     * FACET_NOT_FOUND: none of that number is queued or running. */
+    enum facet_status (*cancel_launch)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                       uint64_t sequence, struct facet_error *error);
+
+    /*
+     * The policy among the contexts of a device (enum facet_scheduling), from the next decision on. With `preempt` 0 a
+     * launch that began keeps its units until it ends, and only then somebody else's begins there; with 1, as before
+     * the first call, it makes room. `slice_ns` is how long a turn lasts while others wait; 0: the device's own.
+     * FACET_OUT_OF_RANGE.
+     */
+    enum facet_status (*set_policy)(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
+                                    uint32_t preempt, uint64_t slice_ns, struct facet_error *error);
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_execution_ops, write) == 72, "ABI: facet_execution_ops 1.1");
-FACET_STATIC_ASSERT(sizeof(struct facet_execution_ops) == 120, "ABI: facet_execution_ops 1.2");
+FACET_STATIC_ASSERT(offsetof(struct facet_execution_ops, set_bounds) == 120, "ABI: facet_execution_ops 1.2");
+FACET_STATIC_ASSERT(sizeof(struct facet_execution_ops) == 160, "ABI: facet_execution_ops 1.4");
 
 #ifdef __cplusplus
 }

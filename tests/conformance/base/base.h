@@ -26,6 +26,8 @@ enum {
     BASE_EVENTS = 4096,
     BASE_PAGE = 4096,
     BASE_CLOCK_MHZ = 1000,
+    BASE_WRITE = 256, /* bytes that a write in a stream may have */
+    BASE_OPERANDS = 6,
 };
 
 #define BASE_MEMORY UINT64_C(67108864)
@@ -43,6 +45,10 @@ struct base_context {
     char worker[FACET_WORKER_SIZE];
     char partition[64];
     bool away; /* saved by snapshot: all it had is gone from here but its number */
+    bool paused;
+    uint32_t units, launches; /* bounds; 0: none */
+    uint32_t priority;
+    uint64_t busy_ns;
 };
 
 struct base_pages {
@@ -63,10 +69,18 @@ struct base_reservation {
     uint64_t context, address, bytes; /* bytes 0: free */
 };
 
-/* A launch that waits: it is done when somebody waits for it or looks at memory. */
+enum base_kind { BASE_LAUNCH, BASE_QUEUED_WRITE, BASE_COPY, BASE_FILL, BASE_WAIT, BASE_MATH };
+
+/* What waits in a stream: it is done when somebody waits for it or looks at memory. */
 struct base_launch {
-    uint64_t module, address, count, value;
-    uint64_t queued_ns, groups;
+    enum base_kind kind;
+    bool begun;
+    uint64_t sequence, queued_ns, start_ns, groups;
+    uint64_t module, address, count, value; /* a wait: for launch number `count` of stream `value` */
+    union {
+        struct facet_math math;
+        unsigned char bytes[BASE_WRITE];
+    } data;
 };
 
 struct base_stream {
@@ -75,7 +89,7 @@ struct base_stream {
     bool module; /* it is a module, not a stream */
     struct base_launch queue[BASE_QUEUE];
     uint32_t queued;
-    uint64_t recorded; /* record n is in place (n - 1) % BASE_RECORDS */
+    uint64_t recorded; /* the record that was kept as the nth is in place (n - 1) % BASE_RECORDS */
     struct facet_launch_record records[BASE_RECORDS];
 };
 
@@ -98,6 +112,8 @@ struct facet_provider_instance {
     struct facet_event *events;
     uint32_t event_count;
     uint64_t last_number, last_address, energy, busy_ns;
+    uint32_t policy; /* enum facet_scheduling */
+    int turn;        /* whose it is, in `contexts`; -1: nobody wanted anything */
     struct base_saved saved[BASE_WORKERS];
 };
 
@@ -112,6 +128,7 @@ struct base_tables {
     struct facet_snapshot_ops snapshot;
     struct facet_memory_ops memory;
     struct facet_execution_ops execution;
+    struct facet_math_ops math;
 };
 
 /* The good operations, one table per file. */
@@ -123,6 +140,7 @@ extern const struct facet_container_ops base_container;
 extern const struct facet_snapshot_ops base_snapshot;
 extern const struct facet_memory_ops base_memory;
 extern const struct facet_execution_ops base_execution;
+extern const struct facet_math_ops base_math;
 
 /* Written by each broken provider: puts its defect into the tables. */
 void base_break(struct base_tables *tables);
@@ -135,16 +153,23 @@ enum facet_status base_need_context(struct facet_provider_instance *instance, ui
 void base_empty_context(struct facet_provider_instance *instance, uint64_t context);
 enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                    struct base_stream **ret_stream, struct facet_error *error);
-void base_run_queue(struct facet_provider_instance *instance, struct base_stream *stream);
-void base_run_queues(struct facet_provider_instance *instance, uint64_t context);
+struct base_stream *base_find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
+/* run.c: everything that may run does. */
+void base_run(struct facet_provider_instance *instance);
+/* Puts one behind what the stream has, and gives it the next number. */
+enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
+                               const struct base_launch *launch, struct facet_error *error);
+/* Takes `index` out of the queue, complete with that status. */
+void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units);
 uint64_t base_now_ns(void);
-/* Keeps the record of what is complete, under the stream's next number. */
 void base_record(struct base_stream *stream, const struct facet_launch_record *record);
 struct base_worker *base_find_worker(struct facet_provider_instance *instance, const char *name);
 bool base_is_partitioned(const struct facet_provider_instance *instance);
 bool base_partition_in_use(const struct facet_provider_instance *instance, const char *uuid);
 void base_tell(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid);
 uint64_t base_used(const struct facet_provider_instance *instance, const struct base_context *context);
+enum facet_status base_check_memory(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                    uint64_t bytes, struct facet_error *error);
 enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
                             const void *in, uint64_t bytes, struct facet_error *error);
 /* Copies from `from`, or fills with `value` where that is NULL; checked whole before anything moves. */
@@ -178,6 +203,48 @@ enum facet_status base_set_priority(struct facet_provider_instance *instance, ui
 enum facet_status base_records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                uint64_t after, void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                struct facet_error *error);
+
+/* control.c: what version 1.4 added to the table of executions. */
+enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
+                                  uint32_t launches, struct facet_error *error);
+enum facet_status base_pause(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
+                             struct facet_error *error);
+enum facet_status base_wait(struct facet_provider_instance *instance, uint64_t context, uint64_t stream, uint64_t other,
+                            struct facet_error *error);
+enum facet_status base_cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                     uint64_t sequence, struct facet_error *error);
+enum facet_status base_set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
+                                  uint32_t preempt, uint64_t slice_ns, struct facet_error *error);
+
+/* One operand of an operation. */
+struct base_operand {
+    const char *name;
+    uint64_t address, count; /* address 0: it may be left out, and is */
+    uint32_t type;           /* enum facet_math_type, or BASE_INT32 */
+    bool written;
+    unsigned char *bytes; /* while it is worked on */
+};
+
+/* An operation with its operands: math.c. */
+struct base_work {
+    struct facet_math math;
+    struct base_operand operands[BASE_OPERANDS];
+    uint32_t count;
+};
+#define BASE_INT32 FACET_MATH_TYPES
+
+/* shapes.c: finds the operands, and refuses what is not an operation. */
+enum facet_status base_math_check(const struct facet_math *math, struct base_work *ret_work, struct facet_error *error);
+/* math.c: does it, with what memory holds now. */
+enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
+                                    const struct facet_math *math);
+const char *base_math_name(uint32_t operation);
+/* numbers.c: one element of an operand as a number, and back. */
+double base_number(const struct base_operand *operand, uint64_t index);
+void base_store(const struct base_operand *operand, uint64_t index, double value);
+uint64_t base_bytes_of(uint32_t type);
+/* compute.c, by enum facet_math_operation. */
+extern void (*const base_compute[FACET_MATH_KINDS])(const struct base_work *work);
 
 static inline void base_unlock(pthread_mutex_t **lock)
 {

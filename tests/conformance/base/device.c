@@ -23,7 +23,8 @@ void base_describe(struct facet_device_info *ret_info)
         .clock_mhz = BASE_CLOCK_MHZ,
         .max_partitions = BASE_SLICES,
         .capabilities = ((FACET_CAN_EXECUTE << 1) - 1) | FACET_CAN_ENQUEUE | FACET_CAN_SHARE | FACET_CAN_RECORD |
-                        FACET_CAN_SHARE_PAGES | FACET_CAN_MOVE_PAGES,
+                        FACET_CAN_SHARE_PAGES | FACET_CAN_MOVE_PAGES | FACET_CAN_CONTROL | FACET_CAN_SCHEDULE |
+                        FACET_CAN_MATH,
         .mode_group = {1, 1, 2, 3},
     };
 }
@@ -41,6 +42,7 @@ static enum facet_status base_open(struct facet_provider_instance **ret_instance
     }
     pthread_mutex_init(&instance->lock, NULL);
     instance->last_address = UINT64_C(1) << 32;
+    instance->turn = -1;
     *ret_instance = instance;
     return FACET_OK;
 }
@@ -279,7 +281,8 @@ enum facet_status facet_provider_entry(const struct facet_provider_host *host,
                                                    .container = &tables.container,
                                                    .snapshot = &tables.snapshot,
                                                    .memory = &tables.memory,
-                                                   .execution = &tables.execution},
+                                                   .execution = &tables.execution,
+                                                   .math = &tables.math},
                                       .device = base_device,
                                       .partition = base_partition,
                                       .limit = base_limit,
@@ -287,7 +290,8 @@ enum facet_status facet_provider_entry(const struct facet_provider_host *host,
                                       .container = base_container,
                                       .snapshot = base_snapshot,
                                       .memory = base_memory,
-                                      .execution = base_execution};
+                                      .execution = base_execution,
+                                      .math = base_math};
         base_break(&tables);
     }
     return facet_kit_enter(host, &tables.provider, ret_provider);

@@ -470,6 +470,15 @@ static bool is_memory(struct facet_provider_instance *instance, uint64_t context
     return true;
 }
 
+enum facet_status base_check_memory(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                    uint64_t bytes, struct facet_error *error)
+{
+    if (is_memory(instance, context, address, bytes))
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_OUT_OF_RANGE, "0x%" PRIx64 " and %" PRIu64 " bytes: not wholly memory", address,
+                          bytes);
+}
+
 enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
                             const void *in, uint64_t bytes, struct facet_error *error)
 {
@@ -479,9 +488,9 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
 
     if (status != FACET_OK)
         return status;
-    if (!is_memory(instance, context, address, bytes))
-        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "0x%" PRIx64 " and %" PRIu64 " bytes: not wholly memory",
-                              address, bytes);
+    status = base_check_memory(instance, context, address, bytes, error);
+    if (status != FACET_OK)
+        return status;
     for (uint64_t at = 0; at < bytes; at += left) {
         unsigned char *byte = byte_at(instance, context, address + at, &left);
         uint64_t count = left < bytes - at ? left : bytes - at;
@@ -494,14 +503,25 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
     return FACET_OK;
 }
 
+/* Does what the context has queued; what a pause holds would have to be waited for. */
+static enum facet_status settle(struct facet_provider_instance *instance, uint64_t context, struct facet_error *error)
+{
+    base_run(instance);
+    for (int i = 0; i < BASE_STREAMS; i++)
+        if (instance->streams[i].context == context && instance->streams[i].queued > 0)
+            return facet_kit_fail(error, FACET_TIMEOUT, "context %" PRIu64 ": what is queued there is paused", context);
+    return FACET_OK;
+}
+
 static enum facet_status base_write(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                     const void *data, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
     if (base_find_context(instance, context) && !data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
-    base_run_queues(instance, context);
-    return base_move(instance, context, address, NULL, data, bytes, error);
+    enum facet_status status = settle(instance, context, error);
+
+    return status == FACET_OK ? base_move(instance, context, address, NULL, data, bytes, error) : status;
 }
 
 static enum facet_status base_read(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
@@ -510,8 +530,9 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
     BASE_LOCK(instance);
     if (base_find_context(instance, context) && !ret_data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_data: expected a place, not NULL");
-    base_run_queues(instance, context);
-    return base_move(instance, context, address, ret_data, NULL, bytes, error);
+    enum facet_status status = settle(instance, context, error);
+
+    return status == FACET_OK ? base_move(instance, context, address, ret_data, NULL, bytes, error) : status;
 }
 
 /* Through a buffer, so that overlap needs no thought; checked whole before anything moves. */
@@ -521,9 +542,8 @@ enum facet_status base_through_buffer(struct facet_provider_instance *instance, 
     struct base_context *one = NULL;
     enum facet_status status = base_need_context(instance, context, &one, error);
 
-    if (status == FACET_OK && !is_memory(instance, context, to, bytes))
-        status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "0x%" PRIx64 " and %" PRIu64 " bytes: not wholly memory", to,
-                                bytes);
+    if (status == FACET_OK)
+        status = base_check_memory(instance, context, to, bytes, error);
     if (status != FACET_OK)
         return status;
     unsigned char *buffer = malloc(bytes ? bytes : 1);
@@ -542,16 +562,18 @@ static enum facet_status base_copy(struct facet_provider_instance *instance, uin
                                    uint64_t from, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
-    base_run_queues(instance, context);
-    return base_through_buffer(instance, context, to, &from, 0, bytes, error);
+    enum facet_status status = settle(instance, context, error);
+
+    return status == FACET_OK ? base_through_buffer(instance, context, to, &from, 0, bytes, error) : status;
 }
 
 static enum facet_status base_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                    uint8_t value, uint64_t bytes, struct facet_error *error)
 {
     BASE_LOCK(instance);
-    base_run_queues(instance, context);
-    return base_through_buffer(instance, context, address, NULL, value, bytes, error);
+    enum facet_status status = settle(instance, context, error);
+
+    return status == FACET_OK ? base_through_buffer(instance, context, address, NULL, value, bytes, error) : status;
 }
 
 const struct facet_memory_ops base_memory = {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: streams and the one kernel of the base device. Never: does work before somebody waits for it. */
+#include <time.h>
+
 #include "base.h"
+
+enum { LOOK_NS = 500000 };
 
 static struct base_stream *find(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                 bool module)
@@ -11,6 +15,11 @@ static struct base_stream *find(struct facet_provider_instance *instance, uint64
             return one;
     }
     return NULL;
+}
+
+struct base_stream *base_find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number)
+{
+    return find(instance, context, number, false);
 }
 
 enum facet_status base_need_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
@@ -109,43 +118,6 @@ static enum facet_status base_destroy_stream(struct facet_provider_instance *ins
     return status;
 }
 
-static void run_launch(struct facet_provider_instance *instance, struct base_stream *stream,
-                       const struct base_launch *launch)
-{
-    struct facet_launch_record record = {
-        .queued_ns = launch->queued_ns, .start_ns = base_now_ns(), .kernel = BASE_KERNEL};
-    enum facet_status status = FACET_OK;
-
-    for (uint64_t i = 0; status == FACET_OK && i < launch->count; i++)
-        status = base_move(instance, stream->context, launch->address + i * sizeof launch->value, NULL, &launch->value,
-                           sizeof launch->value, NULL);
-    stream->state.completed++;
-    stream->state.busy_ns += launch->count + 1;
-    instance->busy_ns += launch->count + 1;
-    if (status != FACET_OK && !stream->state.failed)
-        stream->state.failed = (uint32_t)-status;
-    record.status = status;
-    record.end_ns = base_now_ns();
-    record.busy_ns = record.longest_ns = launch->count + 1;
-    record.groups = launch->groups;
-    record.units = 1;
-    base_record(stream, &record);
-}
-
-void base_run_queue(struct facet_provider_instance *instance, struct base_stream *stream)
-{
-    for (uint32_t i = 0; i < stream->queued; i++)
-        run_launch(instance, stream, &stream->queue[i]);
-    stream->queued = 0;
-}
-
-void base_run_queues(struct facet_provider_instance *instance, uint64_t context)
-{
-    for (int i = 0; i < BASE_STREAMS; i++)
-        if (instance->streams[i].context == context)
-            base_run_queue(instance, &instance->streams[i]);
-}
-
 static enum facet_status check_launch(const struct facet_launch *launch, const void *arguments,
                                       struct facet_error *error)
 {
@@ -184,27 +156,41 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
     if (status != FACET_OK)
         return status;
     memcpy(values, arguments, sizeof values);
-    if (one->queued == BASE_QUEUE)
-        base_run_queue(instance, one);
-    one->queue[one->queued++] = (struct base_launch){
-        launch->module, values[0],     values[1],
-        values[2],      base_now_ns(), (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]};
-    one->state.launched++;
-    return FACET_OK;
+    return base_enqueue(
+        instance, one,
+        &(const struct base_launch){.kind = BASE_LAUNCH,
+                                    .module = launch->module,
+                                    .address = values[0],
+                                    .count = values[1],
+                                    .value = values[2],
+                                    .groups = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]},
+        error);
 }
 
+/* Only what is paused is not done at once: it is looked at again and again, and others may use the device meanwhile. */
 static enum facet_status base_synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                           uint64_t timeout_ns, struct facet_error *error)
 {
-    BASE_LOCK(instance);
-    struct base_stream *one = NULL;
-    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+    uint64_t began_ns = base_now_ns();
 
-    if (status == FACET_OK)
-        base_run_queue(instance, one);
-    return status;
+    for (;;) {
+        {
+            BASE_LOCK(instance);
+            struct base_stream *one = NULL;
+            enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+
+            if (status == FACET_OK)
+                base_run(instance);
+            if (status != FACET_OK || one->queued == 0)
+                return status;
+        }
+        if (base_now_ns() - began_ns >= timeout_ns)
+            return facet_kit_fail(error, FACET_TIMEOUT, "stream %" PRIu64 ": not all is complete", stream);
+        nanosleep(&(const struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
 }
 
+/* What waits has not begun; all before it has. */
 static enum facet_status base_query(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                     struct facet_stream_state *ret_state, struct facet_error *error)
 {
@@ -212,7 +198,10 @@ static enum facet_status base_query(struct facet_provider_instance *instance, ui
     struct base_stream *one = NULL;
     enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
-    return status == FACET_OK ? facet_kit_struct(&one->state, sizeof one->state, ret_state, error) : status;
+    if (status != FACET_OK)
+        return status;
+    one->state.begun = one->queued > 0 ? one->queue[0].sequence - 1 : one->state.launched;
+    return facet_kit_struct(&one->state, sizeof one->state, ret_state, error);
 }
 
 static enum facet_status base_cancel(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -222,16 +211,9 @@ static enum facet_status base_cancel(struct facet_provider_instance *instance, u
     struct base_stream *one = NULL;
     enum facet_status status = base_need_stream(instance, context, stream, &one, error);
 
-    if (status != FACET_OK)
-        return status;
-    one->state.completed += one->queued;
-    for (uint32_t i = 0; i < one->queued; i++)
-        base_record(one, &(const struct facet_launch_record){.status = FACET_BAD_STATE,
-                                                             .queued_ns = one->queue[i].queued_ns,
-                                                             .end_ns = base_now_ns(),
-                                                             .kernel = BASE_KERNEL});
-    one->queued = 0;
-    return FACET_OK;
+    while (status == FACET_OK && one->queued > 0)
+        base_finish(one, 0, FACET_BAD_STATE, 0);
+    return status;
 }
 
 const struct facet_execution_ops base_execution = {
@@ -250,4 +232,9 @@ const struct facet_execution_ops base_execution = {
     .set_share = base_set_share,
     .set_priority = base_set_priority,
     .records = base_records,
+    .set_bounds = base_set_bounds,
+    .pause = base_pause,
+    .wait = base_wait,
+    .cancel_launch = base_cancel_launch,
+    .set_policy = base_set_policy,
 };

@@ -12,7 +12,7 @@ static enum facet_status move(struct facet_provider_instance *instance, uint64_t
         return status;
     BASE_LOCK(instance);
     base_move(instance, context, address, old, NULL, sizeof old, NULL);
-    base_run_queues(instance, context);
+    base_run(instance);
     return base_move(instance, context, address, NULL, old, sizeof old, NULL);
 }
 

@@ -43,4 +43,25 @@ def memory_really_moves_and_nothing_is_lost():
     equal(re.findall(r": (\d+) allocations of (\d+) KiB", text), [("7", "7168"), ("4", "2048")])
 
 
+@test
+def a_product_on_a_virtual_gpu_is_right():
+    text = run("basic")
+    equal(bool(re.search(r"^device \w+:\d+: .*, \d+ compute units, \d+ MiB$", text, re.MULTILINE)), True)
+    equal(bool(re.search(r"^basic: gemm .* on stream 0, completed: waited \d+ us, took [1-9]\d* us", text, re.MULTILINE)),
+          True)
+    equal(re.findall(r": running, 1024 KiB in 1 allocation of at most (\d+) MiB", text), ["1024"])
+    equal(re.findall(r"product: (\d+) elements wrong", text), ["0"])
+
+
+@test
+def tenants_get_their_shares_and_no_more_memory():
+    rows = re.findall(r"^(App\d) +([\d.]+)% +([\d.]+)% +(\d+)  (\w+)$", run("tenants"), re.MULTILINE)
+    equal([(name, asked, refused) for name, asked, _, _, refused in rows],
+          [("App1", "40.0", "refused"), ("App2", "30.0", "refused"), ("App3", "30.0", "refused")])
+    for _, asked, got, operations, _ in rows:
+        # On a busy machine one of them may stand still for a while.
+        equal(abs(float(asked) - float(got)) < 12, True)
+        equal(int(operations) > 0, True)
+
+
 main()

@@ -285,7 +285,8 @@ static void execution_keeps_its_layout(void **state)
     AT(facet_stream_state, launched, 8);
     AT(facet_stream_state, completed, 16);
     AT(facet_stream_state, busy_ns, 24);
-    SIZE(facet_stream_state, 32);
+    AT(facet_stream_state, begun, 32);
+    SIZE(facet_stream_state, 40);
 
     AT(facet_execution_ops, size, 0);
     AT(facet_execution_ops, load, 8);
@@ -302,7 +303,12 @@ static void execution_keeps_its_layout(void **state)
     AT(facet_execution_ops, set_share, 96);
     AT(facet_execution_ops, set_priority, 104);
     AT(facet_execution_ops, records, 112);
-    SIZE(facet_execution_ops, 120);
+    AT(facet_execution_ops, set_bounds, 120);
+    AT(facet_execution_ops, pause, 128);
+    AT(facet_execution_ops, wait, 136);
+    AT(facet_execution_ops, cancel_launch, 144);
+    AT(facet_execution_ops, set_policy, 152);
+    SIZE(facet_execution_ops, 160);
 
     AT(facet_launch_record, size, 0);
     AT(facet_launch_record, status, 4);
@@ -317,6 +323,109 @@ static void execution_keeps_its_layout(void **state)
     AT(facet_launch_record, preemptions, 68);
     AT(facet_launch_record, kernel, 72);
     SIZE(facet_launch_record, 136);
+}
+
+static void operands_keep_their_layout(void **state)
+{
+    AT(facet_gemm, a, 0);
+    AT(facet_gemm, b, 8);
+    AT(facet_gemm, c, 16);
+    AT(facet_gemm, m, 24);
+    AT(facet_gemm, n, 32);
+    AT(facet_gemm, k, 40);
+    AT(facet_gemm, lead_a, 48);
+    AT(facet_gemm, lead_b, 56);
+    AT(facet_gemm, lead_c, 64);
+    AT(facet_gemm, batch, 72);
+    AT(facet_gemm, stride_a, 80);
+    AT(facet_gemm, stride_b, 88);
+    AT(facet_gemm, stride_c, 96);
+    AT(facet_gemm, alpha, 104);
+    AT(facet_gemm, beta, 108);
+    SIZE(facet_gemm, 112);
+
+    AT(facet_convolution, input, 0);
+    AT(facet_convolution, filter, 8);
+    AT(facet_convolution, output, 16);
+    AT(facet_convolution, bias, 24);
+    AT(facet_convolution, batch, 32);
+    AT(facet_convolution, in_channels, 40);
+    AT(facet_convolution, out_channels, 48);
+    AT(facet_convolution, height, 56);
+    AT(facet_convolution, width, 64);
+    AT(facet_convolution, kernel, 72);
+    AT(facet_convolution, stride, 88);
+    AT(facet_convolution, padding, 104);
+    AT(facet_convolution, dilation, 120);
+    AT(facet_convolution, groups, 136);
+    SIZE(facet_convolution, 144);
+
+    AT(facet_activation, input, 0);
+    AT(facet_activation, output, 8);
+    AT(facet_activation, batch, 16);
+    AT(facet_activation, channels, 24);
+    AT(facet_activation, height, 32);
+    AT(facet_activation, width, 40);
+    AT(facet_activation, kind, 48);
+    AT(facet_activation, alpha, 52);
+    SIZE(facet_activation, 56);
+}
+
+static void normalization_and_attention_keep_their_layout(void **state)
+{
+    AT(facet_normalization, input, 0);
+    AT(facet_normalization, output, 8);
+    AT(facet_normalization, scale, 16);
+    AT(facet_normalization, bias, 24);
+    AT(facet_normalization, mean, 32);
+    AT(facet_normalization, variance, 40);
+    AT(facet_normalization, batch, 48);
+    AT(facet_normalization, channels, 56);
+    AT(facet_normalization, height, 64);
+    AT(facet_normalization, width, 72);
+    AT(facet_normalization, epsilon, 80);
+    AT(facet_normalization, reserved, 84);
+    SIZE(facet_normalization, 88);
+
+    AT(facet_attention, q, 0);
+    AT(facet_attention, k, 8);
+    AT(facet_attention, v, 16);
+    AT(facet_attention, output, 24);
+    AT(facet_attention, batch, 32);
+    AT(facet_attention, heads, 40);
+    AT(facet_attention, queries, 48);
+    AT(facet_attention, keys, 56);
+    AT(facet_attention, dimension, 64);
+    AT(facet_attention, scale, 72);
+    AT(facet_attention, reserved, 76);
+    SIZE(facet_attention, 80);
+}
+
+static void math_keeps_its_layout(void **state)
+{
+    AT(facet_math, size, 0);
+    AT(facet_math, operation, 4);
+    AT(facet_math, type, 8);
+    AT(facet_math, flags, 12);
+    AT(facet_math, of, 16);
+    AT(facet_math, of.gemm, 16);
+    AT(facet_math, of.convolution, 16);
+    AT(facet_math, of.activation, 16);
+    AT(facet_math, of.normalization, 16);
+    AT(facet_math, of.attention, 16);
+    SIZE(facet_math, 272);
+
+    AT(facet_math_support, size, 0);
+    AT(facet_math_support, types, 4);
+    AT(facet_math_support, tensor_types, 24);
+    AT(facet_math_support, mixed, 28);
+    AT(facet_math_support, library, 32);
+    SIZE(facet_math_support, 96);
+
+    AT(facet_math_ops, size, 0);
+    AT(facet_math_ops, support, 8);
+    AT(facet_math_ops, run, 16);
+    SIZE(facet_math_ops, 24);
 }
 
 static void the_provider_keeps_its_layout(void **state)
@@ -342,7 +451,8 @@ static void the_provider_keeps_its_layout(void **state)
     AT(facet_provider, snapshot, 80);
     AT(facet_provider, memory, 88);
     AT(facet_provider, execution, 96);
-    SIZE(facet_provider, 104);
+    AT(facet_provider, math, 104);
+    SIZE(facet_provider, 112);
 }
 
 /* Providers fill it in, so it is part of the ABI too. */
@@ -357,7 +467,7 @@ static void the_error_keeps_its_layout(void **state)
 static void published_values_stay(void **state)
 {
     assert_int_equal(FACET_PROVIDER_ABI_MAJOR, 1);
-    assert_int_equal(FACET_PROVIDER_ABI_MINOR, 3);
+    assert_int_equal(FACET_PROVIDER_ABI_MINOR, 4);
     assert_int_equal(FACET_PROVIDER_SIZE_1_0, 48);
     assert_int_equal(FACET_DEVICE_ACCELERATOR, 4);
     assert_int_equal(FACET_DEVICE_HAS_MAX_PARTITIONS, 1 << 6);
@@ -369,6 +479,16 @@ static void published_values_stay(void **state)
     assert_int_equal(FACET_CAN_RECORD, 1 << 16);
     assert_int_equal(FACET_CAN_SHARE_PAGES, 1 << 17);
     assert_int_equal(FACET_CAN_MOVE_PAGES, 1 << 18);
+    assert_int_equal(FACET_CAN_CONTROL, 1 << 19);
+    assert_int_equal(FACET_CAN_SCHEDULE, 1 << 20);
+    assert_int_equal(FACET_CAN_MATH, 1 << 21);
+    assert_int_equal(FACET_SCHEDULE_FIFO, 3);
+    assert_int_equal(FACET_MATH_ATTENTION, FACET_MATH_KINDS - 1);
+    assert_int_equal(FACET_MATH_INT8, FACET_MATH_TYPES - 1);
+    assert_int_equal(FACET_MATH_MIXED, 1 << 1);
+    assert_int_equal(FACET_MATH_TRANSPOSE_A, 1 << 8);
+    assert_int_equal(FACET_MATH_CAUSAL, 1 << 12);
+    assert_int_equal(FACET_ACTIVATION_SOFTMAX, 8);
     assert_int_equal(FACET_HEALTH_FAILED, 3);
     assert_int_equal(FACET_EVENT_VENDOR_ERROR, 7);
     assert_int_equal(FACET_NODE_SOCKET, 4);
@@ -393,7 +513,9 @@ int main(void)
         cmocka_unit_test(metrics_keeps_its_layout),   cmocka_unit_test(container_keeps_its_layout),
         cmocka_unit_test(snapshot_keeps_its_layout),  cmocka_unit_test(memory_keeps_its_layout),
         cmocka_unit_test(execution_keeps_its_layout), cmocka_unit_test(the_provider_keeps_its_layout),
-        cmocka_unit_test(the_error_keeps_its_layout), cmocka_unit_test(published_values_stay),
+        cmocka_unit_test(operands_keep_their_layout), cmocka_unit_test(normalization_and_attention_keep_their_layout),
+        cmocka_unit_test(math_keeps_its_layout),      cmocka_unit_test(the_error_keeps_its_layout),
+        cmocka_unit_test(published_values_stay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

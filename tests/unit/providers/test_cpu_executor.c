@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: what the executor runs, in which order, and what it says of it. Never: asserts how long anything takes. */
+#include "compute/pick.h"
 #include "cpu_executor_world.h"
 
 #include <sched.h>
@@ -301,7 +302,7 @@ static void what_never_began_is_told_by_who_cancels(void **state)
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
 
-    cpu_tenant_pause(tenant, true);
+    assert_int_equal(cpu_tenant_pause(tenant, true, FOREVER), FACET_OK);
     launch(stream, (struct work){.name = '1'}, 1);
     launch(stream, (struct work){.name = '2'}, 1);
     cpu_stream_cancel(stream);
@@ -322,13 +323,13 @@ static void pausing_returns_when_nobody_is_inside(void **state)
 
     launch(stream, (struct work){.ran_total = &ran}, 1u << 22);
     for (int i = 0; i < 3; i++) {
-        cpu_tenant_pause(tenant, true);
+        assert_int_equal(cpu_tenant_pause(tenant, true, FOREVER), FACET_OK);
         unsigned before = ran;
 
         assert_int_equal(cpu_tenant_units_active(tenant), 0);
         assert_int_equal(cpu_stream_wait(stream, 2 * MS), before == 1u << 22 ? FACET_OK : FACET_TIMEOUT);
         assert_int_equal(ran, before);
-        cpu_tenant_pause(tenant, false);
+        assert_int_equal(cpu_tenant_pause(tenant, false, FOREVER), FACET_OK);
     }
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_int_equal(ran, 1u << 22);
@@ -414,7 +415,7 @@ static void the_last_records_are_kept(void **state)
 
 static void what_cannot_be_is_refused(void **state)
 {
-    static struct cpu_tenant *tenants[256];
+    static struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
     static const struct cpu_executor_options refused[] = {{.units = 0}, {.units = 257}, {.units = 1, .policy = 4}};
     struct cpu_executor *executor = NULL;
     struct cpu_tenant *tenant = NULL;
@@ -425,11 +426,11 @@ static void what_cannot_be_is_refused(void **state)
     assert_null(executor);
     assert_non_null(strstr(error.message, "policy 4"));
     executor = executor_of(256, NULL);
-    for (size_t i = 0; i < 256; i++)
+    for (size_t i = 0; i < FACET_PICK_ENTITIES; i++)
         tenants[i] = tenant_of(executor);
     assert_int_equal(cpu_tenant_create(executor, &tenant, &error), FACET_NO_MEMORY);
     assert_null(tenant);
-    for (size_t i = 0; i < 256; i++)
+    for (size_t i = 0; i < FACET_PICK_ENTITIES; i++)
         cpu_tenant_destroy(tenants[i]);
     cpu_executor_destroy(executor);
     cpu_tenant_destroy(NULL);

@@ -93,7 +93,7 @@ static void disturb(struct client *client, struct cpu_tenant *tenant, struct cpu
     struct cpu_stream **stream = &streams[draw(client, STREAMS)];
     struct facet_stream_state state;
 
-    switch (draw(client, 12)) {
+    switch (draw(client, 16)) {
     case 0:
         cpu_stream_cancel(*stream);
         break;
@@ -102,8 +102,8 @@ static void disturb(struct client *client, struct cpu_tenant *tenant, struct cpu
         cpu_stream_create(tenant, stream, NULL);
         break;
     case 2:
-        cpu_tenant_pause(tenant, true);
-        cpu_tenant_pause(tenant, false);
+        cpu_tenant_pause(tenant, true, FOREVER);
+        cpu_tenant_pause(tenant, false, FOREVER);
         break;
     case 3:
         cpu_tenant_set_share(tenant, draw(client, 500), 200 + draw(client, 801), draw(client, 3));
@@ -119,6 +119,19 @@ static void disturb(struct client *client, struct cpu_tenant *tenant, struct cpu
         break;
     case 7:
         cpu_stream_state(*stream, &state);
+        break;
+    case 8:
+        cpu_stream_state(*stream, &state);
+        cpu_stream_cancel_one(*stream, state.completed + draw(client, 4));
+        break;
+    case 9:
+        cpu_stream_await(*stream, streams[draw(client, STREAMS)], NULL);
+        break;
+    case 10:
+        cpu_tenant_set_bounds(tenant, draw(client, 4), draw(client, 3));
+        break;
+    case 11:
+        cpu_executor_set_policy(client->executor, draw(client, 4), draw(client, 4) > 0, draw(client, 3) * 50 * US);
         break;
     default:
         break;

@@ -69,8 +69,25 @@ static const char data[] = "some bytes";
 static const struct facet_launch launch = {
     .size = sizeof launch, .argument_bytes = sizeof data, .grid = {0, 2, 3}, .kernel = "axpy"};
 
-static void fill_input(const struct filling *filling, uint8_t kind, struct facet_argument *argument)
+/* Of the size that the caller says, every byte behind that is another number than what is sent for it: 0. */
+static const void *struct_of(uint32_t size)
 {
+    static union {
+        struct facet_math math;
+        unsigned char bytes[4096];
+    } place;
+
+    memset(&place, POISON, sizeof place);
+    place.math.flags = 99;
+    place.math.size = size;
+    return &place;
+}
+
+static void fill_input(const struct filling *filling, const struct facet_parameter *parameter,
+                       struct facet_argument *argument)
+{
+    uint8_t kind = parameter->kind;
+
     argument->number = filling->number;
     argument->fd = -1;
     switch (kind) {
@@ -90,6 +107,10 @@ static void fill_input(const struct filling *filling, uint8_t kind, struct facet
         argument->in = filling->null_in ? NULL : &launch;
         argument->more = data;
         argument->number = sizeof data;
+        break;
+    case FACET_KIND_STRUCT:
+        argument->size = filling->size == UINT32_MAX ? parameter->type->size : filling->size;
+        argument->in = filling->null_in ? NULL : struct_of(argument->size);
         break;
     case FACET_KIND_TIMEOUT:
         argument->number = filling->capacity == 1 ? 1000000 : 0;
@@ -130,7 +151,7 @@ static void call(struct facet_session *session, enum facet_operation_id operatio
         if (parameter->kind >= FACET_KIND_RET_U32)
             fill_output(filling, parameter, &made.arguments[i], ret_outcome);
         else
-            fill_input(filling, parameter->kind, &made.arguments[i]);
+            fill_input(filling, parameter, &made.arguments[i]);
     }
     ret_outcome->status =
         facet_call_make(&made, facet_session_provider(session), facet_session_instance(session), &ret_outcome->error);
@@ -262,6 +283,93 @@ static void what_is_new_in_1_3_crosses_as_it_is(void **state)
     }
 }
 
+static void control_crosses_as_it_is(const struct facet_execution_ops *execution,
+                                     struct facet_provider_instance *instance)
+{
+    struct facet_stream_state state = {.size = sizeof state};
+    struct facet_error error;
+
+    assert_int_equal(execution->set_bounds(instance, 1, 99, 7, &error), FACET_OUT_OF_RANGE);
+    assert_string_equal(error.message, "99 units for 7 launches");
+    assert_int_equal(execution->pause(instance, 1, 99, &error), FACET_OUT_OF_RANGE);
+    assert_string_equal(error.message, "paused 99");
+    assert_int_equal(execution->wait(instance, 1, UINT64_MAX, 99, &error), FACET_NOT_FOUND);
+    assert_string_equal(error.message, "stream 99 for 18446744073709551615");
+    assert_int_equal(execution->cancel_launch(instance, 1, UINT64_MAX, 99, &error), FACET_NOT_FOUND);
+    assert_string_equal(error.message, "launch 99 of 18446744073709551615");
+    assert_int_equal(execution->set_policy(instance, 0, 99, 3, UINT64_C(1) << 40, &error), FACET_OUT_OF_RANGE);
+    assert_string_equal(error.message, "device 0: policy 99, preempt 3, slice 1099511627776");
+    assert_int_equal(execution->set_policy(instance, 5, 1, 0, 0, NULL), FACET_NOT_FOUND);
+    assert_int_equal(execution->query(instance, 1, 5, &state, NULL), FACET_OK);
+    assert_int_equal(state.size, sizeof state);
+    assert_int_equal(state.launched, 5);
+    assert_int_equal(state.begun, 4);
+    state = (struct facet_stream_state){.size = offsetof(struct facet_stream_state, begun), .begun = 88};
+    assert_int_equal(execution->query(instance, 1, 5, &state, NULL), FACET_OK);
+    assert_int_equal(state.busy_ns, 12345);
+    assert_int_equal(state.begun, 88);
+}
+
+static void support_crosses_as_it_is(const struct facet_math_ops *math, struct facet_provider_instance *instance)
+{
+    struct facet_math_support support = {.size = sizeof support};
+
+    assert_int_equal(math->support(instance, 1, &support, NULL), FACET_OK);
+    for (uint32_t i = 0; i < FACET_MATH_KINDS; i++)
+        assert_int_equal(support.types[i], i + 2);
+    assert_int_equal(support.tensor_types, 7);
+    assert_int_equal(support.mixed, 8);
+    assert_string_equal(support.library, "full 2");
+}
+
+static void what_is_new_in_1_4_crosses_as_it_is(void **state)
+{
+    struct facet_session *sessions[] = {here, there};
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct facet_provider *provider = facet_session_provider(sessions[i]);
+
+        control_crosses_as_it_is(provider->execution, facet_session_instance(sessions[i]));
+        support_crosses_as_it_is(provider->math, facet_session_instance(sessions[i]));
+    }
+}
+
+/* Of `size` bytes, as an older or a newer caller has it. */
+static void run_of_size(struct facet_session *session, uint32_t size)
+{
+    struct {
+        struct facet_math known;
+        uint64_t more[8];
+    } made = {.known = {.size = size, .operation = 4, .type = 3, .flags = 99}};
+    uint64_t words[32] = {0}, sum = 0;
+    struct facet_error error;
+    char expected[sizeof error.message];
+
+    for (uint64_t i = 0; i < 32; i++)
+        made.known.of.words[i] = (i + 1) << 33;
+    memset(made.more, POISON, sizeof made.more);
+    memcpy(words, made.known.of.words, (size < sizeof made.known ? size : sizeof made.known) - 16);
+    for (size_t i = 0; i < 32; i++)
+        sum = sum * 31 + words[i];
+    snprintf(expected, sizeof expected,
+             "operation 4 of type 3 in stream 7: %" PRIu64 " .. %" PRIu64 ", in all %" PRIu64, words[0], words[31],
+             sum);
+    assert_int_equal(
+        facet_session_provider(session)->math->run(facet_session_instance(session), 1, 7, &made.known, &error),
+        FACET_OUT_OF_RANGE);
+    assert_string_equal(error.message, expected);
+}
+
+static void an_operation_crosses_in_the_size_that_it_has(void **state)
+{
+    static const uint32_t sizes[] = {16, 24, 40, 271, 272, 273, 336};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        run_of_size(here, sizes[i]);
+        run_of_size(there, sizes[i]);
+    }
+}
+
 static void both_places_describe_the_provider_alike(void **state)
 {
     const struct facet_provider *a = facet_session_provider(here), *b = facet_session_provider(there);
@@ -372,6 +480,8 @@ int main(void)
         cmocka_unit_test(a_launch_crosses_in_the_size_that_it_has),
         cmocka_unit_test(what_is_new_in_1_2_crosses_as_it_is),
         cmocka_unit_test(what_is_new_in_1_3_crosses_as_it_is),
+        cmocka_unit_test(what_is_new_in_1_4_crosses_as_it_is),
+        cmocka_unit_test(an_operation_crosses_in_the_size_that_it_has),
         cmocka_unit_test(both_places_describe_the_provider_alike),
         cmocka_unit_test(data_of_any_size_crosses_whole),
         cmocka_unit_test(a_snapshot_crosses_with_its_file),

@@ -182,6 +182,80 @@ static void pages_that_move_are_of_1_3(void **state)
     }
 }
 
+static enum facet_status no_records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                    uint64_t after, void *items, uint32_t item_size, uint32_t capacity,
+                                    uint32_t *ret_count, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status bound_nothing(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
+                                       uint32_t launches, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status schedule_nothing(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
+                                          uint32_t preempt, uint64_t slice_ns, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+static enum facet_status run_nothing(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                     const struct facet_math *operation, struct facet_error *error)
+{
+    return FACET_BUSY;
+}
+
+/* Version 1.3 ends the table of executions with records, and has no table of mathematics. */
+static void control_and_mathematics_are_of_1_4(void **state)
+{
+    static const struct facet_execution_ops execution_ops = {.size = sizeof execution_ops,
+                                                             .records = no_records,
+                                                             .set_bounds = bound_nothing,
+                                                             .set_policy = schedule_nothing};
+    static const struct facet_math_ops math_ops = {.size = sizeof math_ops, .run = run_nothing};
+    static const struct {
+        uint16_t provider, host;
+        enum facet_status expected;
+    } versions[] = {{4, 4, FACET_BUSY}, {3, 4, FACET_UNSUPPORTED}, {4, 3, FACET_UNSUPPORTED}, {7, 4, FACET_BUSY}};
+
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        struct facet_provider provider = provider_of(sizeof provider, versions[i].provider);
+        struct facet_tables tables;
+
+        provider.execution = &execution_ops;
+        provider.math = &math_ops;
+        facet_tables_fill(&tables, &provider, versions[i].host);
+        const struct facet_execution_ops *execution = tables.provider.execution;
+        const struct facet_math_ops *math = tables.provider.math;
+        assert_int_equal(execution->records(NULL, 1, 1, 0, NULL, 8, 0, NULL, NULL), FACET_BUSY);
+        assert_int_equal(execution->set_bounds(NULL, 1, 1, 1, NULL), versions[i].expected);
+        assert_int_equal(execution->set_policy(NULL, 0, 0, 1, 0, NULL), versions[i].expected);
+        assert_int_equal(execution->pause(NULL, 1, 1, NULL), FACET_UNSUPPORTED);
+        assert_int_equal(math->size, sizeof *math);
+        assert_int_equal(math->run(NULL, 1, 1, NULL, NULL), versions[i].expected);
+        assert_int_equal(math->support(NULL, 0, NULL, NULL), FACET_UNSUPPORTED);
+    }
+}
+
+/* A provider of 1.3 ends before the pointer to a table of mathematics: what is behind it is not its own. */
+static void the_table_of_mathematics_is_not_looked_for_behind_a_provider(void **state)
+{
+    static const struct facet_execution_ops execution_ops = {.size = sizeof execution_ops, .records = no_records};
+    struct facet_provider provider = provider_of(offsetof(struct facet_provider, math), 3);
+    struct facet_tables tables;
+
+    provider.execution = &execution_ops;
+    memset(&provider.math, 0x5a, sizeof provider.math); /* followed, it would be a crash */
+    facet_tables_fill(&tables, &provider, 4);
+    assert_int_equal(tables.execution.records(NULL, 1, 1, 0, NULL, 8, 0, NULL, NULL), FACET_BUSY);
+    assert_int_equal(tables.math.run(NULL, 1, 1, NULL, NULL), FACET_UNSUPPORTED);
+    provider.abi_minor = 4; /* it says so, and is too short for it */
+    facet_tables_fill(&tables, &provider, 4);
+    assert_int_equal(tables.math.run(NULL, 1, 1, NULL, NULL), FACET_UNSUPPORTED);
+}
+
 static void a_table_ends_where_it_says(void **state)
 {
     struct facet_provider provider = provider_of(sizeof provider, 1);
@@ -235,8 +309,8 @@ static unsigned check_texts(const char *header)
 
 static void every_text_of_the_abi_is_checked(void **state)
 {
-    static const char *const headers[] = {"container", "device",    "execution", "limit",   "memory",
-                                          "metrics",   "partition", "snapshot",  "topology"};
+    static const char *const headers[] = {"container", "device",  "execution", "limit",    "math",
+                                          "memory",    "metrics", "partition", "snapshot", "topology"};
     unsigned found = 0, known = 0;
 
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
@@ -350,6 +424,8 @@ int main(void)
         cmocka_unit_test(an_older_version_ends_where_it_ended),
         cmocka_unit_test(transfers_in_a_stream_are_of_1_2),
         cmocka_unit_test(pages_that_move_are_of_1_3),
+        cmocka_unit_test(control_and_mathematics_are_of_1_4),
+        cmocka_unit_test(the_table_of_mathematics_is_not_looked_for_behind_a_provider),
         cmocka_unit_test(a_table_ends_where_it_says),
         cmocka_unit_test(every_text_of_the_abi_is_checked),
         cmocka_unit_test(a_struct_is_believed_or_not),

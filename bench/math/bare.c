@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the same on oneDNN alone, in each way that a user of it would choose between.
+ * Never: counts what is made once: primitives, and memory for what they reorder.
+ */
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+
+#define STEPS 4
+
+/* Primitives one after the other, each with its memory. */
+struct bench_bare {
+    const struct bench_case *it;
+    int way, threads, count;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct {
+        dnnl_primitive_t primitive;
+        dnnl_exec_arg_t arguments[3];
+        int argument_count;
+    } steps[STEPS];
+    void *memory[4];
+    int memories;
+};
+
+static void need(dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success)
+        return;
+    fprintf(stderr, "bench_math: oneDNN: %s: status %d\n", what, (int)status);
+    exit(1);
+}
+#define NEED(call) need((call), #call)
+
+const char *bench_bare_name(int way)
+{
+    static const char *const names[] = {"plain memory", "sgemm, or the library's own layout with reorders", NULL};
+
+    return names[way];
+}
+
+static dnnl_memory_t memory_of(struct bench_bare *bare, const dnnl_memory_desc_t *description, void *data)
+{
+    dnnl_memory_t memory;
+
+    if (!data) {
+        size_t bytes = (dnnl_memory_desc_get_size(description) + 4095) / 4096 * 4096;
+
+        data = bare->memory[bare->memories++] = aligned_alloc(4096, bytes);
+    }
+    NEED(dnnl_memory_create(&memory, description, bare->engine, data));
+    return memory;
+}
+
+static void add_step(struct bench_bare *bare, dnnl_primitive_desc_t description, const dnnl_exec_arg_t *arguments,
+                     int count)
+{
+    NEED(dnnl_primitive_create(&bare->steps[bare->count].primitive, description));
+    dnnl_primitive_desc_destroy(description);
+    for (int i = 0; i < count; i++)
+        bare->steps[bare->count].arguments[i] = arguments[i];
+    bare->steps[bare->count++].argument_count = count;
+}
+
+static void add_reorder(struct bench_bare *bare, dnnl_memory_t from, dnnl_memory_t to)
+{
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    const dnnl_memory_desc_t *from_description, *to_description;
+    dnnl_primitive_desc_t description;
+
+    NEED(dnnl_memory_get_memory_desc(from, &from_description));
+    NEED(dnnl_memory_get_memory_desc(to, &to_description));
+    NEED(dnnl_reorder_primitive_desc_create(&description, from_description, bare->engine, to_description, bare->engine,
+                                            NULL));
+    add_step(bare, description, arguments, 2);
+}
+
+/* ---- gemm and attention ---- */
+
+static void add_matmul(struct bench_bare *bare, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
+                       const dnnl_memory_desc_t *c, void *const *data, float scale)
+{
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, memory_of(bare, a, data[0])},
+                                         {DNNL_ARG_WEIGHTS, memory_of(bare, b, data[1])},
+                                         {DNNL_ARG_DST, memory_of(bare, c, data[2])}};
+    dnnl_primitive_attr_t attributes;
+    dnnl_primitive_desc_t description;
+    dnnl_matmul_desc_t operation;
+
+    NEED(dnnl_primitive_attr_create(&attributes));
+    if (scale != 1.0f)
+        NEED(dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &scale));
+    NEED(dnnl_matmul_desc_init(&operation, a, b, NULL, c));
+    NEED(dnnl_primitive_desc_create(&description, &operation, attributes, bare->engine, NULL));
+    dnnl_primitive_attr_destroy(attributes);
+    add_step(bare, description, arguments, 3);
+}
+
+static void open_gemm(struct bench_bare *bare)
+{
+    static const dnnl_data_type_t types[] = {dnnl_f32, dnnl_bf16, dnnl_f16, dnnl_s8};
+    dnnl_data_type_t type = types[bare->it->operation.type];
+    dnnl_dim_t n = (dnnl_dim_t)bare->it->operation.of.gemm.n;
+    const dnnl_dims_t sizes = {n, n};
+    dnnl_memory_desc_t input, output;
+    void *const data[] = {(void *)bare->it->operands[0], (void *)bare->it->operands[1], (void *)bare->it->operands[3]};
+
+    NEED(dnnl_memory_desc_init_by_tag(&input, 2, sizes, type, dnnl_ab));
+    NEED(dnnl_memory_desc_init_by_tag(&output, 2, sizes, type == dnnl_s8 ? dnnl_s32 : type, dnnl_ab));
+    add_matmul(bare, &input, &input, &output, data, 1.0f);
+}
+
+static void open_attention(struct bench_bare *bare)
+{
+    const struct facet_attention *it = &bare->it->operation.of.attention;
+    dnnl_dim_t h = (dnnl_dim_t)it->heads, n = (dnnl_dim_t)it->queries, d = (dnnl_dim_t)it->dimension;
+    const dnnl_dims_t rows = {h, n, d}, turned = {h, d, n}, square = {h, n, n}, strides = {d * n, 1, d};
+    dnnl_memory_desc_t values, keys, scores;
+    dnnl_primitive_desc_t description;
+    dnnl_softmax_desc_t softmax;
+
+    NEED(dnnl_memory_desc_init_by_tag(&values, 3, rows, dnnl_f32, dnnl_abc));
+    NEED(dnnl_memory_desc_init_by_strides(&keys, 3, turned, dnnl_f32, strides));
+    NEED(dnnl_memory_desc_init_by_tag(&scores, 3, square, dnnl_f32, dnnl_abc));
+    void *between = bare->memory[bare->memories++] = aligned_alloc(4096, (size_t)(h * n * n) * 4);
+    void *const first[] = {(void *)bare->it->operands[0], (void *)bare->it->operands[1], between};
+    void *const second[] = {between, (void *)bare->it->operands[2], (void *)bare->it->operands[3]};
+    add_matmul(bare, &values, &keys, &scores, first, 0.125f);
+    NEED(dnnl_softmax_forward_desc_init(&softmax, dnnl_forward_inference, &scores, 2));
+    NEED(dnnl_primitive_desc_create(&description, &softmax, NULL, bare->engine, NULL));
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, memory_of(bare, &scores, between)},
+                                         {DNNL_ARG_DST, memory_of(bare, &scores, between)}};
+    add_step(bare, description, arguments, 2);
+    add_matmul(bare, &scores, &values, &values, second, 1.0f);
+}
+
+/* ---- convolution ---- */
+
+static void plain(dnnl_memory_desc_t *ret_description, const dnnl_dims_t sizes, bool any)
+{
+    NEED(dnnl_memory_desc_init_by_tag(ret_description, 4, sizes, dnnl_f32, any ? dnnl_format_tag_any : dnnl_abcd));
+}
+
+/* The filter is reordered once: it stays. */
+static void open_convolution(struct bench_bare *bare)
+{
+    const struct facet_convolution *it = &bare->it->operation.of.convolution;
+    dnnl_dim_t n = (dnnl_dim_t)it->batch, in = (dnnl_dim_t)it->in_channels, out = (dnnl_dim_t)it->out_channels;
+    dnnl_dim_t h = (dnnl_dim_t)it->height, k = (dnnl_dim_t)it->kernel[0], pad = (dnnl_dim_t)it->padding[0];
+    const dnnl_dims_t from = {n, in, h, h}, filter = {out, in, k, k}, to = {n, out, h, h}, ones = {1, 1},
+                      pads = {pad, pad};
+    dnnl_memory_desc_t plains[3], wanted[3];
+    const dnnl_dim_t *sizes[] = {from, filter, to};
+    dnnl_convolution_desc_t operation;
+    dnnl_primitive_desc_t description;
+
+    for (int i = 0; i < 3; i++) {
+        plain(&plains[i], sizes[i], false);
+        plain(&wanted[i], sizes[i], bare->way == 1);
+    }
+    NEED(dnnl_convolution_forward_desc_init(&operation, dnnl_forward_inference, dnnl_convolution_direct, &wanted[0],
+                                            &wanted[1], NULL, &wanted[2], ones, pads, pads));
+    NEED(dnnl_primitive_desc_create(&description, &operation, NULL, bare->engine, NULL));
+    static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md};
+    static const int places[] = {0, 1, 3};
+    dnnl_memory_t own[3], theirs[3];
+    for (int i = 0; i < 3; i++) {
+        const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(description, queries[i], 0);
+
+        own[i] = memory_of(bare, &plains[i], (void *)bare->it->operands[places[i]]);
+        theirs[i] = dnnl_memory_desc_equal(chosen, &plains[i]) ? own[i] : memory_of(bare, chosen, NULL);
+    }
+    if (theirs[1] != own[1]) {
+        add_reorder(bare, own[1], theirs[1]);
+        bare->count = 0;
+        NEED(dnnl_primitive_execute(bare->steps[0].primitive, bare->stream, 2, bare->steps[0].arguments));
+    }
+    if (theirs[0] != own[0])
+        add_reorder(bare, own[0], theirs[0]);
+    const dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_SRC, theirs[0]}, {DNNL_ARG_WEIGHTS, theirs[1]}, {DNNL_ARG_DST, theirs[2]}};
+    add_step(bare, description, arguments, 3);
+    if (theirs[2] != own[2])
+        add_reorder(bare, theirs[2], own[2]);
+}
+
+/* ---- all ---- */
+
+struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int threads)
+{
+    uint32_t operation = it->operation.operation;
+    bool gemm = operation == FACET_MATH_GEMM;
+
+    if (it->operation.type == FACET_MATH_F16 || (way == 1 && operation == FACET_MATH_ATTENTION) ||
+        (way == 1 && gemm && it->operation.type != FACET_MATH_F32))
+        return NULL;
+    struct bench_bare *bare = calloc(1, sizeof *bare);
+    bare->it = it;
+    bare->way = way;
+    bare->threads = threads;
+    omp_set_num_threads(threads);
+    NEED(dnnl_engine_create(&bare->engine, dnnl_cpu, 0));
+    NEED(dnnl_stream_create(&bare->stream, bare->engine, dnnl_stream_default_flags));
+    if (gemm && way == 0)
+        open_gemm(bare);
+    else if (operation == FACET_MATH_CONVOLUTION)
+        open_convolution(bare);
+    else if (!gemm)
+        open_attention(bare);
+    return bare;
+}
+
+void bench_bare_run(struct bench_bare *bare)
+{
+    dnnl_dim_t n = (dnnl_dim_t)bare->it->operation.of.gemm.n;
+
+    omp_set_num_threads(bare->threads);
+    if (bare->count == 0)
+        NEED(dnnl_sgemm('N', 'N', n, n, n, 1.0f, (const float *)bare->it->operands[0], n,
+                        (const float *)bare->it->operands[1], n, 0.0f, (float *)bare->it->operands[3], n));
+    for (int i = 0; i < bare->count; i++)
+        NEED(dnnl_primitive_execute(bare->steps[i].primitive, bare->stream, bare->steps[i].argument_count,
+                                    bare->steps[i].arguments));
+}
+
+/* Memory objects are left to the end of the process. */
+void bench_bare_close(struct bench_bare *bare)
+{
+    if (!bare)
+        return;
+    for (int i = 0; i < bare->memories; i++)
+        free(bare->memory[i]);
+    dnnl_stream_destroy(bare->stream);
+    free(bare);
+}

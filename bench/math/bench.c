@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * usage: bench_math CASE THREADS ROUNDS MILLISECONDS PROVIDER
+ *
+ * One operation through a session in this process, beside oneDNN alone on the same operands, in short rounds that take
+ * turns. Prints one line of JSON: medians in nanoseconds, and the median of each round's ratio to the faster way.
+ *
+ * Owns: the rounds. Never: lets one road's threads be awake while the other one is measured.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <facet/session.h>
+
+#include "bench.h"
+
+#define ROADS    3 /* Facet, and two ways of oneDNN */
+#define ROUNDS   201
+#define PATIENCE UINT64_C(120000000000)
+#define REST_NS  20000000 /* OpenMP's threads look for work so long */
+
+static struct facet_session *session;
+static const struct facet_provider *provider;
+static struct facet_provider_instance *instance;
+static uint64_t context, stream;
+static struct facet_error error;
+
+static void need(enum facet_status status, const char *what)
+{
+    if (status == FACET_OK)
+        return;
+    fprintf(stderr, "bench_math: %s: %s\n", what, error.message);
+    exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void open_facet(const char *path, const char *threads)
+{
+    const struct facet_session_options options = {.size = sizeof options, .place = FACET_SESSION_IN_PROCESS};
+
+    setenv("FACET_CPU_UNITS", threads, 1);
+    need(facet_session_open(path, &options, &session, &error), "facet_session_open");
+    provider = facet_session_provider(session);
+    instance = facet_session_instance(session);
+    need(provider->memory->create_context(instance, 0, NULL, "bench", &context, &error), "create_context");
+    need(provider->execution->create_stream(instance, context, &stream, &error), "create_stream");
+}
+
+/* The provider's addresses are this process's. Small numbers, none of which is zero. */
+static void fill(struct bench_case *it)
+{
+    for (int i = 0; i < 4; i++) {
+        if (it->bytes[i] == 0)
+            continue;
+        need(provider->memory->alloc(instance, context, it->bytes[i], &it->operands[i], &error), "alloc");
+        unsigned char *bytes = (unsigned char *)it->operands[i];
+        for (uint64_t j = 0; j < it->bytes[i]; j++)
+            bytes[j] = (unsigned char)(j * 7 % 31 + 1);
+        for (uint64_t j = 0; it->operation.type == FACET_MATH_F32 && j < it->bytes[i] / 4; j++)
+            ((float *)bytes)[j] = (float)(j % 13) * 0.1f - 0.5f;
+        for (uint64_t j = 0; it->operation.type == FACET_MATH_BF16 && j < it->bytes[i] / 2; j++)
+            ((uint16_t *)bytes)[j] = (uint16_t)(0x3f00 + j % 31);
+    }
+}
+
+static void name_operands(struct bench_case *it)
+{
+    uint64_t *operands = it->operation.of.words;
+
+    operands[0] = it->operands[0];
+    operands[1] = it->operands[1];
+    operands[2] = it->operation.operation == FACET_MATH_ATTENTION ? it->operands[2] : it->operands[3];
+    if (it->operation.operation == FACET_MATH_ATTENTION)
+        operands[3] = it->operands[3];
+}
+
+/* As streams are used: all are queued, then waited for. */
+static uint64_t run_facet(const struct bench_case *it, int times)
+{
+    uint64_t start = now_ns();
+
+    for (int i = 0; i < times; i++)
+        need(provider->math->run(instance, context, stream, &it->operation, &error), "run");
+    need(provider->execution->synchronize(instance, context, stream, PATIENCE, &error), "synchronize");
+    return now_ns() - start;
+}
+
+static uint64_t run_bare(struct bench_bare *bare, int times)
+{
+    uint64_t start = now_ns();
+
+    for (int i = 0; i < times; i++)
+        bench_bare_run(bare);
+    return now_ns() - start;
+}
+
+/* Once more at the beginning of each round, as the other road has cooled the caches. */
+static double measure(const struct bench_case *it, struct bench_bare *bare, int times)
+{
+    const struct timespec rest = {.tv_nsec = REST_NS};
+
+    nanosleep(&rest, NULL);
+    if (bare) {
+        run_bare(bare, 1);
+        return (double)run_bare(bare, times) / times;
+    }
+    run_facet(it, 1);
+    return (double)run_facet(it, times) / times;
+}
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static double median(const double *samples, int count)
+{
+    double sorted[ROUNDS];
+
+    memcpy(sorted, samples, (size_t)count * sizeof sorted[0]);
+    qsort(sorted, (size_t)count, sizeof sorted[0], compare);
+    return (sorted[count / 2] + sorted[(count - 1) / 2]) / 2;
+}
+
+static char implementation[64];
+
+static void read_implementation(void)
+{
+    struct facet_launch_record records[1024];
+    uint32_t count = 0;
+
+    need(provider->execution->records(instance, context, stream, 0, records, sizeof records[0], 1024, &count, &error),
+         "records");
+    if (count > 0)
+        memcpy(implementation, records[count - 1].kernel, sizeof implementation);
+}
+
+static void print(const struct bench_case *it, struct bench_bare *const *bare, double samples[ROADS][ROUNDS],
+                  int rounds, const char *threads)
+{
+    double ratios[ROUNDS], facet = median(samples[0], rounds), ways[2];
+
+    for (int way = 0; way < 2; way++)
+        ways[way] = bare[way] ? median(samples[way + 1], rounds) : INFINITY;
+    int best = ways[1] < ways[0];
+    for (int i = 0; i < rounds; i++)
+        ratios[i] = samples[best + 1][i] / samples[0][i];
+    printf("{\"case\": \"%s\", \"threads\": %s, \"facet_ns\": %.0f, \"bare_ns\": %.0f, \"other_ns\": %.0f, \"way\": "
+           "\"%s\", "
+           "\"ratio\": %.4f, \"gflops\": %.1f, \"bare_gflops\": %.1f, \"kernel\": \"%s\"}\n",
+           it->name, threads, facet, ways[best], isinf(ways[!best]) ? 0.0 : ways[!best], bench_bare_name(best),
+           median(ratios, rounds), 2 * it->multiplications / facet, 2 * it->multiplications / ways[best],
+           implementation);
+}
+
+int main(int count, char **arguments)
+{
+    static double samples[ROADS][ROUNDS];
+    struct bench_bare *bare[2];
+    struct bench_case it;
+
+    if (count != 6 || !bench_case_find(arguments[1], &it)) {
+        fprintf(stderr, "usage: bench_math CASE THREADS ROUNDS MILLISECONDS PROVIDER\n");
+        return 2;
+    }
+    int threads = atoi(arguments[2]), rounds = atoi(arguments[3]);
+    rounds = rounds < 1 ? 1 : rounds < ROUNDS ? rounds : ROUNDS - 1;
+    open_facet(arguments[5], arguments[2]);
+    fill(&it);
+    name_operands(&it);
+    for (int way = 0; way < 2; way++)
+        bare[way] = bench_bare_open(&it, way, threads);
+    double once = measure(&it, NULL, 1);
+    int times = (int)fmax(1, atof(arguments[4]) * 1e6 / once);
+    for (int i = 0; i < rounds; i++)
+        for (int road = 0; road < ROADS; road++)
+            if (road == 0 || bare[road - 1])
+                samples[road][i] = measure(&it, road == 0 ? NULL : bare[road - 1], times);
+    read_implementation();
+    print(&it, bare, samples, rounds, arguments[2]);
+    for (int way = 0; way < 2; way++)
+        bench_bare_close(bare[way]);
+    facet_session_close(session);
+    return 0;
+}

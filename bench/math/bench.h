@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what a case of the bench math is, and its two roads. Never: measures (bench.c). */
+#ifndef BENCH_MATH_H
+#define BENCH_MATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/provider.h>
+
+/* What both roads compute, with the operands at the same addresses. */
+struct bench_case {
+    const char *name;
+    struct facet_math operation;
+    uint64_t operands[4], bytes[4]; /* three inputs at most, the output last; 0: none */
+    double multiplications;
+};
+
+bool bench_case_find(const char *name, struct bench_case *ret_case);
+
+/* oneDNN as one calls it: its own threads, plain memory in and out. The ways that there are; NULL behind the last. */
+struct bench_bare;
+const char *bench_bare_name(int way);
+struct bench_bare *bench_bare_open(const struct bench_case *it, int way, int threads); /* NULL: it has none */
+void bench_bare_run(struct bench_bare *bare);
+void bench_bare_close(struct bench_bare *bare);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One virtual GPU: create it, allocate, multiply two matrices, look at what that took, take everything down.
+ * (Example 1 of the CUDA virtualization guide, which this follows step by step; here the matrices are really
+ * multiplied.)
+ *
+ * usage: basic        needs no accelerator: without one it runs on this machine's processors
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <facet/compute.h>
+#include <facet/vgpu.h>
+
+#define SIZE 256u /* of the matrices: SIZE x SIZE */
+#define MIB  (UINT64_C(1) << 20)
+
+static void must(enum facet_status status, const struct facet_error *error)
+{
+    if (status == FACET_OK)
+        return;
+    fprintf(stderr, "basic: %s\n", error->message);
+    exit(EXIT_FAILURE);
+}
+
+/* A is the identity times two, B counts: so C must be twice B. */
+static void fill(float *a, float *b)
+{
+    for (uint32_t i = 0; i < SIZE * SIZE; i++) {
+        a[i] = i / SIZE == i % SIZE ? 2.0f : 0.0f;
+        b[i] = (float)(i % 1000);
+    }
+}
+
+static uint32_t count_wrong(const float *b, const float *c)
+{
+    uint32_t wrong = 0;
+
+    for (uint32_t i = 0; i < SIZE * SIZE; i++)
+        wrong += c[i] < 2 * b[i] || c[i] > 2 * b[i];
+    return wrong;
+}
+
+static uint64_t multiply(struct facet_driver *driver, uint32_t id, uint64_t memory, struct facet_error *error)
+{
+    const uint64_t bytes = SIZE * SIZE * sizeof(float);
+    const struct facet_math operation = {
+        .size = sizeof operation,
+        .operation = FACET_MATH_GEMM,
+        .type = FACET_MATH_F32,
+        .of.gemm = {
+            .a = memory, .b = memory + bytes, .c = memory + 2 * bytes, .m = SIZE, .n = SIZE, .k = SIZE, .alpha = 1}};
+    uint64_t execution = 0;
+
+    must(facet_vgpu_operate(driver, id, 0, &operation, &execution, error), error);
+    must(facet_vgpu_synchronize(driver, id, 0, FACET_FOREVER, error), error);
+    return execution;
+}
+
+static void show(struct facet_driver *driver, uint32_t id, uint64_t execution, struct facet_error *error)
+{
+    struct facet_execution what = {.size = sizeof what};
+    struct facet_vgpu_info info = {.size = sizeof info};
+
+    must(facet_vgpu_get_execution(driver, id, execution, &what, error), error);
+    must(facet_vgpu_get_info(driver, id, &info, error), error);
+    printf("%s: %s on stream %" PRIu32 ", %s: waited %" PRIu64 " us, took %" PRIu64 " us of %" PRIu32
+           " compute units\n",
+           info.name, what.kernel, what.stream, facet_execution_status_name(what.status),
+           (what.start_ns - what.queued_ns) / 1000, what.busy_ns / 1000, what.units);
+    printf("%s: %s, %" PRIu64 " KiB in %" PRIu64 " allocation of at most %" PRIu64 " MiB\n", info.name,
+           facet_vgpu_status_name(info.status), info.memory_allocated_bytes / 1024, info.allocations,
+           info.memory_limit_bytes / MIB);
+}
+
+int main(void)
+{
+    static float a[SIZE * SIZE], b[SIZE * SIZE], c[SIZE * SIZE];
+    const struct facet_driver_config config = {.size = sizeof config, .vgpus = 2};
+    const struct facet_vgpu_config vgpu = {
+        .size = sizeof vgpu, .id = 1, .name = "basic", .memory_bytes = 1024 * MIB, .streams = 2};
+    struct facet_driver_device device = {.size = sizeof device};
+    struct facet_driver *driver = NULL;
+    struct facet_error error;
+    uint64_t memory = 0;
+
+    must(facet_driver_open(&config, &driver, &error), &error);
+    facet_driver_get_device(driver, 0, &device);
+    printf("device %s: %s, %" PRIu32 " compute units, %" PRIu64 " MiB\n", device.id, device.name, device.units,
+           device.memory_bytes / MIB);
+    must(facet_vgpu_create(driver, &vgpu, NULL, &error), &error);
+    must(facet_vgpu_allocate(driver, 1, 1 * MIB, NULL, &memory, &error), &error);
+
+    fill(a, b);
+    must(facet_vgpu_copy(driver, 1, memory, (uintptr_t)a, sizeof a, FACET_COPY_TO_DEVICE, &error), &error);
+    must(facet_vgpu_copy(driver, 1, memory + sizeof a, (uintptr_t)b, sizeof b, FACET_COPY_TO_DEVICE, &error), &error);
+    uint64_t execution = multiply(driver, 1, memory, &error);
+    must(facet_vgpu_copy(driver, 1, (uintptr_t)c, memory + 2 * sizeof a, sizeof c, FACET_COPY_TO_HOST, &error), &error);
+    show(driver, 1, execution, &error);
+    printf("%u x %u product: %" PRIu32 " elements wrong\n", SIZE, SIZE, count_wrong(b, c));
+
+    must(facet_vgpu_free(driver, 1, memory, &error), &error);
+    must(facet_vgpu_destroy(driver, 1, &error), &error);
+    facet_driver_close(driver);
+    return EXIT_SUCCESS;
+}

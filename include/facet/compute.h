@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Computing on virtual GPUs: streams, kernels, operations, and how much of the device each may have.
+ *
+ * Owns: what is launched on a vGPU (facet/vgpu.h), following and cancelling it, shares, units, precision.
+ * Never: runs a kernel or an operation outside the share of its vGPU; reports a time that was not measured. Copies and
+ * fills that are not queued, and preparing an operation, take the caller's time and are charged to nobody.
+ *
+ *     facet_vgpu_load_kernel(driver, 1, image, "saxpy", &kernel, &error);
+ *     facet_kernel_set_value(kernel, 0, &a, sizeof a, &error);      (facet/kernel.h)
+ *     facet_kernel_set_memory(kernel, 1, x, &error);
+ *     facet_vgpu_execute(driver, 1, 0, kernel, &range, &execution, &error);
+ *     facet_vgpu_synchronize(driver, 1, 0, FACET_FOREVER, &error);
+ *     facet_vgpu_get_execution(driver, 1, execution, &what, &error);
+ *
+ * A stream runs what it is given in order; different streams run side by side. Streams are numbered from 0 to what the
+ * vGPU was created with. Thread rule and errors as in facet/vgpu.h; a stream that it does not have is
+ * FACET_OUT_OF_RANGE. With memory beyond the device (swap_bytes) launching waits until all that the vGPU has is on the
+ * device: half a minute at most, then FACET_TIMEOUT, as when one that is paused with work under way keeps the room.
+ * Source: seed 002, "Compute Virtualization Manager".
+ */
+#ifndef FACET_COMPUTE_H
+#define FACET_COMPUTE_H
+
+#include <facet/kernel.h>
+#include <facet/provider/execution.h>
+#include <facet/provider/math.h>
+#include <facet/vgpu.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FACET_FOREVER    UINT64_MAX
+#define FACET_STREAM_ALL UINT32_MAX
+
+/* --- kernels --- */
+
+/* As facet_kernel_load(), for a vGPU. The kernel is bound to it, is used by one thread at a time, and must be destroyed
+ * (facet_kernel_destroy()) before the driver is closed; after its vGPU is fine. */
+FACET_API enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, uint32_t id,
+                                                   const struct facet_image *image, const char *name,
+                                                   struct facet_kernel **ret_kernel, struct facet_error *error);
+
+/* What facet_compile() makes code for, for this vGPU's device: "host". Borrowed until the driver is closed. */
+FACET_API enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, const char **ret_target,
+                                              struct facet_error *error);
+
+/* --- executions --- */
+
+/*
+ * Queues a launch. `ret_execution` (may be NULL) is its number, unique in its vGPU and never 0. Errors as of
+ * facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's.
+ */
+FACET_API enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                               struct facet_kernel *kernel, const struct facet_range *range,
+                                               uint64_t *ret_execution, struct facet_error *error);
+
+/* Queues an operation (facet/provider/math.h). The vGPU's switches are added to its flags: tensor cores off, mixed
+ * precision on. FACET_UNSUPPORTED: the device has no such operation, or not for this type. */
+FACET_API enum facet_status facet_vgpu_operate(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                               const struct facet_math *operation, uint64_t *ret_execution,
+                                               struct facet_error *error);
+/* Which operations and types there are. */
+FACET_API enum facet_status facet_vgpu_get_operations(struct facet_driver *driver, uint32_t id,
+                                                      struct facet_math_support *ret_support,
+                                                      struct facet_error *error);
+
+/* Copying and filling in the order of a stream. To the device, what is copied was read when this returns; there is no
+ * such way to the host: synchronize, then copy. Kinds: FACET_COPY_TO_DEVICE, FACET_COPY_ON_DEVICE. */
+FACET_API enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                                    uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind,
+                                                    uint64_t *ret_execution, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_enqueue_fill(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                                    uint64_t address, uint8_t value, uint64_t bytes,
+                                                    uint64_t *ret_execution, struct facet_error *error);
+
+enum facet_execution_status {
+    FACET_EXECUTION_QUEUED = 1,
+    FACET_EXECUTION_RUNNING = 2,
+    FACET_EXECUTION_COMPLETED = 3,
+    FACET_EXECUTION_FAILED = 4,
+    FACET_EXECUTION_CANCELLED = 5,
+};
+
+FACET_API const char *facet_execution_status_name(uint32_t status); /* "queued"; NULL when unknown */
+
+struct facet_execution {
+    uint32_t size;
+    uint32_t status; /* enum facet_execution_status */
+    uint64_t execution;
+    uint32_t stream;
+    int32_t failure; /* enum facet_status of one that failed */
+
+    /* Of one that is over; zero before, as is what never began. Times are of the device's CLOCK_MONOTONIC. */
+    uint64_t queued_ns, start_ns, end_ns;
+    uint64_t busy_ns; /* compute-unit time: summed over the units that worked on it */
+    uint64_t groups;  /* work-groups that ran to their end */
+    uint32_t units;   /* the most that worked on it at a time */
+    uint32_t preemptions;
+    char kernel[64]; /* "" for transfers */
+};
+
+/* FACET_NOT_FOUND: it never was, or it has been over for long: the last 512 of each stream at least are known. */
+FACET_API enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t id, uint64_t execution,
+                                                     struct facet_execution *ret_execution, struct facet_error *error);
+
+/* Takes it out of its queue, or ends it between two work-groups; what is behind it goes on. FACET_NOT_FOUND: it is
+ * over.
+ */
+FACET_API enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, uint64_t execution,
+                                              struct facet_error *error);
+
+/* --- streams --- */
+
+/* Waits until all that was queued before is over, on one stream or FACET_STREAM_ALL, at most `timeout_ns`:
+ * FACET_TIMEOUT. What a checked image found is told here. FACET_FROZEN: the vGPU is paused, and something is queued. */
+FACET_API enum facet_status facet_vgpu_synchronize(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                                   uint64_t timeout_ns, struct facet_error *error);
+
+struct facet_stream_info {
+    uint32_t size;
+    uint32_t priority;                   /* enum facet_priority */
+    uint32_t idle;                       /* 1: nothing is queued or running */
+    int32_t failure;                     /* enum facet_status of the first that ever failed; FACET_OK */
+    uint64_t launched, begun, completed; /* counters */
+    uint64_t busy_ns;                    /* of the completed */
+};
+FACET_API enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                             struct facet_stream_info *ret_info, struct facet_error *error);
+
+/* What `stream` is given from now on begins when all that `other` was given until now is over. Nobody is blocked. */
+FACET_API enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint32_t stream, uint32_t other,
+                                            struct facet_error *error);
+
+/* Among the streams of one vGPU: the higher goes first, and what runs makes room for it. */
+FACET_API enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                                           uint32_t priority, struct facet_error *error);
+
+/* --- how much of the device --- */
+
+/* All at run time, from the device's next decision on. FACET_OUT_OF_RANGE, FACET_UNSUPPORTED (the device cannot, or
+ * compute virtualization is off). What is set is what was asked for: scaling (facet/vgpu.h) stays within it. */
+FACET_API enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id, uint32_t request_milli,
+                                                 uint32_t limit_milli, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_set_priority(struct facet_driver *driver, uint32_t id, uint32_t priority,
+                                                    struct facet_error *error);
+/* `units` 0: all of them; `launches` 0: as many as there are streams. */
+FACET_API enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id, uint32_t units,
+                                                  uint32_t launches, struct facet_error *error);
+/* Among the vGPUs of a device: enum facet_scheduling, and whether what runs makes room. */
+FACET_API enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t device, uint32_t policy,
+                                                    bool preempt, uint64_t slice_ns, struct facet_error *error);
+
+/* --- precision --- */
+
+/* For operations that are queued from now on. FACET_UNSUPPORTED: switched off for the driver. */
+FACET_API enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint32_t id, bool on,
+                                                        struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, uint32_t id, bool on,
+                                                           struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Virtual GPUs as a library: a program carves devices into virtual GPUs, for tenants, models or parts of itself.
+ *
+ * Owns: the driver (devices that are open, and the virtual GPUs on them), the lives of virtual GPUs, their memory, and
+ * what is known of each.
+ * Never: knows a vendor; keeps anything outside the driver, of which a program may have several; takes an address of
+ * one virtual GPU for another's.
+ *
+ *     facet_driver_open(NULL, &driver, &error);
+ *     facet_vgpu_create(driver, &(struct facet_vgpu_config){.size = sizeof(struct facet_vgpu_config),
+ *         .id = 1, .memory_bytes = 2 * GIB, .streams = 4, .request_milli = 400, .name = "App1"}, NULL, &error);
+ *     facet_vgpu_allocate(driver, 1, 1 * MIB, NULL, &address, &error);
+ *     facet_vgpu_copy(driver, 1, address, (uintptr_t)data, 1 * MIB, FACET_COPY_TO_DEVICE, &error);
+ *     facet_vgpu_destroy(driver, 1, &error);
+ *     facet_driver_close(driver);
+ *
+ * Kernels, streams and shares are in facet/compute.h, history and thresholds in facet/monitor.h.
+ *
+ * Virtual GPUs are named by numbers that the program chooses, and every call looks its number up: one that was
+ * destroyed is FACET_NOT_FOUND, whatever still holds its number. Addresses are numbers of the device, never to be
+ * followed by the host, but for managed memory.
+ *
+ * Thread rule: every function by any number of threads at once, for one virtual GPU too, but open and close, which are
+ * one thread's. Destroying waits for the calls that are under way.
+ * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
+ * gone: destroy it). Source: seed 002, "CUDA Virtualization Driver".
+ */
+#ifndef FACET_VGPU_H
+#define FACET_VGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/export.h>
+#include <facet/limits.h>
+#include <facet/memory.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_driver;
+
+/* --- the driver --- */
+
+#define FACET_DRIVER_DEVICES 16u
+#define FACET_DRIVER_VGPUS   4000u
+
+/* What is switched off, of a driver: for all its vGPUs. */
+#define FACET_OFF_MEMORY                                                                                               \
+    (UINT32_C(1) << 0) /* memory virtualization: vGPUs allocate from the device itself, with no                        \
+                          limit of their own, no pools, and pages that never move */
+#define FACET_OFF_COMPUTE         (UINT32_C(1) << 1) /* compute virtualization: no shares, bounds, priorities, pausing */
+#define FACET_OFF_TENSOR_CORES    (UINT32_C(1) << 2) /* units that multiply in less than 32 bits */
+#define FACET_OFF_MIXED_PRECISION (UINT32_C(1) << 3) /* f32 is never rounded before it is multiplied */
+#define FACET_OFF_PREEMPTION      (UINT32_C(1) << 4) /* a launch that began keeps its units until it ends */
+
+/* Zeroed members mean the default. */
+struct facet_driver_config {
+    uint32_t size;
+    uint32_t off;               /* FACET_OFF_* */
+    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can. One that
+                                   is named twice is opened twice, each in a process of its own */
+    const char *providers;      /* where to look, as of facet_device_list_open() */
+    uint32_t place;             /* enum facet_session_place: a child process by default */
+    uint32_t vgpus;             /* the most at a time; default 8, at most FACET_DRIVER_VGPUS */
+    uint32_t streams;           /* the most of all vGPUs together; default 16, but 4 for each vGPU at least */
+    uint32_t policy;            /* enum facet_scheduling (facet/provider/execution.h); default fair */
+    uint64_t slice_ns;          /* of a turn while others wait; default the device's own */
+    uint64_t monitor_ns;        /* how often everything is measured; default 100 ms, at least 1 ms */
+    uint32_t history;           /* measurements kept of each vGPU; default 600 */
+    uint32_t scaling;           /* 1: shares and units follow demand, within what each asked for (facet/compute.h) */
+    uint32_t publish;           /* 1: `facet metrics` of this user shows the driver, once a second as it is */
+    uint32_t reserved;
+    const struct facet_memory_config *memory; /* of each device; its `size` and zeros as there. Default: all defaults */
+};
+
+/* `config` may be NULL. FACET_NOT_FOUND: no such device, or none that can map and share pages and run kernels, with
+ * what was looked at. FACET_OUT_OF_RANGE, FACET_NO_MEMORY, and what opening a provider answers. */
+FACET_API enum facet_status facet_driver_open(const struct facet_driver_config *config,
+                                              struct facet_driver **ret_driver, struct facet_error *error);
+
+/* Destroys all its vGPUs. Kernels and balancers made with it must be gone. NULL is fine. */
+FACET_API void facet_driver_close(struct facet_driver *driver);
+
+/* As it was opened, with every default filled in; the texts in it are borrowed until close. */
+FACET_API void facet_driver_get_config(const struct facet_driver *driver, struct facet_driver_config *ret_config);
+
+#define FACET_DRIVER_HAS_BUSY        (UINT32_C(1) << 0)
+#define FACET_DRIVER_HAS_UTILIZATION (UINT32_C(1) << 1)
+
+/* One device of a driver, as measured. */
+struct facet_driver_device {
+    uint32_t size;
+    uint32_t valid; /* FACET_DRIVER_HAS_* */
+    char id[64];    /* "cpu:0" */
+    char name[128];
+    uint32_t lost;  /* 1: its process ended, or the device did */
+    uint32_t units; /* compute units */
+    uint32_t vgpus;
+    uint32_t utilization_milli; /* of its units' time, over the last monitoring interval */
+    uint64_t busy_ns;           /* counter: time with something on it */
+    uint64_t memory_bytes;      /* what vGPUs can have together */
+    uint64_t memory_used_bytes; /* of that, had from the device now */
+    uint64_t promised_bytes;    /* the sum of all limits, which may be above memory_bytes */
+};
+
+/* False past the last one, or when `size` is not set. */
+FACET_API bool facet_driver_get_device(struct facet_driver *driver, uint32_t index,
+                                       struct facet_driver_device *ret_device);
+
+/* --- virtual GPUs --- */
+
+#define FACET_ON_DEVICE(index)        ((index) + 1u)
+#define FACET_VGPU_PRIORITY(priority) ((priority) + 1u)
+
+/* Zeroed members mean the default. */
+struct facet_vgpu_config {
+    uint32_t size;
+    uint32_t id;            /* any number that no vGPU has now; default: the least of those */
+    const char *name;       /* as facet_check_name() has it; default "vgpu-ID" */
+    uint64_t memory_bytes;  /* the most it may have, in whole pages; default: all of the device's. Limits may sum above
+                               the device: first come then, or with swap all, in turns */
+    uint32_t device;        /* FACET_ON_DEVICE(index); default: the one that has promised the least of itself */
+    uint32_t streams;       /* numbered from 0; default 1 */
+    uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort */
+    uint32_t limit_milli;   /* cap; default 1000, none */
+    uint32_t priority;      /* FACET_VGPU_PRIORITY(enum facet_priority); default normal */
+    uint32_t units;         /* compute units that may work for it at a time; default all */
+    uint32_t units_least;   /* below which scaling does not go; default 1 */
+    uint32_t launches;      /* kernels and transfers that may be under way at a time; default as many as streams */
+    uint32_t off;           /* FACET_OFF_TENSOR_CORES */
+    uint32_t on;            /* FACET_ON_MIXED_PRECISION */
+};
+#define FACET_ON_MIXED_PRECISION (UINT32_C(1) << 0) /* f32 may be rounded to bf16 before it is multiplied */
+
+/* `config` and `ret_id` may be NULL. FACET_ALREADY_EXISTS: the number. FACET_QUOTA: the driver's vGPUs or streams are
+ * used up. FACET_OUT_OF_RANGE, FACET_NO_SPACE: what was asked for is more than the device has. After an error nothing
+ * is left behind. */
+FACET_API enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct facet_vgpu_config *config,
+                                              uint32_t *ret_id, struct facet_error *error);
+
+/* Cancels what is queued, ends what runs at its next point of preemption, and frees all its memory. Calls of other
+ * threads that are under way come to their end first; new ones find nothing. */
+FACET_API enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error);
+
+enum facet_vgpu_status {
+    FACET_VGPU_CREATED = 1, /* and never used since */
+    FACET_VGPU_RUNNING = 2,
+    FACET_VGPU_PAUSED = 3,
+    FACET_VGPU_ERROR = 4,     /* its device is lost; it can be destroyed */
+    FACET_VGPU_DESTROYED = 5, /* there was one of that number */
+};
+
+FACET_API const char *facet_vgpu_status_name(uint32_t status); /* "running"; NULL when unknown */
+
+/* FACET_NOT_FOUND: there never was one, as far as the driver remembers: the last thousand that were destroyed. */
+FACET_API enum facet_status facet_vgpu_get_status(struct facet_driver *driver, uint32_t id, uint32_t *ret_status,
+                                                  struct facet_error *error);
+
+/*
+ * While it is paused nothing of it runs: kernels stop between two work-groups and go on there later. What is launched
+ * is queued; copying and filling at once, and synchronizing, answer FACET_FROZEN. FACET_TIMEOUT: it is paused, but a
+ * work-group is still running. Pausing what is paused is fine, as is resuming what runs. FACET_UNSUPPORTED: the
+ * device cannot, or compute virtualization is off.
+ */
+FACET_API enum facet_status facet_vgpu_pause(struct facet_driver *driver, uint32_t id, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_resume(struct facet_driver *driver, uint32_t id, struct facet_error *error);
+
+#define FACET_VGPU_HAS_COMPUTE (UINT32_C(1) << 0) /* compute_milli: from the second measurement on */
+#define FACET_VGPU_HAS_RECORDS (UINT32_C(1) << 1) /* delay_ns .. cancelled_total */
+#define FACET_VGPU_HAS_MEMORY  (UINT32_C(1) << 2) /* memory_* and allocations: not where memory is not virtualized */
+
+/* All that is known of one, as measured. Counters are since it was created. */
+struct facet_vgpu_info {
+    uint32_t size;
+    uint32_t id;
+    uint32_t status; /* enum facet_vgpu_status */
+    uint32_t valid;  /* FACET_VGPU_HAS_* */
+    char name[FACET_NAME_SIZE];
+    uint32_t device; /* index */
+    uint32_t off, on;
+    uint32_t streams, streams_active; /* active: with something that is not complete */
+    uint32_t units, launches;         /* bounds now; 0: none */
+    uint32_t request_milli, limit_milli, priority;
+    uint32_t given_milli, given_units; /* by scaling, now; 0: as asked for */
+    uint32_t memory_milli;             /* reserved, of the limit */
+    uint32_t compute_milli;            /* of all the device's units' time, over the last monitoring interval */
+    uint32_t queued, running;          /* launches and transfers */
+    uint64_t created_ns;               /* CLOCK_MONOTONIC */
+    uint64_t memory_limit_bytes;
+    uint64_t memory_allocated_bytes; /* as asked for */
+    uint64_t memory_reserved_bytes;  /* whole pages */
+    uint64_t memory_peak_bytes;
+    uint64_t allocations;
+    uint64_t launched_total, completed_total;
+    uint64_t busy_ns;  /* device time of what is complete, summed over compute units */
+    uint64_t delay_ns; /* what all that is complete waited in queues, summed */
+    uint64_t failed_total, cancelled_total;
+};
+
+FACET_API enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id,
+                                                struct facet_vgpu_info *ret_info, struct facet_error *error);
+
+/* All of them, by number. `infos` has room for `capacity`; *ret_count is how many there are: FACET_TOO_SMALL, and only
+ * that is written, when they do not fit. Each `size` must be set. */
+FACET_API enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos,
+                                            uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+
+/* --- memory --- */
+
+/*
+ * As the functions of facet/memory.h, which say more, for the space of a vGPU. With memory virtualization off there
+ * is only the device's own allocator: tags, alignments above 256, find, resize, defragment, compact and usage are
+ * FACET_UNSUPPORTED then.
+ */
+FACET_API enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, uint64_t bytes,
+                                                const struct facet_allocation_options *options, uint64_t *ret_address,
+                                                struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint64_t address,
+                                            struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id, uint64_t address,
+                                                  uint64_t bytes, uint64_t *ret_address, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint64_t address,
+                                            struct facet_allocation *ret_allocation, struct facet_error *error);
+/* After everything that the vGPU has queued, and before anything that is queued later. */
+FACET_API enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from,
+                                            uint64_t bytes, enum facet_copy kind, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint64_t address, uint8_t value,
+                                            uint64_t bytes, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id, uint64_t memory_bytes,
+                                                  struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id,
+                                                  struct facet_space_usage *ret_usage, struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,
+                                                  const struct facet_defragment_options *options,
+                                                  struct facet_defragment_report *ret_report,
+                                                  struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
+                                               const struct facet_defragment_options *options,
+                                               struct facet_defragment_report *ret_report, struct facet_error *error);
+
+/* --- managed memory --- */
+
+/*
+ * Memory that the host and the device reach by one number: a pointer of this process, and an address of the vGPU for
+ * kernels, operations, copies and fills. So pointers that are stored in it are good on both sides. Pages go to whoever
+ * touches them.
+ *
+ *     facet_vgpu_allocate_managed(driver, 1, count * sizeof *words, NULL, (void **)&words, &error);
+ *     words[7] = 40;                                                  the page comes here, and becomes dirty
+ *     facet_kernel_set_memory(kernel, 0, (uintptr_t)words, &error);
+ *     facet_vgpu_execute(driver, 1, 0, kernel, &range, NULL, &error); what is dirty goes to the device first
+ *     printf("%lu", words[7]);                                        waits for the kernel, and the page comes here
+ *     facet_vgpu_free(driver, 1, (uintptr_t)words, &error);
+ *
+ * When pages go. To the host when a thread touches one that is not there: it waits until everything is over that its
+ * vGPU was given, and until one page has been read. Back to the device before anything is queued or copied on the vGPU:
+ * all of its pages that are at the host go, those that were written whole, the others are dropped. Never while anything
+ * is queued or runs: what a kernel writes and what the host writes beside it, in one page too, both stay. Where the
+ * provider runs in this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory
+ * (FACET_MANAGED_SHARED): nothing goes anywhere, and nobody waits.
+ *
+ * What the host may do while kernels run: anything with memory that they do not use. What it writes to memory that they
+ * use is seen by what is queued later, and may be seen by what runs; what it reads there may be from before or after a
+ * kernel's own write. Synchronize first where it matters: only memory that moves waits by itself. No thread may touch
+ * the memory that a running kernel waits to see changed: it would wait for that kernel.
+ *
+ * A thread that touches a page goes on waiting while the vGPU is paused, until it is resumed. When the page cannot be
+ * had (the device is lost) it gets SIGBUS, or SIGSEGV before Linux 6.6, as with a file that was cut off; what was at
+ * the host stays readable. After free and destroy the addresses are nobody's: SIGSEGV.
+ *
+ * System calls such as read(2) and write(2) take these pointers when FACET_MANAGED_SYSTEM_CALLS is said; else they
+ * answer EFAULT for pages that are not at the host: it takes root, access to /dev/userfaultfd, or the sysctl
+ * vm.unprivileged_userfaultfd. Functions of this library take them where they take an address of the device, and for
+ * nothing else: as the host's side of a copy they are FACET_OUT_OF_RANGE, and structures, texts and results may not lie
+ * there. A child of fork() does not have the memory. Leave its mapping alone: no munmap(), mprotect(), madvise(). Each
+ * vGPU with managed memory has one thread, in which no code of the program runs.
+ */
+
+/* Frees with facet_vgpu_free(), ends with its vGPU, cannot be reallocated. `bytes` are rounded up to whole pages, of
+ * which none is shared with another allocation; `options` as of facet_vgpu_allocate(). The contents are not cleared.
+ * FACET_UNSUPPORTED: no userfaultfd here (Linux 5.7; containers may forbid it), memory virtualization is off, or memory
+ * of this process was to swap. FACET_BUSY: this process has something at all addresses that were tried. FACET_FROZEN:
+ * the vGPU is paused. */
+FACET_API enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint32_t id, uint64_t bytes,
+                                                        const struct facet_allocation_options *options,
+                                                        void **ret_pointer, struct facet_error *error);
+
+#define FACET_MANAGED_SHARED       (UINT32_C(1) << 0) /* host and device have one memory: nothing moves */
+#define FACET_MANAGED_SYSTEM_CALLS (UINT32_C(1) << 1) /* system calls may be given pointers to it */
+
+/* What became of one allocation. Counters are since it was made. */
+struct facet_managed_usage {
+    uint32_t size;
+    uint32_t flags; /* FACET_MANAGED_* */
+    uint64_t address, bytes;
+    uint64_t page_bytes;      /* what moves at a time: the device's page */
+    uint64_t pages;           /* of that size */
+    uint64_t pages_at_host;   /* now; always 0 when it is shared */
+    uint64_t pages_dirty;     /* of these, written since they came */
+    uint64_t to_host_total;   /* counter: pages that came to the host */
+    uint64_t to_device_total; /* counter: pages that were written back; clean ones are dropped and not counted */
+    uint64_t faults_total;    /* counter: touches that a thread had to wait for */
+};
+
+/* `pointer`: anywhere in it. FACET_NOT_FOUND: it is not managed memory of this vGPU. */
+FACET_API enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t id, const void *pointer,
+                                                   struct facet_managed_usage *ret_usage, struct facet_error *error);
+
+/* Brings the pages of a range to the host, many at a time, as touching each would; or sends them back to the device.
+ * Nothing but time depends on it, nor on how far it got after an error. FACET_NOT_FOUND as above;
+ * FACET_OUT_OF_RANGE: beyond its end; FACET_FROZEN: the vGPU is paused. */
+FACET_API enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, const void *pointer,
+                                                uint64_t bytes, bool to_host, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: attention, a block of queries at a time over blocks of keys: the softmax is carried along, so that never more
+ * than one block of products is in memory.
+ * Never: keeps more of K and V packed than PACK_BYTES; what was summed up waits in memory while the next are packed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "math/engine.h"
+#include "provider_kit.h"
+
+#define TILE       (UINT64_C(32) << 20) /* multiplications of a work-group, both products */
+#define PACK_BYTES (UINT64_C(32) << 20)
+#define QUERIES    UINT64_C(128)
+#define KEYS       UINT64_C(256)
+#define STEPS_MOST (UINT64_C(1) << 20)
+
+/* Heads, over all of the batch, and keys that are packed at a time. */
+struct step {
+    uint64_t h0, heads, k0, keys;
+    bool packs;
+};
+
+struct attention {
+    struct cpu_math_piece piece;
+    struct facet_attention it;
+    uint32_t type;
+    bool causal;
+    enum cpu_math_as as;
+    uint64_t type_bytes, as_bytes;
+    uint64_t heads;                                         /* over all of the batch */
+    uint64_t block_q, block_k, step_h, step_k;              /* step_k: a multiple of block_k, or all */
+    struct cpu_math_primitive *scores[2][2], *values[2][2]; /* by whether queries and keys are those of an edge */
+    bool packs;
+    struct step *steps;
+    uint32_t step_count;
+    /* In the piece's memory: packed K and V by block, then what is carried: sums, largest, outputs. */
+    uint64_t k_bytes, v_bytes, carried_at;
+    uint64_t scratch_at[6]; /* queries, scores, weights, products, carried, of primitives */
+};
+
+enum { AT_QUERIES, AT_SCORES, AT_WEIGHTS, AT_PRODUCTS, AT_CARRIED, AT_REST };
+
+/* What is known of a block of queries. */
+struct carried {
+    float *sums, *largest, *output;
+};
+
+static uint64_t blocks_of(const struct attention *plan, uint64_t keys)
+{
+    return cpu_math_parts(keys, plan->block_k);
+}
+
+static char *packed(const struct attention *plan, uint64_t head, uint64_t block)
+{
+    return plan->piece.memory + (head * blocks_of(plan, plan->step_k) + block) * (plan->k_bytes + plan->v_bytes);
+}
+
+/* ---- packing: only what is multiplied as another type ---- */
+
+static uint64_t row_of(const struct attention *plan, const struct step *step, uint64_t head, uint64_t block)
+{
+    return ((step->h0 + head) * plan->it.keys + step->k0 + block * plan->block_k) * plan->it.dimension;
+}
+
+static enum facet_status pack(const struct attention *plan, const struct step *step, uint64_t index)
+{
+    uint64_t blocks = blocks_of(plan, step->keys), block = index % blocks, head = index / blocks;
+    uint64_t keys = cpu_math_least(plan->block_k, step->keys - block * plan->block_k);
+    uint64_t at = row_of(plan, step, head, block) * plan->type_bytes, count = keys * plan->it.dimension;
+    char *to = packed(plan, head, block);
+
+    cpu_math_convert(plan->piece.engine, to, (const void *)(plan->it.k + at), count, plan->type, plan->as);
+    cpu_math_convert(plan->piece.engine, to + plan->k_bytes, (const void *)(plan->it.v + at), count, plan->type,
+                     plan->as);
+    return FACET_OK;
+}
+
+/* ---- a block of queries ---- */
+
+struct block {
+    const struct attention *plan;
+    const struct step *step;
+    uint64_t head, q0, queries; /* head: of the step */
+    const void *q;
+    struct carried carried;
+    char *scratch;
+};
+
+static void *scratch_of(const struct block *block, int what)
+{
+    return block->scratch + block->plan->scratch_at[what];
+}
+
+/* Q as it is multiplied. */
+static const void *load_queries(const struct block *block)
+{
+    const struct attention *plan = block->plan;
+    uint64_t count = block->queries * plan->it.dimension;
+    const void *from = (const void *)(plan->it.q + ((block->step->h0 + block->head) * plan->it.queries + block->q0) *
+                                                       plan->it.dimension * plan->type_bytes);
+    void *to = scratch_of(block, AT_QUERIES);
+
+    if (!plan->packs)
+        return from;
+    cpu_math_convert(plan->piece.engine, to, from, count, plan->type, plan->as);
+    return to;
+}
+
+static void mask(const struct block *block, float *scores, uint64_t key, uint64_t keys)
+{
+    for (uint64_t i = 0; i < block->queries; i++) {
+        uint64_t seen = block->q0 + i + 1 > key ? block->q0 + i + 1 - key : 0;
+
+        for (uint64_t j = seen; j < keys; j++)
+            scores[i * keys + j] = -__builtin_inff();
+    }
+}
+
+/* Scores become weights; what was summed up so far is brought to the new largest. */
+static void soften(const struct block *block, float *scores, uint64_t keys)
+{
+    const struct attention *plan = block->plan;
+    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    float scale = plan->it.scale;
+    uint64_t dimension = plan->it.dimension;
+
+    for (uint64_t i = 0; i < block->queries; i++) {
+        float *row = scores + i * keys, *largest = &block->carried.largest[i];
+
+        if (scale < 0.0f)
+            loops->scale(row, keys, scale);
+        float factor = scale < 0.0f ? 1.0f : scale, most = loops->largest(row, keys) * factor;
+        if (!(most > *largest))
+            most = *largest;
+        if (most > *largest && *largest != -__builtin_inff()) {
+            float less = loops->exponential(*largest - most);
+
+            block->carried.sums[i] *= less;
+            loops->scale(block->carried.output + i * dimension, dimension, less);
+        }
+        *largest = most;
+        block->carried.sums[i] += loops->exponentials(row, keys, factor, most);
+    }
+}
+
+/* What is left of weights when what was rounded to bf16 is taken away. */
+static void subtract(const struct cpu_math_loops *loops, float *weights, const uint16_t *rounded, uint64_t count)
+{
+    float values[256];
+
+    for (uint64_t i = 0, part; i < count; i += part) {
+        part = cpu_math_least(count - i, 256);
+        loops->load(values, rounded + i, part, FACET_MATH_BF16);
+        for (uint64_t j = 0; j < part; j++)
+            weights[i + j] -= values[j];
+    }
+}
+
+/* The weights by V. Where bf16 is multiplied weights go in two parts, the second of which has the digits that the first
+ * one lost: only outputs are rounded. What may be mixed has the first part alone. */
+static enum facet_status add_values(const struct block *block, float *weights, const void *v, uint64_t keys)
+{
+    const struct attention *plan = block->plan;
+    struct cpu_math_engine *engine = plan->piece.engine;
+    const struct cpu_math_primitive *matmul = plan->values[block->queries != plan->block_q][keys != plan->block_k];
+    float *products = scratch_of(block, AT_PRODUCTS);
+    uint16_t *rounded = scratch_of(block, AT_WEIGHTS);
+    uint64_t count = block->queries * keys;
+    bool rounds = plan->as == CPU_MATH_AS_BF16;
+    int parts = rounds && plan->type == FACET_MATH_BF16 ? 2 : 1;
+    enum facet_status status = FACET_OK;
+
+    for (int part = 0; part < parts && status == FACET_OK; part++) {
+        if (part > 0)
+            subtract(engine->loops, weights, rounded, count);
+        if (rounds)
+            engine->loops->save(rounded, weights, count, FACET_MATH_BF16);
+        status = cpu_math_execute(engine, matmul, rounds ? (const void *)rounded : weights, v, products,
+                                  scratch_of(block, AT_REST));
+        if (status == FACET_OK)
+            engine->loops->add(block->carried.output, products, block->queries * plan->it.dimension);
+    }
+    return status;
+}
+
+static enum facet_status add_keys(const struct block *block, uint64_t index, uint64_t keys)
+{
+    const struct attention *plan = block->plan;
+    int edge_q = block->queries != plan->block_q, edge_k = keys != plan->block_k;
+    uint64_t at = row_of(plan, block->step, block->head, index) * plan->type_bytes;
+    const char *k = plan->packs ? packed(plan, block->head, index) : (const char *)(plan->it.k + at);
+    const char *v = plan->packs ? k + plan->k_bytes : (const char *)(plan->it.v + at);
+    float *scores = scratch_of(block, AT_SCORES);
+    uint64_t key = block->step->k0 + index * plan->block_k;
+    enum facet_status status = cpu_math_execute(plan->piece.engine, plan->scores[edge_q][edge_k], block->q, k, scores,
+                                                scratch_of(block, AT_REST));
+
+    if (status != FACET_OK)
+        return status;
+    if (plan->causal && key + keys > block->q0)
+        mask(block, scores, key, keys);
+    soften(block, scores, keys);
+    return add_values(block, scores, v, keys);
+}
+
+static void begin(const struct block *block)
+{
+    for (uint64_t i = 0; i < block->queries; i++)
+        block->carried.largest[i] = -__builtin_inff();
+    memset(block->carried.sums, 0, block->queries * sizeof(float));
+    memset(block->carried.output, 0, block->queries * block->plan->it.dimension * sizeof(float));
+}
+
+static void end(const struct block *block)
+{
+    const struct attention *plan = block->plan;
+    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    uint64_t dimension = plan->it.dimension;
+
+    for (uint64_t i = 0; i < block->queries; i++) {
+        uint64_t row = (block->step->h0 + block->head) * plan->it.queries + block->q0 + i;
+        float *output = block->carried.output + i * dimension;
+
+        loops->scale(output, dimension, 1.0f / block->carried.sums[i]);
+        loops->save((void *)(plan->it.output + row * dimension * plan->type_bytes), output, dimension, plan->type);
+    }
+}
+
+/* In memory between steps, in scratch memory where there is one step for all keys. */
+static struct carried carried_of(const struct attention *plan, const struct block *block)
+{
+    float *place = scratch_of(block, AT_CARRIED);
+    uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q);
+
+    if (plan->piece.memory_bytes > plan->carried_at)
+        place = (float *)(plan->piece.memory + plan->carried_at) +
+                (block->head * blocks + block->q0 / plan->block_q) * plan->block_q * (plan->it.dimension + 2);
+    return (struct carried){place, place + plan->block_q, place + 2 * plan->block_q};
+}
+
+static enum facet_status attend(const struct attention *plan, const struct step *step, uint64_t index, char *scratch)
+{
+    uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q);
+    struct block block = {.plan = plan, .step = step, .head = index / blocks, .scratch = scratch};
+    enum facet_status status = FACET_OK;
+
+    block.q0 = index % blocks * plan->block_q;
+    block.queries = cpu_math_least(plan->block_q, plan->it.queries - block.q0);
+    block.carried = carried_of(plan, &block);
+    block.q = load_queries(&block);
+    if (step->k0 == 0)
+        begin(&block);
+    for (uint64_t i = 0; i < blocks_of(plan, step->keys) && status == FACET_OK; i++) {
+        uint64_t key = i * plan->block_k;
+
+        if (plan->causal && step->k0 + key >= block.q0 + block.queries)
+            break;
+        status = add_keys(&block, i, cpu_math_least(plan->block_k, step->keys - key));
+    }
+    if (status == FACET_OK && step->k0 + step->keys == plan->it.keys)
+        end(&block);
+    return status;
+}
+
+static void run(const void *arguments, const struct facet_host_group *group)
+{
+    struct attention *plan = *(struct attention *const *)arguments;
+    uint64_t first = 0;
+    const struct step *step = &plan->steps[cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first)];
+    uint64_t index = group->group_id[0] - first;
+
+    if (!cpu_math_piece_ready(&plan->piece))
+        return;
+    cpu_math_piece_fail(&plan->piece,
+                        step->packs ? pack(plan, step, index) : attend(plan, step, index, group->scratch));
+}
+
+/* ---- preparing ---- */
+
+static void choose(struct attention *plan)
+{
+    const struct facet_attention *it = &plan->it;
+
+    plan->block_k = cpu_math_least(it->keys, KEYS);
+    plan->block_q = cpu_math_least(
+        it->queries, cpu_math_least(QUERIES, cpu_math_most(TILE / 2 / plan->block_k / it->dimension / 16 * 16, 16)));
+    uint64_t keys = TILE / 2 / plan->block_q / it->dimension / plan->block_k;
+    uint64_t fit = PACK_BYTES / 2 / plan->as_bytes / it->dimension / plan->block_k;
+    plan->step_k = cpu_math_least(it->keys, cpu_math_most(cpu_math_least(keys, fit), 1) * plan->block_k);
+    plan->step_h =
+        !plan->packs && plan->step_k == it->keys
+            ? plan->heads
+            : cpu_math_least(plan->heads,
+                             cpu_math_most(PACK_BYTES / 2 / plan->as_bytes / it->dimension / plan->step_k, 1));
+}
+
+static enum facet_status get_pair(struct attention *plan, int edge_q, int edge_k, struct facet_error *error)
+{
+    const struct facet_attention *it = &plan->it;
+    uint64_t queries = edge_q ? it->queries % plan->block_q : plan->block_q;
+    uint64_t keys = edge_k ? it->keys % plan->block_k : plan->block_k;
+
+    if (queries == 0 || keys == 0)
+        return FACET_OK;
+    const struct cpu_math_matmul scores = {.m = queries,
+                                           .n = keys,
+                                           .k = it->dimension,
+                                           .as = plan->as,
+                                           .a_row = it->dimension,
+                                           .a_column = 1,
+                                           .b_row = 1,
+                                           .b_column = it->dimension};
+    const struct cpu_math_matmul values = {.m = queries,
+                                           .n = it->dimension,
+                                           .k = keys,
+                                           .as = plan->as,
+                                           .a_row = keys,
+                                           .a_column = 1,
+                                           .b_row = it->dimension,
+                                           .b_column = 1};
+    enum facet_status status = cpu_math_matmul(plan->piece.engine, &scores, &plan->scores[edge_q][edge_k], error);
+    if (status == FACET_OK)
+        status = cpu_math_matmul(plan->piece.engine, &values, &plan->values[edge_q][edge_k], error);
+    return status;
+}
+
+static enum facet_status get_primitives(struct attention *plan, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (int i = 0; i < 4 && status == FACET_OK; i++)
+        status = get_pair(plan, i & 1, i >> 1, error);
+    return status;
+}
+
+static uint64_t scratch_most(const struct attention *plan)
+{
+    struct cpu_math_primitive *const all[] = {plan->scores[0][0], plan->scores[0][1], plan->scores[1][0],
+                                              plan->scores[1][1], plan->values[0][0], plan->values[0][1],
+                                              plan->values[1][0], plan->values[1][1]};
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i])
+            most = cpu_math_most(most, all[i]->scratch_bytes);
+    return most;
+}
+
+static void place(struct attention *plan)
+{
+    uint64_t q = plan->block_q, k = plan->block_k, d = plan->it.dimension;
+    const uint64_t sizes[] = {cpu_math_most(q * d, k * d) * 4, q * k * 4, q * k * 2, q * d * 4, q * (d + 2) * 4};
+    uint64_t blocks = cpu_math_parts(plan->it.queries, q);
+
+    for (int i = 0; i < 5; i++)
+        plan->scratch_at[i + 1] = plan->scratch_at[i] + cpu_math_round(sizes[i], CPU_MATH_ALIGN);
+    plan->k_bytes = plan->v_bytes = plan->packs ? cpu_math_round(k * d * plan->as_bytes, CPU_MATH_ALIGN) : 0;
+    plan->carried_at = plan->step_h * blocks_of(plan, plan->step_k) * (plan->k_bytes + plan->v_bytes);
+    plan->piece.memory_bytes = plan->carried_at;
+    if (plan->step_k < plan->it.keys)
+        plan->piece.memory_bytes += plan->step_h * blocks * q * (d + 2) * 4;
+}
+
+static void fill_steps(struct attention *plan, uint64_t *ends)
+{
+    uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q), end = 0;
+
+    for (uint64_t h = 0; h < plan->heads; h += plan->step_h)
+        for (uint64_t k = 0; k < plan->it.keys; k += plan->step_k) {
+            struct step step = {h, cpu_math_least(plan->step_h, plan->heads - h), k,
+                                cpu_math_least(plan->step_k, plan->it.keys - k), true};
+
+            if (plan->packs) {
+                plan->steps[plan->step_count] = step;
+                ends[plan->step_count++] = end += step.heads * blocks_of(plan, step.keys);
+            }
+            step.packs = false;
+            plan->steps[plan->step_count] = step;
+            ends[plan->step_count++] = end += step.heads * blocks;
+        }
+}
+
+static enum facet_status make_steps(struct attention *plan, struct facet_error *error)
+{
+    uint64_t count = 2 * cpu_math_parts(plan->heads, plan->step_h);
+    char name[64];
+
+    if (__builtin_mul_overflow(count, cpu_math_parts(plan->it.keys, plan->step_k), &count) || count > STEPS_MOST)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "attention is too large to be cut into 2^20 steps");
+    uint64_t *ends = calloc(count, sizeof *ends);
+    plan->steps = calloc(count, sizeof *plan->steps);
+    enum facet_status status = FACET_NO_MEMORY;
+    if (ends && plan->steps) {
+        fill_steps(plan, ends);
+        snprintf(name, sizeof name, "attention %.40s %s", plan->scores[0][0]->name, cpu_math_as_name(plan->as));
+        status = cpu_math_piece_finish(&plan->piece, name, plan->scratch_at[AT_REST] + scratch_most(plan),
+                                       plan->step_count, ends, error);
+    } else {
+        facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of attention", count);
+    }
+    free(ends);
+    return status;
+}
+
+static void release(struct cpu_math_piece *piece)
+{
+    struct attention *plan = (struct attention *)piece;
+
+    cpu_math_drop(piece->engine, &plan->scores[0][0], 4);
+    cpu_math_drop(piece->engine, &plan->values[0][0], 4);
+    free(plan->steps);
+}
+
+enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                             struct cpu_math_piece **ret_piece, struct facet_error *error)
+{
+    struct cpu_math_piece *piece = NULL;
+    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct attention), run, release, &piece, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct attention *plan = (struct attention *)piece;
+    plan->it = operation->of.attention;
+    plan->type = operation->type;
+    plan->causal = operation->flags & FACET_MATH_CAUSAL;
+    plan->as = cpu_math_as_of(engine, plan->type, operation->flags);
+    plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : 2;
+    plan->as_bytes = cpu_math_as_bytes(plan->as);
+    plan->packs = plan->type_bytes != plan->as_bytes;
+    plan->heads = plan->it.batch * plan->it.heads;
+    choose(plan);
+    status = get_primitives(plan, error);
+    if (status == FACET_OK) {
+        place(plan);
+        status = make_steps(plan, error);
+    }
+    if (status != FACET_OK)
+        cpu_math_piece_free(piece);
+    else
+        *ret_piece = piece;
+    return status;
+}

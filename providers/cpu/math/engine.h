@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of facet-cpu-math.so share.
+ *
+ * Owns: the engine: primitives of oneDNN that were made once and are used again, memory between operations.
+ * Never: lets oneDNN start threads: it is called with one thread in the units of the executor, which are the threads.
+ *
+ * Thread rule: any thread, but for a piece of work, which its units run and one thread releases. A primitive may run in
+ * several threads at a time, as each brings its own scratch memory.
+ */
+#ifndef CPU_MATH_ENGINE_H
+#define CPU_MATH_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "math/loops.h"
+#include "math_library.h"
+
+#define CPU_MATH_ALIGN 128u
+#define CPU_MATH_KEY   12u
+#define CPU_MATH_SPARE 4u
+
+/* What numbers are when they are multiplied. */
+enum cpu_math_as {
+    CPU_MATH_AS_F32,
+    CPU_MATH_AS_BF16, /* added up in f32 */
+    CPU_MATH_AS_INT8, /* added up in int32 */
+};
+
+/* A primitive: from, weights -> to. */
+struct cpu_math_primitive {
+    TAILQ_ENTRY(cpu_math_primitive) link;
+    uint32_t references;
+    uint64_t key[CPU_MATH_KEY];
+    dnnl_primitive_t handle;
+    dnnl_memory_desc_t from, weights, to, scratch;
+    uint64_t scratch_bytes;
+    char name[40];
+};
+
+struct cpu_math_engine {
+    dnnl_engine_t dnnl;
+    dnnl_stream_t stream; /* of all units: it holds nothing that a primitive of one thread would change */
+    const struct cpu_math_loops *loops;
+    uint32_t units;
+    bool tensor_bf16, tensor_int8; /* units that multiply in less than 32 bits */
+
+    pthread_mutex_t lock;
+    TAILQ_HEAD(cpu_math_primitives, cpu_math_primitive) primitives; /* the one that was used last is first */
+    uint32_t primitive_count;
+    struct {
+        void *memory;
+        uint64_t bytes;
+    } spare[CPU_MATH_SPARE];
+};
+
+/* --- onednn.c --- */
+
+/* C = A * B of one tile, C in one piece. Elements between rows and columns of A and B. */
+struct cpu_math_matmul {
+    uint64_t m, n, k;
+    enum cpu_math_as as;
+    uint64_t a_row, a_column, b_row, b_column;
+    bool rounds; /* C is bf16, rounded once; else what is added up */
+};
+enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *matmul,
+                                  struct cpu_math_primitive **ret_primitive, struct facet_error *error);
+
+/* A convolution of one image without padding, channels last in what it reads and writes; the filter in an order of the
+ * library's own, which another primitive brings about. Writes what is added up. FACET_UNSUPPORTED: it has none. */
+struct cpu_math_convolve {
+    uint64_t in, out, high, wide; /* high, wide: of what it reads */
+    uint64_t kernel[2], stride[2], dilation[2];
+    enum cpu_math_as as;
+};
+enum facet_status cpu_math_convolution(struct cpu_math_engine *engine, const struct cpu_math_convolve *convolve,
+                                       struct cpu_math_primitive **ret_primitive, struct facet_error *error);
+enum facet_status cpu_math_filter_order(struct cpu_math_engine *engine, const struct cpu_math_convolve *convolve,
+                                        const struct cpu_math_primitive *convolution,
+                                        struct cpu_math_primitive **ret_primitive, struct facet_error *error);
+uint64_t cpu_math_filter_bytes(const struct cpu_math_primitive *convolution);
+bool cpu_math_same_filter(const struct cpu_math_primitive *left, const struct cpu_math_primitive *right);
+
+/* Runs one in this thread alone. */
+enum facet_status cpu_math_execute(struct cpu_math_engine *engine, const struct cpu_math_primitive *primitive,
+                                   const void *from, const void *weights, void *to, void *scratch);
+
+/* An array of primitives that were taken; NULLs are allowed. */
+void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives, uint32_t count);
+void cpu_math_forget_all(struct cpu_math_engine *engine);
+
+/* --- gather.c --- */
+
+/* Numbers of a type as they are multiplied. */
+void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void *from, uint64_t count, uint32_t type,
+                      enum cpu_math_as as);
+/* rows x columns with these strides, one of which is 1, into one piece, as they are multiplied. */
+struct cpu_math_gather {
+    uint64_t from, row, column, rows, columns;
+    uint32_t type; /* enum facet_math_type */
+    enum cpu_math_as as;
+};
+void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, void *to);
+
+/* --- work.c --- */
+
+/* What all pieces begin with. */
+struct cpu_math_piece {
+    struct cpu_math_work work;
+    struct cpu_math_engine *engine;
+    void (*release)(struct cpu_math_piece *piece); /* what it has beyond; then it is freed */
+    /* What its work-groups share: taken by the first of them, so that what is queued has none. */
+    uint64_t memory_bytes, memory_room;
+    _Atomic(char *) memory;
+};
+/* `bytes` are its own, zeros but for the piece that they begin with. */
+enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
+                                     void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
+                                     struct facet_error *error);
+void cpu_math_piece_free(struct cpu_math_piece *piece);
+/* FACET_OUT_OF_RANGE: more work-groups, or scratch memory, than can be. */
+enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
+                                        uint32_t phases, const uint64_t *ends, struct facet_error *error);
+/* For its work-groups: its memory, if it has any. False: there was none, and the piece has failed. */
+bool cpu_math_piece_ready(struct cpu_math_piece *piece);
+void cpu_math_piece_fail(struct cpu_math_piece *piece, enum facet_status status);
+/* The phase of a work-group, and the first of that phase. */
+uint32_t cpu_math_phase_of(const struct cpu_math_work *work, uint64_t group, uint64_t *ret_first);
+
+/* --- small things --- */
+
+static inline uint64_t cpu_math_least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+static inline uint64_t cpu_math_most(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static inline uint64_t cpu_math_parts(uint64_t whole, uint64_t part)
+{
+    return part > 0 ? (whole + part - 1) / part : 0;
+}
+
+static inline uint64_t cpu_math_round(uint64_t value, uint64_t step)
+{
+    return cpu_math_parts(value, step) * step;
+}
+
+static inline uint64_t cpu_math_as_bytes(enum cpu_math_as as)
+{
+    return as == CPU_MATH_AS_F32 ? 4 : as == CPU_MATH_AS_BF16 ? 2 : 1;
+}
+
+/* What the operation's numbers are multiplied as. */
+enum cpu_math_as cpu_math_as_of(const struct cpu_math_engine *engine, uint32_t type, uint32_t flags);
+const char *cpu_math_as_name(enum cpu_math_as as);
+
+/* --- the operations --- */
+
+typedef enum facet_status (*cpu_math_prepare_func)(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                                   struct cpu_math_piece **ret_piece, struct facet_error *error);
+enum facet_status cpu_math_prepare_gemm(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                        struct cpu_math_piece **ret_piece, struct facet_error *error);
+enum facet_status cpu_math_prepare_convolution(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                               struct cpu_math_piece **ret_piece, struct facet_error *error);
+enum facet_status cpu_math_prepare_activation(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                              struct cpu_math_piece **ret_piece, struct facet_error *error);
+enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                                 struct cpu_math_piece **ret_piece, struct facet_error *error);
+enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                             struct cpu_math_piece **ret_piece, struct facet_error *error);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: bringing parts of matrices into one piece.
+ * Never: leaves that to oneDNN's reorders: what they make of a panel costs more than multiplying it.
+ */
+#include <string.h>
+
+#include "math/engine.h"
+
+#define BLOCK 64u /* rows and columns that are turned at a time */
+
+static uint64_t bytes_of(uint32_t type)
+{
+    return type == FACET_MATH_F32 ? 4 : type == FACET_MATH_INT8 ? 1 : 2;
+}
+
+void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void *from, uint64_t count, uint32_t type,
+                      enum cpu_math_as as)
+{
+    if (as == CPU_MATH_AS_F32)
+        engine->loops->load(to, from, count, type);
+    else if (as == CPU_MATH_AS_BF16 && type == FACET_MATH_F32) /* may be mixed */
+        engine->loops->save(to, from, count, FACET_MATH_BF16);
+    else
+        memcpy(to, from, count * bytes_of(type));
+}
+
+/* Columns lie in one piece. */
+static void gather_turned(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, char *to)
+{
+    uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
+    uint32_t block[BLOCK * BLOCK];
+
+    for (uint64_t j = 0; j < it->columns; j += BLOCK)
+        for (uint64_t i = 0; i < it->rows; i += BLOCK) {
+            uint64_t rows = cpu_math_least(BLOCK, it->rows - i), columns = cpu_math_least(BLOCK, it->columns - j);
+            const void *from = (const void *)(it->from + (i + j * it->column) * bytes);
+
+            if (bytes == as_bytes) {
+                engine->loops->turn(to + (i * it->columns + j) * bytes, it->columns, from, it->column, rows, columns,
+                                    bytes);
+                continue;
+            }
+            engine->loops->turn(block, BLOCK, from, it->column, rows, columns, bytes);
+            for (uint64_t l = 0; l < rows; l++)
+                cpu_math_convert(engine, to + ((i + l) * it->columns + j) * as_bytes,
+                                 (const char *)block + l * BLOCK * bytes, columns, it->type, it->as);
+        }
+}
+
+void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, void *to)
+{
+    uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
+
+    if (it->column != 1) {
+        gather_turned(engine, it, to);
+        return;
+    }
+    for (uint64_t i = 0; i < it->rows; i++)
+        cpu_math_convert(engine, (char *)to + i * it->columns * as_bytes,
+                         (const void *)(it->from + i * it->row * bytes), it->columns, it->type, it->as);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: batch normalization; in training sums come first, in a phase of their own. Never: keeps the input's copy. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "math/engine.h"
+#include "provider_kit.h"
+
+#define ELEMENTS UINT64_C(65536) /* of a work-group, about */
+
+struct moments {
+    double sum, squares;
+};
+
+struct normalization {
+    struct cpu_math_piece piece;
+    struct facet_normalization it;
+    uint32_t type, type_bytes;
+    uint64_t count, positions;
+    uint64_t parts;    /* of a channel's elements, for the sums */
+    uint64_t channels; /* of a work-group; 1, where there are several parts */
+    struct moments *moments;
+};
+
+static const char *plane(const struct normalization *plan, uint64_t image, uint64_t channel)
+{
+    return (const char *)(plan->it.input + (image * plan->it.channels + channel) * plan->positions * plan->type_bytes);
+}
+
+/* Numbers are summed as distances from the first: so little is lost where they are far from zero. */
+static float shift_of(const struct normalization *plan, uint64_t channel)
+{
+    float shift;
+
+    plan->piece.engine->loops->load(&shift, plane(plan, 0, channel), 1, plan->type);
+    return isfinite(shift) ? shift : 0.0f;
+}
+
+/* ---- training ---- */
+
+/* Elements [first, end) of a channel, counted over all images. */
+static void sum_part(const struct normalization *plan, uint64_t channel, uint64_t first, uint64_t end,
+                     struct moments *moments)
+{
+    float shift = shift_of(plan, channel);
+
+    for (uint64_t i = first, count; i < end; i += count) {
+        uint64_t image = i / plan->positions, position = i % plan->positions;
+
+        count = cpu_math_least(plan->positions - position, end - i);
+        plan->piece.engine->loops->moments(plane(plan, image, channel) + position * plan->type_bytes, count, plan->type,
+                                           shift, &moments->sum, &moments->squares);
+    }
+}
+
+static void sum(const struct normalization *plan, uint64_t index)
+{
+    uint64_t all = plan->it.batch * plan->positions, part = index % plan->parts;
+    uint64_t first = index / plan->parts * plan->channels;
+    uint64_t end = cpu_math_least(first + plan->channels, plan->it.channels), size = cpu_math_parts(all, plan->parts);
+
+    for (uint64_t channel = first; channel < end; channel++)
+        sum_part(plan, channel, cpu_math_least(part * size, all), cpu_math_least((part + 1) * size, all),
+                 &plan->moments[channel * plan->parts + part]);
+}
+
+static void put(uint64_t address, uint64_t index, double value)
+{
+    ((float *)address)[index] = (float)value;
+}
+
+static void conclude(const struct normalization *plan, uint64_t index)
+{
+    uint64_t end = cpu_math_least((index + 1) * ELEMENTS, plan->it.channels);
+    double all = (double)(plan->it.batch * plan->positions);
+
+    for (uint64_t channel = index * ELEMENTS; channel < end; channel++) {
+        struct moments total = {0};
+
+        for (uint64_t part = 0; part < plan->parts; part++) {
+            total.sum += plan->moments[channel * plan->parts + part].sum;
+            total.squares += plan->moments[channel * plan->parts + part].squares;
+        }
+        double distance = total.sum / all, variance = total.squares / all - distance * distance;
+
+        put(plan->it.mean, channel, (double)shift_of(plan, channel) + distance);
+        put(plan->it.variance, channel, variance < 0.0 ? 0.0 : variance);
+    }
+}
+
+/* ---- applying ---- */
+
+static float get(uint64_t address, uint64_t index, float otherwise)
+{
+    return address ? ((const float *)address)[index] : otherwise;
+}
+
+static void apply(const struct normalization *plan, uint64_t index)
+{
+    const struct facet_normalization *it = &plan->it;
+    uint64_t end = cpu_math_least((index + 1) * ELEMENTS, plan->count);
+
+    for (uint64_t i = index * ELEMENTS, count; i < end; i += count) {
+        uint64_t channel = i / plan->positions % it->channels;
+
+        count = cpu_math_least(plan->positions - i % plan->positions, end - i);
+        float factor = get(it->scale, channel, 1.0f) / sqrtf(get(it->variance, channel, 0.0f) + it->epsilon);
+        plan->piece.engine->loops->linear((void *)(it->output + i * plan->type_bytes),
+                                          (const void *)(it->input + i * plan->type_bytes), count, plan->type,
+                                          get(it->mean, channel, 0.0f), factor, get(it->bias, channel, 0.0f));
+    }
+}
+
+static void run(const void *arguments, const struct facet_host_group *group)
+{
+    const struct normalization *plan = *(struct normalization *const *)arguments;
+    uint64_t first = 0;
+    uint32_t phase = cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first);
+    uint64_t index = group->group_id[0] - first;
+
+    if (plan->piece.work.phases == 1 || phase == 2)
+        apply(plan, index);
+    else if (phase == 0)
+        sum(plan, index);
+    else
+        conclude(plan, index);
+}
+
+/* ---- preparing ---- */
+
+static void release(struct cpu_math_piece *piece)
+{
+    free(((struct normalization *)piece)->moments);
+}
+
+static enum facet_status cut_training(struct normalization *plan, uint64_t *ends, struct facet_error *error)
+{
+    uint64_t each = plan->it.batch * plan->positions, channels = plan->it.channels;
+
+    plan->parts = cpu_math_parts(each, ELEMENTS);
+    plan->channels = plan->parts > 1 ? 1 : cpu_math_most(ELEMENTS / each, 1);
+    plan->moments = calloc(channels * plan->parts, sizeof *plan->moments);
+    if (!plan->moments)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the sums of %" PRIu64 " channels", channels);
+    ends[0] = cpu_math_parts(channels, plan->channels) * plan->parts;
+    ends[1] = ends[0] + cpu_math_parts(channels, ELEMENTS);
+    ends[2] = ends[1] + cpu_math_parts(plan->count, ELEMENTS);
+    return FACET_OK;
+}
+
+enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                                 struct cpu_math_piece **ret_piece, struct facet_error *error)
+{
+    struct cpu_math_piece *piece = NULL;
+    uint64_t ends[3];
+    char name[64];
+    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct normalization), run, release, &piece, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct normalization *plan = (struct normalization *)piece;
+    plan->it = operation->of.normalization;
+    plan->type = operation->type;
+    plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : 2;
+    plan->positions = plan->it.height * plan->it.width;
+    plan->count = plan->it.batch * plan->it.channels * plan->positions;
+    ends[0] = cpu_math_parts(plan->count, ELEMENTS);
+    bool training = operation->flags & FACET_MATH_TRAINING;
+    if (training)
+        status = cut_training(plan, ends, error);
+    snprintf(name, sizeof name, "normalization facet:x86-64-%s f32", engine->loops->name);
+    if (status == FACET_OK)
+        status = cpu_math_piece_finish(piece, name, 0, training ? 3 : 1, ends, error);
+    if (status != FACET_OK)
+        cpu_math_piece_free(piece);
+    else
+        *ret_piece = piece;
+    return status;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: primitives of oneDNN: making, keeping and running them.
+ * Never: changes how many threads OpenMP has in a thread that is not a unit's for longer than a call.
+ */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "math/engine.h"
+#include "provider_kit.h"
+
+#define PRIMITIVES_MOST 256u
+
+/* What a key begins with. */
+enum { KEY_MATMUL, KEY_CONVOLUTION, KEY_FILTER };
+
+static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8};
+
+static enum facet_status fail(dnnl_status_t status, const char *what, struct facet_error *error)
+{
+    if (status == dnnl_out_of_memory)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a %s of oneDNN", what);
+    if (status == dnnl_unimplemented)
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN has no %s of this kind", what);
+    return facet_kit_fail(error, FACET_INTERNAL, "oneDNN refused a %s with its status %d", what, (int)status);
+}
+
+/* ---- keeping ---- */
+
+/* With the lock held. */
+static struct cpu_math_primitive *find(struct cpu_math_engine *engine, const uint64_t *key)
+{
+    struct cpu_math_primitive *primitive;
+
+    TAILQ_FOREACH (primitive, &engine->primitives, link)
+        if (memcmp(primitive->key, key, sizeof primitive->key) == 0)
+            break;
+    if (!primitive)
+        return NULL;
+    primitive->references++;
+    TAILQ_REMOVE(&engine->primitives, primitive, link);
+    TAILQ_INSERT_HEAD(&engine->primitives, primitive, link);
+    return primitive;
+}
+
+static void free_primitive(struct cpu_math_primitive *primitive)
+{
+    if (primitive->handle)
+        dnnl_primitive_destroy(primitive->handle);
+    free(primitive);
+}
+
+/* With the lock held: those that nobody has, from the one that was not used for longest. */
+static void trim(struct cpu_math_engine *engine, uint32_t most)
+{
+    struct cpu_math_primitive *primitive = TAILQ_LAST(&engine->primitives, cpu_math_primitives), *before;
+
+    for (; primitive && engine->primitive_count > most; primitive = before) {
+        before = TAILQ_PREV(primitive, cpu_math_primitives, link);
+        if (primitive->references > 0)
+            continue;
+        TAILQ_REMOVE(&engine->primitives, primitive, link);
+        engine->primitive_count--;
+        free_primitive(primitive);
+    }
+}
+
+void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives, uint32_t count)
+{
+    pthread_mutex_lock(&engine->lock);
+    for (uint32_t i = 0; i < count; i++)
+        if (primitives[i])
+            primitives[i]->references--;
+    trim(engine, PRIMITIVES_MOST);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void cpu_math_forget_all(struct cpu_math_engine *engine)
+{
+    trim(engine, 0);
+}
+
+/* ---- making ---- */
+
+/* What all have in common, once there is a description. Consumes it. */
+static dnnl_status_t make(struct cpu_math_primitive *primitive, dnnl_primitive_desc_t description)
+{
+    const char *name = NULL;
+    dnnl_status_t status = dnnl_primitive_create(&primitive->handle, description);
+
+    if (status == dnnl_success) {
+        primitive->from = *dnnl_primitive_desc_query_md(description, dnnl_query_src_md, 0);
+        primitive->to = *dnnl_primitive_desc_query_md(description, dnnl_query_dst_md, 0);
+        const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0);
+        const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+        if (weights)
+            primitive->weights = *weights;
+        if (scratch)
+            primitive->scratch = *scratch;
+        primitive->scratch_bytes = scratch ? dnnl_memory_desc_get_size(scratch) : 0;
+        dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &name);
+        facet_kit_text(primitive->name, sizeof primitive->name, name ? name : "?");
+    }
+    dnnl_primitive_desc_destroy(description);
+    return status;
+}
+
+/* One thread when it is made is one thread when it runs; the caller's number is as before. */
+typedef dnnl_status_t (*describe_func)(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t scratch,
+                                       dnnl_primitive_desc_t *ret_description);
+
+static dnnl_status_t make_alone(struct cpu_math_engine *engine, describe_func describe, const void *what,
+                                struct cpu_math_primitive *primitive)
+{
+    int threads = omp_get_max_threads();
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t description = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(&attributes);
+
+    if (status != dnnl_success)
+        return status;
+    omp_set_num_threads(1);
+    status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success)
+        status = describe(engine, what, attributes, &description);
+    if (status == dnnl_success)
+        status = make(primitive, description);
+    omp_set_num_threads(threads);
+    dnnl_primitive_attr_destroy(attributes);
+    return status;
+}
+
+static enum facet_status get(struct cpu_math_engine *engine, const uint64_t *key, describe_func describe,
+                             const void *what, struct cpu_math_primitive **ret_primitive, struct facet_error *error)
+{
+    dnnl_status_t made = dnnl_success;
+
+    pthread_mutex_lock(&engine->lock);
+    struct cpu_math_primitive *primitive = find(engine, key);
+    if (!primitive && (primitive = calloc(1, sizeof *primitive))) {
+        memcpy(primitive->key, key, sizeof primitive->key);
+        primitive->references = 1;
+        made = make_alone(engine, describe, what, primitive);
+        if (made == dnnl_success) {
+            TAILQ_INSERT_HEAD(&engine->primitives, primitive, link);
+            engine->primitive_count++;
+        } else {
+            free_primitive(primitive);
+            primitive = NULL;
+        }
+    } else if (!primitive) {
+        made = dnnl_out_of_memory;
+    }
+    pthread_mutex_unlock(&engine->lock);
+    if (!primitive)
+        return fail(made, key[0] == KEY_MATMUL ? "matmul" : "convolution", error);
+    *ret_primitive = primitive;
+    return FACET_OK;
+}
+
+/* ---- matmul ---- */
+
+static dnnl_status_t matrix(dnnl_memory_desc_t *ret_matrix, uint64_t rows, uint64_t columns, dnnl_data_type_t type,
+                            uint64_t row, uint64_t column)
+{
+    const dnnl_dims_t sizes = {(dnnl_dim_t)rows, (dnnl_dim_t)columns};
+    const dnnl_dims_t strides = {(dnnl_dim_t)row, (dnnl_dim_t)column};
+
+    return dnnl_memory_desc_init_by_strides(ret_matrix, 2, sizes, type, strides);
+}
+
+static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t attributes,
+                                     dnnl_primitive_desc_t *ret_description)
+{
+    const struct cpu_math_matmul *it = what;
+    dnnl_memory_desc_t a, b, c;
+    dnnl_matmul_desc_t operation;
+    dnnl_status_t status = matrix(&a, it->m, it->k, types_as[it->as], it->a_row, it->a_column);
+
+    if (status == dnnl_success)
+        status = matrix(&b, it->k, it->n, types_as[it->as], it->b_row, it->b_column);
+    if (status == dnnl_success)
+        status = matrix(&c, it->m, it->n,
+                        it->rounds                   ? dnnl_bf16
+                        : it->as == CPU_MATH_AS_INT8 ? dnnl_s32
+                                                     : dnnl_f32,
+                        it->n, 1);
+    if (status == dnnl_success)
+        status = dnnl_matmul_desc_init(&operation, &a, &b, NULL, &c);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(ret_description, &operation, attributes, engine->dnnl, NULL);
+    return status;
+}
+
+enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *it,
+                                  struct cpu_math_primitive **ret_primitive, struct facet_error *error)
+{
+    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL, it->m,        it->n,     it->k,        (uint64_t)it->as,
+                                        it->a_row,  it->a_column, it->b_row, it->b_column, it->rounds};
+
+    return get(engine, key, describe_matmul, it, ret_primitive, error);
+}
+
+/* ---- convolution ---- */
+
+static void make_key(const struct cpu_math_convolve *it, uint64_t kind, uint64_t *ret_key)
+{
+    const uint64_t key[CPU_MATH_KEY] = {kind,          it->in,          it->out,         it->high,
+                                        it->wide,      it->kernel[0],   it->kernel[1],   it->stride[0],
+                                        it->stride[1], it->dilation[0], it->dilation[1], (uint64_t)it->as};
+
+    memcpy(ret_key, key, sizeof key);
+}
+
+static dnnl_dim_t outputs(const struct cpu_math_convolve *it, int i)
+{
+    uint64_t size = i == 0 ? it->high : it->wide;
+
+    return (dnnl_dim_t)((size - it->dilation[i] * (it->kernel[i] - 1) - 1) / it->stride[i] + 1);
+}
+
+static dnnl_status_t filter_memory(const struct cpu_math_convolve *it, dnnl_format_tag_t tag,
+                                   dnnl_memory_desc_t *ret_filter)
+{
+    const dnnl_dims_t sizes = {(dnnl_dim_t)it->out, (dnnl_dim_t)it->in, (dnnl_dim_t)it->kernel[0],
+                               (dnnl_dim_t)it->kernel[1]};
+
+    return dnnl_memory_desc_init_by_tag(ret_filter, 4, sizes, types_as[it->as], tag);
+}
+
+static dnnl_status_t describe_convolution(struct cpu_math_engine *engine, const void *what,
+                                          dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *ret_description)
+{
+    const struct cpu_math_convolve *it = what;
+    const dnnl_dims_t from_sizes = {1, (dnnl_dim_t)it->in, (dnnl_dim_t)it->high, (dnnl_dim_t)it->wide};
+    const dnnl_dims_t to_sizes = {1, (dnnl_dim_t)it->out, outputs(it, 0), outputs(it, 1)}, none = {0, 0};
+    dnnl_dims_t strides, gaps;
+    dnnl_memory_desc_t from, filter, to;
+    dnnl_convolution_desc_t operation;
+
+    for (int i = 0; i < 2; i++) {
+        strides[i] = (dnnl_dim_t)it->stride[i];
+        gaps[i] = (dnnl_dim_t)it->dilation[i] - 1;
+    }
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&from, 4, from_sizes, types_as[it->as], dnnl_nhwc);
+    if (status == dnnl_success)
+        status = filter_memory(it, dnnl_format_tag_any, &filter);
+    if (status == dnnl_success)
+        status =
+            dnnl_memory_desc_init_by_tag(&to, 4, to_sizes, it->as == CPU_MATH_AS_INT8 ? dnnl_s32 : dnnl_f32, dnnl_nhwc);
+    if (status == dnnl_success)
+        status = dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_inference, dnnl_convolution_direct,
+                                                            &from, &filter, NULL, &to, strides, gaps, none, none);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(ret_description, &operation, attributes, engine->dnnl, NULL);
+    return status;
+}
+
+enum facet_status cpu_math_convolution(struct cpu_math_engine *engine, const struct cpu_math_convolve *it,
+                                       struct cpu_math_primitive **ret_primitive, struct facet_error *error)
+{
+    uint64_t key[CPU_MATH_KEY];
+
+    make_key(it, KEY_CONVOLUTION, key);
+    return get(engine, key, describe_convolution, it, ret_primitive, error);
+}
+
+struct order {
+    const struct cpu_math_convolve *convolve;
+    const dnnl_memory_desc_t *to;
+};
+
+static dnnl_status_t describe_order(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t attributes,
+                                    dnnl_primitive_desc_t *ret_description)
+{
+    const struct order *it = what;
+    dnnl_memory_desc_t from;
+    dnnl_status_t status = filter_memory(it->convolve, dnnl_oihw, &from);
+
+    if (status == dnnl_success)
+        status =
+            dnnl_reorder_primitive_desc_create(ret_description, &from, engine->dnnl, it->to, engine->dnnl, attributes);
+    return status;
+}
+
+enum facet_status cpu_math_filter_order(struct cpu_math_engine *engine, const struct cpu_math_convolve *it,
+                                        const struct cpu_math_primitive *convolution,
+                                        struct cpu_math_primitive **ret_primitive, struct facet_error *error)
+{
+    const struct order order = {it, &convolution->weights};
+    uint64_t key[CPU_MATH_KEY];
+
+    make_key(it, KEY_FILTER, key);
+    return get(engine, key, describe_order, &order, ret_primitive, error);
+}
+
+uint64_t cpu_math_filter_bytes(const struct cpu_math_primitive *convolution)
+{
+    return dnnl_memory_desc_get_size(&convolution->weights);
+}
+
+bool cpu_math_same_filter(const struct cpu_math_primitive *left, const struct cpu_math_primitive *right)
+{
+    return dnnl_memory_desc_equal(&left->weights, &right->weights);
+}
+
+/* ---- running ---- */
+
+struct memories {
+    dnnl_exec_arg_t arguments[4];
+    int count;
+    dnnl_status_t status;
+};
+
+static void add_memory(struct cpu_math_engine *engine, struct memories *memories, int argument,
+                       const dnnl_memory_desc_t *description, const void *data)
+{
+    dnnl_memory_t memory = NULL;
+
+    if (memories->status != dnnl_success)
+        return;
+    memories->status = dnnl_memory_create(&memory, description, engine->dnnl, (void *)(uintptr_t)data);
+    if (memories->status == dnnl_success)
+        memories->arguments[memories->count++] = (dnnl_exec_arg_t){argument, memory};
+}
+
+enum facet_status cpu_math_execute(struct cpu_math_engine *engine, const struct cpu_math_primitive *primitive,
+                                   const void *from, const void *weights, void *to, void *scratch)
+{
+    struct memories memories = {.status = dnnl_success};
+
+    omp_set_num_threads(1); /* of this thread: a unit's */
+    add_memory(engine, &memories, DNNL_ARG_FROM, &primitive->from, from);
+    add_memory(engine, &memories, DNNL_ARG_TO, &primitive->to, to);
+    if (weights)
+        add_memory(engine, &memories, DNNL_ARG_WEIGHTS, &primitive->weights, weights);
+    if (primitive->scratch_bytes > 0)
+        add_memory(engine, &memories, DNNL_ARG_SCRATCHPAD, &primitive->scratch, scratch);
+    if (memories.status == dnnl_success)
+        memories.status = dnnl_primitive_execute(primitive->handle, engine->stream, memories.count, memories.arguments);
+    for (int i = 0; i < memories.count; i++)
+        dnnl_memory_destroy(memories.arguments[i].memory);
+    return memories.status == dnnl_success         ? FACET_OK
+           : memories.status == dnnl_out_of_memory ? FACET_NO_MEMORY
+                                                   : FACET_INTERNAL;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: product.h: the steps of a product, and what its work-groups do. Never: chooses sizes (product_plan.c). */
+#include "math/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider_kit.h"
+
+#define STEPS_MOST (UINT64_C(1) << 20)
+
+struct tile {
+    const struct cpu_math_step *step;
+    uint64_t batch, m, n;   /* of the tile, counted from the step's beginning */
+    uint64_t rows, columns; /* in elements */
+    int at_m, at_n, at_k;   /* whether its sizes are those of an edge */
+    const struct facet_host_group *group;
+};
+
+static char *scratch_at(const struct facet_host_group *group, uint64_t at)
+{
+    return (char *)group->scratch + at;
+}
+
+static uint64_t element(const struct cpu_math_matrix *matrix, uint64_t batch, uint64_t row, uint64_t column,
+                        uint64_t bytes)
+{
+    return matrix->address + (batch * matrix->batch + row * matrix->row + column * matrix->column) * bytes;
+}
+
+static uint64_t period_of(const struct cpu_math_product *it, uint64_t batch)
+{
+    return it->period ? batch % it->period : batch;
+}
+
+static char *panel(const struct cpu_math_product_piece *plan, const struct tile *tile)
+{
+    uint64_t panels = cpu_math_parts(plan->step_n, plan->tile_n);
+
+    return plan->piece.memory + (tile->batch * panels + tile->n) * plan->panel_bytes;
+}
+
+static char *slab(const struct cpu_math_product_piece *plan, const struct tile *tile)
+{
+    uint64_t slabs = cpu_math_parts(plan->step_m, plan->tile_m);
+
+    return plan->piece.memory + plan->a_at + (tile->batch * slabs + tile->m) * plan->slab_bytes;
+}
+
+/* ---- packing ---- */
+
+/* Windows as they are, and then as they are multiplied. */
+static void pack_windows(const struct cpu_math_product_piece *plan, const struct tile *tile)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_step *step = tile->step;
+    uint64_t image = element(&it->b, step->b0 + tile->batch, 0, 0, plan->type_bytes);
+    void *to = panel(plan, tile), *raw = plan->converts ? tile->group->scratch : to;
+
+    cpu_math_windows(&it->convolution, (const void *)image, step->k0, step->depth, step->n0 + tile->n * plan->tile_n,
+                     tile->columns, plan->type_bytes, raw);
+    if (plan->converts)
+        cpu_math_convert(plan->piece.engine, to, raw, step->depth * tile->columns, it->type, plan->as);
+}
+
+static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_step *step = tile->step;
+    uint64_t column = step->n0 + tile->n * plan->tile_n;
+    const struct cpu_math_gather gather = {
+        .from = element(&it->b, step->b0 + tile->batch, step->k0, column, plan->type_bytes),
+        .row = it->b.row,
+        .column = it->b.column,
+        .rows = step->depth,
+        .columns = tile->columns,
+        .type = it->type,
+        .as = plan->as,
+    };
+
+    if (it->windows)
+        pack_windows(plan, tile);
+    else
+        cpu_math_gather(plan->piece.engine, &gather, panel(plan, tile));
+}
+
+static void pack_a(const struct cpu_math_product_piece *plan, const struct tile *tile)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_step *step = tile->step;
+    const struct cpu_math_gather gather = {
+        .from = element(&it->a, period_of(it, step->b0 + tile->batch), step->m0 + tile->m * plan->tile_m, step->k0,
+                        plan->type_bytes),
+        .row = it->a.row,
+        .column = it->a.column,
+        .rows = tile->rows,
+        .columns = step->depth,
+        .type = it->type,
+        .as = plan->as,
+    };
+
+    cpu_math_gather(plan->piece.engine, &gather, slab(plan, tile));
+}
+
+/* ---- storing ---- */
+
+static void store(const struct cpu_math_product_piece *plan, const struct tile *tile, const float *products)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_step *step = tile->step;
+    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m, n = tile->n * plan->tile_n;
+    bool first = step->k0 == 0, last = step->k0 + step->depth == it->k;
+    bool sums = plan->piece.memory_bytes > plan->sums_at;
+    struct cpu_math_store how = {.type = it->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = it->alpha};
+
+    how.beta = first || sums ? it->beta : 1.0f;
+    for (uint64_t i = 0; i < tile->rows; i++) {
+        const float *row = products + i * tile->columns;
+        float *sum = sums ? (float *)(plan->piece.memory + plan->sums_at) +
+                                ((tile->batch * plan->step_m + tile->m * plan->tile_m + i) * plan->step_n + n)
+                          : NULL;
+
+        if (sums && first)
+            memcpy(sum, row, tile->columns * sizeof *sum);
+        else if (sums)
+            loops->add(sum, row, tile->columns);
+        if (sums && !last)
+            continue;
+        how.bias =
+            it->bias && (first || sums) ? (const void *)(it->bias + (period_of(it, batch) * it->m + m + i) * 4) : NULL;
+        loops->store((void *)element(&it->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
+                     tile->columns, &how);
+    }
+}
+
+/* ---- multiplying ---- */
+
+static enum facet_status multiply(const struct cpu_math_product_piece *plan, const struct tile *tile)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const struct cpu_math_step *step = tile->step;
+    uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m;
+    uint64_t n = step->n0 + tile->n * plan->tile_n;
+    const void *a = plan->packs_a ? slab(plan, tile)
+                                  : (const void *)element(&it->a, period_of(it, batch), m, step->k0, plan->type_bytes);
+    const void *b =
+        plan->packs_b ? panel(plan, tile) : (const void *)element(&it->b, batch, step->k0, n, plan->type_bytes);
+    void *c =
+        plan->direct ? (void *)element(&it->c, batch, m, n, plan->c_bytes) : scratch_at(tile->group, plan->products_at);
+    enum facet_status status = cpu_math_execute(plan->piece.engine, plan->matmul[tile->at_m][tile->at_n][tile->at_k], a,
+                                                b, c, scratch_at(tile->group, plan->rest_at));
+
+    if (status == FACET_OK && !plan->direct)
+        store(plan, tile, c);
+    return status;
+}
+
+/* ---- work-groups ---- */
+
+static void measure(const struct cpu_math_product_piece *plan, struct tile *tile)
+{
+    const struct cpu_math_step *step = tile->step;
+
+    tile->rows = cpu_math_least(plan->tile_m, step->rows - cpu_math_least(step->rows, tile->m * plan->tile_m));
+    tile->columns = cpu_math_least(plan->tile_n, step->columns - cpu_math_least(step->columns, tile->n * plan->tile_n));
+    tile->at_m = tile->rows != plan->tile_m;
+    tile->at_n = tile->columns != plan->tile_n;
+    tile->at_k = step->depth != plan->tile_k;
+}
+
+static enum facet_status run_pack(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
+{
+    uint64_t panels = plan->packs_b ? cpu_math_parts(tile->step->columns, plan->tile_n) : 0;
+    uint64_t slabs = plan->packs_a ? cpu_math_parts(tile->step->rows, plan->tile_m) : 0, each = panels + slabs;
+
+    if (each == 0)
+        return FACET_OK; /* nothing is packed, so nobody comes here */
+    uint64_t at = index % each;
+    tile->batch = index / each;
+    tile->n = at < panels ? at : 0;
+    tile->m = at < panels ? 0 : at - panels;
+    measure(plan, tile);
+    if (at < panels)
+        pack_b(plan, tile);
+    else
+        pack_a(plan, tile);
+    return FACET_OK;
+}
+
+static enum facet_status run_multiply(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
+{
+    uint64_t panels = cpu_math_most(1, cpu_math_parts(tile->step->columns, plan->tile_n));
+    uint64_t slabs = cpu_math_most(1, cpu_math_parts(tile->step->rows, plan->tile_m));
+
+    tile->m = index % slabs;
+    tile->n = index / slabs % panels;
+    tile->batch = index / slabs / panels;
+    measure(plan, tile);
+    return multiply(plan, tile);
+}
+
+static void run(const void *arguments, const struct facet_host_group *group)
+{
+    struct cpu_math_product_piece *plan = *(struct cpu_math_product_piece *const *)arguments;
+    uint64_t first = 0;
+    const struct cpu_math_step *step = &plan->steps[cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first)];
+    struct tile tile = {.step = step, .group = group};
+
+    if (!cpu_math_piece_ready(&plan->piece))
+        return;
+    cpu_math_piece_fail(&plan->piece, step->packs ? run_pack(plan, &tile, group->group_id[0] - first)
+                                                  : run_multiply(plan, &tile, group->group_id[0] - first));
+}
+
+/* ---- steps ---- */
+
+static uint64_t groups_of(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
+{
+    uint64_t panels = cpu_math_parts(step->columns, plan->tile_n), slabs = cpu_math_parts(step->rows, plan->tile_m);
+
+    if (step->packs)
+        return step->batches * ((plan->packs_b ? panels : 0) + (plan->packs_a ? slabs : 0));
+    return step->batches * panels * slabs;
+}
+
+static void add_step(struct cpu_math_product_piece *plan, uint64_t *ends, struct cpu_math_step step)
+{
+    uint64_t before = plan->step_count > 0 ? ends[plan->step_count - 1] : 0;
+
+    plan->steps[plan->step_count] = step;
+    ends[plan->step_count++] = before + groups_of(plan, &step);
+}
+
+/* Along k last, so that sums are finished before others begin. */
+static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
+{
+    const struct cpu_math_product *it = &plan->it;
+
+    for (uint64_t b = 0; b < it->batch; b += plan->step_batch)
+        for (uint64_t m = 0; m < it->m; m += plan->step_m)
+            for (uint64_t n = 0; n < it->n; n += plan->step_n)
+                for (uint64_t k = 0; k < it->k; k += plan->tile_k) {
+                    struct cpu_math_step step = {b,   cpu_math_least(plan->step_batch, it->batch - b),
+                                                 m,   cpu_math_least(plan->step_m, it->m - m),
+                                                 n,   cpu_math_least(plan->step_n, it->n - n),
+                                                 k,   cpu_math_least(plan->tile_k, it->k - k),
+                                                 true};
+
+                    if (plan->packs_a || plan->packs_b)
+                        add_step(plan, ends, step);
+                    step.packs = false;
+                    add_step(plan, ends, step);
+                }
+}
+
+static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_t scratch_bytes,
+                                    struct facet_error *error)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t count = 2, parts[] = {cpu_math_parts(it->batch, plan->step_batch), cpu_math_parts(it->m, plan->step_m),
+                                   cpu_math_parts(it->n, plan->step_n), cpu_math_parts(it->k, plan->tile_k)};
+    char name[64];
+
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(count, parts[i], &count) || count > STEPS_MOST)
+            return facet_kit_fail(error, FACET_OUT_OF_RANGE, "the product is too large to be cut into 2^20 steps");
+    uint64_t *ends = calloc(count, sizeof *ends);
+    plan->steps = calloc(count, sizeof *plan->steps);
+    enum facet_status status = FACET_NO_MEMORY;
+    if (ends && plan->steps) {
+        fill_steps(plan, ends);
+        snprintf(name, sizeof name, "%.16s %.36s %s", it->operation, plan->matmul[0][0][0]->name,
+                 cpu_math_as_name(plan->as));
+        status = cpu_math_piece_finish(&plan->piece, name, scratch_bytes, plan->step_count, ends, error);
+    } else {
+        facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of a product", count);
+    }
+    free(ends);
+    return status;
+}
+
+static void release(struct cpu_math_piece *piece)
+{
+    struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
+
+    cpu_math_drop(piece->engine, &plan->matmul[0][0][0], 8);
+    free(plan->steps);
+}
+
+enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const struct cpu_math_product *product,
+                                           struct cpu_math_piece **ret_piece, struct facet_error *error)
+{
+    struct cpu_math_piece *piece = NULL;
+    enum facet_status status =
+        cpu_math_piece_new(engine, sizeof(struct cpu_math_product_piece), run, release, &piece, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
+    plan->it = *product;
+    status = cpu_math_product_plan(plan, error);
+    if (status == FACET_OK)
+        status = make_steps(plan, plan->rest_at + plan->scratch_most, error);
+    if (status != FACET_OK)
+        cpu_math_piece_free(piece);
+    else
+        *ret_piece = piece;
+    return status;
+}

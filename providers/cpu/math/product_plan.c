@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: how a product is cut, and with which primitives. Never: runs anything. */
+#include "math/product.h"
+
+#define TILE_F32    (UINT64_C(16) << 20) /* multiplications of a tile: some hundred microseconds */
+#define TILE_MEMORY (UINT64_C(1) << 19)  /* elements that a tile reads, where that takes longer */
+#define DEPTH       UINT64_C(4096)
+#define DEPTH_EXACT UINT64_C(1024)       /* so many products of int8 are exact in f32, in any order */
+#define PACK_BYTES  (UINT64_C(32) << 20) /* of packed B, and of packed A, of a step */
+#define SMALL_BYTES (UINT64_C(1) << 20)  /* of B, when nothing is packed and a tile is whole rows of C */
+#define FEW_ROWS    UINT64_C(8)          /* for which packing B costs more than it gives */
+
+/* ---- tiles ---- */
+
+static bool in_one_piece(const struct cpu_math_matrix *matrix, uint64_t columns)
+{
+    return matrix->column == 1 && matrix->row == columns;
+}
+
+/* Sizes of nearly the same, as few of them as `most` allows. */
+static uint64_t even(uint64_t whole, uint64_t most, uint64_t step)
+{
+    return cpu_math_least(whole, cpu_math_round(cpu_math_parts(whole, cpu_math_parts(whole, most)), step));
+}
+
+static void choose_depth(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t most = DEPTH;
+
+    if (it->type == FACET_MATH_INT8 && plan->as == CPU_MATH_AS_F32)
+        most = DEPTH_EXACT;
+    else if (it->m * it->n < 4096) /* both are below 2^48, and a product that wrapped is no worse a guess */
+        most = cpu_math_most(DEPTH, (UINT64_C(1) << 20) / cpu_math_least(it->n, 64));
+    plan->tile_k = it->k <= most + most / 4 && most != DEPTH_EXACT ? it->k : cpu_math_least(it->k, most);
+}
+
+static void choose_tile(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = plan->tile_k;
+
+    uint64_t n = limit / (k * 256) >= 256 ? 256 : limit / (k * 128) >= 64 ? 128 : 64;
+    plan->tile_n = it->n <= n ? it->n : even(it->n, n, 64);
+    uint64_t m = limit / (k * plan->tile_n) / 16 * 16;
+    plan->tile_m = even(it->m, cpu_math_least(cpu_math_most(m, 16), 256), 16);
+    uint64_t tiles_n = cpu_math_parts(it->n, plan->tile_n);
+    while (plan->tile_m > 32 && it->batch < plan->piece.engine->units &&
+           tiles_n * cpu_math_parts(it->m, plan->tile_m) < 2 * (uint64_t)plan->piece.engine->units)
+        plan->tile_m = cpu_math_round(plan->tile_m / 2, 16);
+}
+
+/* Little is packed for nothing: B as it lies is good enough. */
+static void choose_small(struct cpu_math_product_piece *plan, bool small)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t units = plan->piece.engine->units;
+
+    plan->packs_a = plan->packs_b = false;
+    if (small) {
+        plan->tile_n = it->n;
+        plan->tile_m = it->batch >= units ? it->m : cpu_math_parts(it->m, units);
+        uint64_t most = cpu_math_most(2 * TILE_F32 * 4 / plan->as_bytes / (it->n * it->k) / 16 * 16, 128);
+        plan->tile_m = even(it->m, cpu_math_least(cpu_math_most(plan->tile_m, 16), most), 16);
+    } else {
+        plan->tile_m = it->m;
+        plan->tile_n = cpu_math_least(it->n, cpu_math_round(cpu_math_most(TILE_MEMORY / plan->tile_k, 64), 64));
+    }
+}
+
+static void choose(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    bool same = !plan->converts && !it->windows;
+    bool whole = in_one_piece(&it->a, it->k) && in_one_piece(&it->b, it->n);
+
+    choose_depth(plan);
+    choose_tile(plan);
+    plan->packs_a = plan->converts || plan->tile_k != it->k || !in_one_piece(&it->a, it->k);
+    plan->packs_b = !same || plan->tile_n != it->n || !in_one_piece(&it->b, it->n);
+    bool small = same && whole && plan->tile_k == it->k && it->n <= SMALL_BYTES / plan->type_bytes / it->k;
+    bool few = same && it->m <= FEW_ROWS && (it->b.column == 1 || it->b.row == 1) && in_one_piece(&it->a, it->k);
+    if (small || few)
+        choose_small(plan, small);
+    plan->direct = plan->tile_n == it->n && it->c.row == it->n && plan->tile_k == it->k && it->alpha == 1.0f &&
+                   it->beta == 0.0f && !it->bias && (it->type == FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32);
+}
+
+/* ---- steps ---- */
+
+static void choose_steps(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t column_bytes = plan->tile_k * plan->as_bytes;
+    uint64_t columns = cpu_math_most(PACK_BYTES / column_bytes / plan->tile_n, 1) * plan->tile_n;
+    uint64_t rows = cpu_math_most(PACK_BYTES / column_bytes / plan->tile_m, 1) * plan->tile_m;
+
+    plan->step_n = plan->packs_b ? cpu_math_least(columns, it->n) : it->n;
+    plan->step_m = plan->packs_a ? cpu_math_least(rows, it->m) : it->m;
+    if (plan->tile_k < it->k) /* sums are kept */
+        plan->step_m = cpu_math_least(plan->step_m, cpu_math_round(4096, plan->tile_m));
+    uint64_t bytes = (plan->packs_b ? plan->step_n : 0) + (plan->packs_a ? plan->step_m : 0);
+    plan->step_batch =
+        bytes ? cpu_math_least(cpu_math_most(2 * PACK_BYTES / column_bytes / bytes, 1), it->batch) : it->batch;
+}
+
+/* ---- primitives ---- */
+
+/* The last tile's size when it is another one; 0: there is no such tile. */
+static uint64_t edge(uint64_t whole, uint64_t tile)
+{
+    return whole % tile;
+}
+
+static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, struct facet_error *error)
+{
+    const struct cpu_math_product *it = &plan->it;
+    const int at_m = i & 1, at_n = i >> 1 & 1, at_k = i >> 2;
+    struct cpu_math_matmul matmul = {
+        .m = at_m ? edge(it->m, plan->tile_m) : plan->tile_m,
+        .n = at_n ? edge(it->n, plan->tile_n) : plan->tile_n,
+        .k = at_k ? edge(it->k, plan->tile_k) : plan->tile_k,
+        .as = plan->as,
+    };
+
+    if (matmul.m == 0 || matmul.n == 0 || matmul.k == 0)
+        return FACET_OK;
+    matmul.a_row = plan->packs_a ? matmul.k : it->a.row;
+    matmul.a_column = plan->packs_a ? 1 : it->a.column;
+    matmul.b_row = plan->packs_b ? matmul.n : it->b.row;
+    matmul.b_column = plan->packs_b ? 1 : it->b.column;
+    matmul.rounds = plan->direct && it->type == FACET_MATH_BF16;
+    return cpu_math_matmul(plan->piece.engine, &matmul, &plan->matmul[at_m][at_n][at_k], error);
+}
+
+static enum facet_status get_primitives(struct cpu_math_product_piece *plan, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (int i = 0; i < 8 && status == FACET_OK; i++)
+        status = get_matmul(plan, i, error);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static uint64_t scratch_most(const struct cpu_math_product_piece *plan)
+{
+    uint64_t most = 0;
+
+    for (int i = 0; i < 8; i++)
+        if (plan->matmul[i & 1][i >> 1 & 1][i >> 2])
+            most = cpu_math_most(most, plan->matmul[i & 1][i >> 1 & 1][i >> 2]->scratch_bytes);
+    return most;
+}
+
+static void place(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    bool raw = it->windows && plan->converts; /* windows are gathered as they are, then converted */
+    uint64_t gathered = raw ? plan->tile_k * plan->tile_n * plan->type_bytes : 0;
+
+    plan->panel_bytes =
+        plan->packs_b ? cpu_math_round(plan->tile_n * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
+    plan->slab_bytes = plan->packs_a ? cpu_math_round(plan->tile_m * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
+    plan->a_at = plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
+    plan->sums_at = plan->a_at + plan->step_batch * cpu_math_parts(plan->step_m, plan->tile_m) * plan->slab_bytes;
+    bool sums = plan->tile_k < it->k && (it->type == FACET_MATH_BF16 || it->type == FACET_MATH_F16);
+    plan->piece.memory_bytes = plan->sums_at + (sums ? plan->step_batch * plan->step_m * plan->step_n * 4 : 0);
+    plan->products_at = cpu_math_round(gathered, CPU_MATH_ALIGN);
+    plan->rest_at = plan->products_at + cpu_math_round(plan->tile_m * plan->tile_n * 4, CPU_MATH_ALIGN);
+}
+
+enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error)
+{
+    const struct cpu_math_product *it = &plan->it;
+
+    plan->as = cpu_math_as_of(plan->piece.engine, it->type, it->flags);
+    plan->as_bytes = cpu_math_as_bytes(plan->as);
+    plan->type_bytes = it->type == FACET_MATH_F32 ? 4 : it->type == FACET_MATH_INT8 ? 1 : 2;
+    plan->c_bytes = it->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
+    plan->converts = plan->type_bytes != plan->as_bytes;
+    choose(plan);
+    choose_steps(plan);
+    enum facet_status status = get_primitives(plan, error);
+    if (status == FACET_OK)
+        place(plan);
+    plan->scratch_most = scratch_most(plan);
+    return status;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: convolution as oneDNN does it best, a strip of output rows and a block of output channels at a time: channels
+ * are brought together first (with what the padding adds, so that all strips are alike), the filter into its own order.
+ * Never: takes what would be slow or large so: FACET_UNSUPPORTED, and the product of windows does it (convolution.c).
+ */
+#include "math/strips.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider_kit.h"
+
+/* A strip of output rows of a plane, which is a group of an image. */
+struct tile {
+    const struct cpu_math_strips_step *step;
+    uint64_t plane, block, first; /* first row, of the output */
+    uint64_t rows, channels;
+    char *scratch;
+};
+
+static uint64_t channels_of(const struct cpu_math_strips *plan, uint64_t block)
+{
+    return cpu_math_least(plan->block, plan->out - block * plan->block);
+}
+
+static char *filter_of(const struct cpu_math_strips *plan, uint64_t group, uint64_t block)
+{
+    return plan->piece.memory + (group * plan->blocks + block) * plan->filter_bytes;
+}
+
+static char *packed_row(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step, uint64_t plane,
+                        uint64_t row)
+{
+    return plan->piece.memory + plan->input_at + (plane - step->plane) * plan->plane_bytes + row * plan->row_bytes;
+}
+
+/* ---- packing ---- */
+
+static enum facet_status pack_filter(const struct cpu_math_strips *plan, uint64_t index, char *scratch)
+{
+    uint64_t group = index / plan->blocks, block = index % plan->blocks, channels = channels_of(plan, block);
+    const void *from =
+        (const void *)(plan->it.filter + (group * plan->out + block * plan->block) * plan->depth * plan->type_bytes);
+
+    if (plan->converts) {
+        cpu_math_convert(plan->piece.engine, scratch, from, channels * plan->depth, plan->type, plan->as);
+        from = scratch;
+    }
+    return cpu_math_execute(plan->piece.engine, plan->order[channels != plan->block], from, NULL,
+                            filter_of(plan, group, block), scratch + plan->rest_at);
+}
+
+/* `count` positions of all channels, from row y of the input. */
+static void pack_positions(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t count, char *to)
+{
+    const struct facet_convolution *it = &plan->it;
+    const struct cpu_math_gather gather = {
+        .from = it->input + (plane * plan->in * it->height + y) * it->width * plan->type_bytes,
+        .row = 1,
+        .column = it->height * it->width,
+        .rows = count,
+        .columns = plan->in,
+        .type = plan->type,
+        .as = plan->as,
+    };
+
+    cpu_math_gather(plan->piece.engine, &gather, to);
+}
+
+/* Rows inside of the image, with the zeros on both sides: several at a time where there are none. */
+static void pack_inside(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
+{
+    const struct facet_convolution *it = &plan->it;
+    uint64_t position = plan->in * plan->as_bytes, left = it->padding[1] * position;
+    uint64_t inside = cpu_math_least(it->width, plan->wide - it->padding[1]), end = left + inside * position;
+
+    if (plan->wide == it->width && left == 0) {
+        pack_positions(plan, plane, y, rows * it->width, to);
+        return;
+    }
+    for (uint64_t i = 0; i < rows; i++, to += plan->row_bytes) {
+        memset(to, 0, left);
+        pack_positions(plan, plane, y + i, inside, to + left);
+        memset(to + end, 0, plan->row_bytes - end);
+    }
+}
+
+/* From row y of the image with its padding. Rows beyond the image are zeros. */
+static void pack_rows(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
+{
+    uint64_t above = plan->it.padding[0], bottom = above + plan->it.height;
+    uint64_t before = cpu_math_least(above - cpu_math_least(above, y), rows);
+    uint64_t inside = cpu_math_least(rows - before, bottom - cpu_math_least(bottom, y + before));
+
+    memset(to, 0, before * plan->row_bytes);
+    to += before * plan->row_bytes;
+    if (inside > 0)
+        pack_inside(plan, plane, y + before - above, inside, to);
+    memset(to + inside * plan->row_bytes, 0, (rows - before - inside) * plan->row_bytes);
+}
+
+static void pack_part(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step, uint64_t index)
+{
+    uint64_t count = cpu_math_strips_reach(plan, step->rows),
+             parts = cpu_math_most(1, cpu_math_parts(count, plan->pack));
+    uint64_t plane = step->plane + index / parts, row = index % parts * plan->pack;
+
+    pack_rows(plan, plane, step->row * plan->it.stride[0] + row, cpu_math_least(plan->pack, count - row),
+              packed_row(plan, step, plane, row));
+}
+
+static enum facet_status run_pack(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step,
+                                  uint64_t index, char *scratch)
+{
+    if (index < step->filters)
+        return pack_filter(plan, index, scratch);
+    pack_part(plan, step, index - step->filters);
+    return FACET_OK;
+}
+
+/* ---- multiplying ---- */
+
+/* Positions by channels become channels by positions. */
+static void store(const struct cpu_math_strips *plan, const struct tile *tile, const char *products)
+{
+    const struct facet_convolution *it = &plan->it;
+    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    uint64_t positions = tile->rows * plan->columns, all = plan->rows * plan->columns;
+    uint64_t first = tile->block * plan->block, out = tile->plane * plan->out + first;
+    uint64_t to = it->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
+    struct cpu_math_store how = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
+    char *turned = tile->scratch + plan->turned_at;
+
+    if (!it->bias && plan->out_bytes == 4) {
+        loops->turn((void *)to, all, products, tile->channels, tile->channels, positions, 4);
+        return;
+    }
+    loops->turn(turned, positions, products, tile->channels, tile->channels, positions, 4);
+    for (uint64_t i = 0; i < tile->channels; i++) {
+        uint64_t channel = tile->plane % it->groups * plan->out + first + i;
+
+        how.bias = it->bias ? (const void *)(it->bias + channel * 4) : NULL;
+        loops->store((void *)(to + i * all * plan->out_bytes), turned + i * positions * 4, positions, &how);
+    }
+}
+
+/* The rows that the tile reads: packed before, or now. */
+static const char *input_of(const struct cpu_math_strips *plan, const struct tile *tile)
+{
+    char *to = tile->scratch + plan->strip_at;
+
+    if (!plan->local)
+        return packed_row(plan, tile->step, tile->plane, (tile->first - tile->step->row) * plan->it.stride[0]);
+    pack_rows(plan, tile->plane, tile->first * plan->it.stride[0], cpu_math_strips_reach(plan, tile->rows), to);
+    return to;
+}
+
+static enum facet_status run_tile(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step,
+                                  uint64_t index, char *scratch)
+{
+    uint64_t strips = cpu_math_most(1, cpu_math_parts(step->rows, plan->strip)), strip = index % strips;
+    struct tile tile = {.step = step,
+                        .plane = step->plane + index / strips / plan->blocks,
+                        .block = index / strips % plan->blocks,
+                        .first = step->row + strip * plan->strip,
+                        .scratch = scratch};
+
+    tile.rows = cpu_math_least(plan->strip, step->rows - strip * plan->strip);
+    tile.channels = channels_of(plan, tile.block);
+    const struct cpu_math_primitive *primitive = plan->convolve[tile.rows != plan->strip][tile.channels != plan->block];
+    enum facet_status status = cpu_math_execute(plan->piece.engine, primitive, input_of(plan, &tile),
+                                                filter_of(plan, tile.plane % plan->it.groups, tile.block),
+                                                scratch + plan->products_at, scratch + plan->rest_at);
+    if (status == FACET_OK)
+        store(plan, &tile, scratch + plan->products_at);
+    return status;
+}
+
+static void run(const void *arguments, const struct facet_host_group *group)
+{
+    struct cpu_math_strips *plan = *(struct cpu_math_strips *const *)arguments;
+    uint64_t first = 0;
+    uint32_t phase = cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first);
+    const struct cpu_math_strips_step *step = &plan->steps[phase / 2];
+    uint64_t index = group->group_id[0] - first;
+
+    if (!cpu_math_piece_ready(&plan->piece))
+        return;
+    cpu_math_piece_fail(&plan->piece, phase % 2 == 0 ? run_pack(plan, step, index, group->scratch)
+                                                     : run_tile(plan, step, index, group->scratch));
+}
+
+/* ---- steps: one phase packs, the next multiplies ---- */
+
+static void add_step(struct cpu_math_strips *plan, uint64_t *ends, const struct cpu_math_strips_step *step)
+{
+    uint32_t phase = 2 * plan->step_count;
+    uint64_t parts = plan->local ? 0 : cpu_math_parts(cpu_math_strips_reach(plan, step->rows), plan->pack);
+
+    ends[phase] = (phase > 0 ? ends[phase - 1] : 0) + step->filters + step->planes * parts;
+    ends[phase + 1] = ends[phase] + step->planes * plan->blocks * cpu_math_parts(step->rows, plan->strip);
+    plan->steps[plan->step_count++] = *step;
+}
+
+static enum facet_status make_steps(struct cpu_math_strips *plan, struct facet_error *error)
+{
+    uint64_t count = cpu_math_parts(plan->planes, plan->step_planes) * cpu_math_parts(plan->rows, plan->step_rows);
+    enum facet_status status = FACET_NO_MEMORY;
+
+    count = cpu_math_most(1, count);
+    char name[64];
+
+    uint64_t *ends = calloc(2 * count, sizeof *ends);
+    plan->steps = calloc(count, sizeof *plan->steps);
+    if (ends && plan->steps) {
+        for (uint64_t i = 0; i < plan->planes; i += plan->step_planes)
+            for (uint64_t row = 0; row < plan->rows; row += plan->step_rows)
+                add_step(plan, ends,
+                         &(struct cpu_math_strips_step){i, cpu_math_least(plan->step_planes, plan->planes - i), row,
+                                                        cpu_math_least(plan->step_rows, plan->rows - row),
+                                                        i + row == 0 ? plan->it.groups * plan->blocks : 0});
+        snprintf(name, sizeof name, "convolution %.36s %s", plan->convolve[0][0]->name, cpu_math_as_name(plan->as));
+        status = cpu_math_piece_finish(&plan->piece, name, plan->rest_at + plan->rest_bytes, 2 * plan->step_count, ends,
+                                       error);
+    } else {
+        facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of a convolution", count);
+    }
+    free(ends);
+    return status;
+}
+
+static void release(struct cpu_math_piece *piece)
+{
+    struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
+
+    cpu_math_drop(piece->engine, &plan->convolve[0][0], 4);
+    cpu_math_drop(piece->engine, plan->order, 2);
+    free(plan->steps);
+}
+
+enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                          struct cpu_math_piece **ret_piece, struct facet_error *error)
+{
+    struct cpu_math_piece *piece = NULL;
+    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct cpu_math_strips), run, release, &piece, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
+    plan->it = operation->of.convolution;
+    plan->type = operation->type;
+    plan->as = cpu_math_as_of(engine, operation->type, operation->flags);
+    status = cpu_math_strips_plan(plan, error);
+    if (status == FACET_OK)
+        status = make_steps(plan, error);
+    if (status != FACET_OK)
+        cpu_math_piece_free(piece);
+    else
+        *ret_piece = piece;
+    return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A convolution as strips of output rows.
+ *
+ * Owns: what strips.c and strips_plan.c share. Never: knows the ABI's order of channels: what is packed has them last.
+ */
+#ifndef CPU_MATH_STRIPS_H
+#define CPU_MATH_STRIPS_H
+
+#include "math/engine.h"
+
+/* Planes (groups of images) and output rows whose input is packed at once. The first one's packs the filters too. */
+struct cpu_math_strips_step {
+    uint64_t plane, planes, row, rows, filters;
+};
+
+struct cpu_math_strips {
+    struct cpu_math_piece piece;
+    struct facet_convolution it;
+    uint32_t type;
+    enum cpu_math_as as;
+    bool local;    /* each tile packs what it reads, as no other tile reads it */
+    bool converts; /* what is multiplied is of another type than the operands */
+    uint64_t type_bytes, as_bytes, out_bytes;
+
+    uint64_t in, out, depth;        /* channels of a group; what one output adds up */
+    uint64_t planes, rows, columns; /* rows and columns of the output */
+    uint64_t wide;                  /* positions of a packed row of input */
+    uint64_t strip, block, blocks;  /* output rows and channels of a tile; blocks of a group */
+    uint64_t pack;                  /* rows of input that a work-group packs */
+    uint64_t step_planes, step_rows;
+    struct cpu_math_primitive *convolve[2][2]; /* by whether rows and channels are those of an edge */
+    struct cpu_math_primitive *order[2];       /* the filter; by whether channels are those of an edge */
+
+    struct cpu_math_strips_step *steps;
+    uint32_t step_count;
+    uint64_t filter_bytes, row_bytes, plane_bytes, input_at;        /* in the piece's memory */
+    uint64_t products_at, turned_at, strip_at, rest_at, rest_bytes; /* in scratch memory; first: a filter, converted */
+};
+
+/* The rows of input that so many rows of output need. */
+static inline uint64_t cpu_math_strips_reach(const struct cpu_math_strips *plan, uint64_t rows)
+{
+    return (rows - 1) * plan->it.stride[0] + plan->it.dilation[0] * (plan->it.kernel[0] - 1) + 1;
+}
+
+/* Everything but the steps, from `it`, `type` and `as`. */
+enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error);
+enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const struct facet_math *operation,
+                                          struct cpu_math_piece **ret_piece, struct facet_error *error);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which convolutions go by strips, how they are cut, and with which primitives. Never: runs anything. */
+#include <string.h>
+
+#include "math/strips.h"
+#include "math_check.h"
+#include "provider_kit.h"
+
+#define TILE_F32      (UINT64_C(16) << 20) /* multiplications of a tile: some hundred microseconds */
+#define PACK_BYTES    (UINT64_C(32) << 20) /* of packed input */
+#define FILTER_BYTES  (UINT64_C(64) << 20) /* of packed filters: all of them are kept */
+#define PRODUCT_BYTES (UINT64_C(4) << 20)  /* of a tile */
+#define PACK_ELEMENTS UINT64_C(65536)      /* that a work-group packs, about */
+#define CHANNELS      UINT64_C(16)         /* with fewer, most of a vector is empty */
+#define POSITIONS     UINT64_C(64)         /* of a tile, for which a filter is worth reading */
+#define STRIP_BYTES   (UINT64_C(1) << 19)  /* of input that a tile packs itself */
+#define SIZE_MOST     (UINT64_C(1) << 16)
+#define STEPS_MOST    (UINT64_C(1) << 20)
+
+static enum facet_status refuse(struct facet_error *error)
+{
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "a convolution that strips are not made for");
+}
+
+/* Everything is small enough for the products of the rest of this file to be below 2^64. */
+static bool is_suited(const struct cpu_math_strips *plan)
+{
+    const struct facet_convolution *it = &plan->it;
+
+    if (plan->type == FACET_MATH_INT8 && plan->as != CPU_MATH_AS_INT8) /* f32 would not be exact */
+        return false;
+    if (plan->out < CHANNELS || plan->in > SIZE_MOST || plan->out > SIZE_MOST)
+        return false;
+    if (it->height > SIZE_MOST || it->width > SIZE_MOST)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (it->stride[i] > 1024 || it->kernel[i] > 1024 || it->dilation[i] > 1024 ||
+            it->padding[i] > it->dilation[i] * (it->kernel[i] - 1))
+            return false;
+    return it->groups <= SIZE_MOST &&
+           it->groups * plan->out * plan->in * it->kernel[0] * it->kernel[1] * plan->as_bytes <= FILTER_BYTES;
+}
+
+/* ---- sizes ---- */
+
+static void measure(struct cpu_math_strips *plan)
+{
+    const struct facet_convolution *it = &plan->it;
+
+    plan->type_bytes = cpu_math_type_bytes(plan->type);
+    plan->as_bytes = cpu_math_as_bytes(plan->as);
+    plan->out_bytes = plan->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
+    plan->converts = plan->type_bytes != plan->as_bytes;
+    plan->in = it->in_channels / it->groups;
+    plan->out = it->out_channels / it->groups;
+    plan->planes = it->batch * it->groups;
+    plan->rows = cpu_math_outputs(it, 0);
+    plan->columns = cpu_math_outputs(it, 1);
+}
+
+/* Of nearly the same size, as few as `most` allows. */
+static uint64_t even(uint64_t whole, uint64_t most)
+{
+    return cpu_math_parts(whole, cpu_math_parts(whole, most));
+}
+
+/* Few channels at a time only where so much of the filter would be read for few positions. */
+static void choose_tile(struct cpu_math_strips *plan)
+{
+    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_least(POSITIONS, plan->rows * plan->columns);
+
+    plan->block = plan->out <= 512 ? plan->out : cpu_math_round(even(plan->out, 512), 64);
+    do {
+        plan->strip = cpu_math_most(limit / cpu_math_most(1, plan->columns * plan->depth * plan->block), 1);
+        if (plan->strip * plan->columns >= positions || plan->block <= 64)
+            break;
+        plan->block = cpu_math_round(plan->block / 2, 64);
+    } while (true);
+    plan->strip = even(plan->rows, cpu_math_least(plan->strip, plan->rows));
+    plan->blocks = cpu_math_parts(plan->out, plan->block);
+    while (plan->strip > 1 && plan->planes * plan->blocks * cpu_math_parts(plan->rows, plan->strip) <
+                                  2 * (uint64_t)plan->piece.engine->units)
+        plan->strip = cpu_math_parts(plan->strip, 2);
+}
+
+static enum facet_status choose(struct cpu_math_strips *plan, struct facet_error *error)
+{
+    const struct facet_convolution *it = &plan->it;
+
+    plan->depth = plan->in * it->kernel[0] * it->kernel[1];
+    choose_tile(plan);
+    plan->wide = (plan->columns - 1) * it->stride[1] + it->dilation[1] * (it->kernel[1] - 1) + 1;
+    plan->row_bytes = plan->wide * plan->in * plan->as_bytes;
+    plan->pack = cpu_math_most(PACK_ELEMENTS / (plan->wide * plan->in), 1);
+    uint64_t least = cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes, strips = 1;
+    if (plan->strip * plan->columns * plan->block * 4 > PRODUCT_BYTES || least > PACK_BYTES)
+        return refuse(error);
+    plan->local = plan->blocks == 1 && least <= STRIP_BYTES;
+    if (plan->local) {
+        plan->step_rows = plan->rows;
+        plan->step_planes = plan->planes;
+        return FACET_OK;
+    }
+    uint64_t more = cpu_math_most(1, plan->strip * it->stride[0] * plan->row_bytes);
+    strips += (PACK_BYTES - least) / more;
+    plan->step_rows = cpu_math_least(strips * plan->strip, plan->rows);
+    plan->plane_bytes = cpu_math_round(cpu_math_strips_reach(plan, plan->step_rows) * plan->row_bytes, CPU_MATH_ALIGN);
+    plan->step_planes = plan->step_rows < plan->rows
+                            ? 1
+                            : cpu_math_least(cpu_math_most(PACK_BYTES / plan->plane_bytes, 1), plan->planes);
+    uint64_t steps = cpu_math_parts(plan->planes, plan->step_planes);
+    return __builtin_mul_overflow(steps, cpu_math_parts(plan->rows, plan->step_rows), &steps) || steps > STEPS_MOST
+               ? refuse(error)
+               : FACET_OK;
+}
+
+/* ---- primitives ---- */
+
+static enum facet_status get_convolution(struct cpu_math_strips *plan, int at_rows, int at_block,
+                                         struct facet_error *error)
+{
+    const struct facet_convolution *it = &plan->it;
+    uint64_t rows = at_rows ? plan->rows % cpu_math_most(1, plan->strip) : plan->strip; /* steps are of whole strips */
+    struct cpu_math_convolve convolve = {.in = plan->in, .wide = plan->wide, .as = plan->as};
+
+    convolve.out = at_block ? plan->out % cpu_math_most(1, plan->block) : plan->block;
+    if (rows == 0 || convolve.out == 0)
+        return FACET_OK;
+    convolve.high = cpu_math_strips_reach(plan, rows);
+    for (int i = 0; i < 2; i++) {
+        convolve.kernel[i] = it->kernel[i];
+        convolve.stride[i] = it->stride[i];
+        convolve.dilation[i] = it->dilation[i];
+    }
+    struct cpu_math_primitive **primitive = &plan->convolve[at_rows][at_block];
+    enum facet_status status = cpu_math_convolution(plan->piece.engine, &convolve, primitive, error);
+    if (status == FACET_OK && strncmp((*primitive)->name, "ref", 3) == 0)
+        status = refuse(error);
+    if (status == FACET_OK && !at_rows)
+        status = cpu_math_filter_order(plan->piece.engine, &convolve, *primitive, &plan->order[at_block], error);
+    return status;
+}
+
+/* All strips read the filter in one order. */
+static enum facet_status get_primitives(struct cpu_math_strips *plan, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (int i = 0; i < 4 && status == FACET_OK; i++)
+        status = get_convolution(plan, i >> 1, i & 1, error);
+    for (int i = 0; i < 2 && status == FACET_OK; i++)
+        if (plan->convolve[1][i] && !cpu_math_same_filter(plan->convolve[0][i], plan->convolve[1][i]))
+            status = refuse(error);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static void place(struct cpu_math_strips *plan)
+{
+    uint64_t products = cpu_math_round(plan->strip * plan->columns * plan->block * 4, CPU_MATH_ALIGN), rest = 0;
+
+    for (int i = 0; i < 4; i++)
+        if (plan->convolve[i >> 1][i & 1])
+            rest = cpu_math_most(rest, plan->convolve[i >> 1][i & 1]->scratch_bytes);
+    for (int i = 0; i < 2; i++)
+        if (plan->order[i]) {
+            plan->filter_bytes = cpu_math_most(plan->filter_bytes, cpu_math_filter_bytes(plan->convolve[0][i]));
+            rest = cpu_math_most(rest, plan->order[i]->scratch_bytes);
+        }
+    plan->filter_bytes = cpu_math_round(plan->filter_bytes, CPU_MATH_ALIGN);
+    plan->input_at = plan->it.groups * plan->blocks * plan->filter_bytes;
+    plan->piece.memory_bytes = plan->input_at + (plan->local ? 0 : plan->step_planes * plan->plane_bytes);
+    uint64_t filter = plan->converts ? plan->block * plan->depth * plan->as_bytes : 0;
+    plan->products_at = cpu_math_round(filter, CPU_MATH_ALIGN);
+    plan->turned_at = plan->products_at + products;
+    plan->strip_at = plan->turned_at + (plan->it.bias || plan->out_bytes != 4 ? products : 0);
+    uint64_t strip = plan->local ? cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes : 0;
+    plan->rest_at = plan->strip_at + cpu_math_round(strip, CPU_MATH_ALIGN);
+    plan->rest_bytes = rest;
+}
+
+enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error)
+{
+    measure(plan);
+    enum facet_status status = is_suited(plan) ? choose(plan, error) : refuse(error);
+    if (status == FACET_OK)
+        status = get_primitives(plan, error);
+    if (status == FACET_OK)
+        place(plan);
+    return status;
+}

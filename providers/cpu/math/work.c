@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: pieces of work and memory between operations. Never: computes. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "math/engine.h"
+#include "provider_kit.h"
+
+#define KEPT_MOST  (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
+#define BYTES_STEP (UINT64_C(2) << 20)   /* so that it comes in huge pages */
+
+/* ---- memory ---- */
+
+/* With the lock held. What was used lately is mapped already: fresh pages cost as much as a small product. */
+static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t *ret_room)
+{
+    for (unsigned i = 0; i < CPU_MATH_SPARE; i++) {
+        void *memory = engine->spare[i].memory;
+
+        if (engine->spare[i].bytes < bytes)
+            continue;
+        *ret_room = engine->spare[i].bytes;
+        engine->spare[i].memory = NULL;
+        engine->spare[i].bytes = 0;
+        return memory;
+    }
+    return NULL;
+}
+
+/* With the lock held. */
+static void take_memory(struct cpu_math_piece *piece)
+{
+    uint64_t bytes = cpu_math_round(piece->memory_bytes, BYTES_STEP);
+    char *memory = take_spare(piece->engine, bytes, &piece->memory_room);
+
+    if (!memory && (memory = aligned_alloc(BYTES_STEP, bytes))) {
+        piece->memory_room = bytes;
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    }
+    atomic_store(&piece->memory, memory);
+}
+
+bool cpu_math_piece_ready(struct cpu_math_piece *piece)
+{
+    if (piece->memory_bytes == 0 || atomic_load_explicit(&piece->memory, memory_order_acquire))
+        return true;
+    pthread_mutex_lock(&piece->engine->lock);
+    if (!atomic_load(&piece->memory))
+        take_memory(piece);
+    pthread_mutex_unlock(&piece->engine->lock);
+    if (!atomic_load(&piece->memory))
+        cpu_math_piece_fail(piece, FACET_NO_MEMORY);
+    return atomic_load(&piece->memory) != NULL;
+}
+
+static void give_memory(struct cpu_math_engine *engine, void *memory, uint64_t bytes)
+{
+    void *unwanted = memory;
+    unsigned least = 0;
+
+    if (!memory)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    for (unsigned i = 1; i < CPU_MATH_SPARE; i++)
+        if (engine->spare[i].bytes < engine->spare[least].bytes)
+            least = i;
+    if (bytes <= KEPT_MOST / CPU_MATH_SPARE && bytes > engine->spare[least].bytes) {
+        unwanted = engine->spare[least].memory;
+        engine->spare[least].memory = memory;
+        engine->spare[least].bytes = bytes;
+    }
+    pthread_mutex_unlock(&engine->lock);
+    free(unwanted);
+}
+
+/* ---- pieces ---- */
+
+enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
+                                     void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
+                                     struct facet_error *error)
+{
+    struct cpu_math_piece *piece = calloc(1, bytes);
+
+    if (!piece)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an operation");
+    piece->engine = engine;
+    piece->release = release;
+    piece->work.kernel.run = run;
+    piece->work.kernel.argument_bytes = sizeof piece;
+    piece->work.kernel.name = piece->work.name;
+    *ret_piece = piece;
+    return FACET_OK;
+}
+
+void cpu_math_piece_free(struct cpu_math_piece *piece)
+{
+    if (!piece)
+        return;
+    if (piece->release)
+        piece->release(piece);
+    give_memory(piece->engine, atomic_load(&piece->memory), piece->memory_room);
+    free((void *)piece->work.phase_ends);
+    free(piece);
+}
+
+enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
+                                        uint32_t phases, const uint64_t *ends, struct facet_error *error)
+{
+    if (ends[phases - 1] > UINT32_MAX || scratch_bytes > UINT32_MAX)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE,
+                              "the operation has %" PRIu64 " parts that need %" PRIu64
+                              " bytes of scratch memory: expected less than 2^32 of both",
+                              ends[phases - 1], scratch_bytes);
+    uint64_t *copy = calloc(phases, sizeof *copy);
+    if (!copy)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " phases of an operation", phases);
+    memcpy(copy, ends, phases * sizeof *copy);
+    piece->work.phase_ends = copy;
+    piece->work.phases = phases;
+    piece->work.groups = (uint32_t)ends[phases - 1];
+    piece->work.kernel.scratch_fixed_bytes = (uint32_t)scratch_bytes;
+    snprintf(piece->work.name, sizeof piece->work.name, "%s", name);
+    return FACET_OK;
+}
+
+/* The first failure counts. */
+void cpu_math_piece_fail(struct cpu_math_piece *piece, enum facet_status status)
+{
+    int none = FACET_OK;
+
+    if (status != FACET_OK)
+        atomic_compare_exchange_strong(&piece->work.status, &none, (int)status);
+}
+
+uint32_t cpu_math_phase_of(const struct cpu_math_work *work, uint64_t group, uint64_t *ret_first)
+{
+    uint32_t low = 0, high = work->phases - 1;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (group < work->phase_ends[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *ret_first = low > 0 ? work->phase_ends[low - 1] : 0;
+    return low;
+}

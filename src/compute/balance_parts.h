@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what balance.c and rebalance.c share. Never: included from elsewhere; balance.h is the manual. */
+#ifndef FACET_COMPUTE_BALANCE_PARTS_H
+#define FACET_COMPUTE_BALANCE_PARTS_H
+
+#include "compute/balance.h"
+
+__extension__ typedef unsigned __int128 facet_balance_wide;
+
+/* value * multiplier / divisor, and left + right; FACET_BALANCE_NEVER when it does not fit. */
+uint64_t facet_balance_scale(uint64_t value, uint64_t multiplier, uint64_t divisor);
+uint64_t facet_balance_sum(uint64_t left, uint64_t right);
+
+/* Unit-milli that work for it at a time; at least 1. */
+uint64_t facet_balance_speed(const struct facet_balance_member *member);
+/* Neither paused nor lost: its wait counts. */
+bool facet_balance_takes_part(const struct facet_balance_member *member);
+/* ... and its queue has room. */
+bool facet_balance_accepts(const struct facet_balance_member *member);
+
+struct facet_balance_waits {
+    uint64_t longest_ns, mean_ns;
+    uint32_t members; /* that take part */
+    int worst;        /* who waits longest; FACET_BALANCE_NOBODY when none takes part */
+};
+
+struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count);
+uint64_t facet_balance_imbalance_of(const struct facet_balance_waits *waits);
+/* Mean of all but the one that waits longest; at least 1. */
+uint64_t facet_balance_others_ns(const struct facet_balance_waits *waits);
+
+/* ---- a plan in the making (rebalance*.c) ---- */
+
+struct facet_balance_plan {
+    struct facet_balance *balance;
+    struct facet_balance_member *members;
+    struct facet_balance_work *works;
+    struct facet_balance_action *actions;
+    uint32_t count, work_count, most, used;
+};
+
+/* Cost of moving it there; FACET_BALANCE_NEVER when it may not be moved, or not there. */
+uint64_t facet_balance_move_cost_ns(const struct facet_balance_plan *plan, const struct facet_balance_work *work,
+                                    int to);
+/* Moves its load, and nothing else. */
+void facet_balance_shift(struct facet_balance_plan *plan, struct facet_balance_work *work, int to);
+/* Moves it and says so. There must be room for an action. */
+void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance_work *work, int to, uint64_t gain_ns,
+                           uint64_t cost_ns);
+
+/* Gives guarantees back, and lends what idle members of worst's device do not use (rebalance_share.c). */
+void facet_balance_give_back(struct facet_balance_plan *plan);
+bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits);
+
+/* Puts the best of all ways to distribute few works over few members into practice, if it is better than what is.
+ * Returns whether that is settled; false where there are too many (rebalance_search.c). */
+bool facet_balance_search(struct facet_balance_plan *plan);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the best of all ways to distribute few works over few members. Single moves and swaps, which do for many works,
+ * can end where none of them helps although another distribution would.
+ * Never: looks at more than SEARCH_STEPS partial distributions, so that an interval's work is bounded.
+ */
+#include <stddef.h>
+
+#include "compute/balance_parts.h"
+
+#define SEARCH_WORKS   10u
+#define SEARCH_MEMBERS 8u
+#define SEARCH_STEPS   10000u
+
+struct search {
+    struct facet_balance_plan *plan;
+    struct facet_balance_work *works[SEARCH_WORKS];
+    int began[SEARCH_WORKS], best[SEARCH_WORKS];
+    uint32_t works_found, steps;
+    uint64_t longest_ns;                        /* before anything moves */
+    uint64_t imbalance_milli, cost_ns, gain_ns; /* of the best; at first, of what is */
+    bool found;
+};
+
+static bool gather(struct facet_balance_plan *plan, struct search *search)
+{
+    if (plan->count > SEARCH_MEMBERS)
+        return false;
+    for (uint32_t i = 0; i < plan->work_count; i++) {
+        struct facet_balance_work *work = &plan->works[i];
+
+        if (work->running || work->moves >= plan->balance->config.moves_most ||
+            !facet_balance_takes_part(&plan->members[work->member]))
+            continue;
+        if (search->works_found == SEARCH_WORKS)
+            return false;
+        search->began[search->works_found] = work->member;
+        search->works[search->works_found++] = work;
+    }
+    return search->works_found > 0;
+}
+
+static bool queues_hold(const struct facet_balance_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (plan->members[i].queue_most > 0 && plan->members[i].queue_length > plan->members[i].queue_most)
+            return false;
+    return true;
+}
+
+/* All are placed: as even as it needs to be, and of those the one that costs least. */
+static void judge(struct search *search, uint64_t cost_ns)
+{
+    const struct facet_balance_plan *plan = search->plan;
+    uint32_t settled = plan->balance->config.settle_milli;
+    struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);
+    uint64_t imbalance = facet_balance_imbalance_of(&waits);
+
+    imbalance = imbalance > settled ? imbalance : settled;
+    if (waits.longest_ns >= search->longest_ns || search->longest_ns - waits.longest_ns <= cost_ns)
+        return;
+    if (imbalance > search->imbalance_milli ||
+        (imbalance == search->imbalance_milli && search->found && cost_ns >= search->cost_ns))
+        return;
+    if (!queues_hold(plan))
+        return;
+    search->found = true;
+    search->imbalance_milli = imbalance;
+    search->cost_ns = cost_ns;
+    search->gain_ns = search->longest_ns - waits.longest_ns;
+    for (uint32_t i = 0; i < search->works_found; i++)
+        search->best[i] = search->works[i]->member;
+}
+
+/* At most SEARCH_WORKS deep. */
+static void place(struct search *search, uint32_t index, uint64_t cost_ns)
+{
+    if (search->steps++ >= SEARCH_STEPS)
+        return;
+    if (index == search->works_found) {
+        judge(search, cost_ns);
+        return;
+    }
+    struct facet_balance_member *members = search->plan->members;
+    struct facet_balance_work *work = search->works[index];
+    int began = search->began[index];
+
+    place(search, index + 1, cost_ns);
+    for (int to = 0; to < (int)search->plan->count; to++) {
+        uint64_t cost = facet_balance_sum(cost_ns, facet_balance_move_cost_ns(search->plan, work, to));
+
+        if (cost >= search->longest_ns || !facet_balance_takes_part(&members[to]))
+            continue;
+        const struct facet_balance_member source = members[began], target = members[to];
+
+        facet_balance_shift(search->plan, work, to);
+        place(search, index + 1, cost);
+        members[began] = source;
+        members[to] = target;
+        work->member = began;
+    }
+}
+
+static uint32_t moves(const struct search *search)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < search->works_found; i++)
+        sum += search->best[i] != search->began[i];
+    return sum;
+}
+
+/* The largest first: it is what helps most. */
+static struct facet_balance_work *next_move(const struct search *search, int *ret_to)
+{
+    struct facet_balance_work *next = NULL;
+
+    for (uint32_t i = 0; i < search->works_found; i++) {
+        struct facet_balance_work *work = search->works[i];
+
+        if (work->member == search->best[i] || (next && work->expected_ns <= next->expected_ns))
+            continue;
+        next = work;
+        *ret_to = search->best[i];
+    }
+    return next;
+}
+
+bool facet_balance_search(struct facet_balance_plan *plan)
+{
+    struct search search = {.plan = plan};
+    struct facet_balance_work *work;
+    int to = FACET_BALANCE_NOBODY;
+
+    if (!gather(plan, &search))
+        return false;
+    struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);
+
+    search.longest_ns = waits.longest_ns;
+    search.imbalance_milli = facet_balance_imbalance_of(&waits);
+    place(&search, 0, 0);
+    if (!search.found)
+        return search.steps < SEARCH_STEPS;
+    if (moves(&search) > plan->most - plan->used)
+        return false;
+    while ((work = next_move(&search, &to)))
+        facet_balance_migrate(plan, work, to, search.gain_ns, search.cost_ns);
+    return true;
+}

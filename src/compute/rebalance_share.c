@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: shares that pass between the members of one device: lent while their owner is idle, given back when it has
+ * work. Never: lets the shares of a device sum up to more than they did, or than the device; see balance.h.
+ */
+#include <stddef.h>
+
+#include "compute/balance_parts.h"
+
+static bool has_work(const struct facet_balance_member *member)
+{
+    return member->queued_ns > 0 || member->active_kernels > 0;
+}
+
+/* What nobody has. */
+static uint32_t unassigned(const struct facet_balance_plan *plan, uint32_t device)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (plan->members[i].device == device && !plan->members[i].lost)
+            sum += plan->members[i].share_milli;
+    return sum < FACET_MILLI_WHOLE ? (uint32_t)(FACET_MILLI_WHOLE - sum) : 0;
+}
+
+static uint32_t above(uint32_t value, uint32_t floor)
+{
+    return value > floor ? value - floor : 0;
+}
+
+/* What it can do without: idle for long, all that it does not use; otherwise what it has beyond its guarantee. */
+static uint32_t spare(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
+{
+    if (has_work(member) || member->idle_ns < plan->balance->config.idle_ns)
+        return above(member->share_milli, member->request_milli);
+    return above(member->share_milli, member->utilization_milli);
+}
+
+/* ... of which those with work keep what they borrowed, as long as no guarantee asks for it. */
+static uint32_t unused(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
+{
+    return has_work(member) ? 0 : spare(plan, member);
+}
+
+typedef uint32_t (*spare_func)(const struct facet_balance_plan *plan, const struct facet_balance_member *member);
+
+static int richest(const struct facet_balance_plan *plan, int receiver, spare_func spare_of)
+{
+    int best = FACET_BALANCE_NOBODY;
+    uint32_t most = 0;
+
+    for (int i = 0; i < (int)plan->count; i++) {
+        const struct facet_balance_member *member = &plan->members[i];
+
+        if (i == receiver || member->lost || member->device != plan->members[receiver].device ||
+            spare_of(plan, member) <= most)
+            continue;
+        best = i;
+        most = spare_of(plan, member);
+    }
+    return best;
+}
+
+static void set_share(struct facet_balance_plan *plan, int index, uint32_t share_milli, uint64_t gain_ns)
+{
+    plan->members[index].share_milli = share_milli;
+    plan->actions[plan->used++] = (struct facet_balance_action){
+        .kind = FACET_BALANCE_ADJUST_SHARE,
+        .member = index,
+        .share_milli = share_milli,
+        .gain_ns = gain_ns,
+        .cost_ns = plan->balance->config.adjust_ns,
+    };
+}
+
+/* Raises the receiver by what is unassigned and what others can spare, at most to `wanted`; the donors first, so that
+ * the sum is right at any time. */
+static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t wanted, spare_func spare_of,
+                        uint64_t gain_ns)
+{
+    struct facet_balance_member *member = &plan->members[receiver];
+    uint32_t missing = above(wanted, member->share_milli), got = unassigned(plan, member->device);
+
+    got = got < missing ? got : missing;
+    while (got < missing && plan->used + 1 < plan->most) {
+        int donor = richest(plan, receiver, spare_of);
+
+        if (donor == FACET_BALANCE_NOBODY)
+            break;
+        uint32_t part = spare_of(plan, &plan->members[donor]);
+
+        part = part < missing - got ? part : missing - got;
+        set_share(plan, donor, plan->members[donor].share_milli - part, gain_ns);
+        got += part;
+    }
+    if (got > 0 && plan->used < plan->most)
+        set_share(plan, receiver, member->share_milli + got, gain_ns);
+}
+
+void facet_balance_give_back(struct facet_balance_plan *plan)
+{
+    for (int i = 0; i < (int)plan->count && plan->used < plan->most; i++) {
+        const struct facet_balance_member *member = &plan->members[i];
+
+        if (has_work(member) && !member->lost && !member->paused && member->share_milli < member->request_milli)
+            raise_share(plan, i, member->request_milli, spare, FACET_BALANCE_NEVER);
+    }
+}
+
+static uint32_t lendable(const struct facet_balance_plan *plan, int receiver)
+{
+    uint64_t sum = unassigned(plan, plan->members[receiver].device);
+
+    for (int i = 0; i < (int)plan->count; i++)
+        if (i != receiver && !plan->members[i].lost && plan->members[i].device == plan->members[receiver].device)
+            sum += unused(plan, &plan->members[i]);
+    return sum < FACET_MILLI_WHOLE ? (uint32_t)sum : FACET_MILLI_WHOLE;
+}
+
+/* Only as much as brings its wait down to that of the others. */
+bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits)
+{
+    struct facet_balance_member *member = &plan->members[waits->worst];
+    uint64_t others = facet_balance_others_ns(waits);
+    uint64_t wanted = facet_balance_scale(waits->longest_ns, member->share_milli ? member->share_milli : 1, others);
+    uint32_t share = member->share_milli, more = lendable(plan, waits->worst), used = plan->used;
+
+    wanted = wanted < member->limit_milli ? wanted + 1 : member->limit_milli;
+    if (wanted > share + more)
+        wanted = share + more;
+    if (wanted <= share)
+        return false;
+    member->share_milli = (uint32_t)wanted;
+    uint64_t after = facet_balance_wait_ns(member);
+
+    member->share_milli = share;
+    if (facet_balance_sum(after, plan->balance->config.adjust_ns) >= waits->longest_ns)
+        return false;
+    raise_share(plan, waits->worst, (uint32_t)wanted, unused, waits->longest_ns - after);
+    return plan->used > used;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the arithmetic of scaling. Never: reads a clock; see scale.h for the model. */
+#include "compute/scale.h"
+
+#define MS UINT64_C(1000000)
+
+const struct facet_scale_config facet_scale_defaults = {
+    .step_milli = 100,
+    .headroom_milli = 20,
+    .calm_windows = 3,
+    .press_ns = MS,
+    .relax_ns = MS / 5,
+};
+
+static uint32_t least_of(uint64_t left, uint64_t right)
+{
+    return (uint32_t)(left < right ? left : right);
+}
+
+static uint32_t most_of(uint32_t left, uint32_t right)
+{
+    return left > right ? left : right;
+}
+
+/* ---- demand ---- */
+
+static void feel(const struct facet_scale_config *config, struct facet_scale_member *member)
+{
+    uint64_t bearable = member->pressed ? config->relax_ns : config->press_ns;
+
+    member->pressed = member->queued > 0 || member->delay_ns > bearable;
+    if (member->pressed)
+        member->calm = 0;
+    else if (member->calm < config->calm_windows)
+        member->calm++;
+}
+
+/* From what it has towards what it needs: up at once, down one step when it has been calm for long enough. */
+static uint32_t settle(const struct facet_scale_config *config, const struct facet_scale_member *member, uint32_t has,
+                       uint32_t needs, uint32_t step)
+{
+    if (needs >= has)
+        return needs;
+    if (member->calm < config->calm_windows)
+        return has;
+    return has - needs > step ? has - step : needs;
+}
+
+static uint32_t wanted_milli(const struct facet_scale_config *config, const struct facet_scale_member *member)
+{
+    uint32_t limit = least_of(member->limit_milli, FACET_MILLI_WHOLE);
+
+    if (member->pressed)
+        return least_of(
+            most_of(member->request_milli, least_of((uint64_t)member->share_milli + config->step_milli, limit)), limit);
+    uint32_t needs =
+        member->busy_milli > 0 ? least_of((uint64_t)member->busy_milli + config->headroom_milli, limit) : 0;
+
+    return settle(config, member, least_of(member->share_milli, limit), needs, config->step_milli);
+}
+
+/* Units that so much of the device keeps busy. */
+static uint32_t units_for(const struct facet_scale_config *config, uint32_t milli)
+{
+    return (uint32_t)(((uint64_t)milli * config->device_units + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE);
+}
+
+/* Pressed: those that its share can keep busy, and one more each window. Calm: those that it kept busy. */
+static uint32_t wanted_units(const struct facet_scale_config *config, const struct facet_scale_member *member)
+{
+    uint32_t has = most_of(member->units, member->units_least);
+    uint32_t busy = config->device_units > 0 ? units_for(config, member->busy_milli) : member->busy_milli > 0 ? has : 0;
+
+    if (member->pressed)
+        return least_of(most_of(has + 1, units_for(config, member->share_milli)), member->units_most);
+    return most_of(least_of(settle(config, member, has, least_of(busy, has), 1), member->units_most),
+                   member->units_least);
+}
+
+/* ---- dealing out ---- */
+
+/* One thing that is dealt: what each gets first, what it wants, and where the result goes. */
+struct deal {
+    struct facet_scale_member *members;
+    uint32_t count;
+    uint64_t whole;
+    uint32_t (*floor_of)(const struct facet_scale_member *member);
+    uint32_t (*want_of)(const struct facet_scale_member *member);
+    uint32_t *(*given_of)(struct facet_scale_member *member);
+};
+
+static uint64_t weight_of(const struct facet_scale_member *member)
+{
+    return member->request_milli > 0 ? member->request_milli : FACET_SCALE_SCRAPS_MILLI;
+}
+
+/* Gives the floors; where they sum up to more than there is, the same part of each. Returns what is left. */
+static uint64_t give_floors(const struct deal *deal)
+{
+    uint64_t sum = 0, left = deal->whole;
+
+    for (uint32_t i = 0; i < deal->count; i++)
+        sum += deal->floor_of(&deal->members[i]);
+    for (uint32_t i = 0; i < deal->count; i++) {
+        uint64_t floor = deal->floor_of(&deal->members[i]);
+        uint32_t given = (uint32_t)(sum > deal->whole ? floor * deal->whole / sum : floor);
+
+        *deal->given_of(&deal->members[i]) = given;
+        left -= given;
+    }
+    return sum < deal->whole ? left : 0;
+}
+
+static uint64_t hungry_weight(const struct deal *deal)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < deal->count; i++)
+        if (*deal->given_of(&deal->members[i]) < deal->want_of(&deal->members[i]))
+            sum += weight_of(&deal->members[i]);
+    return sum;
+}
+
+/* One round of dealing `left` by weight; who needs less than its part leaves the rest to the others. */
+static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weights)
+{
+    uint64_t rest = left;
+
+    for (uint32_t i = 0; i < deal->count; i++) {
+        struct facet_scale_member *member = &deal->members[i];
+        uint32_t *given = deal->given_of(member), want = deal->want_of(member);
+
+        if (*given >= want)
+            continue;
+        uint32_t part = least_of(left * weight_of(member) / weights, want - *given);
+
+        *given += part;
+        rest -= part;
+    }
+    return rest;
+}
+
+/* What is too little to be divided goes out one by one, lowest index first. */
+static void deal_crumbs(const struct deal *deal, uint64_t left)
+{
+    for (uint32_t i = 0; i < deal->count && left > 0; i++) {
+        struct facet_scale_member *member = &deal->members[i];
+        uint32_t part = least_of(deal->want_of(member) - least_of(deal->want_of(member), *deal->given_of(member)), 1);
+
+        *deal->given_of(member) += part;
+        left -= part;
+    }
+}
+
+static void deal_out(const struct deal *deal)
+{
+    uint64_t left = give_floors(deal), weights;
+
+    while (left > 0 && (weights = hungry_weight(deal)) > 0) {
+        uint64_t rest = deal_round(deal, left, weights);
+
+        if (rest == left)
+            break;
+        left = rest;
+    }
+    deal_crumbs(deal, left);
+}
+
+static uint32_t floor_milli(const struct facet_scale_member *member)
+{
+    return least_of(member->wanted_milli, member->request_milli);
+}
+
+static uint32_t want_milli(const struct facet_scale_member *member)
+{
+    return member->wanted_milli;
+}
+
+static uint32_t *given_milli(struct facet_scale_member *member)
+{
+    return &member->share_milli;
+}
+
+static uint32_t floor_units(const struct facet_scale_member *member)
+{
+    return member->units_least;
+}
+
+static uint32_t want_units(const struct facet_scale_member *member)
+{
+    return member->wanted_units;
+}
+
+static uint32_t *given_units(struct facet_scale_member *member)
+{
+    return &member->units;
+}
+
+/* A least is a promise: where they sum up to more than the device has, they share it in time. */
+static void deal_units(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
+{
+    uint64_t least = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        least += members[i].units_least;
+    uint64_t whole = config->device_units == 0 ? UINT32_MAX : config->device_units;
+
+    deal_out(&(struct deal){members, count, whole > least ? whole : least, floor_units, want_units, given_units});
+}
+
+void facet_scale_step(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        feel(config, &members[i]);
+        members[i].wanted_milli = wanted_milli(config, &members[i]);
+    }
+    deal_out(&(struct deal){members, count, FACET_MILLI_WHOLE, floor_milli, want_milli, given_milli});
+    for (uint32_t i = 0; i < count; i++)
+        members[i].wanted_units = wanted_units(config, &members[i]);
+    deal_units(config, members, count);
+}

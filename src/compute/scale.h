@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dynamic scaling: how much of one device each vGPU should have now, between its request and its limit, by its demand.
+ *
+ * Owns: what a member's demand is, and how a device is dealt out by it. Never: reads a clock, allocates, or sets
+ * anything: it says what should be. State and measurements in, decisions out; integers only.
+ *
+ * The caller measures each member over a window and calls facet_scale_step() at its end; what comes out holds for the
+ * next. Demand is seen, not asked for:
+ *     pressed   work is queued, or waited longer than `press_ns` on average. Pressed it remains until nothing is queued
+ *               and the wait was below `relax_ns`. Its demand is its request at once, and beyond that `step_milli` more
+ *               than it has, up to its limit
+ *     calm      otherwise. Its demand is what it used and some headroom. Not before `calm_windows` calm windows in a
+ * row is more than that taken from it, `step_milli` at a time: what it does not use is lent, not lost idle      calm,
+ * and it used nothing
+ *
+ * The device is dealt out in this order: to everybody the smaller of demand and request; then the rest to those whose
+ * demand is higher, in proportion to their requests (best effort, 0, counts as FACET_SCALE_SCRAPS_MILLI). So
+ *     - the sum is never above the device;
+ *     - who is pressed has its request at once, however long others had it on loan; where requests sum up to more than
+ *       the device (soft mode), they are weights, and each has its part;
+ *     - nobody has more than its limit; with the same measurements again and again it comes to rest, and stays.
+ *
+ * Units follow in the same way, between `units_least` and `units_most`, one step at a time; where the device's units
+ * are counted, nobody gets more than its least while the sum is above them. Whose share grows has at least the units
+ * that can use it.
+ *
+ * Not thread-safe: under one lock, or on copies.
+ */
+#ifndef FACET_COMPUTE_SCALE_H
+#define FACET_COMPUTE_SCALE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/limits.h>
+
+#define FACET_SCALE_SCRAPS_MILLI 20u
+
+struct facet_scale_config {
+    uint32_t step_milli;     /* the most that a share grows beyond its request, or falls when calm, in a window */
+    uint32_t headroom_milli; /* a calm member keeps so much above what it used */
+    uint32_t calm_windows;   /* so many calm windows before anything is taken */
+    uint32_t device_units;   /* 0: not counted */
+    uint64_t press_ns, relax_ns;
+};
+
+/* 100, 20, 3 windows, pressed above 1 ms and until below 0.2 ms. */
+extern const struct facet_scale_config facet_scale_defaults;
+
+struct facet_scale_member {
+    /* The caller's. */
+    uint32_t request_milli, limit_milli;
+    uint32_t units_least, units_most;
+
+    /* Measured over the window. */
+    uint32_t busy_milli; /* of the device */
+    uint32_t queued;     /* waiting now */
+    uint64_t delay_ns;   /* how long what began had waited, on average; 0: nothing began */
+
+    /* What it should have: written by each step. At first what it has, or 0. */
+    uint32_t share_milli, units;
+
+    /* Kept by the steps; 0 at first. */
+    bool pressed;
+    uint32_t calm; /* windows in a row */
+    uint32_t wanted_milli, wanted_units;
+};
+
+/* Shares and units for the next window, for the members of one device. */
+void facet_scale_step(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: bounds of a context (since ABI 1.4), as its records show them. Never: expects a device to need them: one that
+ * does one thing after the other keeps any. */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "conformance/kernel.h"
+
+enum { EACH = 8 };
+
+static bool set(struct facet_check *check, const struct facet_check_kernel *kernel, uint32_t units, uint32_t launches,
+                const char *text)
+{
+    return EXPECT_OK(check, text,
+                     check->execution_ops.set_bounds(check->instance, kernel->context, units, launches, &check->error));
+}
+
+/* Some launches in each stream, in turns, so that both have something to do at all times. */
+static bool launch_both(struct facet_check *check, const struct facet_check_kernel *one,
+                        const struct facet_check_kernel *two, uint64_t address)
+{
+    enum facet_status status = FACET_OK;
+
+    facet_check_begin(check, "execution.launch: in two streams of a context with bounds");
+    for (int i = 0; status == FACET_OK && i < EACH; i++) {
+        status = facet_check_kernel_launch(check, one, address, 1, 1);
+        if (status == FACET_OK)
+            status = facet_check_kernel_launch(check, two, address + sizeof(uint64_t), 1, 1);
+    }
+    return facet_check_status(check, FACET_OK, status) &&
+           EXPECT_OK(check, "execution.synchronize: one of two streams with bounds",
+                     facet_check_kernel_wait(check, one, FACET_CHECK_KERNEL_NS)) &&
+           EXPECT_OK(check, "execution.synchronize: the other of two streams with bounds",
+                     facet_check_kernel_wait(check, two, FACET_CHECK_KERNEL_NS));
+}
+
+static bool overlap(const struct facet_launch_record *a, const struct facet_launch_record *b)
+{
+    return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
+}
+
+static void look(struct facet_check *check, const struct facet_check_kernel *one, const struct facet_check_kernel *two)
+{
+    struct facet_check_tally tallies[] = {
+        {.text = "execution.set_bounds: no more launches are under way than it says"},
+        {.text = "execution.set_bounds: no more units work for a launch than it says"},
+    };
+    uint32_t ones = 0, twos = 0;
+    FACET_CLEANUP_FREE struct facet_launch_record *first =
+        facet_check_fetch_records(check, one->context, one->stream, 0, &ones);
+    FACET_CLEANUP_FREE struct facet_launch_record *second =
+        facet_check_fetch_records(check, two->context, two->stream, 0, &twos);
+
+    if (!first || !second ||
+        !EXPECT_NUMBER(check, "execution.records: one for each launch of two streams", UINT64_C(2) * EACH, ones + twos))
+        return;
+    facet_check_begin(check, "%s", tallies[0].text);
+    for (uint32_t i = 0; i < ones; i++)
+        for (uint32_t j = 0; j < twos; j++) {
+            if (overlap(&first[i], &second[j]))
+                facet_check_miss(&tallies[0],
+                                 "expected: one after the other\ngot: %" PRIu64 " to %" PRIu64 " ns, and %" PRIu64
+                                 " to %" PRIu64,
+                                 first[i].start_ns, first[i].end_ns, second[j].start_ns, second[j].end_ns);
+            if (first[i].units > 1 || second[j].units > 1)
+                facet_check_miss(&tallies[1], "expected: 1\ngot: %" PRIu32 " and %" PRIu32, first[i].units,
+                                 second[j].units);
+        }
+    facet_check_tell(check, tallies, 2);
+}
+
+void facet_check_bounds(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    struct facet_check_kernel one, two;
+
+    if (!facet_check_claims(check, FACET_CAN_RECORD)) {
+        facet_check_skip(check, "execution.set_bounds: no more launches are under way than it says",
+                         "the device keeps no records");
+        return;
+    }
+    if (!facet_check_kernel_beside(check, kernel, &one) || !facet_check_kernel_beside(check, kernel, &two) ||
+        !set(check, kernel, 1, 1, "execution.set_bounds: to one launch on one unit"))
+        return;
+    if (launch_both(check, &one, &two, address))
+        look(check, &one, &two);
+    set(check, kernel, 0, 0, "execution.set_bounds: to nothing, when all is done");
+    EXPECT_OK(check, "execution.launch: when bounds are gone", facet_check_kernel_launch(check, &one, address, 1, 1));
+    EXPECT_OK(check, "execution.synchronize: when bounds are gone",
+              facet_check_kernel_wait(check, &one, FACET_CHECK_KERNEL_NS));
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which forms of each operation are tried, in each type that is claimed. Never: knows a result; the reference
+ * does. */
+#include <stdio.h>
+
+#include "conformance/trial.h"
+
+#define VARIANTS(list) list, (uint32_t)(sizeof(list) / sizeof(list)[0])
+
+/* Runs what was made, and holds memory against it. */
+static void judge(struct facet_check_trial *trial, const char *about)
+{
+    static unsigned char got[FACET_CHECK_AREA];
+    struct facet_check *check = trial->check;
+    char text[200];
+
+    facet_check_begin(check, "math.run: %s of %s, %s", facet_check_math_name(trial->math.operation),
+                      facet_check_type_name(trial->math.type), about);
+    enum facet_status status = facet_check_trial_run(trial, got);
+    if (status != FACET_OK) {
+        facet_check_status(check, FACET_OK, status);
+        return;
+    }
+    const char *fault = facet_check_trial_fault(trial, got, text, sizeof text);
+    facet_check_judge(check, !fault, "%s", fault);
+}
+
+static void try_all(struct facet_check_trial *trial, const struct facet_math_support *support, uint32_t operation,
+                    const struct facet_check_variant *variants, uint32_t count,
+                    void (*make)(struct facet_check_trial *trial, const struct facet_check_variant *variant))
+{
+    for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
+        for (uint32_t i = 0; (support->types[operation] & (1u << type)) && i < count; i++) {
+            if (operation == FACET_MATH_ACTIVATION && type == FACET_MATH_INT8 &&
+                variants[i].kind != FACET_ACTIVATION_RELU)
+                continue;
+            facet_check_trial_begin(trial, operation, type, variants[i].flags);
+            make(trial, &variants[i]);
+            judge(trial, variants[i].about);
+        }
+}
+
+static const struct facet_check_variant gemms[] = {
+    {.about = "row-major"},
+    {.about = "a transposed", .flags = FACET_MATH_TRANSPOSE_A},
+    {.about = "b transposed", .flags = FACET_MATH_TRANSPOSE_B},
+    {.about = "column-major", .flags = FACET_MATH_COLUMN_MAJOR},
+    {.about = "a batch with leading dimensions, added to c", .rich = true},
+    {.about = "column-major with leading dimensions, both transposed",
+     .flags = FACET_MATH_COLUMN_MAJOR | FACET_MATH_TRANSPOSE_A | FACET_MATH_TRANSPOSE_B,
+     .rich = true},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR},
+    {.about = "without tensor units, both transposed",
+     .flags = FACET_MATH_NO_TENSOR | FACET_MATH_TRANSPOSE_A | FACET_MATH_TRANSPOSE_B,
+     .rich = true},
+    {.about = "mixed", .flags = FACET_MATH_MIXED},
+};
+
+static const struct facet_check_variant convolutions[] = {
+    {.about = "plain"},
+    {.about = "with bias, groups, padding, strides and dilation", .rich = true},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .rich = true},
+    {.about = "mixed", .flags = FACET_MATH_MIXED},
+};
+
+static const struct facet_check_variant activations[] = {
+    {.about = "relu", .kind = FACET_ACTIVATION_RELU},
+    {.about = "relu in place", .kind = FACET_ACTIVATION_RELU, .rich = true},
+    {.about = "sigmoid", .kind = FACET_ACTIVATION_SIGMOID},
+    {.about = "tanh in place", .kind = FACET_ACTIVATION_TANH, .rich = true},
+    {.about = "gelu", .kind = FACET_ACTIVATION_GELU},
+    {.about = "gelu by tanh", .kind = FACET_ACTIVATION_GELU_TANH},
+    {.about = "silu", .kind = FACET_ACTIVATION_SILU},
+    {.about = "leaky relu", .kind = FACET_ACTIVATION_LEAKY_RELU},
+    {.about = "elu", .kind = FACET_ACTIVATION_ELU},
+    {.about = "softmax", .kind = FACET_ACTIVATION_SOFTMAX},
+    {.about = "softmax in place", .kind = FACET_ACTIVATION_SOFTMAX, .rich = true},
+    {.about = "relu without tensor units", .flags = FACET_MATH_NO_TENSOR, .kind = FACET_ACTIVATION_RELU},
+};
+
+static const struct facet_check_variant normalizations[] = {
+    {.about = "by mean and variance alone"},
+    {.about = "with scale and bias, in place", .rich = true, .kind = 1},
+    {.about = "training", .flags = FACET_MATH_TRAINING},
+    {.about = "training with scale and bias, in place", .flags = FACET_MATH_TRAINING, .rich = true, .kind = 1},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR, .rich = true},
+};
+
+static const struct facet_check_variant attentions[] = {
+    {.about = "scaled by the dimension"},
+    {.about = "of a scale", .rich = true},
+    {.about = "causal", .flags = FACET_MATH_CAUSAL},
+    {.about = "without tensor units", .flags = FACET_MATH_NO_TENSOR | FACET_MATH_CAUSAL, .rich = true},
+    {.about = "mixed", .flags = FACET_MATH_MIXED},
+};
+
+void facet_check_math_results(struct facet_check_trial *trial, const struct facet_math_support *support)
+{
+    try_all(trial, support, FACET_MATH_GEMM, VARIANTS(gemms), facet_check_make_gemm);
+    try_all(trial, support, FACET_MATH_CONVOLUTION, VARIANTS(convolutions), facet_check_make_convolution);
+    try_all(trial, support, FACET_MATH_ACTIVATION, VARIANTS(activations), facet_check_make_activation);
+    try_all(trial, support, FACET_MATH_NORMALIZATION, VARIANTS(normalizations), facet_check_make_normalization);
+    try_all(trial, support, FACET_MATH_ATTENTION, VARIANTS(attentions), facet_check_make_attention);
+}

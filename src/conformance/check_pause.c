@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pausing a context (since ABI 1.4).
+ *
+ * Owns: queues that a pause holds, and a window to see what they write meanwhile: memory that another context shares.
+ * Never: reads through a context that is paused: that comes after everything it has queued. Says how long anything
+ * takes; it looks twice, some time apart.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "conformance/kernel.h"
+
+/* Between two looks at something that stands still. */
+#define LOOK_NS (20 * FACET_NS_PER_MS)
+
+static bool pause_it(struct facet_check *check, const struct facet_check_kernel *kernel)
+{
+    return EXPECT_OK(check, "execution.pause: a context",
+                     check->execution_ops.pause(check->instance, kernel->context, 1, &check->error));
+}
+
+/* Somebody else's view of what the kernel writes; context 0: the device has no such thing. */
+struct window {
+    uint64_t context, here, there; /* where it is in the other context, and in the kernel's */
+};
+
+static bool share(struct facet_check *check, const struct facet_check_kernel *kernel, struct window *window,
+                  uint64_t bytes)
+{
+    const struct facet_memory_ops *ops = &check->memory_ops;
+    struct facet_provider_instance *instance = check->instance;
+    uint64_t pages = 0;
+    enum facet_status status = ops->create_pages(instance, window->context, bytes, &pages, &check->error);
+
+    if (status == FACET_OK)
+        status = ops->share_pages(instance, window->context, pages, &check->error);
+    if (status == FACET_OK)
+        status = ops->reserve(instance, window->context, bytes, 0, &window->here, &check->error);
+    if (status == FACET_OK)
+        status = ops->map(instance, window->context, window->here, pages, 0, bytes, &check->error);
+    if (status == FACET_OK)
+        status = ops->reserve(instance, kernel->context, bytes, 0, &window->there, &check->error);
+    if (status == FACET_OK)
+        status = ops->map(instance, kernel->context, window->there, pages, 0, bytes, &check->error);
+    return facet_check_status(check, FACET_OK, status);
+}
+
+static void open_window(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address,
+                        struct window *ret_window)
+{
+    struct facet_memory_info info = {.size = sizeof info};
+    struct window window = {.there = address};
+
+    *ret_window = window;
+    if (!facet_check_claims(check, FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES)) {
+        facet_check_skip(check, "execution.pause: nothing is written while it lasts",
+                         "no pages can be shared with who looks on");
+        return;
+    }
+    if (!facet_check_context(check, FACET_CHECK_OTHER, &window.context))
+        return;
+    check->memory_ops.info(check->instance, window.context, &info, &check->error);
+    uint64_t bytes = FACET_CHECK_QUEUE * sizeof(uint64_t);
+    bytes = (bytes + info.page_bytes - 1) / info.page_bytes * info.page_bytes;
+    facet_check_begin(check, "memory.share_pages: to see what a context writes that is paused");
+    if (share(check, kernel, &window, bytes))
+        *ret_window = window;
+}
+
+/* What another context sees. */
+static void look(struct facet_check *check, const struct window *window, uint64_t *ret_words)
+{
+    memset(ret_words, 0, FACET_CHECK_QUEUE * sizeof *ret_words);
+    if (window->context)
+        EXPECT_OK(check, "memory.read: what a context wrote that is paused",
+                  check->memory_ops.read(check->instance, window->context, window->here,
+                                         FACET_CHECK_QUEUE * sizeof *ret_words, ret_words, &check->error));
+}
+
+static bool resume(struct facet_check *check, const struct facet_check_kernel *kernel)
+{
+    return EXPECT_OK(check, "execution.pause: with 0, a context goes on",
+                     check->execution_ops.pause(check->instance, kernel->context, 0, &check->error));
+}
+
+/* How many launches of a queue ran, by what memory shows. */
+static uint32_t count_words(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    uint64_t words[FACET_CHECK_QUEUE] = {0};
+    uint32_t count = 0;
+
+    EXPECT_OK(check, "memory.read: what a queue wrote", facet_check_queue_words(check, kernel, address, words));
+    for (uint32_t i = 0; i < FACET_CHECK_QUEUE; i++)
+        count += words[i] == i + 1;
+    return count;
+}
+
+static void expect_all(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    struct facet_stream_state state;
+
+    EXPECT_OK(check, "execution.synchronize: with what a pause held",
+              facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
+    uint32_t ran = count_words(check, kernel, address);
+    EXPECT_NUMBER(check, "execution.pause: what was queued is done afterwards, all of it", FACET_CHECK_QUEUE, ran);
+    EXPECT_OK(check, "execution.query: with what a pause held", facet_check_kernel_query(check, kernel, &state));
+    EXPECT_TRUE(check, "execution.query: what a pause held counts as begun and complete",
+                state.completed == state.launched && state.begun == state.launched && state.failed == 0,
+                "expected: %" PRIu64 " of both\ngot: %" PRIu64 " begun, %" PRIu64 " complete, failed %" PRIu32,
+                state.launched, state.begun, state.completed, state.failed);
+}
+
+/* A pause of one context is nobody else's. */
+static void others_go_on(struct facet_check *check)
+{
+    struct facet_check_kernel other = {0};
+    uint64_t context = 0, address = 0;
+
+    if (!facet_check_context(check, FACET_CHECK_OTHER, &context))
+        return;
+    if (facet_check_kernel_open(check, context, &other) &&
+        EXPECT_OK(check, "memory.alloc: beside a context that is paused",
+                  check->memory_ops.alloc(check->instance, context, sizeof(uint64_t), &address, &check->error))) {
+        EXPECT_OK(check, "execution.launch: beside a context that is paused",
+                  facet_check_kernel_launch(check, &other, address, 1, 1));
+        EXPECT_OK(check, "execution.pause: other contexts go on",
+                  facet_check_kernel_wait(check, &other, FACET_CHECK_KERNEL_NS));
+    }
+    facet_check_drop_context(check, context);
+}
+
+static void held(struct facet_check *check, const struct facet_check_kernel *kernel, const struct window *window)
+{
+    static const uint64_t none[FACET_CHECK_QUEUE];
+    struct facet_stream_state before = {0}, queued = {0}, after = {0};
+    uint64_t words[FACET_CHECK_QUEUE];
+
+    EXPECT_OK(check, "execution.query: before a pause", facet_check_kernel_query(check, kernel, &before));
+    if (!pause_it(check, kernel) || !EXPECT_OK(check, "execution.launch: while its context is paused",
+                                               facet_check_queue_fill(check, kernel, window->there)))
+        return;
+    EXPECT_OK(check, "execution.query: while paused", facet_check_kernel_query(check, kernel, &queued));
+    EXPECT_TRUE(check, "execution.query: what is queued while paused has not begun",
+                queued.begun == before.begun && queued.launched == before.launched + FACET_CHECK_QUEUE,
+                "expected: %" PRIu64 " begun of %" PRIu64 "\ngot: %" PRIu64 " of %" PRIu64, before.begun,
+                before.launched + FACET_CHECK_QUEUE, queued.begun, queued.launched);
+    EXPECT_STATUS(check, "execution.pause: nothing that is queued is done while it lasts", FACET_TIMEOUT,
+                  facet_check_kernel_wait(check, kernel, LOOK_NS));
+    EXPECT_OK(check, "execution.query: after some time", facet_check_kernel_query(check, kernel, &after));
+    EXPECT_TRUE(check, "execution.query: nothing begins or ends while paused",
+                after.begun == queued.begun && after.completed == queued.completed,
+                "expected: %" PRIu64 " begun, %" PRIu64 " complete\ngot: %" PRIu64 ", %" PRIu64, queued.begun,
+                queued.completed, after.begun, after.completed);
+    look(check, window, words);
+    EXPECT_TRUE(check, "execution.pause: nothing is written while it lasts", memcmp(words, none, sizeof none) == 0,
+                "expected: %u words of 0\ngot: another first one, or a later one: %" PRIu64, FACET_CHECK_QUEUE,
+                words[0]);
+    others_go_on(check);
+    if (resume(check, kernel))
+        expect_all(check, kernel, window->there);
+}
+
+static void stopped(struct facet_check *check, const struct facet_check_kernel *kernel, const struct window *window)
+{
+    struct facet_stream_state before = {0}, after = {0};
+    uint64_t words[FACET_CHECK_QUEUE], later[FACET_CHECK_QUEUE];
+
+    if (!EXPECT_OK(check, "execution.launch: a queue to pause", facet_check_queue_fill(check, kernel, window->there)) ||
+        !pause_it(check, kernel))
+        return;
+    EXPECT_OK(check, "execution.query: just paused", facet_check_kernel_query(check, kernel, &before));
+    look(check, window, words);
+    facet_check_kernel_wait(check, kernel, LOOK_NS); /* either answer will do: all of it may have been done before */
+    EXPECT_OK(check, "execution.query: paused for some time", facet_check_kernel_query(check, kernel, &after));
+    look(check, window, later);
+    EXPECT_TRUE(
+        check, "execution.pause: what runs has stopped when it returns",
+        after.completed == before.completed && after.begun == before.begun && memcmp(words, later, sizeof words) == 0,
+        "expected: %" PRIu64 " complete, and memory as it was\ngot: %" PRIu64, before.completed, after.completed);
+    if (resume(check, kernel))
+        expect_all(check, kernel, window->there);
+}
+
+static void dropped(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    if (!pause_it(check, kernel) || !EXPECT_OK(check, "execution.launch: to be dropped while paused",
+                                               facet_check_queue_fill(check, kernel, address)))
+        return;
+    EXPECT_OK(check, "execution.cancel: while paused",
+              check->execution_ops.cancel(check->instance, kernel->context, kernel->stream, &check->error));
+    EXPECT_OK(check, "execution.synchronize: nothing is left to wait for, though it is paused",
+              facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
+    if (resume(check, kernel))
+        EXPECT_OK(check, "execution.synchronize: after a pause that ended with nothing to do",
+                  facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
+    uint32_t ran = count_words(check, kernel, address);
+    EXPECT_NUMBER(check, "execution.cancel: what was dropped while paused never runs", 0, ran);
+}
+
+/* A context may end while it is paused, with all that it has queued. */
+static void ended(struct facet_check *check)
+{
+    struct facet_check_kernel kernel = {0};
+    uint64_t context = 0, address = 0;
+
+    if (!facet_check_context(check, FACET_CHECK_OTHER, &context))
+        return;
+    if (facet_check_kernel_open(check, context, &kernel) &&
+        EXPECT_OK(check, "memory.alloc: for a context that ends while paused",
+                  check->memory_ops.alloc(check->instance, context, FACET_CHECK_QUEUE * sizeof(uint64_t), &address,
+                                          &check->error)) &&
+        pause_it(check, &kernel))
+        EXPECT_OK(check, "execution.launch: in a context that ends while paused",
+                  facet_check_queue_fill(check, &kernel, address));
+    EXPECT_OK(check, "memory.destroy_context: while it is paused, with work queued",
+              check->memory_ops.destroy_context(check->instance, context, &check->error));
+}
+
+void facet_check_pause(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    struct window window;
+
+    open_window(check, kernel, address, &window);
+    held(check, kernel, &window);
+    stopped(check, kernel, &window);
+    if (window.context)
+        facet_check_drop_context(check, window.context);
+    dropped(check, kernel, address);
+    ended(check);
+}

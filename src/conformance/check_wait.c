@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: one stream that waits for another (since ABI 1.4). Never: takes a quick device for one that waited: what is
+ * waited for writes last where it would not have to wait. */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "conformance/kernel.h"
+
+enum { LAST = FACET_CHECK_QUEUE - 1, BEHIND = 77 };
+
+static enum facet_status wait_for(struct facet_check *check, const struct facet_check_kernel *kernel,
+                                  const struct facet_check_kernel *other)
+{
+    return check->execution_ops.wait(check->instance, kernel->context, kernel->stream, other->stream, &check->error);
+}
+
+static enum facet_status launch(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    return facet_check_kernel_launch(check, kernel, address, 1, BEHIND);
+}
+
+/* What waits is asked first: between the two questions the other one can only have gone on. */
+static void expect_not_begun(struct facet_check *check, const struct facet_check_kernel *waits,
+                             const struct facet_check_kernel *other)
+{
+    struct facet_stream_state mine = {0}, theirs = {0};
+
+    EXPECT_OK(check, "execution.query: of a stream that waits", facet_check_kernel_query(check, waits, &mine));
+    EXPECT_OK(check, "execution.query: of one that is waited for", facet_check_kernel_query(check, other, &theirs));
+    EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, mine.launched);
+    EXPECT_TRUE(check, "execution.query: what is behind a wait has not begun",
+                mine.begun < 2 || theirs.completed == theirs.launched,
+                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete", mine.begun,
+                theirs.completed, theirs.launched);
+}
+
+static void expect_times(struct facet_check *check, const struct facet_check_kernel *waits,
+                         const struct facet_check_kernel *other, uint64_t last)
+{
+    uint32_t mine = 0, theirs = 0;
+
+    if (!facet_check_claims(check, FACET_CAN_RECORD))
+        return;
+    FACET_CLEANUP_FREE struct facet_launch_record *behind =
+        facet_check_fetch_records(check, waits->context, waits->stream, 1, &mine);
+    FACET_CLEANUP_FREE struct facet_launch_record *before =
+        facet_check_fetch_records(check, other->context, other->stream, last - 1, &theirs);
+    if (behind && before &&
+        EXPECT_TRUE(check, "execution.records: the launch behind a wait has the number behind it",
+                    mine == 1 && theirs == 1 && behind[0].sequence == 2 && before[0].sequence == last,
+                    "expected: record 2, and %" PRIu64 " of the other\ngot: %" PRIu32 " records, and %" PRIu32, last,
+                    mine, theirs))
+        EXPECT_TRUE(check, "execution.records: what is behind a wait began when the other was done",
+                    behind[0].start_ns >= before[0].end_ns, "expected: from %" PRIu64 " ns on\ngot: %" PRIu64,
+                    before[0].end_ns, behind[0].start_ns);
+}
+
+static void in_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    struct facet_check_kernel beside;
+    struct facet_stream_state state = {0};
+    uint64_t words[FACET_CHECK_QUEUE] = {0};
+
+    if (!facet_check_kernel_beside(check, kernel, &beside) ||
+        !EXPECT_OK(check, "execution.launch: a queue to be waited for",
+                   facet_check_queue_fill(check, kernel, address)) ||
+        !EXPECT_OK(check, "execution.wait: for a queue", wait_for(check, &beside, kernel)) ||
+        !EXPECT_OK(check, "execution.launch: behind a wait", launch(check, &beside, address + LAST * sizeof(uint64_t))))
+        return;
+    expect_not_begun(check, &beside, kernel);
+    EXPECT_OK(check, "execution.synchronize: a stream that waits for another",
+              facet_check_kernel_wait(check, &beside, FACET_CHECK_KERNEL_NS));
+    EXPECT_OK(check, "execution.query: of one that was waited for", facet_check_kernel_query(check, kernel, &state));
+    EXPECT_NUMBER(check, "execution.wait: all that the other was given is complete", state.launched, state.completed);
+    EXPECT_OK(check, "memory.read: what both streams wrote", facet_check_queue_words(check, kernel, address, words));
+    EXPECT_NUMBER(check, "execution.wait: what comes behind it begins when the other stream is done", BEHIND,
+                  words[LAST]);
+    expect_times(check, &beside, kernel, state.launched);
+}
+
+/* Each waits for what the other had then. */
+static void for_the_past(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    struct facet_check_kernel beside;
+    enum facet_status status;
+
+    if (!facet_check_kernel_beside(check, kernel, &beside))
+        return;
+    facet_check_begin(check, "execution.wait: of two streams for each other");
+    status = launch(check, kernel, address);
+    if (status == FACET_OK)
+        status = wait_for(check, &beside, kernel);
+    if (status == FACET_OK)
+        status = launch(check, &beside, address);
+    if (status == FACET_OK)
+        status = wait_for(check, kernel, &beside);
+    if (status == FACET_OK)
+        status = launch(check, kernel, address);
+    facet_check_status(check, FACET_OK, status);
+    EXPECT_OK(check, "execution.wait: what the other stream is given later is not waited for",
+              facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
+    EXPECT_OK(check, "execution.wait: for a stream that waits as well",
+              facet_check_kernel_wait(check, &beside, FACET_CHECK_KERNEL_NS));
+    EXPECT_OK(check, "execution.wait: a stream for itself", wait_for(check, kernel, kernel));
+    EXPECT_OK(check, "execution.synchronize: a stream that waited for itself",
+              facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
+}
+
+/* A pause sees to it that what is cancelled has not begun. */
+static void for_what_is_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    const struct facet_execution_ops *ops = &check->execution_ops;
+    struct facet_check_kernel beside;
+    enum facet_status status;
+    uint64_t words[FACET_CHECK_QUEUE] = {0};
+
+    if (!facet_check_kernel_beside(check, kernel, &beside))
+        return;
+    facet_check_begin(check, "execution.wait: for what will be cancelled");
+    status = ops->pause(check->instance, kernel->context, 1, &check->error);
+    if (status == FACET_OK)
+        status = facet_check_queue_fill(check, kernel, address);
+    if (status == FACET_OK)
+        status = wait_for(check, &beside, kernel);
+    if (status == FACET_OK)
+        status = launch(check, &beside, address);
+    if (status == FACET_OK)
+        status = ops->cancel(check->instance, kernel->context, kernel->stream, &check->error);
+    if (status == FACET_OK)
+        status = ops->pause(check->instance, kernel->context, 0, &check->error);
+    facet_check_status(check, FACET_OK, status);
+    EXPECT_OK(check, "execution.wait: what is cancelled need not be waited for",
+              facet_check_kernel_wait(check, &beside, FACET_CHECK_KERNEL_NS));
+    EXPECT_OK(check, "memory.read: what was behind a wait for what was cancelled",
+              facet_check_queue_words(check, kernel, address, words));
+    EXPECT_NUMBER(check, "execution.wait: what is behind it is not cancelled with what it waits for", BEHIND, words[0]);
+}
+
+void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
+{
+    in_order(check, kernel, address);
+    for_the_past(check, kernel, address);
+    for_what_is_cancelled(check, kernel, address);
+}

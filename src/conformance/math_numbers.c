@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: numbers of all types in an area of memory, and how far a result may be from what it must be. Never: computes
+ * one. */
+#include "conformance/trial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, POISON = 0xff };
+
+const char *facet_check_type_name(uint32_t type)
+{
+    static const char *const names[] = {"f32", "bf16", "f16", "int8", "int32"};
+
+    return type < sizeof names / sizeof names[0] ? names[type] : "an unknown type";
+}
+
+static size_t size_of(uint32_t type)
+{
+    return type == FACET_MATH_INT8 ? 1 : type == FACET_MATH_F32 || type == FACET_CHECK_INT32 ? 4 : 2;
+}
+
+void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation, uint32_t type, uint32_t flags)
+{
+    memset(trial->image, 0x11, sizeof trial->image);
+    trial->used = 0;
+    trial->count = 0;
+    trial->seed = 1;
+    trial->math = (struct facet_math){.size = sizeof trial->math, .operation = operation, .type = type, .flags = flags};
+}
+
+/* The significand of a half has 11 bits, its exponent a bias of 15. */
+static double from_half(uint16_t bits)
+{
+    double size = bits & 0x7c00 ? ldexp((bits & 0x3ff) | 0x400, (bits >> 10 & 0x1f) - 25) : ldexp(bits & 0x3ff, -24);
+
+    if ((bits & 0x7c00) == 0x7c00)
+        size = bits & 0x3ff ? (double)NAN : (double)INFINITY;
+    return bits & 0x8000 ? -size : size;
+}
+
+static double decode(const unsigned char *at, uint32_t type)
+{
+    uint16_t half;
+    uint32_t word;
+    float value;
+
+    memcpy(&half, at, sizeof half);
+    memcpy(&word, at, sizeof word);
+    if (type == FACET_MATH_F16)
+        return from_half(half);
+    if (type == FACET_MATH_INT8)
+        return (int8_t)at[0];
+    if (type == FACET_CHECK_INT32)
+        return (int32_t)word;
+    if (type == FACET_MATH_BF16)
+        word = (uint32_t)half << 16;
+    memcpy(&value, &word, sizeof value);
+    return (double)value;
+}
+
+double facet_check_operand_get(const struct facet_check_trial *trial, const struct facet_check_operand *operand,
+                               uint64_t index)
+{
+    return decode(trial->image + operand->at + index * size_of(operand->type), operand->type);
+}
+
+/* Of numbers that the type can hold. */
+static uint16_t to_half(double value)
+{
+    double size = fabs(value);
+    int exponent = 0;
+
+    if (size <= 0)
+        return 0;
+    frexp(size, &exponent);
+    return (uint16_t)((value < 0 ? 0x8000 : 0) | ((exponent + 14) << 10) | ((int)ldexp(size, 11 - exponent) & 0x3ff));
+}
+
+void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
+                             double value)
+{
+    unsigned char *at = trial->image + operand->at + index * size_of(operand->type);
+    float single = (float)value;
+    uint32_t word;
+
+    memcpy(&word, &single, sizeof word);
+    if (operand->type == FACET_MATH_BF16)
+        word >>= 16;
+    if (operand->type == FACET_MATH_F16)
+        word = to_half(value);
+    if (operand->type == FACET_MATH_INT8 || operand->type == FACET_CHECK_INT32)
+        word = (uint32_t)(int32_t)value;
+    memcpy(at, &word, size_of(operand->type)); /* the low bytes come first on all machines that Facet is for */
+}
+
+static struct facet_check_operand allot(struct facet_check_trial *trial, uint32_t type, uint64_t count)
+{
+    struct facet_check_operand operand = {.type = type, .at = trial->used, .count = count};
+
+    trial->used += (count * size_of(type) + 2 * ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+    return operand;
+}
+
+/* All of int8, 64ths from -1 to 1 else: products and short sums of those are exact in f32. */
+struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count)
+{
+    struct facet_check_operand operand = allot(trial, type, count);
+
+    for (uint64_t i = 0; i < count; i++) {
+        trial->seed = trial->seed * 1664525u + 1013904223u;
+        if (type == FACET_MATH_INT8 || type == FACET_CHECK_INT32)
+            facet_check_operand_set(trial, &operand, i, (int)(trial->seed >> 24) - 128);
+        else
+            facet_check_operand_set(trial, &operand, i, ((int)((trial->seed >> 16) % 129) - 64) / 64.0);
+    }
+    return operand;
+}
+
+struct facet_check_operand facet_check_operand_poison(struct facet_check_trial *trial, uint32_t type, uint64_t count)
+{
+    struct facet_check_operand operand = allot(trial, type, count);
+
+    memset(trial->image + operand.at, POISON, count * size_of(type));
+    return operand;
+}
+
+uint64_t facet_check_operand_address(const struct facet_check_trial *trial, const struct facet_check_operand *operand)
+{
+    return trial->address + operand->at;
+}
+
+/* At most half of what the last bit is worth. */
+static double rounding(uint32_t type, double value)
+{
+    switch (type) {
+    case FACET_MATH_F32:
+        return fabs(value) * 0x1p-24 + 0x1p-149;
+    case FACET_MATH_BF16:
+        return fabs(value) * 0x1p-8 + 0x1p-133;
+    case FACET_MATH_F16:
+        return fabs(value) * 0x1p-11 + 0x1p-25;
+    default:
+        return 0;
+    }
+}
+
+void facet_check_operand_expect(struct facet_check_trial *trial, const struct facet_check_operand *operand,
+                                uint64_t index, double value, double margin)
+{
+    if (trial->count == FACET_CHECK_RESULTS)
+        return;
+    trial->results[trial->count++] =
+        (struct facet_check_result){.at = operand->at + index * size_of(operand->type),
+                                    .type = operand->type,
+                                    .value = value,
+                                    .margin = margin + rounding(operand->type, fabs(value) + margin)};
+}
+
+const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsigned char *got, char *ret_text,
+                                    size_t size)
+{
+    for (uint32_t i = 0; i < trial->count; i++) {
+        const struct facet_check_result *one = &trial->results[i];
+        double value = decode(got + one->at, one->type);
+
+        if (!(fabs(value - one->value) <= one->margin)) { /* not a number is none of them */
+            snprintf(ret_text, size, "expected: result %u of %u, %.9g, within %.3g\ngot: %.9g", i, trial->count,
+                     one->value, one->margin, value);
+            return ret_text;
+        }
+        memcpy(trial->image + one->at, got + one->at, size_of(one->type));
+    }
+    for (size_t i = 0; i < sizeof trial->image; i++)
+        if (trial->image[i] != got[i]) {
+            snprintf(ret_text, size, "expected: nothing written but results\ngot: 0x%02x at byte %zu of the area",
+                     got[i], i);
+            return ret_text;
+        }
+    return NULL;
+}

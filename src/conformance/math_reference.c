@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the five operations are, written down once more from facet/provider/math.h, in double precision.
+ *
+ * Owns: shapes that are small and uneven, and the margin of each result: what sums in f32 may be off, and what nobody's
+ * exp() and tanh() are exact to. The one rounding to the type of the result comes on top of it (math_numbers.c).
+ * Never: shares a line with a provider.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "conformance/trial.h"
+
+/* Of functions that are approximated. */
+#define APPROXIMATELY 1e-5
+
+struct sum {
+    double value, size; /* of all terms, without their signs */
+    uint64_t terms;
+};
+
+static void add(struct sum *sum, double term)
+{
+    sum->value += term;
+    sum->size += fabs(term);
+    sum->terms++;
+}
+
+/* Added up in f32 in any order; with factors that were rounded to bf16 before, where that may be. */
+static double margin_of(const struct facet_check_trial *trial, const struct sum *sum)
+{
+    if (trial->math.type == FACET_MATH_INT8)
+        return 0;
+    return sum->size * ((double)sum->terms * 0x1p-24 + (trial->math.flags & FACET_MATH_MIXED ? 0x1p-7 : 0));
+}
+
+static uint32_t sum_type(const struct facet_check_trial *trial)
+{
+    return trial->math.type == FACET_MATH_INT8 ? FACET_CHECK_INT32 : trial->math.type;
+}
+
+#define ADDRESS(operand) facet_check_operand_address(trial, &(operand))
+#define GET(operand, at) facet_check_operand_get(trial, &(operand), (at))
+
+/* A matrix of which element (i, j) is at i * down + j * right, as it is meant in the product. */
+struct matrix {
+    struct facet_check_operand operand;
+    uint64_t down, right, stride, lead;
+};
+
+/* `turned`: the elements of a column lie side by side. */
+static struct matrix shape(uint64_t rows, uint64_t columns, bool turned, bool rich)
+{
+    uint64_t lead = (turned ? rows : columns) + (rich ? 3 : 0);
+
+    return (struct matrix){.down = turned ? 1 : lead,
+                           .right = turned ? lead : 1,
+                           .lead = lead,
+                           .stride = (turned ? columns : rows) * lead + (rich ? 5 : 0)};
+}
+
+static void expect_products(struct facet_check_trial *trial, const struct matrix *a, const struct matrix *b,
+                            const struct matrix *c)
+{
+    const struct facet_gemm *of = &trial->math.of.gemm;
+    uint64_t batch = of->batch ? of->batch : 1;
+
+    for (uint64_t at = 0; at < batch * of->m * of->n; at++) {
+        uint64_t n = at / of->m / of->n, i = at / of->n % of->m, j = at % of->n;
+        uint64_t target = n * c->stride + i * c->down + j * c->right;
+        struct sum sum = {0};
+
+        for (uint64_t p = 0; p < of->k; p++)
+            add(&sum, (double)of->alpha * GET(a->operand, n * a->stride + i * a->down + p * a->right) *
+                          GET(b->operand, n * b->stride + p * b->down + j * b->right));
+        if (of->beta != 0)
+            add(&sum, (double)of->beta * GET(c->operand, target));
+        facet_check_operand_expect(trial, &c->operand, target, sum.value, margin_of(trial, &sum));
+    }
+}
+
+void facet_check_make_gemm(struct facet_check_trial *trial, const struct facet_check_variant *variant)
+{
+    bool columns = variant->flags & FACET_MATH_COLUMN_MAJOR, rich = variant->rich;
+    bool int8 = trial->math.type == FACET_MATH_INT8;
+    struct facet_gemm of = {.m = 5, .n = 7, .k = 65, .alpha = rich && !int8 ? 0.5f : 1, .beta = rich ? 1 : 0};
+    struct matrix a = shape(of.m, of.k, columns != !!(variant->flags & FACET_MATH_TRANSPOSE_A), rich);
+    struct matrix b = shape(of.k, of.n, columns != !!(variant->flags & FACET_MATH_TRANSPOSE_B), rich);
+    struct matrix c = shape(of.m, of.n, columns, rich);
+
+    of.batch = rich ? 3 : 0;
+    if (rich && !int8)
+        of.beta = 0.25f;
+    a.operand = facet_check_operand_make(trial, trial->math.type, (of.batch + 1) * a.stride);
+    b.operand = facet_check_operand_make(trial, trial->math.type, (of.batch + 1) * b.stride);
+    c.operand = rich ? facet_check_operand_make(trial, sum_type(trial), (of.batch + 1) * c.stride)
+                     : facet_check_operand_poison(trial, sum_type(trial), c.stride);
+    of.a = ADDRESS(a.operand);
+    of.b = ADDRESS(b.operand);
+    of.c = ADDRESS(c.operand);
+    if (rich) {
+        of.lead_a = a.lead;
+        of.lead_b = b.lead;
+        of.lead_c = c.lead;
+        of.stride_a = a.stride;
+        of.stride_b = b.stride;
+        of.stride_c = c.stride;
+    }
+    trial->math.of.gemm = of;
+    expect_products(trial, &a, &b, &c);
+}
+
+/* What filter `out` sees at row `y`, column `x` of its output. */
+static struct sum correlate(const struct facet_check_trial *trial, const struct facet_check_operand *input,
+                            const struct facet_check_operand *filter, uint64_t batch, uint64_t out, uint64_t y,
+                            uint64_t x)
+{
+    const struct facet_convolution *of = &trial->math.of.convolution;
+    uint64_t groups = of->groups ? of->groups : 1, depth = of->in_channels / groups;
+    uint64_t first = out / (of->out_channels / groups) * depth;
+    int64_t steps[2] = {(int64_t)(of->dilation[0] ? of->dilation[0] : 1),
+                        (int64_t)(of->dilation[1] ? of->dilation[1] : 1)};
+    struct sum sum = {0};
+
+    for (uint64_t channel = 0; channel < depth; channel++)
+        for (uint64_t i = 0; i < of->kernel[0]; i++)
+            for (uint64_t j = 0; j < of->kernel[1]; j++) {
+                int64_t row = (int64_t)(y * of->stride[0]) - (int64_t)of->padding[0] + (int64_t)i * steps[0];
+                int64_t column = (int64_t)(x * of->stride[1]) - (int64_t)of->padding[1] + (int64_t)j * steps[1];
+
+                if (row < 0 || column < 0 || row >= (int64_t)of->height || column >= (int64_t)of->width)
+                    continue;
+                add(&sum, facet_check_operand_get(
+                              trial, input,
+                              ((batch * of->in_channels + first + channel) * of->height + (uint64_t)row) * of->width +
+                                  (uint64_t)column) *
+                              facet_check_operand_get(
+                                  trial, filter, ((out * depth + channel) * of->kernel[0] + i) * of->kernel[1] + j));
+            }
+    return sum;
+}
+
+static void expect_places(struct facet_check_trial *trial, const struct facet_check_operand *input,
+                          const struct facet_check_operand *filter, const struct facet_check_operand *bias,
+                          const struct facet_check_operand *output, uint64_t columns)
+{
+    const struct facet_convolution *of = &trial->math.of.convolution;
+    uint64_t places = output->count / of->batch / of->out_channels;
+
+    for (uint64_t at = 0; at < output->count; at++) {
+        uint64_t out = at / places % of->out_channels;
+        struct sum sum =
+            correlate(trial, input, filter, at / places / of->out_channels, out, at % places / columns, at % columns);
+
+        if (of->bias)
+            add(&sum, facet_check_operand_get(trial, bias, out));
+        facet_check_operand_expect(trial, output, at, sum.value, margin_of(trial, &sum));
+    }
+}
+
+void facet_check_make_convolution(struct facet_check_trial *trial, const struct facet_check_variant *variant)
+{
+    struct facet_convolution of = {
+        .batch = 1, .in_channels = 3, .out_channels = 2, .height = 5, .width = 4, .kernel = {3, 2}, .stride = {1, 1}};
+    uint64_t rows = 3, columns = 3;
+
+    if (variant->rich) {
+        of = (struct facet_convolution){.batch = 2,
+                                        .in_channels = 4,
+                                        .out_channels = 6,
+                                        .height = 7,
+                                        .width = 6,
+                                        .kernel = {3, 2},
+                                        .stride = {2, 1},
+                                        .padding = {1, 2},
+                                        .dilation = {1, 3},
+                                        .groups = 2};
+        rows = 4;
+        columns = 7;
+    }
+    uint64_t places = rows * columns, groups = of.groups ? of.groups : 1;
+    struct facet_check_operand input =
+        facet_check_operand_make(trial, trial->math.type, of.batch * of.in_channels * of.height * of.width);
+    struct facet_check_operand filter = facet_check_operand_make(
+        trial, trial->math.type, of.out_channels * of.in_channels / groups * of.kernel[0] * of.kernel[1]);
+    struct facet_check_operand bias = facet_check_operand_make(
+        trial, trial->math.type == FACET_MATH_INT8 ? FACET_CHECK_INT32 : FACET_MATH_F32, of.out_channels);
+    struct facet_check_operand output =
+        facet_check_operand_poison(trial, sum_type(trial), of.batch * of.out_channels * places);
+    of.input = ADDRESS(input);
+    of.filter = ADDRESS(filter);
+    of.output = ADDRESS(output);
+    of.bias = variant->rich ? ADDRESS(bias) : 0;
+    trial->math.of.convolution = of;
+    expect_places(trial, &input, &filter, &bias, &output, columns);
+}
+
+static double activated(uint32_t kind, double alpha, double x)
+{
+    const double inner = sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
+
+    switch (kind) {
+    case FACET_ACTIVATION_RELU:
+        return fmax(x, 0);
+    case FACET_ACTIVATION_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case FACET_ACTIVATION_TANH:
+        return tanh(x);
+    case FACET_ACTIVATION_GELU:
+        return x / 2 * erfc(-x / sqrt(2));
+    case FACET_ACTIVATION_GELU_TANH:
+        return x / 2 * (1 + tanh(inner));
+    case FACET_ACTIVATION_SILU:
+        return x / (1 + exp(-x));
+    case FACET_ACTIVATION_LEAKY_RELU:
+        return x < 0 ? alpha * x : x;
+    default:
+        return x < 0 ? alpha * expm1(x) : x;
+    }
+}
+
+static double softmax(const struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t at)
+{
+    const struct facet_activation *of = &trial->math.of.activation;
+    uint64_t places = of->height * of->width, first = at / places / of->channels * of->channels * places + at % places;
+    double sum = 0, x = facet_check_operand_get(trial, input, at);
+
+    for (uint64_t channel = 0; channel < of->channels; channel++)
+        sum += exp(facet_check_operand_get(trial, input, first + channel * places) - x);
+    return 1 / sum;
+}
+
+void facet_check_make_activation(struct facet_check_trial *trial, const struct facet_check_variant *variant)
+{
+    struct facet_activation of = {
+        .batch = 2, .channels = 5, .height = 3, .width = 4, .kind = variant->kind, .alpha = 0.375f};
+    uint64_t count = of.batch * of.channels * of.height * of.width;
+    struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
+    struct facet_check_operand output =
+        variant->rich ? input : facet_check_operand_poison(trial, trial->math.type, count);
+
+    for (uint64_t i = 0; trial->math.type != FACET_MATH_INT8 && i < count; i++)
+        facet_check_operand_set(trial, &input, i, 4 * GET(input, i));
+    of.input = ADDRESS(input);
+    of.output = ADDRESS(output); /* rich: in place */
+    trial->math.of.activation = of;
+    for (uint64_t i = 0; i < count; i++) {
+        double value = of.kind == FACET_ACTIVATION_SOFTMAX ? softmax(trial, &input, i)
+                                                           : activated(of.kind, (double)of.alpha, GET(input, i));
+        facet_check_operand_expect(trial, &output, i, value,
+                                   of.kind == FACET_ACTIVATION_RELU ? 0 : APPROXIMATELY * (fabs(value) + 1));
+    }
+}
+
+/* Mean and variance of a channel, as they are written when they are computed. */
+static void measure(struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t channel,
+                    double *ret_mean, double *ret_variance)
+{
+    const struct facet_normalization *of = &trial->math.of.normalization;
+    uint64_t places = of->height * of->width, count = of->batch * places;
+    double sum = 0, squares = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        double x = facet_check_operand_get(trial, input, (i / places * of->channels + channel) * places + i % places);
+        sum += x;
+        squares += x * x;
+    }
+    *ret_mean = sum / (double)count;
+    *ret_variance = squares / (double)count - *ret_mean * *ret_mean;
+}
+
+/* Numbers from 0.5 up, as a variance has them. */
+static struct facet_check_operand make_variance(struct facet_check_trial *trial, uint64_t count)
+{
+    struct facet_check_operand operand = facet_check_operand_make(trial, FACET_MATH_F32, count);
+
+    for (uint64_t i = 0; i < count; i++)
+        facet_check_operand_set(trial, &operand, i, 0.5 + fabs(GET(operand, i)));
+    return operand;
+}
+
+void facet_check_make_normalization(struct facet_check_trial *trial, const struct facet_check_variant *variant)
+{
+    struct facet_normalization of = {
+        .batch = 2, .channels = 3, .height = 4, .width = 3, .epsilon = variant->rich ? 0.125f : 0};
+    bool training = variant->flags & FACET_MATH_TRAINING;
+    uint64_t places = of.height * of.width, count = of.batch * of.channels * places;
+    struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
+    struct facet_check_operand output =
+        variant->kind ? input : facet_check_operand_poison(trial, trial->math.type, count); /* kind 1: in place */
+    struct facet_check_operand scale = facet_check_operand_make(trial, FACET_MATH_F32, of.channels);
+    struct facet_check_operand bias = facet_check_operand_make(trial, FACET_MATH_F32, of.channels);
+    struct facet_check_operand mean = facet_check_operand_make(trial, FACET_MATH_F32, of.channels);
+    struct facet_check_operand variance = make_variance(trial, of.channels);
+    double epsilon = of.epsilon > 0 ? (double)of.epsilon : 1e-5;
+
+    of.input = ADDRESS(input);
+    of.output = ADDRESS(output);
+    of.mean = ADDRESS(mean);
+    of.variance = ADDRESS(variance);
+    of.scale = variant->rich ? ADDRESS(scale) : 0;
+    of.bias = variant->rich ? ADDRESS(bias) : 0;
+    trial->math.of.normalization = of;
+    for (uint64_t channel = 0; channel < of.channels; channel++) {
+        double center = GET(mean, channel), width = GET(variance, channel);
+        if (training) {
+            measure(trial, &input, channel, &center, &width);
+            facet_check_operand_expect(trial, &mean, channel, center, APPROXIMATELY);
+            facet_check_operand_expect(trial, &variance, channel, width, APPROXIMATELY);
+        }
+        double factor = (of.scale ? GET(scale, channel) : 1) / sqrt(width + epsilon);
+        double shift = of.bias ? GET(bias, channel) : 0;
+        for (uint64_t i = 0; i < of.batch * places; i++) {
+            uint64_t at = (i / places * of.channels + channel) * places + i % places;
+            double value = (GET(input, at) - center) * factor + shift;
+            facet_check_operand_expect(trial, &output, at, value, APPROXIMATELY * (fabs(value) + fabs(shift) + 1));
+        }
+    }
+}
+
+/* Where the operands of attention are. */
+struct heads {
+    struct facet_check_operand q, k, v, output;
+};
+
+static double weight(const struct facet_check_trial *trial, const struct heads *heads, uint64_t query, uint64_t key)
+{
+    const struct facet_attention *of = &trial->math.of.attention;
+    double sum = 0, scale = of->scale != 0 ? (double)of->scale : 1 / sqrt((double)of->dimension);
+
+    for (uint64_t i = 0; i < of->dimension; i++)
+        sum += GET(heads->q, query * of->dimension + i) * GET(heads->k, key * of->dimension + i);
+    return exp(sum * scale);
+}
+
+/* What rounding the softmax to the operands' type may do to a sum of so much; math.h allows it to tensor units. */
+static double rounded_weights(const struct facet_check_trial *trial, double magnitude)
+{
+    if (trial->math.flags & FACET_MATH_NO_TENSOR)
+        return 0;
+    return trial->math.type == FACET_MATH_BF16  ? magnitude * 0x1p-8
+           : trial->math.type == FACET_MATH_F16 ? magnitude * 0x1p-11
+                                                : 0;
+}
+
+static void expect_query(struct facet_check_trial *trial, const struct heads *heads, uint64_t query)
+{
+    const struct facet_attention *of = &trial->math.of.attention;
+    uint64_t first = query / of->queries * of->keys;
+    uint64_t seen = trial->math.flags & FACET_MATH_CAUSAL ? query % of->queries + 1 : of->keys;
+    double all = 0, mixed = trial->math.flags & FACET_MATH_MIXED ? 0x1p-6 : 0;
+
+    for (uint64_t key = 0; key < seen; key++)
+        all += weight(trial, heads, query, first + key);
+    for (uint64_t i = 0; i < of->dimension; i++) {
+        double value = 0, magnitude = 0;
+        for (uint64_t key = 0; key < seen; key++) {
+            double part =
+                weight(trial, heads, query, first + key) / all * GET(heads->v, (first + key) * of->dimension + i);
+
+            value += part;
+            magnitude += fabs(part);
+        }
+        facet_check_operand_expect(trial, &heads->output, query * of->dimension + i, value,
+                                   APPROXIMATELY + mixed + rounded_weights(trial, magnitude));
+    }
+}
+
+void facet_check_make_attention(struct facet_check_trial *trial, const struct facet_check_variant *variant)
+{
+    bool causal = variant->flags & FACET_MATH_CAUSAL;
+    struct facet_attention of = {.batch = 2,
+                                 .heads = 2,
+                                 .queries = causal ? 6 : 5,
+                                 .keys = causal ? 6 : 7,
+                                 .dimension = 9,
+                                 .scale = variant->rich ? 1.25f : 0};
+    uint64_t outer = of.batch * of.heads * of.queries, inner = of.batch * of.heads * of.keys;
+    struct heads heads = {.q = facet_check_operand_make(trial, trial->math.type, outer * of.dimension),
+                          .k = facet_check_operand_make(trial, trial->math.type, inner * of.dimension),
+                          .v = facet_check_operand_make(trial, trial->math.type, inner * of.dimension),
+                          .output = facet_check_operand_poison(trial, trial->math.type, outer * of.dimension)};
+
+    of.q = ADDRESS(heads.q);
+    of.k = ADDRESS(heads.k);
+    of.v = ADDRESS(heads.v);
+    of.output = ADDRESS(heads.output);
+    trial->math.of.attention = of;
+    for (uint64_t query = 0; query < outer; query++)
+        expect_query(trial, &heads, query);
+}
+
+const char *facet_check_math_name(uint32_t operation)
+{
+    static const char *const names[] = {"gemm", "convolution", "activation", "normalization", "attention"};
+
+    return names[operation];
+}
+
+void facet_check_make(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
+{
+    static void (*const makers[])(struct facet_check_trial *, const struct facet_check_variant *) = {
+        facet_check_make_gemm, facet_check_make_convolution, facet_check_make_activation,
+        facet_check_make_normalization, facet_check_make_attention};
+    const struct facet_check_variant plain = {.kind = 0};
+
+    facet_check_trial_begin(trial, operation, type, 0);
+    makers[operation](trial, &plain);
+}

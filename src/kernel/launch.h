@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what rooms above may know of a loaded kernel. Never: a way to launch one: facet/kernel.h has that. */
+#ifndef FACET_KERNEL_LAUNCH_H
+#define FACET_KERNEL_LAUNCH_H
+
+#include <stdbool.h>
+
+#include <facet/kernel.h>
+
+/* Whether it was loaded for this context. */
+bool facet_kernel_is_of(const struct facet_kernel *kernel, const struct facet_session *session, uint64_t context);
+const char *facet_kernel_name(const struct facet_kernel *kernel);
+
+#endif

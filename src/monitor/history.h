@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was measured lately: a ring of samples, and what they come to over a window.
+ *
+ * Owns: the samples, as many as it was created for; older ones make room.
+ * Never: measures, reads a clock, or makes its writer wait for a reader.
+ *
+ * Thread rule: one thread adds; any number of threads read at the same time, without a lock. A reader gets whole
+ * samples only: one that is overwritten while it is read is gone, like those before it.
+ */
+#ifndef FACET_MONITOR_HISTORY_H
+#define FACET_MONITOR_HISTORY_H
+
+#include <stddef.h>
+
+#include <facet/error.h>
+
+#include "monitor/sample.h"
+
+#define FACET_HISTORY_MOST (1u << 20)
+
+struct facet_history;
+
+/* For so many samples, 1 to FACET_HISTORY_MOST. Errors: FACET_OUT_OF_RANGE, FACET_NO_MEMORY. */
+enum facet_status facet_history_create(uint32_t capacity, struct facet_history **ret_history,
+                                       struct facet_error *error);
+void facet_history_destroy(struct facet_history *history);
+
+/* The writer's. Times must grow: one that does not is refused, and the sample is not kept. */
+bool facet_history_add(struct facet_history *history, const struct facet_sample *sample);
+
+/* The newest samples, newest first. Returns how many; at most `most`. */
+size_t facet_history_latest(const struct facet_history *history, struct facet_sample *ret_samples, size_t most);
+
+/* Samples after `after_ns`, oldest first. Whoever goes on with the time of the last one it got misses nothing that was
+ * not overwritten. Returns how many; at most `most`. */
+size_t facet_history_since(const struct facet_history *history, uint64_t after_ns, struct facet_sample *ret_samples,
+                           size_t most);
+
+/* ---- windows ---- */
+
+struct facet_summary {
+    size_t count; /* samples that have the field; 0: the rest says nothing */
+    uint64_t least, most, mean;
+    uint64_t percentile; /* the smallest value that is not exceeded by so many milli of them */
+};
+
+/*
+ * One field of samples as they were read, whose times are from `from_ns` on and before `until_ns`. `percentile_milli`
+ * is 0 to 1000: 500 is the median, 990 the 99th percentile. Samples without the field do not count.
+ */
+struct facet_summary facet_samples_summarize(const struct facet_sample *samples, size_t count,
+                                             enum facet_sample_field field, uint64_t from_ns, uint64_t until_ns,
+                                             uint32_t percentile_milli);
+
+#endif

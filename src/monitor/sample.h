@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One look at a vGPU or a device: counters and gauges at a moment, and what two of them say together.
+ *
+ * Owns: the validity of fields and the measures that are derived from them; facet/monitor.h has their list.
+ * Never: measures, keeps or judges. Absent is not zero: a field that was not measured says so, and so does a measure
+ * that cannot be had.
+ *
+ * Counters only grow. One that went back was begun anew (a provider was restarted): what lies between is not known.
+ * Amounts are integers; times are nanoseconds of one monotonic clock. Thread rule: pure functions.
+ */
+#ifndef FACET_MONITOR_SAMPLE_H
+#define FACET_MONITOR_SAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/monitor.h>
+
+bool facet_sample_field_find(const char *name, enum facet_sample_field *ret_field);
+bool facet_sample_field_counts(enum facet_sample_field field); /* whether it is a counter */
+
+bool facet_measure_find(const char *name, enum facet_measure *ret_measure);
+bool facet_measure_is_gauge(enum facet_measure measure); /* one sample is enough */
+
+void facet_sample_set(struct facet_sample *sample, enum facet_sample_field field, uint64_t value);
+/* Returns whether it was measured. */
+bool facet_sample_get(const struct facet_sample *sample, enum facet_sample_field field, uint64_t *ret_value);
+
+/*
+ * A measure over the time from `previous` to `sample`. `previous` may be NULL: only gauges can be had then.
+ * `memory_bytes` is what 1000 milli of memory are; 0: not known. Returns whether it can be had.
+ */
+bool facet_sample_measure(const struct facet_sample *previous, const struct facet_sample *sample,
+                          enum facet_measure measure, uint64_t memory_bytes, uint64_t *ret_value);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the two states of a rule and the way between them. Never: more than threshold.h says. */
+#include "monitor/threshold.h"
+
+#include <inttypes.h>
+
+enum facet_status facet_threshold_init(struct facet_threshold *threshold, const struct facet_threshold_rule *rule,
+                                       facet_threshold_func told, void *owner, struct facet_error *error)
+{
+    if (!facet_measure_name(rule->measure))
+        return facet_error_set(error, FACET_INVALID_ARGUMENT, "measure %u: expected an enum facet_measure",
+                               (unsigned)rule->measure);
+    if (rule->below ? rule->clear_level < rule->level : rule->clear_level > rule->level)
+        return facet_error_set(error, FACET_INVALID_ARGUMENT,
+                               "clear_level %" PRIu64 ": expected at %s the level, %" PRIu64, rule->clear_level,
+                               rule->below ? "least" : "most", rule->level);
+    if (rule->measure == FACET_MEASURE_MEMORY_MILLI && rule->memory_bytes == 0)
+        return facet_error_set(error, FACET_INVALID_ARGUMENT,
+                               "memory_bytes 0: expected what 1000 milli of memory are, for memory_milli");
+    if (!told)
+        return facet_error_set(error, FACET_INVALID_ARGUMENT, "told NULL: expected a function to call");
+    *threshold = (struct facet_threshold){.rule = *rule, .told = told, .owner = owner};
+    return FACET_OK;
+}
+
+/* Whether the value speaks for the other state than the one that it is in. */
+static bool speaks_for_change(const struct facet_threshold *threshold, uint64_t value)
+{
+    const struct facet_threshold_rule *rule = &threshold->rule;
+
+    if (!threshold->raised)
+        return rule->below ? value < rule->level : value > rule->level;
+    return rule->below ? value >= rule->clear_level : value <= rule->clear_level;
+}
+
+/* A gauge is known from its sample on; what lies between two samples, for all of the time between. */
+static uint64_t known_since(const struct facet_threshold *threshold, const struct facet_sample *previous,
+                            const struct facet_sample *sample)
+{
+    return facet_measure_is_gauge(threshold->rule.measure) || !previous ? sample->time_ns : previous->time_ns;
+}
+
+static void change(struct facet_threshold *threshold, uint64_t value, uint64_t time_ns)
+{
+    threshold->raised = !threshold->raised;
+    threshold->turning = false;
+    const struct facet_threshold_event event = {
+        .edge = threshold->raised ? FACET_THRESHOLD_RAISED : FACET_THRESHOLD_CLEARED,
+        .rule = &threshold->rule,
+        .value = value,
+        .time_ns = time_ns,
+        .since_ns = threshold->since_ns,
+    };
+
+    threshold->told(threshold->owner, &event);
+}
+
+void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_sample *sample)
+{
+    const struct facet_sample last = threshold->last, *previous = threshold->fed ? &last : NULL;
+    uint64_t value;
+
+    if (previous && sample->time_ns <= previous->time_ns)
+        return;
+    threshold->last = *sample;
+    threshold->fed = true;
+    if (!facet_sample_measure(previous, sample, threshold->rule.measure, threshold->rule.memory_bytes, &value) ||
+        !speaks_for_change(threshold, value)) {
+        threshold->turning = false;
+        return;
+    }
+    if (!threshold->turning)
+        threshold->since_ns = known_since(threshold, previous, sample);
+    threshold->turning = true;
+    if (sample->time_ns - threshold->since_ns >= threshold->rule.for_ns)
+        change(threshold, value, sample->time_ns);
+}

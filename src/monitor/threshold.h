@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thresholds: rules over what is measured, and who is told when one is passed and when that is over.
+ *
+ * Owns: whether a rule is raised, and since when its condition has held. Never: reads a clock, starts a thread, takes a
+ * lock, or tells the same thing twice.
+ *
+ * A rule is raised when its measure was above (or below) `level` over at least `for_ns`, and cleared when it was back
+ * at `clear_level`, or beyond, over as long. Between the two nothing changes: a measure that trembles around its level
+ * raises once. A measure that cannot be had proves nothing: what was raised stays raised, and what was about to change
+ * begins anew.
+ *
+ * Thread rule: one thread at a time for each threshold. The callback runs in the feeding thread, after all of its
+ * threshold's state is written; it may do anything but feed the same one.
+ */
+#ifndef FACET_MONITOR_THRESHOLD_H
+#define FACET_MONITOR_THRESHOLD_H
+
+#include <stddef.h>
+
+#include <facet/error.h>
+
+#include "monitor/sample.h"
+
+struct facet_threshold_rule {
+    enum facet_measure measure;
+    bool below;            /* raised when the measure is below its level, instead of above */
+    uint64_t level;        /* raised beyond it */
+    uint64_t clear_level;  /* cleared at it; of a rule above: at most `level`; below: at least */
+    uint64_t for_ns;       /* over so long; 0: at once */
+    uint64_t memory_bytes; /* for memory_milli: what 1000 milli are */
+};
+
+enum facet_threshold_edge {
+    FACET_THRESHOLD_CLEARED = 0,
+    FACET_THRESHOLD_RAISED = 1,
+};
+
+struct facet_threshold_event {
+    enum facet_threshold_edge edge;
+    const struct facet_threshold_rule *rule;
+    uint64_t value;    /* of the measure, now */
+    uint64_t time_ns;  /* of the sample that was decisive */
+    uint64_t since_ns; /* since when it has been so */
+};
+
+typedef void (*facet_threshold_func)(void *owner, const struct facet_threshold_event *event);
+
+struct facet_threshold {
+    struct facet_threshold_rule rule;
+    facet_threshold_func told;
+    void *owner;
+
+    bool raised;
+    bool turning;      /* the condition for the other state holds */
+    uint64_t since_ns; /* ... since then */
+    bool fed;
+    struct facet_sample last;
+};
+
+/* `told` and its `owner` are the caller's. Errors: FACET_INVALID_ARGUMENT for a clear_level on the wrong side of the
+ * level, an unknown measure, memory_milli without memory_bytes, no callback. */
+enum facet_status facet_threshold_init(struct facet_threshold *threshold, const struct facet_threshold_rule *rule,
+                                       facet_threshold_func told, void *owner, struct facet_error *error);
+
+/* The next sample, whose time must be later than the last one's; one that is not is passed over. */
+void facet_threshold_feed(struct facet_threshold *threshold, const struct facet_sample *sample);
+
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: opening and closing balancers, and telling what their members and actions are. Never: decides where a task
+ * runs. */
+#include "vgpu/balance.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "vgpu/driver.h"
+
+#define FIRST_JOBS 64u
+
+_Static_assert((int)FACET_BALANCER_LEAST_LOADED == (int)FACET_BALANCE_LEAST_LOADED, "strategies");
+_Static_assert((int)FACET_BALANCER_ROUND_ROBIN == (int)FACET_BALANCE_ROUND_ROBIN, "strategies");
+_Static_assert((int)FACET_BALANCER_WEIGHTED == (int)FACET_BALANCE_WEIGHTED, "strategies");
+_Static_assert((int)FACET_BALANCER_LOCALITY == (int)FACET_BALANCE_LOCALITY, "strategies");
+
+const char *facet_balancer_strategy_name(uint32_t strategy)
+{
+    return strategy <= FACET_BALANCER_LOCALITY ? facet_balance_strategy_name((enum facet_balance_strategy)strategy)
+                                               : NULL;
+}
+
+const char *facet_balancer_action_name(uint32_t action)
+{
+    for (uint32_t kind = FACET_BALANCE_MIGRATE; kind <= FACET_BALANCE_PREEMPT; kind++)
+        if (action == UINT32_C(1) << kind)
+            return facet_balance_kind_name((enum facet_balance_kind)kind);
+    return NULL;
+}
+
+/* ---- lists and waiting ---- */
+
+void facet_job_list_append(struct facet_job_list *list, struct facet_job *job)
+{
+    job->next = NULL;
+    job->prev = list->last;
+    if (list->last)
+        list->last->next = job;
+    else
+        list->first = job;
+    list->last = job;
+    list->length++;
+}
+
+void facet_job_list_remove(struct facet_job_list *list, struct facet_job *job)
+{
+    if (job->prev)
+        job->prev->next = job->next;
+    else
+        list->first = job->next;
+    if (job->next)
+        job->next->prev = job->prev;
+    else
+        list->last = job->prev;
+    job->next = job->prev = NULL;
+    list->length--;
+}
+
+bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *condition, uint64_t until_ns)
+{
+    struct timespec until = facet_ns_timespec(until_ns < INT64_MAX ? until_ns : INT64_MAX);
+
+    return pthread_cond_timedwait(condition, &balancer->lock, &until) == 0;
+}
+
+/* ---- settings ---- */
+
+static enum facet_status refuse(struct facet_error *error, const char *argument, uint64_t value, const char *expected)
+{
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected %s", argument, value,
+                                expected);
+}
+
+static enum facet_status check_ids(const struct facet_balancer_config *config, struct facet_error *error)
+{
+    uint64_t weights = 0;
+
+    for (uint32_t i = 0; i < config->count; i++) {
+        weights += config->weights ? config->weights[i] : 1;
+        for (uint32_t other = 0; other < i; other++)
+            if (config->ids[other] == config->ids[i])
+                return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ids",
+                                            "ids: vGPU %" PRIu32 " is there twice; expected each once", config->ids[i]);
+    }
+    return weights > 0 && weights <= INT32_MAX ? FACET_OK
+                                               : refuse(error, "weights", weights, "a sum of 1 to 2147483647");
+}
+
+static enum facet_status check(const struct facet_driver *driver, const struct facet_balancer_config *config,
+                               struct facet_error *error)
+{
+    const uint32_t known =
+        FACET_BALANCER_MIGRATE | FACET_BALANCER_ADJUST_SHARE | FACET_BALANCER_SCALE_UNITS | FACET_BALANCER_PREEMPT;
+
+    if (!config->ids || config->count == 0 || config->count > FACET_BALANCER_MEMBERS)
+        return refuse(error, "count", config->ids ? config->count : 0, "ids of 1 to 64 vGPUs");
+    if (config->strategy > FACET_BALANCER_LOCALITY)
+        return refuse(error, "strategy", config->strategy, "an enum facet_balancer_strategy");
+    if (config->actions & ~known && config->actions != FACET_BALANCER_NO_ACTION)
+        return refuse(error, "actions", config->actions, "FACET_BALANCER_MIGRATE and others, or NO_ACTION alone");
+    if (config->actions & known & ~FACET_BALANCER_MIGRATE && driver->config.off & FACET_OFF_COMPUTE)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "actions",
+                                    "actions 0x%" PRIx32 ": all but migrating need compute virtualization, which is "
+                                    "off",
+                                    config->actions);
+    if (config->depth > FACET_BALANCER_DEPTH)
+        return refuse(error, "depth", config->depth, "at most 8");
+    if (config->interval_ns < FACET_NS_PER_MS)
+        return refuse(error, "interval_ns", config->interval_ns, "at least 1000000, a millisecond");
+    return check_ids(config, error);
+}
+
+static uint32_t or_else(uint32_t value, uint32_t by_default)
+{
+    return value ? value : by_default;
+}
+
+static enum facet_status read_config(const struct facet_balancer_config *asked, struct facet_balancer_config *ret,
+                                     struct facet_error *error)
+{
+    const struct facet_balance_config *defaults = &facet_balance_defaults;
+
+    if (!asked || asked->size < offsetof(struct facet_balancer_config, weights))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
+                                    "config: size %" PRIu32 ", expected that of struct facet_balancer_config",
+                                    asked ? asked->size : 0);
+    memset(ret, 0, sizeof *ret);
+    memcpy(ret, asked, asked->size < sizeof *ret ? asked->size : sizeof *ret);
+    ret->size = sizeof *ret;
+    ret->actions = or_else(ret->actions, FACET_BALANCER_MIGRATE);
+    ret->threshold_milli = or_else(ret->threshold_milli, defaults->threshold_milli);
+    ret->depth = or_else(ret->depth, 2);
+    ret->moves = or_else(ret->moves, defaults->moves_most);
+    ret->tasks = or_else(ret->tasks, 65536);
+    ret->records = or_else(ret->records, 4096);
+    ret->log = or_else(ret->log, 1024);
+    ret->interval_ns = ret->interval_ns ? ret->interval_ns : defaults->interval_ns;
+    ret->idle_ns = ret->idle_ns ? ret->idle_ns : defaults->idle_ns;
+    return FACET_OK;
+}
+
+/* ---- opening ---- */
+
+static void init_locks(struct facet_balancer *balancer)
+{
+    pthread_condattr_t clock;
+
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&balancer->lock, NULL);
+    pthread_cond_init(&balancer->over, &clock);
+    pthread_cond_init(&balancer->moved, &clock);
+    pthread_cond_init(&balancer->tick, &clock);
+    for (uint32_t i = 0; i < balancer->count; i++)
+        pthread_cond_init(&balancer->member[i].work, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static void free_locks(struct facet_balancer *balancer)
+{
+    for (uint32_t i = 0; i < balancer->count; i++)
+        pthread_cond_destroy(&balancer->member[i].work);
+    pthread_cond_destroy(&balancer->tick);
+    pthread_cond_destroy(&balancer->moved);
+    pthread_cond_destroy(&balancer->over);
+    pthread_mutex_destroy(&balancer->lock);
+}
+
+static void free_parts(struct facet_balancer *balancer)
+{
+    free(balancer->member);
+    free(balancer->jobs);
+    free(balancer->buffers);
+    free(balancer->described);
+    free(balancer->bytes_on);
+    free(balancer->log);
+    free(balancer->plan_members);
+    free(balancer->plan_works);
+    free(balancer->plan_bytes);
+    free(balancer);
+}
+
+static bool make_parts(struct facet_balancer *balancer)
+{
+    uint32_t count = balancer->count;
+
+    balancer->jobs_room = FIRST_JOBS;
+    balancer->jobs = calloc(FIRST_JOBS, sizeof(struct facet_job *));
+    balancer->described = calloc(count, sizeof *balancer->described);
+    balancer->bytes_on = calloc(count, sizeof *balancer->bytes_on);
+    balancer->log = calloc(balancer->config.log, sizeof *balancer->log);
+    balancer->plan_members = calloc(count, sizeof *balancer->plan_members);
+    balancer->plan_works = calloc(FACET_LOOK_WORKS, sizeof *balancer->plan_works);
+    balancer->plan_bytes = calloc((size_t)FACET_LOOK_WORKS * count, sizeof *balancer->plan_bytes);
+    return balancer->jobs && balancer->described && balancer->bytes_on && balancer->log && balancer->plan_members &&
+           balancer->plan_works && balancer->plan_bytes;
+}
+
+static struct facet_balancer *new_balancer(struct facet_driver *driver, const struct facet_balancer_config *config)
+{
+    struct facet_balancer *balancer = calloc(1, sizeof *balancer);
+
+    if (!balancer)
+        return NULL;
+    balancer->driver = driver;
+    balancer->config = *config;
+    balancer->count = config->count;
+    balancer->first = balancer->next = 1;
+    balancer->member = calloc(config->count, sizeof *balancer->member);
+    if (!balancer->member || !make_parts(balancer)) {
+        free_parts(balancer);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < config->count; i++) {
+        balancer->member[i].id = config->ids[i];
+        balancer->member[i].weight = config->weights ? config->weights[i] : 1;
+    }
+    balancer->config.ids = balancer->config.weights = NULL; /* the caller's */
+    init_locks(balancer);
+    return balancer;
+}
+
+static void init_balance(struct facet_balancer *balancer)
+{
+    struct facet_balance_config config = facet_balance_defaults;
+
+    config.strategy = (enum facet_balance_strategy)balancer->config.strategy;
+    config.threshold_milli = balancer->config.threshold_milli;
+    config.settle_milli = balancer->config.threshold_milli / 2;
+    config.moves_most = balancer->config.moves;
+    config.preemption = balancer->config.actions & FACET_BALANCER_PREEMPT;
+    config.interval_ns = balancer->config.interval_ns;
+    config.idle_ns = balancer->config.idle_ns;
+    facet_balance_init(&balancer->balance, &config);
+}
+
+static enum facet_status start_thread(pthread_t *thread, void *(*main)(void *), void *argument, bool *ret_started,
+                                      struct facet_error *error)
+{
+    int failed = pthread_create(thread, NULL, main, argument);
+
+    if (failed)
+        return facet_error_errno(error, failed, "starting a thread of the balancer");
+    *ret_started = true;
+    return FACET_OK;
+}
+
+static enum facet_status start(struct facet_balancer *balancer, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < balancer->count; i++) {
+        struct facet_member *member = &balancer->member[i];
+
+        for (uint32_t lane = 0; lane < member->lane_count && status == FACET_OK; lane++)
+            status = start_thread(&member->lanes[lane].thread, facet_lane_main, &member->lanes[lane],
+                                  &member->lanes[lane].started, error);
+    }
+    if (status == FACET_OK)
+        status = start_thread(&balancer->ticker, facet_balancer_ticker, balancer, &balancer->ticking, error);
+    return status;
+}
+
+enum facet_status facet_balancer_open(struct facet_driver *driver, const struct facet_balancer_config *asked,
+                                      struct facet_balancer **ret_balancer, struct facet_error *error)
+{
+    struct facet_balancer_config config;
+    enum facet_status status = read_config(asked, &config, error);
+
+    if (status == FACET_OK)
+        status = check(driver, &config, error);
+    if (status != FACET_OK)
+        return status;
+    struct facet_balancer *balancer = new_balancer(driver, &config);
+    if (!balancer)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a balancer of %" PRIu32 " vGPUs", config.count);
+    init_balance(balancer);
+    status = facet_members_init(balancer, error);
+    if (status == FACET_OK)
+        status = start(balancer, error);
+    if (status == FACET_OK)
+        *ret_balancer = balancer;
+    else
+        facet_balancer_close(balancer);
+    return status;
+}
+
+/* ---- closing ---- */
+
+/* Everything that waits ends at once, what is under way is cancelled; its lane ends it. */
+static void cancel_all(struct facet_balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->lock);
+    balancer->closing = true;
+    uint64_t first = balancer->first, next = balancer->next;
+    pthread_mutex_unlock(&balancer->lock);
+    for (uint64_t number = first; number < next; number++)
+        (void)facet_balancer_cancel(balancer, number, NULL);
+    pthread_mutex_lock(&balancer->lock);
+    for (uint32_t i = 0; i < balancer->count; i++)
+        pthread_cond_broadcast(&balancer->member[i].work);
+    pthread_cond_broadcast(&balancer->tick);
+    pthread_cond_broadcast(&balancer->moved);
+    pthread_mutex_unlock(&balancer->lock);
+}
+
+static void stop(struct facet_balancer *balancer)
+{
+    cancel_all(balancer);
+    if (balancer->ticking)
+        pthread_join(balancer->ticker, NULL);
+    for (uint32_t i = 0; i < balancer->count; i++)
+        for (uint32_t lane = 0; lane < balancer->member[i].lane_count; lane++) {
+            if (balancer->member[i].lanes[lane].started)
+                pthread_join(balancer->member[i].lanes[lane].thread, NULL);
+            facet_lane_free_kernels(&balancer->member[i].lanes[lane]);
+        }
+}
+
+void facet_balancer_close(struct facet_balancer *balancer)
+{
+    if (!balancer)
+        return;
+    stop(balancer);
+    for (uint64_t number = balancer->first; number < balancer->next; number++)
+        facet_job_free(facet_job_find(balancer, number));
+    facet_buffers_free(balancer);
+    facet_members_restore(balancer);
+    free_locks(balancer);
+    free_parts(balancer);
+}
+
+/* ---- what it tells ---- */
+
+static uint32_t running_of(const struct facet_member *member)
+{
+    uint32_t running = 0;
+
+    for (uint32_t lane = 0; lane < member->lane_count; lane++)
+        running += member->lanes[lane].job != NULL;
+    return running;
+}
+
+/* With the lock held. */
+static void describe_member(struct facet_balancer *balancer, uint32_t index, struct facet_balancer_member *ret_member)
+{
+    const struct facet_member *member = &balancer->member[index];
+
+    facet_balancer_describe(balancer, balancer->described);
+    *ret_member = (struct facet_balancer_member){
+        .size = sizeof *ret_member,
+        .id = member->id,
+        .device = member->device,
+        .weight = member->weight,
+        .paused = member->paused,
+        .lost = member->lost,
+        .queued = member->queue.length,
+        .running = running_of(member),
+        .queued_ns = balancer->described[index].queued_ns,
+        .wait_ns = facet_balance_wait_ns(&balancer->described[index]),
+        .units = member->units_now,
+        .share_milli = member->share_now_milli,
+        .over_total = member->over_total,
+        .arrived_total = member->arrived_total,
+        .left_total = member->left_total,
+        .busy_ns = member->busy_ns,
+        .brought_bytes = member->brought_bytes,
+        .brought_ns = member->brought_ns,
+    };
+}
+
+enum facet_status facet_balancer_get_member(struct facet_balancer *balancer, uint32_t index,
+                                            struct facet_balancer_member *ret_member, struct facet_error *error)
+{
+    struct facet_balancer_member all;
+
+    if (index >= balancer->count)
+        return facet_error_argument(error, FACET_NOT_FOUND, "index", "member %" PRIu32 ": the balancer has %" PRIu32,
+                                    index, balancer->count);
+    pthread_mutex_lock(&balancer->lock);
+    describe_member(balancer, index, &all);
+    pthread_mutex_unlock(&balancer->lock);
+    all.size = ret_member->size < sizeof all ? ret_member->size : sizeof all;
+    memcpy(ret_member, &all, all.size);
+    return FACET_OK;
+}
+
+enum facet_status facet_balancer_get_actions(struct facet_balancer *balancer, uint64_t after,
+                                             struct facet_balancer_action *ret_actions, uint32_t capacity,
+                                             uint32_t *ret_count, struct facet_error *error)
+{
+    uint32_t size = capacity > 0 ? ret_actions[0].size : 0, count = 0;
+
+    if (capacity > 0 && (size < sizeof size || size > sizeof *ret_actions))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_actions",
+                                    "ret_actions: size %" PRIu32 ", expected that of struct facet_balancer_action",
+                                    size);
+    pthread_mutex_lock(&balancer->lock);
+    uint64_t kept = balancer->logged < balancer->config.log ? balancer->logged : balancer->config.log;
+    uint64_t number = after + 1 > balancer->logged - kept + 1 ? after + 1 : balancer->logged - kept + 1;
+
+    for (; number <= balancer->logged && count < capacity; number++, count++) {
+        struct facet_balancer_action action = balancer->log[number % balancer->config.log];
+
+        action.size = size;
+        memcpy((char *)ret_actions + (size_t)count * size, &action, size);
+    }
+    pthread_mutex_unlock(&balancer->lock);
+    *ret_count = count;
+    return FACET_OK;
+}

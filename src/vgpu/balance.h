@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the balancer share (facet/balance.h is the manual): its members, lanes, buffers and jobs.
+ *
+ * Owns: the objects and their one lock.
+ * Never: has that lock held while anything is copied, launched or waited for: within it only a vGPU's status is read.
+ *
+ * A lane is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
+ * of a buffer by the host, which takes part in the order of tasks and is done by the thread that asked. A job is
+ *     held      until the jobs that it depends on are over (`missing`)
+ *     placed    by the strategy in a member's queue, or nowhere while no member takes anything
+ *     taken     by a lane, which brings its buffers, launches it, and waits
+ *     over      everybody may know how it ended
+ *     released  over, and not held any more: those behind it may go
+ */
+#ifndef FACET_VGPU_BALANCE_H
+#define FACET_VGPU_BALANCE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <facet/balance.h>
+
+#include "compute/balance.h"
+
+#define FACET_LANE_KERNELS 8u   /* loaded kernels that a lane keeps */
+#define FACET_RATES        128u /* kernels whose time is known */
+#define FACET_LOOK_WORKS   512u /* jobs that are looked at each interval */
+#define FACET_LOOK_ACTIONS 128u
+
+struct facet_job;
+
+/* ---- buffers ---- */
+
+struct facet_buffer_copy {
+    uint64_t address; /* 0: no memory */
+    bool valid;
+    uint32_t users; /* jobs that are under way with it */
+};
+
+struct facet_job_use {
+    struct facet_job *job;
+    struct facet_buffer *buffer;
+    uint32_t access;
+    bool counted;                      /* in its copy's users */
+    struct facet_job_use *next, *prev; /* among the readers of the buffer since its last writer */
+    bool listed;
+};
+
+struct facet_buffer {
+    uint64_t number, bytes;
+    struct facet_job *writer; /* the last one submitted, not released */
+    struct facet_job_use *readers;
+    uint32_t jobs;            /* that are not released and use it */
+    bool moving;              /* a lane or the host brings it somewhere */
+    bool zero;                /* never written: valid nowhere, and known nevertheless */
+    enum facet_status broken; /* FACET_OK, or what happened to its bytes */
+    unsigned char *host;      /* NULL: none */
+    bool host_valid;
+    struct facet_buffer_copy copy[]; /* of each member */
+};
+
+/* ---- jobs ---- */
+
+struct facet_job_edge {
+    struct facet_job *dependent;
+    struct facet_job_edge *next;
+};
+
+enum facet_job_place {
+    FACET_JOB_HELD = 0,
+    FACET_JOB_READY = 1, /* to be placed, or to be released */
+    FACET_JOB_NOWHERE = 2,
+    FACET_JOB_QUEUED = 3,
+    FACET_JOB_TAKEN = 4,
+    FACET_JOB_RELEASED = 5,
+};
+
+struct facet_job {
+    struct facet_balancer_task record; /* what is told of it */
+    struct facet_error *why;           /* it failed; NULL: no memory for it */
+    enum facet_status ended;           /* how, once it is over: FACET_BAD_STATE when cancelled */
+    bool over, host, cancelled;
+    bool express;  /* PREEMPT: goes through the lane that is kept for it */
+    bool launched; /* may have changed what it writes */
+    bool pinned;   /* has all its memory on its member */
+    enum facet_job_place place;
+    uint32_t missing; /* jobs that must be released before it */
+    uint32_t waiters; /* threads in facet_balancer_wait() */
+    uint32_t moves;
+    int previous; /* member that it was moved from last */
+    uint64_t expected_ns;
+    struct facet_job *next, *prev; /* of its queue, or of what is ready to be placed */
+
+    struct facet_job_edge *dependents; /* in the `edges` of others */
+    struct facet_job_edge *edges;
+    uint32_t uses_count;
+    struct facet_job_use *uses;
+
+    /* Of tasks. */
+    struct facet_image *image; /* held */
+    const char *kernel;        /* in the image */
+    struct facet_range range;
+    uint64_t groups;
+    uint32_t argument_count;
+    struct facet_balancer_argument *arguments; /* their values are copies, behind them */
+    uint32_t *kinds;
+};
+
+struct facet_job_list {
+    struct facet_job *first, *last;
+    uint32_t length;
+};
+
+/* ---- members ---- */
+
+struct facet_lane {
+    struct facet_balancer *balancer;
+    uint32_t member, stream;
+    bool express, started;
+    pthread_t thread;
+    struct facet_job *job; /* under way */
+    uint64_t taken_ns;
+    uint32_t priority; /* of its stream; its own thread's, like what follows */
+    uint64_t used;
+    struct {
+        struct facet_kernel *kernel;
+        struct facet_image *image; /* the kernel holds it */
+        const char *name;
+        uint64_t used;
+    } kernels[FACET_LANE_KERNELS];
+};
+
+struct facet_member {
+    uint32_t id, device, weight;
+    bool paused, lost;
+    bool pinning;           /* one of its lanes gets memory for its job */
+    uint64_t lanes_left;    /* how often a job left one of its lanes */
+    uint64_t idle_since_ns; /* 0: it has something */
+    struct facet_job_list queue;
+    uint64_t waiting_ns; /* the expected time of its queue */
+    uint32_t lane_count;
+    struct facet_lane lanes[FACET_BALANCER_DEPTH + 1];
+    pthread_cond_t work;
+
+    /* As it was when it became a member, and as actions made it since. */
+    uint32_t request_milli, limit_milli, launches, units_bound, units, units_least, units_device;
+    uint32_t share_milli, share_now_milli, units_now;
+    bool share_changed, units_changed;
+    uint32_t memory_milli, utilization_milli, others_active;
+
+    uint64_t over_total, arrived_total, left_total, busy_ns, brought_bytes, brought_ns;
+};
+
+/* How long a kernel takes. */
+struct facet_rate {
+    const struct facet_image *image;
+    char kernel[64];
+    uint64_t group_ns;
+    uint64_t used;
+};
+
+/* Bytes and time of copies in one direction. */
+struct facet_transfer {
+    uint64_t bytes, ns;
+};
+
+struct facet_balancer {
+    struct facet_driver *driver;
+    struct facet_balancer_config config; /* with every default; ids and weights are in the members */
+    uint32_t count;
+    struct facet_member *member;
+
+    pthread_mutex_t lock; /* all below, and what members, lanes, buffers and jobs hold unless they say otherwise */
+    pthread_cond_t over;  /* a job is over, or may go on */
+    pthread_cond_t moved; /* a buffer is not moving any more */
+    pthread_cond_t tick;
+    bool closing, ticking;
+    pthread_t ticker;
+
+    struct facet_job **jobs; /* a ring: by number modulo its size, a power of two */
+    uint64_t jobs_room, first, next;
+    uint32_t unfinished;
+    struct facet_job_list ready;   /* held by nothing any more: to be placed, or released */
+    struct facet_job_list nowhere; /* no member takes anything */
+
+    struct facet_buffer **buffers;       /* by the lower half of their numbers, less one */
+    uint32_t buffers_room, buffers_full; /* full: below it no slot is free */
+    uint32_t buffer_generation;
+
+    struct facet_balance balance;
+    struct facet_balance_member *described; /* of each member; the credits of `weighted` stay in it */
+    uint64_t *bytes_on;
+    struct facet_transfer in, out;
+
+    struct facet_rate rates[FACET_RATES];
+    uint64_t rate_uses, mean_ns; /* of all tasks */
+
+    struct facet_balancer_action *log; /* a ring by number */
+    uint64_t logged;
+
+    /* Of the ticker alone, but filled under the lock. */
+    struct facet_balance_member *plan_members;
+    struct facet_balance_work *plan_works;
+    uint64_t *plan_bytes; /* [work * count + member] */
+};
+
+/* --- balance.c --- */
+
+void facet_job_list_remove(struct facet_job_list *list, struct facet_job *job);
+void facet_job_list_append(struct facet_job_list *list, struct facet_job *job);
+/* Waits at most so long; false when that is over. With the lock held. */
+bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *condition, uint64_t until_ns);
+
+/* --- balance_job.c: all with the lock held --- */
+
+/* Puts a job behind all that it depends on, and places it when there is nothing. */
+enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_job *job, struct facet_error *error);
+/* It ended, `why` may be NULL. What is behind it goes on: facet_balancer_settle() is called after it. */
+void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status,
+                   const struct facet_error *why);
+/* Nothing is held by it any more: those behind it become ready. May free it. */
+void facet_job_release(struct facet_balancer *balancer, struct facet_job *job);
+/* A host's job or a task, all of it. */
+void facet_job_free(struct facet_job *job);
+/* NULL: there is none. */
+struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t number);
+
+/* --- balance_place.c: all with the lock held --- */
+
+/* Places and releases what can be. */
+void facet_balancer_settle(struct facet_balancer *balancer);
+void facet_member_enqueue(struct facet_balancer *balancer, uint32_t member, struct facet_job *job);
+void facet_member_dequeue(struct facet_balancer *balancer, struct facet_job *job);
+/* Its device is gone, or its vGPU. */
+void facet_member_lose(struct facet_balancer *balancer, uint32_t member);
+/* Describes the load of each member. */
+void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balance_member *ret_members);
+/* Per member, what lies there of a job's buffers. */
+void facet_job_locate(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes);
+/* How long it will take, and what is learned when it is over. */
+uint64_t facet_job_expect(struct facet_balancer *balancer, const struct facet_job *job);
+void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *job);
+/* What is left of a job that is under way. */
+uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units);
+
+/* --- balance_buffer.c --- */
+
+struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error);
+/* Makes what a job needs valid on its lane's member. FACET_BAD_STATE: the job was cancelled. FACET_DEVICE_LOST: the
+ * job's own member; *ret_broken when it is instead what a buffer has: the job cannot run anywhere. Without the lock. */
+enum facet_status facet_job_bring(struct facet_lane *lane, struct facet_job *job, bool *ret_broken,
+                                  struct facet_error *error);
+/* The job is not under way any more: what it wrote is the newest, if it ran at all. With the lock held. */
+void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
+/* With the lock held: what is on a member that is lost. */
+void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member);
+/* One at a time moves a buffer: with the lock held. FACET_BAD_STATE: the job was cancelled meanwhile. */
+enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,
+                                            struct facet_buffer *buffer);
+void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer);
+/* Reads from whatever member has it, as long as it takes; while moving it, without the lock. */
+enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struct facet_job *job,
+                                    struct facet_buffer *buffer, uint64_t offset, void *ret_data, uint64_t bytes,
+                                    struct facet_error *error);
+/* The host's copy becomes valid; likewise. */
+enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const struct facet_job *job,
+                                     struct facet_buffer *buffer, struct facet_error *error);
+/* On closing. */
+void facet_buffers_free(struct facet_balancer *balancer);
+
+/* --- balance_lane.c --- */
+
+void *facet_lane_main(void *lane);
+void facet_lane_free_kernels(struct facet_lane *lane);
+
+/* --- balance_look.c --- */
+
+void *facet_balancer_ticker(void *balancer);
+/* Reads what the members are to begin with, and gives each its lanes. */
+enum facet_status facet_members_init(struct facet_balancer *balancer, struct facet_error *error);
+void facet_members_restore(struct facet_balancer *balancer);
+
+#endif

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: buffers: their copies, which of them is valid, bringing them to members, and the host's reads and writes.
+ * Never: copies with the balancer's lock held. What is copied is nobody else's meanwhile: writers wait for readers and
+ * for each other (balance_job.c), and `moving` is held by one at a time.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "vgpu/balance.h"
+
+/* ---- numbers ---- */
+
+static uint32_t slot_of(uint64_t number)
+{
+    return (uint32_t)number - 1;
+}
+
+struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error)
+{
+    uint32_t slot = slot_of(number);
+    struct facet_buffer *buffer = slot < balancer->buffers_room ? balancer->buffers[slot] : NULL;
+
+    if (buffer && buffer->number == number)
+        return buffer;
+    facet_error_argument(error, FACET_NOT_FOUND, "buffer", "buffer 0x%" PRIx64 ": expected one of this balancer",
+                         number);
+    return NULL;
+}
+
+/* A free slot, growing the table; its room when there is no memory. */
+static uint32_t find_slot(struct facet_balancer *balancer)
+{
+    uint32_t slot = balancer->buffers_full, room = balancer->buffers_room;
+
+    while (slot < room && balancer->buffers[slot])
+        slot++;
+    balancer->buffers_full = slot;
+    if (slot < room)
+        return slot;
+    struct facet_buffer **buffers = realloc(balancer->buffers, (room * 2 + 16) * sizeof(struct facet_buffer *));
+    if (!buffers)
+        return slot;
+    memset(buffers + room, 0, (room + 16) * sizeof(struct facet_buffer *));
+    balancer->buffers = buffers;
+    balancer->buffers_room = room * 2 + 16;
+    return slot;
+}
+
+enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint64_t bytes, uint64_t *ret_buffer,
+                                          struct facet_error *error)
+{
+    if (bytes == 0 || bytes > INT64_MAX)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes %" PRIu64 ": expected 1 to 2^63 - 1",
+                                    bytes);
+    struct facet_buffer *buffer = calloc(1, sizeof *buffer + balancer->count * sizeof buffer->copy[0]);
+    if (!buffer)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a buffer");
+    buffer->bytes = bytes;
+    buffer->zero = true;
+    pthread_mutex_lock(&balancer->lock);
+    uint32_t slot = find_slot(balancer);
+    bool found = slot < balancer->buffers_room;
+    if (found) {
+        buffer->number = (uint64_t)++balancer->buffer_generation << 32 | (slot + 1);
+        balancer->buffers[slot] = buffer;
+        *ret_buffer = buffer->number;
+    }
+    pthread_mutex_unlock(&balancer->lock);
+    if (found)
+        return FACET_OK;
+    free(buffer);
+    return facet_error_set(error, FACET_NO_MEMORY, "no memory for a buffer");
+}
+
+static void free_buffer(struct facet_balancer *balancer, struct facet_buffer *buffer)
+{
+    for (uint32_t i = 0; buffer && i < balancer->count; i++)
+        if (buffer->copy[i].address)
+            (void)facet_vgpu_free(balancer->driver, balancer->member[i].id, buffer->copy[i].address, NULL);
+    if (buffer)
+        free(buffer->host);
+    free(buffer);
+}
+
+enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t number, struct facet_error *error)
+{
+    if (number == 0)
+        return FACET_OK;
+    pthread_mutex_lock(&balancer->lock);
+    struct facet_buffer *buffer = facet_buffer_find(balancer, number, error);
+    enum facet_status status = buffer ? FACET_OK : FACET_NOT_FOUND;
+    if (buffer && (buffer->jobs > 0 || buffer->moving))
+        status = facet_error_argument(error, FACET_BUSY, "buffer",
+                                      "buffer 0x%" PRIx64 ": %" PRIu32 " tasks that are not over use it", number,
+                                      buffer->jobs);
+    if (status == FACET_OK) {
+        balancer->buffers[slot_of(number)] = NULL;
+        if (slot_of(number) < balancer->buffers_full)
+            balancer->buffers_full = slot_of(number);
+    }
+    pthread_mutex_unlock(&balancer->lock);
+    if (status == FACET_OK)
+        free_buffer(balancer, buffer);
+    return status;
+}
+
+void facet_buffers_free(struct facet_balancer *balancer)
+{
+    for (uint32_t i = 0; i < balancer->buffers_room; i++)
+        free_buffer(balancer, balancer->buffers[i]);
+    balancer->buffers_room = 0;
+}
+
+/* ---- validity: with the lock held ---- */
+
+static void forget_host(struct facet_buffer *buffer)
+{
+    free(buffer->host);
+    buffer->host = NULL;
+    buffer->host_valid = false;
+}
+
+static bool is_anywhere(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
+{
+    bool anywhere = buffer->zero || buffer->host_valid;
+
+    for (uint32_t i = 0; i < balancer->count; i++)
+        anywhere = anywhere || buffer->copy[i].valid;
+    return anywhere;
+}
+
+void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member)
+{
+    for (uint32_t i = 0; i < balancer->buffers_room; i++) {
+        struct facet_buffer *buffer = balancer->buffers[i];
+
+        if (!buffer)
+            continue;
+        buffer->copy[member].address = 0;
+        buffer->copy[member].valid = false;
+        if (!is_anywhere(balancer, buffer) && buffer->broken == FACET_OK)
+            buffer->broken = FACET_DEVICE_LOST;
+    }
+}
+
+/* What it wrote on its member is the newest. */
+static void become_newest(struct facet_balancer *balancer, struct facet_buffer *buffer, uint32_t member, bool whole)
+{
+    for (uint32_t i = 0; i < balancer->count; i++)
+        buffer->copy[i].valid = false;
+    forget_host(buffer);
+    buffer->zero = false;
+    buffer->copy[member].valid = buffer->copy[member].address != 0;
+    if (!buffer->copy[member].valid)
+        buffer->broken = FACET_DEVICE_LOST;
+    else if (whole)
+        buffer->broken = FACET_OK;
+}
+
+void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status)
+{
+    for (uint32_t i = 0; i < job->uses_count && !job->host; i++) {
+        struct facet_job_use *use = &job->uses[i];
+        bool writes = use->access & FACET_ARGUMENT_WRITES;
+
+        if (use->counted)
+            use->buffer->copy[job->record.member].users--;
+        use->counted = false;
+        if (writes && job->launched)
+            become_newest(balancer, use->buffer, job->record.member,
+                          status == FACET_OK && use->access == FACET_ARGUMENT_WRITES);
+        if (writes && status != FACET_OK && status != FACET_BAD_STATE)
+            use->buffer->broken = status;
+    }
+}
+
+/* ---- moving: one at a time has a buffer ---- */
+
+static bool is_given_up(const struct facet_balancer *balancer, const struct facet_job *job)
+{
+    return job->cancelled || (balancer->closing && !job->host);
+}
+
+enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,
+                                            struct facet_buffer *buffer)
+{
+    while (buffer->moving && !is_given_up(balancer, job))
+        pthread_cond_wait(&balancer->moved, &balancer->lock);
+    if (is_given_up(balancer, job))
+        return FACET_BAD_STATE;
+    buffer->moving = true;
+    return FACET_OK;
+}
+
+void facet_buffer_end_moving(struct facet_balancer *balancer, struct facet_buffer *buffer)
+{
+    buffer->moving = false;
+    pthread_cond_broadcast(&balancer->moved);
+}
+
+static bool is_gone(enum facet_status status)
+{
+    return status == FACET_DEVICE_LOST || status == FACET_NOT_FOUND;
+}
+
+/* Not now: the vGPU is paused, or has so much to do that the device did not wait for it. */
+static bool is_later(enum facet_status status)
+{
+    return status == FACET_FROZEN || status == FACET_TIMEOUT || status == FACET_BUSY;
+}
+
+/* A member that has it, those that are not paused first; with the lock held. */
+static uint32_t find_source(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
+{
+    uint32_t source = FACET_BALANCER_NOWHERE;
+
+    for (uint32_t i = 0; i < balancer->count; i++)
+        if (buffer->copy[i].valid && (source == FACET_BALANCER_NOWHERE || balancer->member[source].paused))
+            source = i;
+    return source;
+}
+
+enum facet_status facet_buffer_read(struct facet_balancer *balancer, const struct facet_job *job,
+                                    struct facet_buffer *buffer, uint64_t offset, void *ret_data, uint64_t bytes,
+                                    struct facet_error *error)
+{
+    enum facet_status status = FACET_BUSY;
+
+    pthread_mutex_lock(&balancer->lock);
+    while (is_later(status)) {
+        uint32_t source = find_source(balancer, buffer);
+
+        if (source == FACET_BALANCER_NOWHERE || is_given_up(balancer, job)) {
+            status = is_given_up(balancer, job) ? FACET_BAD_STATE : FACET_DEVICE_LOST;
+            break;
+        }
+        uint64_t address = buffer->copy[source].address + offset, start = facet_clock_now_ns();
+        uint32_t id = balancer->member[source].id;
+
+        pthread_mutex_unlock(&balancer->lock);
+        status = facet_vgpu_copy(balancer->driver, id, (uintptr_t)ret_data, address, bytes, FACET_COPY_TO_HOST, error);
+        pthread_mutex_lock(&balancer->lock);
+        if (status == FACET_OK) {
+            balancer->out.bytes += bytes;
+            balancer->out.ns += facet_clock_now_ns() - start;
+        } else if (is_gone(status)) {
+            facet_member_lose(balancer, source);
+            facet_balancer_settle(balancer);
+            status = FACET_BUSY; /* there may be another copy */
+        } else if (is_later(status)) {
+            facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
+        }
+    }
+    if (status == FACET_DEVICE_LOST)
+        facet_error_set(error, status, "the only copy of buffer 0x%" PRIx64 " was on a device that is lost",
+                        buffer->number);
+    pthread_mutex_unlock(&balancer->lock);
+    return status;
+}
+
+enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const struct facet_job *job,
+                                     struct facet_buffer *buffer, struct facet_error *error)
+{
+    pthread_mutex_lock(&balancer->lock);
+    bool valid = buffer->host_valid, zero = buffer->zero;
+    unsigned char *host = buffer->host;
+    pthread_mutex_unlock(&balancer->lock);
+    if (valid)
+        return FACET_OK;
+    if (!host)
+        host = calloc(1, (size_t)buffer->bytes);
+    if (!host)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the %" PRIu64 " bytes of buffer 0x%" PRIx64,
+                               buffer->bytes, buffer->number);
+    enum facet_status status =
+        zero ? FACET_OK : facet_buffer_read(balancer, job, buffer, 0, host, buffer->bytes, error);
+    pthread_mutex_lock(&balancer->lock);
+    buffer->host = host;
+    buffer->host_valid = status == FACET_OK;
+    if (status != FACET_OK)
+        forget_host(buffer);
+    pthread_mutex_unlock(&balancer->lock);
+    return status;
+}
+
+/* ---- room on a member ---- */
+
+static bool is_in_use(const struct facet_balancer *balancer, const struct facet_buffer *buffer)
+{
+    uint32_t users = 0;
+
+    for (uint32_t i = 0; i < balancer->count; i++)
+        users += buffer->copy[i].users;
+    return users > 0 || buffer->moving;
+}
+
+/* A copy on the member that nobody needs there: stale, or with `valid_too` to be had elsewhere. Its address, which is
+ * the caller's then; 0: there is none. */
+static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool valid_too)
+{
+    for (uint32_t i = 0; i < balancer->buffers_room; i++) {
+        struct facet_buffer *buffer = balancer->buffers[i];
+
+        if (!buffer || buffer->moving || buffer->copy[member].users > 0 || buffer->copy[member].address == 0)
+            continue;
+        struct facet_buffer_copy old = buffer->copy[member];
+
+        if (old.valid && !valid_too)
+            continue;
+        buffer->copy[member].valid = false;
+        if (is_anywhere(balancer, buffer) || !old.valid) {
+            buffer->copy[member].address = 0;
+            return old.address;
+        }
+        buffer->copy[member].valid = true;
+    }
+    return 0;
+}
+
+/* What is only there is brought to the host, so that its copy may be taken. False: there is nothing like that. */
+static bool spill(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
+{
+    struct facet_buffer *buffer = NULL;
+
+    pthread_mutex_lock(&balancer->lock);
+    for (uint32_t i = 0; i < balancer->buffers_room && !buffer; i++)
+        if (balancer->buffers[i] && balancer->buffers[i]->copy[member].valid &&
+            !is_in_use(balancer, balancer->buffers[i]))
+            buffer = balancer->buffers[i];
+    if (buffer)
+        buffer->moving = true;
+    pthread_mutex_unlock(&balancer->lock);
+    if (!buffer)
+        return false;
+    enum facet_status status = facet_buffer_fetch(balancer, job, buffer, NULL);
+    pthread_mutex_lock(&balancer->lock);
+    facet_buffer_end_moving(balancer, buffer);
+    pthread_mutex_unlock(&balancer->lock);
+    return status == FACET_OK;
+}
+
+/* Those that have all their memory end without more of it; waits for one of them. False: there is none. */
+static bool wait_for_others(struct facet_lane *lane, const struct facet_job *job)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_member *member = &balancer->member[lane->member];
+    bool others = false;
+
+    pthread_mutex_lock(&balancer->lock);
+    uint64_t left = member->lanes_left;
+    for (uint32_t i = 0; i < member->lane_count; i++)
+        others = others || (member->lanes[i].job && member->lanes[i].job->pinned);
+    while (others && member->lanes_left == left && !is_given_up(balancer, job))
+        pthread_cond_wait(&balancer->moved, &balancer->lock);
+    others = others && !is_given_up(balancer, job);
+    pthread_mutex_unlock(&balancer->lock);
+    return others;
+}
+
+static bool make_room(struct facet_lane *lane, const struct facet_job *job)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    pthread_mutex_lock(&balancer->lock);
+    uint64_t address = take_copy(balancer, lane->member, false);
+    if (!address)
+        address = take_copy(balancer, lane->member, true);
+    uint32_t id = balancer->member[lane->member].id;
+    pthread_mutex_unlock(&balancer->lock);
+    if (address)
+        return facet_vgpu_free(balancer->driver, id, address, NULL) == FACET_OK;
+    return spill(balancer, lane->member, job) || wait_for_others(lane, job);
+}
+
+static enum facet_status allocate_copy(struct facet_lane *lane, const struct facet_job *job,
+                                       struct facet_buffer *buffer, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_member *member = &balancer->member[lane->member];
+    uint64_t address = 0;
+    enum facet_status status;
+
+    do
+        status = facet_vgpu_allocate(balancer->driver, member->id, buffer->bytes, NULL, &address, error);
+    while ((status == FACET_QUOTA || status == FACET_NO_SPACE) && make_room(lane, job));
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&balancer->lock);
+    bool lost = member->lost;
+    if (!lost)
+        buffer->copy[lane->member].address = address;
+    pthread_mutex_unlock(&balancer->lock);
+    return lost ? FACET_DEVICE_LOST : FACET_OK;
+}
+
+/* With the lock held: from here on its copies stay where they are. */
+static enum facet_status begin_pinning(struct facet_lane *lane, struct facet_job *job)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_member *member = &balancer->member[lane->member];
+
+    while (member->pinning && !is_given_up(balancer, job))
+        pthread_cond_wait(&balancer->moved, &balancer->lock);
+    if (is_given_up(balancer, job))
+        return FACET_BAD_STATE;
+    member->pinning = true;
+    for (uint32_t i = 0; i < job->uses_count; i++) {
+        job->uses[i].buffer->copy[lane->member].users++;
+        job->uses[i].counted = true;
+    }
+    return FACET_OK;
+}
+
+/* Memory for all that a job uses, for one job of a member at a time: so none waits for room that another, which waits
+ * too, has in part. */
+static enum facet_status pin(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    pthread_mutex_lock(&balancer->lock);
+    enum facet_status status = begin_pinning(lane, job);
+    bool pinning = status == FACET_OK;
+    for (uint32_t i = 0; i < job->uses_count && status == FACET_OK; i++) {
+        if (job->uses[i].buffer->copy[lane->member].address)
+            continue;
+        pthread_mutex_unlock(&balancer->lock);
+        status = allocate_copy(lane, job, job->uses[i].buffer, error);
+        pthread_mutex_lock(&balancer->lock);
+    }
+    if (pinning)
+        balancer->member[lane->member].pinning = false;
+    job->pinned = status == FACET_OK;
+    pthread_cond_broadcast(&balancer->moved);
+    pthread_mutex_unlock(&balancer->lock);
+    return status;
+}
+
+/* ---- to a member ---- */
+
+static enum facet_status synchronize(struct facet_lane *lane, const struct facet_job *job, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    enum facet_status status;
+
+    do {
+        status = facet_vgpu_synchronize(balancer->driver, balancer->member[lane->member].id, lane->stream,
+                                        balancer->config.interval_ns, error);
+        pthread_mutex_lock(&balancer->lock);
+        if (is_later(status) && is_given_up(balancer, job))
+            status = FACET_BAD_STATE;
+        if (status == FACET_FROZEN)
+            facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
+        pthread_mutex_unlock(&balancer->lock);
+    } while (is_later(status));
+    return status;
+}
+
+/* What it holds is written in the order of the lane's stream, and there when this returns. */
+static enum facet_status send(struct facet_lane *lane, struct facet_job *job, struct facet_buffer *buffer,
+                              uint64_t address, bool zero, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    uint32_t id = balancer->member[lane->member].id;
+    uint64_t start = facet_clock_now_ns();
+    enum facet_status status =
+        zero ? facet_vgpu_enqueue_fill(balancer->driver, id, lane->stream, address, 0, buffer->bytes, NULL, error)
+             : facet_vgpu_enqueue_copy(balancer->driver, id, lane->stream, address, (uintptr_t)buffer->host,
+                                       buffer->bytes, FACET_COPY_TO_DEVICE, NULL, error);
+
+    if (status == FACET_OK)
+        status = synchronize(lane, job, error);
+    pthread_mutex_lock(&balancer->lock);
+    if (status == FACET_OK && !zero) {
+        uint64_t took = facet_clock_now_ns() - start;
+
+        balancer->in.bytes += buffer->bytes;
+        balancer->in.ns += took;
+        balancer->member[lane->member].brought_bytes += buffer->bytes;
+        balancer->member[lane->member].brought_ns += took;
+        job->record.brought_bytes += buffer->bytes;
+    }
+    pthread_mutex_unlock(&balancer->lock);
+    return status;
+}
+
+/* With the buffer `moving`. */
+static enum facet_status provide(struct facet_lane *lane, struct facet_job *job, struct facet_buffer *buffer,
+                                 bool *ret_broken, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    enum facet_status status = FACET_OK;
+
+    pthread_mutex_lock(&balancer->lock);
+    struct facet_buffer_copy copy = buffer->copy[lane->member];
+    bool zero = buffer->zero;
+    pthread_mutex_unlock(&balancer->lock);
+    if (copy.valid)
+        return FACET_OK;
+    if (!copy.address)
+        return FACET_DEVICE_LOST;
+    if (!zero) {
+        status = facet_buffer_fetch(balancer, job, buffer, error);
+        *ret_broken = status != FACET_OK && status != FACET_BAD_STATE;
+    }
+    return status == FACET_OK ? send(lane, job, buffer, copy.address, zero, error) : status;
+}
+
+static enum facet_status bring(struct facet_lane *lane, struct facet_job *job, const struct facet_job_use *use,
+                               bool *ret_broken, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_buffer *buffer = use->buffer;
+    bool reads = use->access & FACET_ARGUMENT_READS;
+
+    pthread_mutex_lock(&balancer->lock);
+    enum facet_status status = facet_buffer_begin_moving(balancer, job, buffer);
+    pthread_mutex_unlock(&balancer->lock);
+    if (status != FACET_OK)
+        return status;
+    if (reads)
+        status = provide(lane, job, buffer, ret_broken, error);
+    pthread_mutex_lock(&balancer->lock);
+    if (status == FACET_OK && balancer->member[lane->member].lost)
+        status = FACET_DEVICE_LOST;
+    if (status == FACET_OK && reads)
+        buffer->copy[lane->member].valid = true;
+    facet_buffer_end_moving(balancer, buffer);
+    pthread_mutex_unlock(&balancer->lock);
+    return status;
+}
+
+enum facet_status facet_job_bring(struct facet_lane *lane, struct facet_job *job, bool *ret_broken,
+                                  struct facet_error *error)
+{
+    enum facet_status status = pin(lane, job, error);
+
+    *ret_broken = false;
+    for (uint32_t i = 0; i < job->uses_count && status == FACET_OK; i++)
+        status = bring(lane, job, &job->uses[i], ret_broken, error);
+    return status == FACET_NOT_FOUND && !*ret_broken ? FACET_DEVICE_LOST : status;
+}

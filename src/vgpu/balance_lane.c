@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: running a task: a lane takes it, launches it on its stream, waits, and tells how it ended. Never: chooses a
+ * member. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "vgpu/balance.h"
+
+/* ---- loaded kernels ---- */
+
+void facet_lane_free_kernels(struct facet_lane *lane)
+{
+    for (uint32_t i = 0; i < FACET_LANE_KERNELS; i++)
+        facet_kernel_destroy(lane->kernels[i].kernel);
+}
+
+/* The one that was not used for longest makes room: its launches are over. */
+static enum facet_status find_kernel(struct facet_lane *lane, const struct facet_job *job,
+                                     struct facet_kernel **ret_kernel, struct facet_error *error)
+{
+    uint32_t at = 0, oldest = 0;
+
+    for (; at < FACET_LANE_KERNELS; at++) {
+        if (lane->kernels[at].image == job->image && strcmp(lane->kernels[at].name, job->kernel) == 0)
+            break;
+        if (lane->kernels[at].used < lane->kernels[oldest].used)
+            oldest = at;
+    }
+    if (at == FACET_LANE_KERNELS) {
+        struct facet_kernel *kernel = NULL;
+        struct facet_balancer *balancer = lane->balancer;
+        enum facet_status status = facet_vgpu_load_kernel(balancer->driver, balancer->member[lane->member].id,
+                                                          job->image, job->kernel, &kernel, error);
+
+        if (status != FACET_OK)
+            return status;
+        at = oldest;
+        facet_kernel_destroy(lane->kernels[at].kernel);
+        lane->kernels[at].kernel = kernel;
+        lane->kernels[at].image = job->image;
+        lane->kernels[at].name = job->kernel;
+    }
+    lane->kernels[at].used = ++lane->used;
+    *ret_kernel = lane->kernels[at].kernel;
+    return FACET_OK;
+}
+
+/* ---- launching ---- */
+
+/* 0 for a null pointer; what is lost by now has none either, and the launch will say so. */
+static uint64_t address_of(struct facet_lane *lane, const struct facet_balancer_argument *argument)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    uint64_t address = 0;
+
+    if (!argument->buffer)
+        return 0;
+    pthread_mutex_lock(&balancer->lock);
+    const struct facet_buffer *buffer = facet_buffer_find(balancer, argument->buffer, NULL);
+    if (buffer)
+        address = buffer->copy[lane->member].address + argument->offset;
+    pthread_mutex_unlock(&balancer->lock);
+    return address;
+}
+
+static enum facet_status set_arguments(struct facet_lane *lane, const struct facet_job *job,
+                                       struct facet_kernel *kernel, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; i < job->argument_count && status == FACET_OK; i++) {
+        const struct facet_balancer_argument *argument = &job->arguments[i];
+
+        if (job->kinds[i] == FACET_ARGUMENT_GLOBAL)
+            status = facet_kernel_set_memory(kernel, i, address_of(lane, argument), error);
+        else if (job->kinds[i] == FACET_ARGUMENT_LOCAL)
+            status = facet_kernel_set_local(kernel, i, (uint32_t)argument->bytes, error);
+        else
+            status = facet_kernel_set_value(kernel, i, argument->value, (size_t)argument->bytes, error);
+    }
+    return status;
+}
+
+/* So that the device lets the higher go first among what a member runs side by side. */
+static enum facet_status set_priority(struct facet_lane *lane, const struct facet_job *job, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    if (!(balancer->config.actions & FACET_BALANCER_PREEMPT) || lane->priority == job->record.priority)
+        return FACET_OK;
+    enum facet_status status = facet_vgpu_set_stream_priority(balancer->driver, balancer->member[lane->member].id,
+                                                              lane->stream, job->record.priority, error);
+    if (status == FACET_OK)
+        lane->priority = job->record.priority;
+    return status;
+}
+
+/* Marked as launched before it is, so that what goes wrong in between is not taken for a task that never ran. */
+static enum facet_status begin_launch(struct facet_lane *lane, struct facet_job *job)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    pthread_mutex_lock(&balancer->lock);
+    bool given_up = job->cancelled || balancer->closing, lost = balancer->member[lane->member].lost;
+    job->launched = !given_up && !lost;
+    pthread_mutex_unlock(&balancer->lock);
+    if (lost)
+        return FACET_DEVICE_LOST;
+    return given_up ? FACET_BAD_STATE : FACET_OK;
+}
+
+static void end_launch(struct facet_lane *lane, struct facet_job *job, enum facet_status status, uint64_t execution)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    pthread_mutex_lock(&balancer->lock);
+    bool given_up = job->cancelled || balancer->closing;
+    if (status == FACET_OK) {
+        job->record.execution = execution;
+        job->record.status = FACET_EXECUTION_RUNNING;
+    } else if (status != FACET_DEVICE_LOST) {
+        job->launched = false; /* it was refused */
+    }
+    pthread_mutex_unlock(&balancer->lock);
+    if (status == FACET_OK && given_up)
+        (void)facet_vgpu_cancel(balancer->driver, balancer->member[lane->member].id, execution, NULL);
+}
+
+static enum facet_status launch(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_kernel *kernel = NULL;
+    uint64_t execution = 0;
+    enum facet_status status = find_kernel(lane, job, &kernel, error);
+
+    if (status == FACET_OK)
+        status = set_arguments(lane, job, kernel, error);
+    if (status == FACET_OK)
+        status = set_priority(lane, job, error);
+    if (status == FACET_OK)
+        status = begin_launch(lane, job);
+    if (status != FACET_OK)
+        return status;
+    status = facet_vgpu_execute(balancer->driver, balancer->member[lane->member].id, lane->stream, kernel, &job->range,
+                                &execution, error);
+    end_launch(lane, job, status, execution);
+    return status;
+}
+
+/* ---- following ---- */
+
+static void nap(struct facet_balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->lock);
+    if (!balancer->closing)
+        facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + balancer->config.interval_ns);
+    pthread_mutex_unlock(&balancer->lock);
+}
+
+static bool is_closing(struct facet_balancer *balancer)
+{
+    pthread_mutex_lock(&balancer->lock);
+    bool closing = balancer->closing;
+    pthread_mutex_unlock(&balancer->lock);
+    return closing;
+}
+
+/* While its vGPU is paused nothing ends; on closing what is cancelled is not waited for then. */
+static enum facet_status wait_for(struct facet_lane *lane, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    for (;;) {
+        enum facet_status status = facet_vgpu_synchronize(balancer->driver, balancer->member[lane->member].id,
+                                                          lane->stream, FACET_NS_PER_S, error);
+
+        if (status != FACET_FROZEN && status != FACET_TIMEOUT)
+            return status;
+        if (status == FACET_FROZEN && is_closing(balancer))
+            return FACET_BAD_STATE;
+        if (status == FACET_FROZEN)
+            nap(balancer);
+    }
+}
+
+static void note(struct facet_balancer *balancer, struct facet_job *job, const struct facet_execution *what)
+{
+    pthread_mutex_lock(&balancer->lock);
+    job->record.start_ns = what->start_ns;
+    job->record.end_ns = what->end_ns;
+    job->record.busy_ns = what->busy_ns;
+    job->record.groups = what->groups;
+    job->record.preemptions = what->preemptions;
+    pthread_mutex_unlock(&balancer->lock);
+}
+
+static enum facet_status how_it_ended(const struct facet_execution *what, struct facet_error *error)
+{
+    if (what->status == FACET_EXECUTION_CANCELLED)
+        return FACET_BAD_STATE;
+    if (what->status != FACET_EXECUTION_FAILED)
+        return FACET_OK;
+    return facet_error_set(error, (enum facet_status)what->failure, "kernel '%s' failed on the device: %s",
+                           what->kernel, facet_status_text((enum facet_status)what->failure));
+}
+
+static bool is_there(struct facet_balancer *balancer, uint32_t id)
+{
+    uint32_t status = FACET_VGPU_DESTROYED;
+
+    (void)facet_vgpu_get_status(balancer->driver, id, &status, NULL);
+    return status != FACET_VGPU_DESTROYED;
+}
+
+static enum facet_status follow(struct facet_lane *lane, struct facet_job *job, struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_execution what = {.size = sizeof what};
+    enum facet_status found = wait_for(lane, error);
+
+    if (found == FACET_DEVICE_LOST || found == FACET_NOT_FOUND || found == FACET_BAD_STATE)
+        return found;
+    struct facet_error *reason = found == FACET_OK ? error : NULL;
+    enum facet_status status = facet_vgpu_get_execution(balancer->driver, balancer->member[lane->member].id,
+                                                        job->record.execution, &what, reason);
+    if (status == FACET_OK) {
+        note(balancer, job, &what);
+        status = how_it_ended(&what, reason);
+    } else if (status == FACET_NOT_FOUND && is_there(balancer, balancer->member[lane->member].id)) {
+        status = FACET_OK; /* it is over; only its times are forgotten */
+    }
+    return found == FACET_OK ? status : found;
+}
+
+/* ---- a lane ---- */
+
+/* The first of the queue; the lane that is kept for it takes only what is let in. With the lock held. */
+static struct facet_job *take(struct facet_lane *lane)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_member *member = &balancer->member[lane->member];
+    struct facet_job *job = member->queue.first;
+
+    if (member->lost || member->paused)
+        return NULL;
+    while (job && lane->express && !job->express)
+        job = job->next;
+    if (!job)
+        return NULL;
+    facet_member_dequeue(balancer, job);
+    job->place = FACET_JOB_TAKEN;
+    lane->job = job;
+    lane->taken_ns = facet_clock_now_ns();
+    return job;
+}
+
+/* Back to where it is decided who runs it. */
+static void return_it(struct facet_balancer *balancer, struct facet_job *job)
+{
+    facet_job_leave_buffers(balancer, job, FACET_BAD_STATE);
+    job->express = false;
+    job->record.migrations++;
+    job->place = FACET_JOB_READY;
+    facet_job_list_append(&balancer->ready, job);
+}
+
+/* With the lock held. */
+static void finish(struct facet_lane *lane, struct facet_job *job, enum facet_status status, bool broken,
+                   struct facet_error *error)
+{
+    struct facet_balancer *balancer = lane->balancer;
+    struct facet_member *member = &balancer->member[lane->member];
+
+    lane->job = NULL;
+    member->lanes_left++;
+    job->pinned = false;
+    pthread_cond_broadcast(&balancer->moved);
+    if (status == FACET_DEVICE_LOST && !broken)
+        facet_member_lose(balancer, lane->member);
+    if (status == FACET_DEVICE_LOST && !broken && !job->launched && !job->cancelled && !balancer->closing) {
+        return_it(balancer, job);
+        return;
+    }
+    if (job->cancelled && !job->launched)
+        status = FACET_BAD_STATE;
+    member->over_total++;
+    member->busy_ns += job->record.busy_ns;
+    if (status == FACET_OK)
+        facet_job_learn(balancer, job);
+    facet_job_end(balancer, job, status, error);
+}
+
+static void run(struct facet_lane *lane, struct facet_job *job)
+{
+    struct facet_error error = {0};
+    bool broken = false;
+    enum facet_status status = facet_job_bring(lane, job, &broken, &error);
+
+    if (status == FACET_OK)
+        status = launch(lane, job, &error);
+    if (status == FACET_OK)
+        status = follow(lane, job, &error);
+    if (status == FACET_NOT_FOUND && !broken) /* the vGPU was destroyed */
+        status = FACET_DEVICE_LOST;
+    pthread_mutex_lock(&lane->balancer->lock);
+    finish(lane, job, status, broken, &error);
+    facet_balancer_settle(lane->balancer);
+    pthread_mutex_unlock(&lane->balancer->lock);
+}
+
+void *facet_lane_main(void *argument)
+{
+    struct facet_lane *lane = argument;
+    struct facet_balancer *balancer = lane->balancer;
+
+    pthread_mutex_lock(&balancer->lock);
+    while (!balancer->closing) {
+        struct facet_job *job = take(lane);
+
+        if (!job) {
+            pthread_cond_wait(&balancer->member[lane->member].work, &balancer->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&balancer->lock);
+        run(lane, job);
+        pthread_mutex_lock(&balancer->lock);
+    }
+    pthread_mutex_unlock(&balancer->lock);
+    return NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: a vGPU's share, priority, bounds and precision, and the policy of a device. Never: decides who is next. */
+#include <inttypes.h>
+
+#include "vgpu/driver.h"
+
+static bool has_share(const struct facet_vgpu *vgpu)
+{
+    return vgpu->request_milli > 0 || vgpu->limit_milli != FACET_MILLI_WHOLE || vgpu->priority != FACET_PRIORITY_NORMAL;
+}
+
+/* What is as the device has it from the start need not be said, and cannot be where nothing can be set. */
+enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+    const struct facet_execution_ops *ops = device->provider->execution;
+    enum facet_status status = FACET_OK;
+
+    if (has_share(vgpu) || vgpu->shared)
+        status = ops->set_share(device->instance, vgpu->context, vgpu->request_milli, vgpu->limit_milli, vgpu->priority,
+                                error);
+    if (status == FACET_OK)
+        vgpu->shared = vgpu->shared || has_share(vgpu);
+    if (status == FACET_OK && (vgpu->units || vgpu->launches || vgpu->bound))
+        status = ops->set_bounds(device->instance, vgpu->context, vgpu->units, vgpu->launches, error);
+    if (status == FACET_OK)
+        vgpu->bound = vgpu->bound || vgpu->units || vgpu->launches;
+    return status;
+}
+
+/* What a call changes: members that are negative stay. */
+struct change {
+    int64_t request_milli, limit_milli, priority, units, launches;
+};
+
+#define SAME (-1)
+
+static uint32_t changed(int64_t to, uint32_t from)
+{
+    return to == SAME ? from : (uint32_t)to;
+}
+
+/* The device takes it, or all stays as it was. */
+static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct change *change, struct facet_error *error)
+{
+    uint32_t request = vgpu->request_milli, limit = vgpu->limit_milli, priority = vgpu->priority, units = vgpu->units,
+             launches = vgpu->launches;
+
+    vgpu->request_milli = changed(change->request_milli, request);
+    vgpu->limit_milli = changed(change->limit_milli, limit);
+    vgpu->priority = changed(change->priority, priority);
+    vgpu->units = changed(change->units, units);
+    vgpu->launches = changed(change->launches, launches);
+    enum facet_status status = facet_vgpu_apply(vgpu, error);
+    if (status == FACET_OK) {
+        pthread_rwlock_wrlock(&vgpu->driver->list);
+        vgpu->device->promised_milli += vgpu->request_milli - request;
+        pthread_rwlock_unlock(&vgpu->driver->list);
+        vgpu->given_milli = vgpu->given_units = 0; /* scaling begins from here */
+        return FACET_OK;
+    }
+    vgpu->request_milli = request;
+    vgpu->limit_milli = limit;
+    vgpu->priority = priority;
+    vgpu->units = units;
+    vgpu->launches = launches;
+    return status;
+}
+
+static enum facet_status set(struct facet_driver *driver, uint32_t id, const struct change *change,
+                             struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = facet_vgpu_device_check(vgpu->device, error);
+    if (status == FACET_OK && facet_vgpu_off(vgpu, FACET_OFF_COMPUTE))
+        status = facet_error_set(error, FACET_UNSUPPORTED,
+                                 "shares, priorities and bounds need compute virtualization, which is off");
+    if (status == FACET_OK) {
+        pthread_mutex_lock(&vgpu->lock);
+        status = apply_change(vgpu, change, error);
+        pthread_mutex_unlock(&vgpu->lock);
+    }
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id, uint32_t request_milli,
+                                       uint32_t limit_milli, struct facet_error *error)
+{
+    if (limit_milli == 0 || limit_milli > FACET_MILLI_WHOLE || request_milli > limit_milli)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_milli",
+                                    "request_milli %" PRIu32 ", limit_milli %" PRIu32
+                                    ": expected a limit of 1 to %u, and a request of at most that",
+                                    request_milli, limit_milli, FACET_MILLI_WHOLE);
+    return set(driver, id, &(struct change){request_milli, limit_milli, SAME, SAME, SAME}, error);
+}
+
+enum facet_status facet_vgpu_set_priority(struct facet_driver *driver, uint32_t id, uint32_t priority,
+                                          struct facet_error *error)
+{
+    if (priority > FACET_PRIORITY_HIGH)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "priority",
+                                    "priority %" PRIu32 ": expected an enum facet_priority", priority);
+    return set(driver, id, &(struct change){SAME, SAME, priority, SAME, SAME}, error);
+}
+
+enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id, uint32_t units, uint32_t launches,
+                                        struct facet_error *error)
+{
+    return set(driver, id, &(struct change){SAME, SAME, SAME, units, launches}, error);
+}
+
+enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t index, uint32_t policy, bool preempt,
+                                          uint64_t slice_ns, struct facet_error *error)
+{
+    if (index >= driver->devices)
+        return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
+                                    index, driver->devices);
+    struct facet_vgpu_device *device = &driver->device[index];
+    enum facet_status status = facet_vgpu_device_check(device, error);
+
+    if (status == FACET_OK)
+        status =
+            device->provider->execution->set_policy(device->instance, device->number, policy, preempt, slice_ns, error);
+    if (status == FACET_DEVICE_LOST)
+        atomic_store(&device->lost, true);
+    return status;
+}
+
+/* ---- precision ---- */
+
+static void set_bit(atomic_uint *bits, uint32_t bit, bool on)
+{
+    if (on)
+        atomic_fetch_or(bits, bit);
+    else
+        atomic_fetch_and(bits, ~bit);
+}
+
+static enum facet_status is_off(const char *what, struct facet_error *error)
+{
+    return facet_error_set(error, FACET_UNSUPPORTED, "%s switched off for this driver", what);
+}
+
+enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint32_t id, bool on,
+                                              struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (on && facet_vgpu_off(vgpu, FACET_OFF_TENSOR_CORES))
+        return facet_vgpu_done(vgpu, is_off("tensor cores are", error));
+    set_bit(&vgpu->off, FACET_OFF_TENSOR_CORES, !on);
+    return facet_vgpu_done(vgpu, FACET_OK);
+}
+
+enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, uint32_t id, bool on,
+                                                 struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (on && facet_vgpu_off(vgpu, FACET_OFF_MIXED_PRECISION))
+        return facet_vgpu_done(vgpu, is_off("mixed precision is", error));
+    set_bit(&vgpu->on, FACET_ON_MIXED_PRECISION, on);
+    return facet_vgpu_done(vgpu, FACET_OK);
+}

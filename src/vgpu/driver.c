@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: opening and closing a driver, and its settings. Never: knows a vGPU from inside. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "vgpu/driver.h"
+
+#define VGPUS            8u
+#define STREAMS          16u
+#define STREAMS_EACH     4u
+#define MONITOR_NS       (100 * FACET_NS_PER_MS)
+#define MONITOR_LEAST_NS FACET_NS_PER_MS
+#define MONITOR_MOST_NS  (3600 * FACET_NS_PER_S)
+#define HISTORY          600u
+#define HISTORY_MOST     1000000u
+#define STREAMS_MOST     1000000u
+
+#define OFF_ALL                                                                                                        \
+    (FACET_OFF_MEMORY | FACET_OFF_COMPUTE | FACET_OFF_TENSOR_CORES | FACET_OFF_MIXED_PRECISION | FACET_OFF_PREEMPTION)
+
+/* ---- settings ---- */
+
+static void fill_in(struct facet_driver_config *config)
+{
+    if (config->vgpus == 0)
+        config->vgpus = VGPUS;
+    if (config->streams == 0)
+        config->streams = config->vgpus * STREAMS_EACH > STREAMS ? config->vgpus * STREAMS_EACH : STREAMS;
+    if (config->monitor_ns == 0)
+        config->monitor_ns = MONITOR_NS;
+    if (config->history == 0)
+        config->history = HISTORY;
+}
+
+static enum facet_status out_of_range(const char *argument, uint64_t value, uint64_t least, uint64_t most,
+                                      struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, argument, "%s %" PRIu64 ": expected %" PRIu64 " to %" PRIu64,
+                                argument, value, least, most);
+}
+
+static enum facet_status check(const struct facet_driver_config *config, uint32_t devices, struct facet_error *error)
+{
+    if (config->off & ~OFF_ALL)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "off", "off 0x%" PRIx32 ": expected FACET_OFF_*",
+                                    config->off);
+    if (config->publish > 1)
+        return out_of_range("publish", config->publish, 0, 1, error);
+    if (config->scaling > 1)
+        return out_of_range("scaling", config->scaling, 0, 1, error);
+    if (config->scaling && config->off & FACET_OFF_COMPUTE)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "scaling",
+                                    "scaling needs compute virtualization, which is off");
+    if (config->memory && config->memory->size < sizeof *config->memory)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "memory",
+                                    "memory: its size is not that of struct facet_memory_config");
+    if (config->devices && (devices == 0 || devices > FACET_DRIVER_DEVICES))
+        return out_of_range("devices", devices, 1, FACET_DRIVER_DEVICES, error);
+    if (config->vgpus > FACET_DRIVER_VGPUS)
+        return out_of_range("vgpus", config->vgpus, 1, FACET_DRIVER_VGPUS, error);
+    if (config->streams > STREAMS_MOST)
+        return out_of_range("streams", config->streams, 1, STREAMS_MOST, error);
+    if (config->monitor_ns < MONITOR_LEAST_NS || config->monitor_ns > MONITOR_MOST_NS)
+        return out_of_range("monitor_ns", config->monitor_ns, MONITOR_LEAST_NS, MONITOR_MOST_NS, error);
+    if (config->history > HISTORY_MOST)
+        return out_of_range("history", config->history, 1, HISTORY_MOST, error);
+    return FACET_OK;
+}
+
+static uint32_t count_names(const struct facet_driver_config *config)
+{
+    uint32_t count = 0;
+
+    while (config->devices && config->devices[count] && count <= FACET_DRIVER_DEVICES)
+        count++;
+    return count;
+}
+
+/* The texts become ours. */
+static bool copy_texts(struct facet_driver *driver, uint32_t names)
+{
+    struct facet_driver_config *config = &driver->config;
+
+    if (config->providers && !(config->providers = driver->providers = strdup(config->providers)))
+        return false;
+    if (!config->devices)
+        return true;
+    driver->device_names = calloc(names + 1, sizeof(char *));
+    for (uint32_t i = 0; driver->device_names && i < names; i++)
+        if (!(driver->device_names[i] = strdup(config->devices[i])))
+            return false;
+    config->devices = (const char *const *)driver->device_names;
+    return driver->device_names != NULL;
+}
+
+static bool take_settings(struct facet_driver *driver, const struct facet_driver_config *config, uint32_t names)
+{
+    driver->config = *config;
+    driver->config.size = sizeof driver->config;
+    driver->devices = names > 0 ? names : 1;
+    if (config->memory) {
+        driver->memory_config = *config->memory;
+        driver->config.memory = &driver->memory_config;
+    }
+    driver->vgpu = calloc(config->vgpus, sizeof(struct facet_vgpu *));
+    driver->device = calloc(driver->devices, sizeof *driver->device);
+    return driver->vgpu && driver->device && copy_texts(driver, names);
+}
+
+/* ---- open and close ---- */
+
+static void init_locks(struct facet_driver *driver)
+{
+    pthread_condattr_t clock;
+
+    driver->folder = driver->lock = -1;
+    pthread_rwlock_init(&driver->list, NULL);
+    pthread_mutex_init(&driver->monitor, NULL);
+    pthread_mutex_init(&driver->watching, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&driver->wake, &clock);
+    pthread_cond_init(&driver->gone, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static void free_driver(struct facet_driver *driver)
+{
+    for (uint32_t i = 0; driver->device_names && i < driver->devices; i++)
+        free(driver->device_names[i]);
+    free(driver->device_names);
+    free(driver->providers);
+    free(driver->device);
+    free(driver->vgpu);
+    pthread_cond_destroy(&driver->gone);
+    pthread_cond_destroy(&driver->wake);
+    pthread_mutex_destroy(&driver->watching);
+    pthread_mutex_destroy(&driver->monitor);
+    pthread_rwlock_destroy(&driver->list);
+    free(driver);
+}
+
+static enum facet_status open_all(struct facet_driver *driver, struct facet_error *error)
+{
+    enum facet_status status = facet_vgpu_devices_open(driver, error);
+
+    if (status == FACET_OK)
+        status = facet_vgpu_publish_open(driver, error);
+    return status == FACET_OK ? facet_vgpu_measure_start(driver, error) : status;
+}
+
+enum facet_status facet_driver_open(const struct facet_driver_config *asked, struct facet_driver **ret_driver,
+                                    struct facet_error *error)
+{
+    struct facet_driver_config config = {0};
+
+    FACET_VGPU_NEED(ret_driver, error);
+    if (asked && asked->size < sizeof config)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
+                                    "config: size %" PRIu32 ", expected that of struct facet_driver_config, %zu",
+                                    asked->size, sizeof config);
+    if (asked)
+        config = *asked;
+    fill_in(&config);
+    uint32_t names = count_names(&config);
+    enum facet_status status = check(&config, names, error);
+    if (status != FACET_OK)
+        return status;
+    struct facet_driver *driver = calloc(1, sizeof *driver);
+    if (!driver)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
+    init_locks(driver);
+    status = take_settings(driver, &config, names) ? open_all(driver, error)
+                                                   : facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
+    if (status != FACET_OK)
+        facet_driver_close(driver);
+    else
+        *ret_driver = driver;
+    return status;
+}
+
+void facet_driver_close(struct facet_driver *driver)
+{
+    struct facet_vgpu *vgpu;
+
+    if (!driver)
+        return;
+    facet_vgpu_measure_stop(driver);
+    facet_vgpu_watches_end(driver, 0);
+    while (driver->vgpus > 0) {
+        vgpu = facet_vgpu_delist(driver, driver->vgpu[0]->id);
+        facet_vgpu_end(vgpu);
+    }
+    if (driver->device)
+        facet_vgpu_devices_close(driver);
+    facet_vgpu_publish_close(driver);
+    free_driver(driver);
+}
+
+void facet_driver_get_config(const struct facet_driver *driver, struct facet_driver_config *ret_config)
+{
+    uint32_t size = ret_config->size;
+
+    memcpy(ret_config, &driver->config, size < sizeof driver->config ? size : sizeof driver->config);
+    ret_config->size = size < sizeof driver->config ? size : sizeof driver->config;
+}

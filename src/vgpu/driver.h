@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of this room share: the driver, its devices, its virtual GPUs and their streams.
+ *
+ * Owns: the objects, who counts them, and the order of their locks.
+ * Never: knows a provider by name, or how pages and work-groups are managed: src/memory and the providers do.
+ *
+ * Locks, outermost first: a vGPU's, that of its managed memory, a stream's, the driver's list, the driver's monitor.
+ * Provider calls are made with a stream's lock held, so that launches have the order of their numbers, or with a
+ * vGPU's, so that what was set last holds; never with the driver's list.
+ *
+ * Lives. Each call on a vGPU counts it. Destroying takes it out of the list, ends its work, and waits until nobody
+ * counts it any more.
+ */
+#ifndef FACET_VGPU_DRIVER_H
+#define FACET_VGPU_DRIVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <facet/compute.h>
+#include <facet/monitor.h>
+#include <facet/session.h>
+#include <facet/vgpu.h>
+
+#include "compute/scale.h"
+#include "monitor/history.h"
+
+/* A device that is open. */
+struct facet_vgpu_device {
+    struct facet_driver *driver;
+    uint32_t index;  /* of the driver */
+    uint32_t number; /* of the provider */
+    char id[64], target[64];
+    struct facet_session *session;
+    const struct facet_provider *provider;
+    struct facet_provider_instance *instance;
+    struct facet_device_info info;
+    uint64_t owner;              /* the context that pages are charged to; 0: none */
+    struct facet_memory *memory; /* NULL: memory virtualization is off */
+    uint64_t memory_bytes;       /* what vGPUs can have together */
+    uint64_t swap_bytes;         /* beyond that */
+    atomic_bool lost;
+
+    /* Under the driver's list lock. */
+    uint32_t vgpus, promised_milli;
+    uint64_t promised_bytes;
+
+    struct facet_history *history;           /* written by the driver's thread */
+    struct facet_process_metrics *processes; /* the driver's thread's: by worker; NULL: not read in this interval */
+    uint32_t process_count;
+
+    /* Under the driver's monitor lock. */
+    uint32_t valid, utilization_milli;
+    uint64_t busy_ns;
+};
+
+/* The records kept of a stream. */
+#define FACET_STREAM_RECORDS 512u
+
+struct facet_vgpu_stream {
+    pthread_mutex_t lock; /* all below; held while something is queued, so that numbers are in order */
+    uint64_t number;      /* of the provider; 0: never used */
+    uint32_t priority;
+    uint64_t launched;                   /* the last number given */
+    uint64_t harvested;                  /* the last record that was read */
+    struct facet_launch_record *records; /* a ring by number; grows to FACET_STREAM_RECORDS */
+    uint32_t room;
+    struct facet_stream_state state; /* as last read */
+    uint64_t delay_ns, failed, cancelled;
+    bool gaps; /* records were lost: these sums are not whole */
+};
+
+struct facet_vgpu_pin;
+struct facet_managed;
+
+struct facet_vgpu {
+    struct facet_driver *driver;
+    struct facet_vgpu_device *device;
+    uint32_t id;
+    uint64_t serial;                                       /* its own, whatever numbers are given again; never 0 */
+    bool listed;                                           /* under the driver's list lock */
+    char name[FACET_NAME_SIZE], worker[FACET_WORKER_SIZE]; /* the worker: its name on the device, nobody else's */
+    uint64_t context;
+    struct facet_space *space; /* NULL: memory virtualization is off */
+    uint64_t created_ns;
+    uint64_t memory_bytes; /* promised: under the driver's list lock */
+    atomic_uint_least64_t limit_bytes;
+    atomic_uint references;
+    atomic_bool used, paused, ending;
+    atomic_uint off, on; /* FACET_OFF_TENSOR_CORES, FACET_ON_MIXED_PRECISION */
+
+    pthread_mutex_t lock; /* the next */
+    uint32_t request_milli, limit_milli, priority, units, units_least, launches;
+    bool shared, bound;                /* the device was told of a share, of bounds */
+    uint32_t given_milli, given_units; /* what scaling told it last */
+
+    uint32_t streams;
+    struct facet_vgpu_stream *stream;
+
+    pthread_mutex_t pin_lock;    /* the next; nothing is called with it held */
+    struct facet_vgpu_pin *pins; /* of launches under way, where memory swaps */
+
+    pthread_mutex_t managed_lock;          /* held while the next is made */
+    struct facet_managed *_Atomic managed; /* NULL: no managed memory was ever allocated */
+
+    struct facet_history *_Atomic history; /* made when it is first used; written by the driver's thread */
+
+    /* Under the driver's monitor lock. */
+    bool measured;
+    uint32_t compute_milli;
+
+    /* The driver's thread's. */
+    struct facet_sample last;
+    struct facet_scale_member scale;
+};
+
+/* Ids of those that were destroyed. */
+#define FACET_VGPU_REMEMBERED 1000u
+
+struct facet_driver {
+    struct facet_driver_config config; /* whole; its texts are ours */
+    char **device_names;
+    char *providers;
+    struct facet_memory_config memory_config;
+    uint32_t devices;
+    struct facet_vgpu_device *device;
+
+    pthread_rwlock_t list;    /* the next */
+    struct facet_vgpu **vgpu; /* by id */
+    uint32_t vgpus, streams;
+    uint32_t destroyed[FACET_VGPU_REMEMBERED];
+    uint64_t destructions, serials;
+
+    atomic_uint managed; /* vGPUs with managed memory */
+
+    pthread_mutex_t monitor;
+    pthread_cond_t wake; /* of the thread that measures */
+    pthread_cond_t gone; /* a vGPU that ends is used no more */
+    pthread_t thread;
+    bool measuring, closing;
+
+    int folder, lock; /* where it is published; -1: nowhere */
+    char published[40];
+    uint64_t published_ns;
+
+    pthread_mutex_t watching; /* the next; held while watches are told */
+    struct facet_vgpu_watch *watches;
+    uint64_t watched;
+};
+
+/* Where a value is required. */
+#define FACET_VGPU_NEED(pointer, error)                                                                                \
+    do {                                                                                                               \
+        if (!(pointer))                                                                                                \
+            return facet_error_argument((error), FACET_INVALID_ARGUMENT, #pointer, "%s: expected a value, not NULL",   \
+                                        #pointer);                                                                     \
+    } while (0)
+
+/* An output whose `size` the caller set: at least that itself. */
+#define FACET_VGPU_NEED_STRUCT(pointer, error)                                                                         \
+    do {                                                                                                               \
+        FACET_VGPU_NEED(pointer, error);                                                                               \
+        if ((pointer)->size < sizeof(uint32_t))                                                                        \
+            return facet_error_argument((error), FACET_INVALID_ARGUMENT, #pointer,                                     \
+                                        "%s: size %u, expected that of its struct", #pointer,                          \
+                                        (unsigned)(pointer)->size);                                                    \
+    } while (0)
+
+/* --- list.c --- */
+
+/* The vGPU, counted; every take is answered by one done or drop. */
+enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
+                                  struct facet_error *error);
+void facet_vgpu_drop(struct facet_vgpu *vgpu);
+/* Drops it and returns `status`, of which the device is told when it says that it is lost. */
+enum facet_status facet_vgpu_done(struct facet_vgpu *vgpu, enum facet_status status);
+enum facet_status facet_vgpu_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
+/* Its number is nobody else's from now on; when it has none it gets the least that is free. */
+enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error);
+/* It is whole and can be found; or it is not, and its number is free again. */
+void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool whole);
+/* NULL: there is none. */
+struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id);
+/* The first whose number is at least `id`, counted; NULL: none. */
+struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id);
+
+uint32_t facet_vgpu_status_of(const struct facet_vgpu *vgpu);
+uint32_t facet_vgpu_count(struct facet_driver *driver);
+
+/* --- device.c --- */
+
+enum facet_status facet_vgpu_devices_open(struct facet_driver *driver, struct facet_error *error);
+void facet_vgpu_devices_close(struct facet_driver *driver);
+enum facet_status facet_vgpu_device_check(struct facet_vgpu_device *device, struct facet_error *error);
+
+/* --- life.c --- */
+
+/* Takes everything of a vGPU apart that is in no list. */
+void facet_vgpu_end(struct facet_vgpu *vgpu);
+
+/* --- stream.c --- */
+
+enum facet_status facet_vgpu_streams_init(struct facet_vgpu *vgpu, uint32_t count, struct facet_error *error);
+/* Ends them on the device; and what is here of them. */
+void facet_vgpu_streams_clear(struct facet_vgpu *vgpu);
+void facet_vgpu_streams_free(struct facet_vgpu *vgpu);
+/* Cancels what every stream has. */
+void facet_vgpu_streams_cancel(struct facet_vgpu *vgpu);
+/* The stream, locked, and made when it was not: answered by facet_vgpu_stream_close(). */
+enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index, struct facet_vgpu_stream **ret_stream,
+                                         struct facet_error *error);
+/* Unlocks it. When `status` is FACET_OK something was queued: its number. */
+uint64_t facet_vgpu_stream_close(struct facet_vgpu_stream *stream, enum facet_status status);
+/* Reads the state and the records that are new. With the stream's lock held. */
+enum facet_status facet_vgpu_stream_harvest(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
+                                            struct facet_error *error);
+/* Waits until a launch is over, for as long as it takes. */
+enum facet_status facet_vgpu_stream_drain(struct facet_vgpu *vgpu, uint64_t execution);
+/* Whether it has something that is not complete, as last read. */
+bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream);
+
+/* --- pin.c --- */
+
+/* The longest that a launch waits for what its vGPU has to be on the device. */
+#define FACET_VGPU_PIN_NS UINT64_C(30000000000)
+
+/* Where memory swaps: brings in all that the vGPU has. Anywhere else *ret_pin is NULL. */
+enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin **ret_pin, struct facet_error *error);
+/* The pin is released when the launch is over; or at once, when `execution` is 0. */
+void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint64_t execution);
+/* Releases those whose launches are over; all of them when the vGPU ends. */
+void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all);
+
+/* --- managed*.c --- */
+
+/* Around all that lets the device see or change memory: what of managed memory is at the host goes back first, and
+ * comes again only when it is over. *ret_entered is for leave, and NULL when there is nothing to leave. No pointer that
+ * the caller follows in between may be to managed memory. */
+enum facet_status facet_managed_enter(struct facet_vgpu *vgpu, struct facet_managed **ret_entered,
+                                      struct facet_error *error);
+void facet_managed_leave(struct facet_managed *entered);
+/* Frees an address of the vGPU's space, managed or not. */
+enum facet_status facet_managed_free(struct facet_vgpu *vgpu, uint64_t address, struct facet_error *error);
+enum facet_status facet_managed_check_resize(const struct facet_vgpu *vgpu, uint64_t address,
+                                             struct facet_error *error);
+/* The host's side of a copy: refused when it is managed memory of any vGPU of the driver. */
+enum facet_status facet_managed_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
+                                           uint64_t bytes, struct facet_error *error);
+void facet_managed_resumed(struct facet_vgpu *vgpu);
+/* When nobody uses the vGPU any more, and nothing of it is queued. */
+void facet_managed_end(struct facet_vgpu *vgpu);
+
+/* --- compute.c --- */
+
+/* Tells the device what the vGPU's share, priority and bounds are. With its lock held, or before it is in the list. */
+enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
+
+/* --- measure.c --- */
+
+enum facet_status facet_vgpu_measure_start(struct facet_driver *driver, struct facet_error *error);
+void facet_vgpu_measure_stop(struct facet_driver *driver);
+
+/* --- publish.c --- */
+
+enum facet_status facet_vgpu_publish_open(struct facet_driver *driver, struct facet_error *error);
+/* At most once a second. */
+void facet_vgpu_publish(struct facet_driver *driver, uint64_t now_ns);
+void facet_vgpu_publish_close(struct facet_driver *driver);
+
+/* --- watch.c --- */
+
+/* What is watched: a vGPU by its serial number, or a device when that is 0; and what 1000 milli of its memory are. */
+struct facet_vgpu_subject {
+    uint64_t serial;
+    uint32_t device;
+    uint64_t memory_bytes;
+};
+
+/* Tells those who watch of a new sample. */
+void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
+                             const struct facet_sample *sample);
+/* Ends those of a vGPU; all when it is 0. */
+void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial);
+
+/* --- scaling.c --- */
+
+/* Gives every vGPU of the device what its demand says, by its last two samples. In the driver's thread. */
+void facet_vgpu_scale(struct facet_vgpu_device *device);
+/* What was measured of one since the last window. */
+void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *before,
+                           const struct facet_sample *sample);
+
+/* --- numbers that stand for a stream and one of its launches --- */
+
+#define FACET_EXECUTION_SHIFT 48u
+
+static inline uint64_t facet_execution_number(uint32_t stream, uint64_t sequence)
+{
+    return (uint64_t)(stream + 1) << FACET_EXECUTION_SHIFT | sequence;
+}
+
+static inline bool facet_vgpu_off(const struct facet_vgpu *vgpu, uint32_t what)
+{
+    return vgpu->driver->config.off & what;
+}
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: queueing launches, operations and transfers; following and cancelling one of them. Never: runs anything. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/launch.h"
+#include "vgpu/driver.h"
+
+/* Records are read so often that the device, which keeps the last 1024, has not dropped any. */
+#define HARVEST_EACH 256u
+
+/* ---- queueing ---- */
+
+/* One thing to queue: given the open stream it does so. */
+struct work {
+    struct facet_vgpu *vgpu;
+    enum facet_status (*queue)(const struct work *work, const struct facet_vgpu_stream *stream,
+                               struct facet_error *error);
+    struct facet_kernel *kernel;
+    const struct facet_range *range;
+    const struct facet_math *operation;
+    uint64_t to, from, bytes;
+    uint8_t value;
+};
+
+static enum facet_status queue_on(struct work *work, uint32_t index, uint64_t *ret_execution, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = work->vgpu;
+    struct facet_vgpu_stream *stream = NULL;
+    struct facet_managed *entered = NULL;
+    struct facet_pin *pin = NULL;
+    uint64_t execution = 0;
+    enum facet_status status = facet_vgpu_pin_all(vgpu, &pin, error);
+
+    if (status == FACET_OK)
+        status = facet_managed_enter(vgpu, &entered, error);
+    if (status == FACET_OK)
+        status = facet_vgpu_stream_open(vgpu, index, &stream, error);
+    if (status == FACET_OK) {
+        if (stream->launched - stream->harvested >= HARVEST_EACH)
+            (void)facet_vgpu_stream_harvest(vgpu, stream, NULL); /* what is lost by that is counted there */
+        status = work->queue(work, stream, error);
+        execution = facet_execution_number(index, facet_vgpu_stream_close(stream, status));
+    }
+    facet_managed_leave(entered);
+    facet_vgpu_pin_follow(vgpu, pin, status == FACET_OK ? execution : 0);
+    if (status != FACET_OK)
+        return status;
+    atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
+    if (ret_execution)
+        *ret_execution = execution;
+    return FACET_OK;
+}
+
+static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, uint32_t index, struct work work,
+                                    uint64_t *ret_execution, struct facet_error *error)
+{
+    enum facet_status status = facet_vgpu_take(driver, id, &work.vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_done(work.vgpu, queue_on(&work, index, ret_execution, error));
+}
+
+/* ---- kernels ---- */
+
+enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, uint32_t id, const struct facet_image *image,
+                                         const char *name, struct facet_kernel **ret_kernel, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED(image, error);
+    FACET_VGPU_NEED(name, error);
+    FACET_VGPU_NEED(ret_kernel, error);
+    if (status != FACET_OK)
+        return status;
+    status = facet_vgpu_device_check(vgpu->device, error);
+    if (status == FACET_OK)
+        status = facet_kernel_load(vgpu->device->session, vgpu->context, image, name, ret_kernel, error);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, const char **ret_target,
+                                    struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED(ret_target, error);
+    if (status != FACET_OK)
+        return status;
+    if (vgpu->device->target[0])
+        *ret_target = vgpu->device->target;
+    else
+        status =
+            facet_error_set(error, FACET_UNSUPPORTED, "device %s does not say what code it takes", vgpu->device->id);
+    return facet_vgpu_done(vgpu, status);
+}
+
+static enum facet_status queue_kernel(const struct work *work, const struct facet_vgpu_stream *stream,
+                                      struct facet_error *error)
+{
+    return facet_kernel_launch(work->kernel, stream->number, work->range, error);
+}
+
+enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                     struct facet_kernel *kernel, const struct facet_range *range,
+                                     uint64_t *ret_execution, struct facet_error *error)
+{
+    struct work work = {.queue = queue_kernel, .kernel = kernel, .range = range};
+    enum facet_status status = facet_vgpu_take(driver, id, &work.vgpu, error);
+
+    FACET_VGPU_NEED(kernel, error);
+    FACET_VGPU_NEED(range, error);
+    if (status != FACET_OK)
+        return status;
+    if (!facet_kernel_is_of(kernel, work.vgpu->device->session, work.vgpu->context))
+        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel",
+                                      "kernel '%s': expected one that was loaded for vGPU %" PRIu32,
+                                      facet_kernel_name(kernel), id);
+    else
+        status = queue_on(&work, stream, ret_execution, error);
+    return facet_vgpu_done(work.vgpu, status);
+}
+
+/* ---- operations ---- */
+
+/* What the vGPU's switches make of the flags that were asked for. */
+static uint32_t switched(const struct facet_vgpu *vgpu, const struct facet_math *operation)
+{
+    bool mixed = atomic_load(&vgpu->on) & FACET_ON_MIXED_PRECISION && operation->type == FACET_MATH_F32;
+    uint32_t flags = operation->flags;
+
+    if (mixed && (operation->operation == FACET_MATH_GEMM || operation->operation == FACET_MATH_CONVOLUTION ||
+                  operation->operation == FACET_MATH_ATTENTION))
+        flags |= FACET_MATH_MIXED;
+    if (facet_vgpu_off(vgpu, FACET_OFF_MIXED_PRECISION))
+        flags &= ~FACET_MATH_MIXED;
+    return atomic_load(&vgpu->off) & FACET_OFF_TENSOR_CORES ? flags | FACET_MATH_NO_TENSOR : flags;
+}
+
+static enum facet_status queue_operation(const struct work *work, const struct facet_vgpu_stream *stream,
+                                         struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = work->vgpu->device;
+    struct facet_math operation = *work->operation;
+
+    operation.flags = switched(work->vgpu, &operation);
+    return device->provider->math->run(device->instance, work->vgpu->context, stream->number, &operation, error);
+}
+
+enum facet_status facet_vgpu_operate(struct facet_driver *driver, uint32_t id, uint32_t stream,
+                                     const struct facet_math *operation, uint64_t *ret_execution,
+                                     struct facet_error *error)
+{
+    FACET_VGPU_NEED(operation, error);
+    if (operation->size < sizeof *operation)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "operation",
+                                    "operation: size %" PRIu32 ", expected that of struct facet_math, %zu",
+                                    operation->size, sizeof *operation);
+    return queue_work(driver, id, stream, (struct work){.queue = queue_operation, .operation = operation},
+                      ret_execution, error);
+}
+
+enum facet_status facet_vgpu_get_operations(struct facet_driver *driver, uint32_t id,
+                                            struct facet_math_support *ret_support, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    const struct facet_vgpu_device *device = vgpu->device;
+    status = device->provider->math->support(device->instance, device->number, ret_support, error);
+    return facet_vgpu_done(vgpu, status);
+}
+
+/* ---- transfers ---- */
+
+/* Before the bytes are read and passed on; the device looks again when their turn has come. */
+static enum facet_status check_target(struct facet_vgpu *vgpu, uint64_t to, uint64_t bytes, struct facet_error *error)
+{
+    struct facet_allocation found = {.size = sizeof found};
+
+    if (!vgpu->space || bytes == 0)
+        return FACET_OK;
+    if (facet_space_find(vgpu->space, to, &found, NULL) != FACET_OK || bytes > found.address + found.usable_bytes - to)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
+                                    "bytes %" PRIu64 " at 0x%" PRIx64
+                                    ": expected them to lie in one allocation of vGPU %" PRIu32,
+                                    bytes, to, vgpu->id);
+    return FACET_OK;
+}
+
+static enum facet_status queue_write(const struct work *work, const struct facet_vgpu_stream *stream,
+                                     struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = work->vgpu->device;
+    enum facet_status status = check_target(work->vgpu, work->to, work->bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    return device->provider->execution->write(device->instance, work->vgpu->context, stream->number, work->to,
+                                              (const void *)(uintptr_t)work->from, work->bytes, error);
+}
+
+static enum facet_status queue_copy(const struct work *work, const struct facet_vgpu_stream *stream,
+                                    struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = work->vgpu->device;
+
+    return device->provider->execution->copy(device->instance, work->vgpu->context, stream->number, work->to,
+                                             work->from, work->bytes, error);
+}
+
+static enum facet_status queue_fill(const struct work *work, const struct facet_vgpu_stream *stream,
+                                    struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = work->vgpu->device;
+
+    return device->provider->execution->fill(device->instance, work->vgpu->context, stream->number, work->to,
+                                             work->value, work->bytes, error);
+}
+
+enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t id, uint32_t stream, uint64_t to,
+                                          uint64_t from, uint64_t bytes, enum facet_copy kind, uint64_t *ret_execution,
+                                          struct facet_error *error)
+{
+    struct work work = {
+        .queue = kind == FACET_COPY_TO_DEVICE ? queue_write : queue_copy, .to = to, .from = from, .bytes = bytes};
+
+    if (kind != FACET_COPY_TO_DEVICE && kind != FACET_COPY_ON_DEVICE)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
+                                    "kind %d: expected FACET_COPY_TO_DEVICE or FACET_COPY_ON_DEVICE in a stream",
+                                    (int)kind);
+    if (kind == FACET_COPY_TO_DEVICE && !from && bytes > 0)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "from", "from: expected an address, not 0");
+    enum facet_status status =
+        kind == FACET_COPY_TO_DEVICE ? facet_managed_check_host(driver, "from", from, bytes, error) : FACET_OK;
+    if (status != FACET_OK)
+        return status;
+    return queue_work(driver, id, stream, work, ret_execution, error);
+}
+
+enum facet_status facet_vgpu_enqueue_fill(struct facet_driver *driver, uint32_t id, uint32_t stream, uint64_t address,
+                                          uint8_t value, uint64_t bytes, uint64_t *ret_execution,
+                                          struct facet_error *error)
+{
+    const struct work work = {.queue = queue_fill, .to = address, .value = value, .bytes = bytes};
+
+    return queue_work(driver, id, stream, work, ret_execution, error);
+}
+
+/* ---- following ---- */
+
+static enum facet_status unknown(uint64_t execution, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_NOT_FOUND, "execution",
+                                "execution 0x%" PRIx64 ": expected one of this vGPU, of its streams' last launches",
+                                execution);
+}
+
+/* The stream that a number is of, open, and the launch's number in it. */
+static enum facet_status find(struct facet_vgpu *vgpu, uint64_t execution, struct facet_vgpu_stream **ret_stream,
+                              uint64_t *ret_sequence, struct facet_error *error)
+{
+    uint64_t index = (execution >> FACET_EXECUTION_SHIFT) - 1;
+    uint64_t sequence = execution & ((UINT64_C(1) << FACET_EXECUTION_SHIFT) - 1);
+    struct facet_vgpu_stream *stream = NULL;
+
+    if (index >= vgpu->streams)
+        return unknown(execution, error);
+    enum facet_status status = facet_vgpu_stream_open(vgpu, (uint32_t)index, &stream, error);
+    if (status != FACET_OK)
+        return status;
+    if (sequence == 0 || sequence > stream->launched) {
+        pthread_mutex_unlock(&stream->lock);
+        return unknown(execution, error);
+    }
+    *ret_stream = stream;
+    *ret_sequence = sequence;
+    return FACET_OK;
+}
+
+static uint32_t status_of(const struct facet_launch_record *record)
+{
+    if (record->status == FACET_OK)
+        return FACET_EXECUTION_COMPLETED;
+    return record->status == FACET_BAD_STATE ? FACET_EXECUTION_CANCELLED : FACET_EXECUTION_FAILED;
+}
+
+static void describe(const struct facet_launch_record *record, struct facet_execution *ret_execution)
+{
+    ret_execution->status = status_of(record);
+    ret_execution->failure = ret_execution->status == FACET_EXECUTION_FAILED ? record->status : FACET_OK;
+    ret_execution->queued_ns = record->queued_ns;
+    ret_execution->start_ns = record->start_ns;
+    ret_execution->end_ns = record->end_ns;
+    ret_execution->busy_ns = record->busy_ns;
+    ret_execution->groups = record->groups;
+    ret_execution->units = record->units;
+    ret_execution->preemptions = record->preemptions;
+    memcpy(ret_execution->kernel, record->kernel, sizeof ret_execution->kernel);
+}
+
+/* With the stream's lock held, and what it has read as new as can be. */
+static enum facet_status look(const struct facet_vgpu_stream *stream, uint64_t sequence,
+                              struct facet_execution *ret_execution, struct facet_error *error)
+{
+    const struct facet_launch_record *record = stream->room > 0 ? &stream->records[sequence % stream->room] : NULL;
+
+    if (sequence > stream->state.completed) {
+        ret_execution->status = sequence > stream->state.begun ? FACET_EXECUTION_QUEUED : FACET_EXECUTION_RUNNING;
+        return FACET_OK;
+    }
+    if (!record || record->sequence != sequence)
+        return unknown(ret_execution->execution, error);
+    describe(record, ret_execution);
+    return FACET_OK;
+}
+
+enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t id, uint64_t execution,
+                                           struct facet_execution *ret_execution, struct facet_error *error)
+{
+    struct facet_execution what = {.size = sizeof what, .execution = execution};
+    struct facet_vgpu_stream *stream = NULL;
+    struct facet_vgpu *vgpu = NULL;
+    uint64_t sequence = 0;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED_STRUCT(ret_execution, error);
+    if (status != FACET_OK)
+        return status;
+    status = find(vgpu, execution, &stream, &sequence, error);
+    if (status != FACET_OK)
+        return facet_vgpu_done(vgpu, status);
+    what.stream = (uint32_t)(stream - vgpu->stream);
+    status = facet_vgpu_stream_harvest(vgpu, stream, error);
+    if (status == FACET_OK)
+        status = look(stream, sequence, &what, error);
+    pthread_mutex_unlock(&stream->lock);
+    if (status == FACET_OK) {
+        what.size = ret_execution->size < sizeof what ? ret_execution->size : sizeof what;
+        memcpy(ret_execution, &what, what.size);
+    }
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, uint64_t execution,
+                                    struct facet_error *error)
+{
+    struct facet_vgpu_stream *stream = NULL;
+    struct facet_vgpu *vgpu = NULL;
+    uint64_t sequence = 0;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = find(vgpu, execution, &stream, &sequence, error);
+    if (status == FACET_OK) {
+        const struct facet_vgpu_device *device = vgpu->device;
+
+        status = device->provider->execution->cancel_launch(device->instance, vgpu->context, stream->number, sequence,
+                                                            error);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    return facet_vgpu_done(vgpu, status);
+}
+
+const char *facet_execution_status_name(uint32_t status)
+{
+    static const char *const names[] = {NULL, "queued", "running", "completed", "failed", "cancelled"};
+
+    return status < sizeof names / sizeof names[0] ? names[status] : NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: handing out what was measured. Never: measures. */
+#include <inttypes.h>
+
+#include "vgpu/driver.h"
+
+static enum facet_status read_history(const struct facet_history *history, uint64_t after_ns,
+                                      struct facet_sample *samples, uint32_t *count)
+{
+    *count = history && samples ? (uint32_t)facet_history_since(history, after_ns, samples, *count) : 0;
+    return FACET_OK;
+}
+
+enum facet_status facet_vgpu_get_history(struct facet_driver *driver, uint32_t id, uint64_t after_ns,
+                                         struct facet_sample *samples, uint32_t *count, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED(count, error);
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_done(vgpu, read_history(atomic_load(&vgpu->history), after_ns, samples, count));
+}
+
+enum facet_status facet_driver_get_history(struct facet_driver *driver, uint32_t device, uint64_t after_ns,
+                                           struct facet_sample *samples, uint32_t *count, struct facet_error *error)
+{
+    FACET_VGPU_NEED(count, error);
+    if (device >= driver->devices)
+        return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
+                                    device, driver->devices);
+    return read_history(driver->device[device].history, after_ns, samples, count);
+}

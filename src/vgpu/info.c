@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what is known of vGPUs and devices, put together. Never: measures: it asks those who have it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "vgpu/driver.h"
+
+/* ---- one vGPU ---- */
+
+static uint32_t milli_of(uint64_t part, uint64_t whole)
+{
+    if (whole == 0)
+        return 0;
+    return (uint32_t)((unsigned __int128)part * FACET_MILLI_WHOLE / whole);
+}
+
+static enum facet_status add_memory(struct facet_vgpu *vgpu, struct facet_vgpu_info *info, struct facet_error *error)
+{
+    struct facet_space_usage usage = {.size = sizeof usage};
+
+    if (!vgpu->space)
+        return FACET_OK;
+    enum facet_status status = facet_space_get_usage(vgpu->space, &usage, error);
+    if (status != FACET_OK)
+        return status;
+    info->valid |= FACET_VGPU_HAS_MEMORY;
+    info->memory_limit_bytes = usage.limit_bytes;
+    info->memory_allocated_bytes = usage.allocated_bytes;
+    info->memory_reserved_bytes = usage.reserved_bytes;
+    info->memory_peak_bytes = usage.peak_bytes;
+    info->memory_milli = milli_of(usage.reserved_bytes, usage.limit_bytes);
+    info->allocations = usage.allocations;
+    return FACET_OK;
+}
+
+static enum facet_status add_stream(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
+                                    struct facet_vgpu_info *info, struct facet_error *error)
+{
+    pthread_mutex_lock(&stream->lock);
+    enum facet_status status = facet_vgpu_stream_harvest(vgpu, stream, error);
+    const struct facet_stream_state *state = &stream->state;
+
+    info->launched_total += stream->launched;
+    info->completed_total += state->completed;
+    info->busy_ns += state->busy_ns;
+    info->delay_ns += stream->delay_ns;
+    info->failed_total += stream->failed;
+    info->cancelled_total += stream->cancelled;
+    info->streams_active += facet_vgpu_stream_is_busy(stream);
+    if (state->begun > state->completed)
+        info->running += (uint32_t)(state->begun - state->completed);
+    info->queued += (uint32_t)(stream->launched - (state->begun > state->completed ? state->begun : state->completed));
+    if (stream->gaps)
+        info->valid &= ~FACET_VGPU_HAS_RECORDS;
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+static void add_settings(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
+{
+    pthread_mutex_lock(&vgpu->lock);
+    info->units = vgpu->units;
+    info->launches = vgpu->launches;
+    info->request_milli = vgpu->request_milli;
+    info->limit_milli = vgpu->limit_milli;
+    info->priority = vgpu->priority;
+    info->given_milli = vgpu->given_milli;
+    info->given_units = vgpu->given_units;
+    pthread_mutex_unlock(&vgpu->lock);
+    info->off = atomic_load(&vgpu->off);
+    info->on = atomic_load(&vgpu->on);
+}
+
+static void add_measured(struct facet_vgpu *vgpu, struct facet_vgpu_info *info)
+{
+    pthread_mutex_lock(&vgpu->driver->monitor);
+    info->compute_milli = vgpu->compute_milli;
+    if (vgpu->measured)
+        info->valid |= FACET_VGPU_HAS_COMPUTE;
+    pthread_mutex_unlock(&vgpu->driver->monitor);
+}
+
+/* Of a device that is lost there is what was last known. */
+static enum facet_status describe(struct facet_vgpu *vgpu, struct facet_vgpu_info *ret_info, struct facet_error *error)
+{
+    struct facet_vgpu_info info = {
+        .size = sizeof info,
+        .id = vgpu->id,
+        .status = facet_vgpu_status_of(vgpu),
+        .valid = FACET_VGPU_HAS_RECORDS,
+        .device = vgpu->device->index,
+        .streams = vgpu->streams,
+        .created_ns = vgpu->created_ns,
+    };
+    enum facet_status status = FACET_OK;
+
+    memcpy(info.name, vgpu->name, sizeof info.name);
+    for (uint32_t i = 0; i < vgpu->streams && status == FACET_OK; i++) {
+        status = add_stream(vgpu, &vgpu->stream[i], &info, error);
+        if (status == FACET_DEVICE_LOST)
+            status = FACET_OK;
+    }
+    if (status == FACET_OK)
+        status = add_memory(vgpu, &info, error);
+    if (status != FACET_OK)
+        return status;
+    add_settings(vgpu, &info);
+    add_measured(vgpu, &info);
+    info.size = ret_info->size < sizeof info ? ret_info->size : sizeof info;
+    memcpy(ret_info, &info, info.size);
+    return FACET_OK;
+}
+
+static enum facet_status check_size(const struct facet_vgpu_info *info, struct facet_error *error)
+{
+    if (!info)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_info", "ret_info: expected a value, not NULL");
+    if (info->size >= sizeof info->size)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_info",
+                                "ret_info: size %" PRIu32 ", expected that of struct facet_vgpu_info", info->size);
+}
+
+enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, struct facet_vgpu_info *ret_info,
+                                      struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = check_size(ret_info, error);
+
+    if (status == FACET_OK)
+        status = facet_vgpu_take(driver, id, &vgpu, error);
+    if (status != FACET_OK)
+        return status;
+    status = describe(vgpu, ret_info, error);
+    facet_vgpu_drop(vgpu);
+    return status;
+}
+
+/* ---- all ---- */
+
+/* Those that are made or destroyed meanwhile may be in it or not; no other is missed or doubled. */
+enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos, uint32_t capacity,
+                                  uint32_t *ret_count, struct facet_error *error)
+{
+    uint32_t count = facet_vgpu_count(driver), found = 0, id = 0;
+    enum facet_status status = FACET_OK;
+    struct facet_vgpu *vgpu;
+
+    FACET_VGPU_NEED(ret_count, error);
+    if (count > capacity || (count > 0 && !infos)) {
+        *ret_count = count;
+        return facet_error_argument(error, FACET_TOO_SMALL, "capacity",
+                                    "capacity %" PRIu32 ": the driver has %" PRIu32 " vGPUs", capacity, count);
+    }
+    while (status == FACET_OK && found < capacity && (vgpu = facet_vgpu_next(driver, id))) {
+        id = vgpu->id + 1;
+        status = check_size(&infos[found], error);
+        if (status == FACET_OK)
+            status = describe(vgpu, &infos[found++], error);
+        facet_vgpu_drop(vgpu);
+        if (id == 0)
+            break;
+    }
+    if (status == FACET_OK)
+        *ret_count = found;
+    return status;
+}
+
+/* ---- devices ---- */
+
+static void add_device_memory(const struct facet_vgpu_device *device, struct facet_driver_device *ret_device)
+{
+    struct facet_memory_usage usage = {.size = sizeof usage};
+    struct facet_memory_info info = {.size = sizeof info};
+
+    ret_device->memory_bytes = device->memory_bytes;
+    if (device->memory && facet_memory_get_usage(device->memory, &usage, NULL) == FACET_OK)
+        ret_device->memory_used_bytes = usage.reserved_bytes;
+    else if (device->provider->memory->info(device->instance, device->owner, &info, NULL) == FACET_OK)
+        ret_device->memory_used_bytes = info.used_bytes;
+}
+
+bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct facet_driver_device *ret_device)
+{
+    struct facet_driver_device all = {.size = sizeof all};
+
+    if (index >= driver->devices || !ret_device || ret_device->size < sizeof ret_device->size)
+        return false;
+    struct facet_vgpu_device *device = &driver->device[index];
+
+    memcpy(all.id, device->id, sizeof all.id);
+    memcpy(all.name, device->info.name, sizeof all.name);
+    all.name[sizeof all.name - 1] = '\0';
+    all.lost = atomic_load(&device->lost);
+    all.units = device->info.compute_units;
+    add_device_memory(device, &all);
+    pthread_rwlock_rdlock(&driver->list);
+    all.vgpus = device->vgpus;
+    all.promised_bytes = device->promised_bytes;
+    pthread_rwlock_unlock(&driver->list);
+    pthread_mutex_lock(&driver->monitor);
+    all.valid = all.lost ? 0 : device->valid; /* what was last known is not how it is */
+    all.utilization_milli = device->utilization_milli;
+    all.busy_ns = device->busy_ns;
+    pthread_mutex_unlock(&driver->monitor);
+    all.size = ret_device->size < sizeof all ? ret_device->size : sizeof all;
+    memcpy(ret_device, &all, all.size);
+    return true;
+}

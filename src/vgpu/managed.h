@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Managed memory, inside: what a vGPU has of it, and which of its pages are at the host.
+ *
+ * Owns: the objects of managed*.c and the rule that keeps both sides from writing one page at a time.
+ * Never: seen by other files of this room, which have the few functions of driver.h.
+ *
+ * The rule. A page is at the host only while nothing of its vGPU is queued or running: whoever is about to queue
+ * something sends all pages back first, and none comes until that is over (`active`, `generation`, `drained`). So the
+ * device's copy of a page that is at the host cannot change, and whole pages go back without losing what a kernel wrote
+ * beside.
+ *
+ * The lock of a vGPU's managed memory comes before a stream's. It is held while an idle device is read or written, and
+ * never while somebody waits for work to end.
+ */
+#ifndef FACET_VGPU_MANAGED_H
+#define FACET_VGPU_MANAGED_H
+
+#include <sys/queue.h>
+
+#include "vgpu/driver.h"
+
+enum facet_managed_state {
+    FACET_MANAGED_AWAY = 0,  /* at the device; nothing is mapped here */
+    FACET_MANAGED_CLEAN = 1, /* here, as the device has it, and protected from writes */
+    FACET_MANAGED_DIRTY = 2, /* here, and newer than what the device has */
+    FACET_MANAGED_LOST = 3,  /* cannot be had any more: touching it is a fault */
+};
+
+/* One allocation. */
+struct facet_managed_range {
+    LIST_ENTRY(facet_managed_range) all, hot; /* hot: with pages at the host */
+    uint64_t address, bytes;
+    uint32_t pages, at_host, dirty;
+    uint64_t to_host, to_device, faults; /* pages, pages, times */
+    uint8_t state[];                     /* enum facet_managed_state, by page */
+};
+
+/* All of one vGPU. */
+struct facet_managed {
+    struct facet_vgpu *vgpu;
+    uint64_t page_bytes;
+    bool shared;       /* addresses of the device are pointers of this process: nothing is mapped here, nothing moves */
+    bool system_calls; /* system calls may be given pointers */
+    bool poisons;      /* the kernel can make single pages fault */
+    int faults, kick;  /* userfaultfd, eventfd */
+    pthread_t thread;
+    bool running;
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t still; /* `active` or `starving` fell to 0 */
+    void *tree;           /* ranges, by address */
+    LIST_HEAD(, facet_managed_range) ranges, hot;
+    uint64_t active;     /* calls that queue something, or use the memory, just now */
+    uint64_t generation; /* of those, all that ever ended, and one */
+    uint64_t drained;    /* the generation whose work is known to be over */
+    uint32_t starving;   /* how often work was queued while somebody waited for the device to be still */
+    bool ending;
+    uint64_t buffer_bytes;
+    char *buffer; /* of whole pages */
+};
+
+/* --- managed_page.c: with the lock held --- */
+
+/* NULL: no byte from `address` on, of `bytes`, is managed. */
+struct facet_managed_range *facet_managed_find(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
+/* False: no memory for it. */
+bool facet_managed_insert(struct facet_managed *managed, struct facet_managed_range *range);
+void facet_managed_remove(struct facet_managed *managed, struct facet_managed_range *range);
+
+/*
+ * Brings pages from the one at `address` on to the host, up to `pages`, as many as the buffer holds and lie in a row;
+ * those that are there are left alone. Waits until the device is still, and lets go of the lock meanwhile.
+ * FACET_FROZEN: the vGPU is paused. FACET_BAD_STATE: it ends.
+ */
+enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t address, uint32_t pages, bool write,
+                                      struct facet_error *error);
+/* Sends pages back to the device. After an error those that are still here are as they were. */
+enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
+                                       uint32_t pages, struct facet_error *error);
+/* A clean page is about to be written. */
+enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page,
+                                     struct facet_error *error);
+/* Whoever touches it gets a signal. */
+void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page);
+void facet_managed_wake(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
+
+/* --- managed_fault.c --- */
+
+/* Opens what faults are told by, and the thread that answers them. */
+enum facet_status facet_managed_watch(struct facet_managed *managed, struct facet_error *error);
+/* Ends both. Nothing may be mapped any more. */
+void facet_managed_unwatch(struct facet_managed *managed);
+/* Stops answering; who waits then goes on waiting until what he touched is unmapped. */
+void facet_managed_stop(struct facet_managed *managed);
+
+/* --- managed_map.c --- */
+
+/* Whether what the device has at `address` is what this process has there. */
+enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
+                                      struct facet_error *error);
+/* Maps the addresses here, watched. FACET_BUSY: something else is there. */
+enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
+                                    struct facet_error *error);
+void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
+
+static inline void *facet_managed_at(uint64_t address)
+{
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static inline uint64_t facet_managed_address(const struct facet_managed *managed,
+                                             const struct facet_managed_range *range, uint32_t page)
+{
+    return range->address + page * managed->page_bytes;
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: being told when a thread of this process touches a page that is not here, or writes one that is clean, and the
+ * thread that answers.
+ * Never: leaves a thread waiting for a page that cannot come; makes contents up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "vgpu/managed.h"
+
+/* Newer than some headers. */
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+#ifndef UFFD_FEATURE_POISON
+#define UFFD_FEATURE_POISON (1 << 14)
+#endif
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+#define TRIES    200 /* until a page that does not come is given up */
+#define RETRY_NS FACET_NS_PER_MS
+
+/* ---- opening ---- */
+
+static int open_device(void)
+{
+    FACET_CLEANUP_FD int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+
+    return device >= 0 ? ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK) : -1;
+}
+
+/* The whole one also tells of pages that system calls touch; it takes a privilege, or access to the device. */
+static int open_faults(bool *ret_system_calls)
+{
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        fd = open_device();
+    *ret_system_calls = fd >= 0;
+    return fd >= 0 ? fd : (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+}
+
+static enum facet_status agree(struct facet_managed *managed, struct facet_error *error)
+{
+    struct uffdio_api newest = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_POISON};
+    struct uffdio_api least = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
+
+    managed->poisons = ioctl(managed->faults, UFFDIO_API, &newest) == 0;
+    if (managed->poisons || ioctl(managed->faults, UFFDIO_API, &least) == 0)
+        return FACET_OK;
+    return facet_error_set(error, FACET_UNSUPPORTED,
+                           "managed memory needs a kernel that tells of writes to protected memory (userfaultfd, "
+                           "Linux 5.7): %s",
+                           strerror(errno));
+}
+
+/* ---- answering ---- */
+
+static void nap(void)
+{
+    const struct timespec span = facet_ns_timespec(RETRY_NS);
+
+    nanosleep(&span, NULL);
+}
+
+/* With the lock held: one try. FACET_OK: whoever waits goes on, or there is nothing to wait for. */
+static enum facet_status try(struct facet_managed *managed, uint64_t address, bool write, struct facet_error *error)
+{
+    struct facet_managed_range *range = facet_managed_find(managed, address, 1);
+
+    if (!range)
+        return FACET_OK; /* freed: unmapping told him */
+    uint32_t page = (uint32_t)((address - range->address) / managed->page_bytes);
+    uint64_t start = facet_managed_address(managed, range, page);
+
+    switch (range->state[page]) {
+    case FACET_MANAGED_AWAY:
+        return facet_managed_fetch(managed, start, 1, write, error);
+    case FACET_MANAGED_CLEAN:
+        if (write)
+            return facet_managed_soil(managed, range, page, error);
+        break;
+    case FACET_MANAGED_DIRTY: /* protected, when giving it back failed */
+        return facet_managed_soil(managed, range, page, error);
+    default:
+        break;
+    }
+    facet_managed_wake(managed, start, managed->page_bytes);
+    return FACET_OK;
+}
+
+static void give_up(struct facet_managed *managed, uint64_t address)
+{
+    struct facet_managed_range *range = facet_managed_find(managed, address, 1);
+
+    if (range)
+        facet_managed_poison(managed, range, (uint32_t)((address - range->address) / managed->page_bytes));
+}
+
+/* What a paused vGPU has is not touched: its pages come when it is resumed, which wakes all who wait. */
+static void answer(struct facet_managed *managed, uint64_t address, bool write)
+{
+    enum facet_status status = FACET_OK;
+
+    pthread_mutex_lock(&managed->lock);
+    struct facet_managed_range *range = facet_managed_find(managed, address, 1);
+    if (range)
+        range->faults++;
+    for (int tries = 0; tries < TRIES; tries++) {
+        status = try(managed, address, write, NULL);
+        if (status == FACET_OK || status == FACET_FROZEN || status == FACET_BAD_STATE || status == FACET_DEVICE_LOST)
+            break;
+        pthread_mutex_unlock(&managed->lock);
+        nap();
+        pthread_mutex_lock(&managed->lock);
+    }
+    if (status == FACET_DEVICE_LOST)
+        atomic_store(&managed->vgpu->device->lost, true);
+    if (status != FACET_OK && status != FACET_FROZEN && status != FACET_BAD_STATE)
+        give_up(managed, address);
+    pthread_mutex_unlock(&managed->lock);
+}
+
+static void read_faults(struct facet_managed *managed)
+{
+    struct uffd_msg messages[16];
+    ssize_t got = read(managed->faults, messages, sizeof messages);
+
+    for (size_t i = 0; got > 0 && i < (size_t)got / sizeof messages[0]; i++) {
+        const struct uffd_msg *message = &messages[i];
+
+        if (message->event == UFFD_EVENT_PAGEFAULT)
+            answer(managed, message->arg.pagefault.address,
+                   message->arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP));
+    }
+}
+
+/* Those who go on fault again, and are told of anew. */
+static void wake_all(struct facet_managed *managed)
+{
+    const struct facet_managed_range *range;
+
+    pthread_mutex_lock(&managed->lock);
+    LIST_FOREACH (range, &managed->ranges, all)
+        facet_managed_wake(managed, range->address, range->bytes);
+    pthread_mutex_unlock(&managed->lock);
+}
+
+static bool is_ending(struct facet_managed *managed)
+{
+    pthread_mutex_lock(&managed->lock);
+    bool ending = managed->ending;
+
+    pthread_mutex_unlock(&managed->lock);
+    return ending;
+}
+
+static void *run(void *argument)
+{
+    struct facet_managed *managed = argument;
+    struct pollfd told[2] = {{.fd = managed->faults, .events = POLLIN}, {.fd = managed->kick, .events = POLLIN}};
+    uint64_t kicks;
+
+    while (!is_ending(managed)) {
+        if (poll(told, 2, -1) < 0)
+            continue;
+        if (told[1].revents && read(managed->kick, &kicks, sizeof kicks) > 0 && !is_ending(managed))
+            wake_all(managed);
+        if (told[0].revents)
+            read_faults(managed);
+    }
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+/* Handlers of signals are the program's: one that touches managed memory would wait here for this very thread. */
+static int start(struct facet_managed *managed)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&managed->thread, NULL, run, managed);
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    managed->running = result == 0;
+    return result;
+}
+
+enum facet_status facet_managed_watch(struct facet_managed *managed, struct facet_error *error)
+{
+    enum facet_status status;
+    int result;
+
+    managed->faults = open_faults(&managed->system_calls);
+    if (managed->faults < 0)
+        return facet_error_set(error, FACET_UNSUPPORTED,
+                               "managed memory needs userfaultfd, which this kernel or container does not permit: %s",
+                               strerror(errno));
+    status = agree(managed, error);
+    if (status != FACET_OK)
+        return status;
+    managed->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (managed->kick < 0)
+        return facet_error_errno(error, errno, "no descriptor for managed memory");
+    result = start(managed);
+    return result == 0 ? FACET_OK : facet_error_errno(error, result, "no thread for managed memory");
+}
+
+static void kick(const struct facet_managed *managed)
+{
+    const uint64_t one = 1;
+
+    (void)!write(managed->kick, &one, sizeof one);
+}
+
+void facet_managed_stop(struct facet_managed *managed)
+{
+    if (!managed->running)
+        return;
+    pthread_mutex_lock(&managed->lock);
+    managed->ending = true;
+    pthread_cond_broadcast(&managed->still);
+    pthread_mutex_unlock(&managed->lock);
+    kick(managed);
+    pthread_join(managed->thread, NULL);
+    managed->running = false;
+}
+
+void facet_managed_unwatch(struct facet_managed *managed)
+{
+    facet_managed_stop(managed);
+    if (managed->faults >= 0)
+        close(managed->faults);
+    if (managed->kick >= 0)
+        close(managed->kick);
+    managed->faults = managed->kick = -1;
+}
+
+void facet_managed_resumed(struct facet_vgpu *vgpu)
+{
+    const struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
+
+    if (managed && !managed->shared)
+        kick(managed);
+}

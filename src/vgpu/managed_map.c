@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the addresses of managed memory in this process, and whether they need any.
+ * Never: maps over anything that is there.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "vgpu/managed.h"
+
+#define NEEDED (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
+
+/* ---- whether both sides are one ---- */
+
+/* The kernel looks, so that an address where nothing is does no harm. */
+static bool is_here(uint64_t address, uint64_t expected)
+{
+    uint64_t word = 0;
+    struct iovec to = {&word, sizeof word}, from = {facet_managed_at(address), sizeof word};
+
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof word && word == expected;
+}
+
+static bool write_here(uint64_t address, uint64_t word)
+{
+    struct iovec from = {&word, sizeof word}, to = {facet_managed_at(address), sizeof word};
+
+    return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof word;
+}
+
+static enum facet_status copy_word(const struct facet_vgpu *vgpu, uint64_t address, uint64_t *word,
+                                   enum facet_copy kind, struct facet_error *error)
+{
+    uint64_t here = (uintptr_t)word;
+    bool in = kind == FACET_COPY_TO_DEVICE;
+
+    return facet_space_copy(vgpu->space, in ? address : here, in ? here : address, sizeof *word, kind, error);
+}
+
+/* What nobody can have there by chance. Nothing is written here before the device's own word was found here. */
+enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
+                                      struct facet_error *error)
+{
+    uint64_t words[2] = {0}, before = 0, back = 0;
+    enum facet_status status;
+    bool here = false;
+
+    if (getrandom(words, sizeof words, 0) != (ssize_t)sizeof words)
+        return facet_error_errno(error, errno, "no random numbers");
+    status = copy_word(vgpu, address, &before, FACET_COPY_TO_HOST, error);
+    if (status == FACET_OK)
+        status = copy_word(vgpu, address, &words[0], FACET_COPY_TO_DEVICE, error);
+    if (status == FACET_OK)
+        here = is_here(address, words[0]) && write_here(address, words[1]);
+    if (status == FACET_OK && here)
+        status = copy_word(vgpu, address, &back, FACET_COPY_TO_HOST, error);
+    if (status == FACET_OK)
+        status = copy_word(vgpu, address, &before, FACET_COPY_TO_DEVICE, error);
+    if (status == FACET_OK)
+        *ret_shared = here && back == words[1];
+    return status;
+}
+
+/* ---- where they are not ---- */
+
+static enum facet_status watch(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
+                               struct facet_error *error)
+{
+    struct uffdio_register watch = {.range = {.start = address, .len = bytes},
+                                    .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP};
+
+    if (ioctl(managed->faults, UFFDIO_REGISTER, &watch) < 0)
+        return facet_error_errno(error, errno, "cannot watch over managed memory");
+    if ((watch.ioctls & NEEDED) != NEEDED)
+        return facet_error_set(error, FACET_UNSUPPORTED,
+                               "this kernel cannot protect memory from writes (userfaultfd, Linux 5.7)");
+    return FACET_OK;
+}
+
+/* A program that locks all that it maps has pages there already, which nobody would be told of: they go. */
+static enum facet_status prepare(uint64_t address, uint64_t bytes, struct facet_error *error)
+{
+    void *start = facet_managed_at(address);
+
+    if (munlock(start, bytes) < 0 || madvise(start, bytes, MADV_DONTNEED) < 0 ||
+        madvise(start, bytes, MADV_DONTFORK) < 0)
+        return facet_error_errno(error, errno, "cannot set managed memory up");
+    return FACET_OK;
+}
+
+/* The bare system call: the thread sanitizer takes mmap() for a write. */
+enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_t address, uint64_t bytes,
+                                    struct facet_error *error)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    long got = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, flags, -1, 0L);
+    int failed = got == -1 ? errno : 0;
+
+    if (failed == 0 && (uint64_t)got != address) { /* a kernel that does not know "no replace" (Linux 4.17) */
+        munmap(facet_managed_at((uint64_t)got), bytes);
+        failed = EEXIST;
+    }
+    if (failed == EEXIST)
+        return facet_error_set(error, FACET_BUSY, "this process uses 0x%" PRIx64 " itself", address);
+    if (failed != 0)
+        return facet_error_errno(error, failed, "cannot map %" PRIu64 " bytes of managed memory", bytes);
+    enum facet_status status = watch(managed, address, bytes, error);
+    if (status == FACET_OK)
+        status = prepare(address, bytes, error);
+    if (status != FACET_OK)
+        facet_managed_unmap(managed, address, bytes);
+    return status;
+}
+
+/* Who waits for a page there is told only now, so that he finds nothing instead of an empty page. */
+void facet_managed_unmap(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
+{
+    munmap(facet_managed_at(address), bytes);
+    facet_managed_wake(managed, address, bytes);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: where each page of managed memory is, and bringing it to the host and back.
+ * Never: brings a page while its vGPU has work; drops one that is newer than what the device has.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <search.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "vgpu/managed.h"
+
+/* Since Linux 6.6; older headers lack it. */
+#ifndef UFFDIO_POISON
+struct uffdio_poison {
+    struct uffdio_range range;
+    uint64_t mode;
+    int64_t updated;
+};
+#define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
+#endif
+
+#define LOOK_LEAST_NS (20 * FACET_NS_PER_US)
+#define LOOK_MOST_NS  (5 * FACET_NS_PER_MS)
+#define TURN_NS       FACET_NS_PER_MS /* how long who queues lets one go first that starves; doubled each time */
+#define TURN_SHIFT    10u
+
+/* ---- finding ---- */
+
+/* Ranges do not overlap; a key that overlaps one is equal to it. */
+static int compare(const void *left, const void *right)
+{
+    const struct facet_managed_range *a = left, *b = right;
+
+    if (a->address + (a->bytes - 1) < b->address)
+        return -1;
+    return b->address + (b->bytes - 1) < a->address;
+}
+
+struct facet_managed_range *facet_managed_find(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
+{
+    struct facet_managed_range key = {.address = address, .bytes = bytes ? bytes : 1};
+    void *found;
+
+    if (key.bytes - 1 > UINT64_MAX - address)
+        key.bytes = UINT64_MAX - address + 1;
+    found = tfind(&key, &managed->tree, compare);
+    return found ? *(struct facet_managed_range **)found : NULL;
+}
+
+bool facet_managed_insert(struct facet_managed *managed, struct facet_managed_range *range)
+{
+    if (!tsearch(range, &managed->tree, compare))
+        return false;
+    LIST_INSERT_HEAD(&managed->ranges, range, all);
+    return true;
+}
+
+void facet_managed_remove(struct facet_managed *managed, struct facet_managed_range *range)
+{
+    tdelete(range, &managed->tree, compare);
+    LIST_REMOVE(range, all);
+    if (range->at_host > 0)
+        LIST_REMOVE(range, hot);
+}
+
+/* ---- states ---- */
+
+static void set_state(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page, uint8_t state)
+{
+    bool was = range->at_host > 0;
+    uint8_t before = range->state[page];
+
+    range->at_host -= before == FACET_MANAGED_CLEAN || before == FACET_MANAGED_DIRTY;
+    range->at_host += state == FACET_MANAGED_CLEAN || state == FACET_MANAGED_DIRTY;
+    range->dirty -= before == FACET_MANAGED_DIRTY;
+    range->dirty += state == FACET_MANAGED_DIRTY;
+    range->state[page] = state;
+    if (!was && range->at_host > 0)
+        LIST_INSERT_HEAD(&managed->hot, range, hot);
+    else if (was && range->at_host == 0)
+        LIST_REMOVE(range, hot);
+}
+
+/* How many pages from `first` on, and before `end`, are in the state that it is in. */
+static uint32_t alike(const struct facet_managed_range *range, uint32_t first, uint32_t end)
+{
+    uint32_t page = first;
+
+    while (page < end && range->state[page] == range->state[first])
+        page++;
+    return page - first;
+}
+
+void facet_managed_wake(const struct facet_managed *managed, uint64_t address, uint64_t bytes)
+{
+    struct uffdio_range range = {.start = address, .len = bytes};
+
+    (void)!ioctl(managed->faults, UFFDIO_WAKE, &range);
+}
+
+static enum facet_status protect(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool on,
+                                 struct facet_error *error)
+{
+    struct uffdio_writeprotect wall = {.range = {.start = address, .len = bytes},
+                                       .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+
+    if (ioctl(managed->faults, UFFDIO_WRITEPROTECT, &wall) == 0)
+        return FACET_OK;
+    return facet_error_errno(error, errno, "cannot %sprotect managed memory at 0x%" PRIx64, on ? "" : "un", address);
+}
+
+enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page,
+                                     struct facet_error *error)
+{
+    enum facet_status status =
+        protect(managed, facet_managed_address(managed, range, page), managed->page_bytes, false, error);
+
+    if (status == FACET_OK)
+        set_state(managed, range, page, FACET_MANAGED_DIRTY);
+    return status;
+}
+
+/* Where the kernel cannot poison, nobody may touch the page any more; only then may those who wait go on. */
+void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page)
+{
+    uint64_t address = facet_managed_address(managed, range, page);
+    struct uffdio_poison poison = {.range = {.start = address, .len = managed->page_bytes}};
+
+    if (!managed->poisons || ioctl(managed->faults, UFFDIO_POISON, &poison) < 0) {
+        (void)!mprotect(facet_managed_at(address), managed->page_bytes, PROT_NONE);
+        (void)!ioctl(managed->faults, UFFDIO_UNREGISTER, &poison.range);
+    }
+    set_state(managed, range, page, FACET_MANAGED_LOST);
+}
+
+/* ---- to the host ---- */
+
+/* In halves that waiting threads cannot see: they are protected until all is there. */
+static enum facet_status install(const struct facet_managed *managed, uint64_t address, uint64_t bytes, bool wake,
+                                 struct facet_error *error)
+{
+    uint64_t done = 0;
+    int failed = 0;
+
+    while (done < bytes && failed == 0) {
+        struct uffdio_copy copy = {.dst = address + done,
+                                   .src = (uintptr_t)managed->buffer + done,
+                                   .len = bytes - done,
+                                   .mode = UFFDIO_COPY_MODE_WP | (wake ? 0 : UFFDIO_COPY_MODE_DONTWAKE)};
+
+        if (ioctl(managed->faults, UFFDIO_COPY, &copy) < 0 && errno != EAGAIN)
+            failed = errno;
+        done += copy.copy > 0 ? (uint64_t)copy.copy : 0;
+    }
+    if (failed == 0)
+        return FACET_OK;
+    (void)!madvise(facet_managed_at(address), bytes, MADV_DONTNEED);
+    return facet_error_errno(error, failed, "cannot bring %" PRIu64 " bytes of managed memory here", bytes);
+}
+
+/* Of an idle device. */
+static enum facet_status bring(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
+                               uint32_t pages, bool write, struct facet_error *error)
+{
+    uint64_t address = facet_managed_address(managed, range, first), bytes = pages * managed->page_bytes;
+    enum facet_status status =
+        facet_space_copy(managed->vgpu->space, (uintptr_t)managed->buffer, address, bytes, FACET_COPY_TO_HOST, error);
+
+    if (status == FACET_OK)
+        status = install(managed, address, bytes, !write, error);
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < pages; i++)
+        set_state(managed, range, first + i, FACET_MANAGED_CLEAN);
+    range->to_host += pages;
+    return write ? facet_managed_soil(managed, range, first, error) : FACET_OK;
+}
+
+static void nap(uint64_t ns)
+{
+    const struct timespec span = facet_ns_timespec(ns);
+
+    nanosleep(&span, NULL);
+}
+
+/* As the device says now. Nobody is waited for, and findings stay for the next who synchronizes. */
+static enum facet_status is_busy(struct facet_vgpu *vgpu, bool *ret_busy, struct facet_error *error)
+{
+    enum facet_status status = facet_vgpu_device_check(vgpu->device, error);
+    bool busy = false;
+
+    for (uint32_t i = 0; i < vgpu->streams && status == FACET_OK && !busy; i++) {
+        struct facet_vgpu_stream *stream = &vgpu->stream[i];
+
+        pthread_mutex_lock(&stream->lock);
+        if (facet_vgpu_stream_is_busy(stream))
+            status = facet_vgpu_stream_harvest(vgpu, stream, error);
+        busy = facet_vgpu_stream_is_busy(stream);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    *ret_busy = busy;
+    return status;
+}
+
+static enum facet_status check_alive(const struct facet_managed *managed, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = managed->vgpu;
+
+    if (managed->ending || atomic_load(&vgpu->ending))
+        return facet_error_set(error, FACET_BAD_STATE, "vGPU %" PRIu32 " ends", vgpu->id);
+    if (atomic_load(&vgpu->paused))
+        return facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", vgpu->id);
+    return FACET_OK;
+}
+
+/* Without the lock: until what was queued is over. */
+static enum facet_status drain(struct facet_managed *managed, struct facet_error *error)
+{
+    uint64_t look_ns = LOOK_LEAST_NS;
+    enum facet_status status;
+    bool busy = false;
+
+    for (;;) {
+        status = is_busy(managed->vgpu, &busy, error);
+        if (status != FACET_OK || !busy)
+            return status;
+        nap(look_ns);
+        look_ns += look_ns / 8; /* so late, at most, in proportion to what it waited for */
+        look_ns = look_ns > LOOK_MOST_NS ? LOOK_MOST_NS : look_ns;
+        pthread_mutex_lock(&managed->lock);
+        status = check_alive(managed, error);
+        pthread_mutex_unlock(&managed->lock);
+        if (status != FACET_OK)
+            return status;
+    }
+}
+
+static void wait_for_calls(struct facet_managed *managed)
+{
+    struct timespec until = facet_ns_timespec(facet_clock_now_ns() + LOOK_MOST_NS);
+
+    if (managed->active > 0)
+        pthread_cond_timedwait(&managed->still, &managed->lock, &until);
+}
+
+/* Until no work is queued, running, or about to be queued; so it is as long as the lock is held. */
+static enum facet_status become_still(struct facet_managed *managed, struct facet_error *error)
+{
+    enum facet_status status = check_alive(managed, error);
+    uint32_t tries = 0;
+
+    while (status == FACET_OK && (managed->active > 0 || managed->drained != managed->generation)) {
+        uint64_t generation = managed->generation;
+        bool calls = managed->active > 0;
+
+        if (calls) {
+            wait_for_calls(managed);
+        } else {
+            pthread_mutex_unlock(&managed->lock);
+            status = drain(managed, error);
+            pthread_mutex_lock(&managed->lock);
+            if (status == FACET_OK)
+                managed->drained = generation;
+        }
+        if (generation != managed->generation)
+            managed->starving = ++tries;
+        if (status == FACET_OK)
+            status = check_alive(managed, error);
+    }
+    if (tries > 0) {
+        managed->starving = 0;
+        pthread_cond_broadcast(&managed->still);
+    }
+    return status;
+}
+
+enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t address, uint32_t pages, bool write,
+                                      struct facet_error *error)
+{
+    uint64_t most = managed->buffer_bytes / managed->page_bytes;
+    enum facet_status status = become_still(managed, error);
+    struct facet_managed_range *range = status == FACET_OK ? facet_managed_find(managed, address, 1) : NULL;
+
+    if (!range)
+        return status; /* freed meanwhile: nobody waits for it any more */
+    uint32_t first = (uint32_t)((address - range->address) / managed->page_bytes);
+    if (range->state[first] != FACET_MANAGED_AWAY)
+        return FACET_OK;
+    uint64_t end = first + (pages < most ? pages : most);
+
+    return bring(managed, range, first, alike(range, first, end < range->pages ? (uint32_t)end : range->pages), write,
+                 error);
+}
+
+/* ---- to the device ---- */
+
+/* Of protected pages. Who would write them waits in the kernel, where the thread sanitizer does not see it; hence no
+ * memcpy(), which it watches. */
+__attribute__((no_sanitize("thread"))) static void copy_words(void *to, const void *from, uint64_t bytes)
+{
+    const volatile uint64_t *in = from;
+    uint64_t *out = to;
+
+    for (uint64_t i = 0; i < bytes / sizeof *out; i++)
+        out[i] = in[i];
+}
+
+/* Whoever writes meanwhile waits for the lock, and finds the page gone. */
+static enum facet_status write_back(struct facet_managed *managed, const struct facet_managed_range *range,
+                                    uint32_t first, uint32_t pages, struct facet_error *error)
+{
+    uint64_t address = facet_managed_address(managed, range, first), bytes = pages * managed->page_bytes;
+    enum facet_status status = protect(managed, address, bytes, true, error);
+
+    if (status != FACET_OK)
+        return status;
+    copy_words(managed->buffer, facet_managed_at(address), bytes);
+    return facet_space_copy(managed->vgpu->space, address, (uintptr_t)managed->buffer, bytes, FACET_COPY_TO_DEVICE,
+                            error);
+}
+
+static enum facet_status drop(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
+                              uint32_t pages, struct facet_error *error)
+{
+    uint64_t address = facet_managed_address(managed, range, first);
+
+    if (madvise(facet_managed_at(address), pages * managed->page_bytes, MADV_DONTNEED) < 0)
+        return facet_error_errno(error, errno, "cannot give managed memory at 0x%" PRIx64 " back to the device",
+                                 address);
+    for (uint32_t i = 0; i < pages; i++)
+        set_state(managed, range, first + i, FACET_MANAGED_AWAY);
+    return FACET_OK;
+}
+
+/* A page that stays dirty after an error stays protected too: who writes it is told of as of a clean one. */
+enum facet_status facet_managed_return(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
+                                       uint32_t pages, struct facet_error *error)
+{
+    uint32_t most = (uint32_t)(managed->buffer_bytes / managed->page_bytes), end = first + pages, count;
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t page = first; page < end && range->at_host > 0 && status == FACET_OK; page += count) {
+        bool dirty = range->state[page] == FACET_MANAGED_DIRTY;
+
+        count = alike(range, page, end);
+        if (dirty && count > most)
+            count = most;
+        if (dirty)
+            status = write_back(managed, range, page, count, error);
+        if (dirty && status == FACET_OK)
+            range->to_device += count;
+        if (status == FACET_OK && (dirty || range->state[page] == FACET_MANAGED_CLEAN))
+            status = drop(managed, range, page, count, error);
+    }
+    return status;
+}
+
+static enum facet_status return_all(struct facet_managed *managed, struct facet_error *error)
+{
+    struct facet_managed_range *range;
+    enum facet_status status = FACET_OK;
+
+    while (status == FACET_OK && (range = LIST_FIRST(&managed->hot)))
+        status = facet_managed_return(managed, range, 0, range->pages, error);
+    return status;
+}
+
+/* ---- those who queue ---- */
+
+/* Work that is queued without end would keep a page from the host for ever: who waits for one goes first, but not for
+ * long, as what it waits for may need the work that is held up here. */
+static void let_go_first(struct facet_managed *managed)
+{
+    uint32_t shift = managed->starving < TURN_SHIFT ? managed->starving : TURN_SHIFT;
+    uint64_t end = facet_clock_now_ns() + (TURN_NS << shift), now;
+
+    while (managed->starving > 0 && !managed->ending && !atomic_load(&managed->vgpu->ending) &&
+           (now = facet_clock_now_ns()) < end) {
+        uint64_t look = now + LOOK_MOST_NS < end ? now + LOOK_MOST_NS : end;
+        struct timespec until = facet_ns_timespec(look);
+
+        pthread_cond_timedwait(&managed->still, &managed->lock, &until);
+    }
+}
+
+enum facet_status facet_managed_enter(struct facet_vgpu *vgpu, struct facet_managed **ret_entered,
+                                      struct facet_error *error)
+{
+    struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
+    enum facet_status status;
+
+    *ret_entered = NULL;
+    if (!managed || managed->shared)
+        return FACET_OK;
+    pthread_mutex_lock(&managed->lock);
+    if (managed->starving > 0)
+        let_go_first(managed);
+    status = return_all(managed, error);
+    if (status == FACET_OK) {
+        managed->active++;
+        *ret_entered = managed;
+    }
+    pthread_mutex_unlock(&managed->lock);
+    return status;
+}
+
+void facet_managed_leave(struct facet_managed *managed)
+{
+    if (!managed)
+        return;
+    pthread_mutex_lock(&managed->lock);
+    managed->generation++;
+    if (--managed->active == 0)
+        pthread_cond_broadcast(&managed->still);
+    pthread_mutex_unlock(&managed->lock);
+}

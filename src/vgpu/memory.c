@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the memory calls of a vGPU: by its space; or the device's own allocator, where memory is not virtualized.
+ * Never: touches memory of a vGPU that is paused.
+ */
+#include <inttypes.h>
+
+#include "vgpu/driver.h"
+
+/* The vGPU, of a device that is there; and with `still` not a paused one. */
+static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool still, struct facet_vgpu **ret_vgpu,
+                               struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = facet_vgpu_device_check(vgpu->device, error);
+    if (status == FACET_OK && still && atomic_load(&vgpu->paused))
+        status = facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id);
+    if (status == FACET_OK)
+        *ret_vgpu = vgpu;
+    else
+        facet_vgpu_drop(vgpu);
+    return status;
+}
+
+/* The same, for what only a space can do. */
+static enum facet_status begin_in_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
+                                        struct facet_error *error)
+{
+    enum facet_status status = begin(driver, id, false, ret_vgpu, error);
+
+    if (status != FACET_OK || (*ret_vgpu)->space)
+        return status;
+    facet_vgpu_drop(*ret_vgpu);
+    return facet_error_set(error, FACET_UNSUPPORTED, "this needs memory virtualization, which is off");
+}
+
+/* ---- without a space ---- */
+
+static enum facet_status allocate_plain(struct facet_vgpu *vgpu, uint64_t bytes,
+                                        const struct facet_allocation_options *options, uint64_t *ret_address,
+                                        struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+
+    if (options && (options->size < sizeof *options || options->align & (options->align - 1)))
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "options",
+                                    "options: size %" PRIu32 ", align %" PRIu64
+                                    ": expected the struct's size, and a power of two",
+                                    options->size, options->align);
+    if (options && options->tag)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "tag",
+                                    "tag %" PRIu32 ": expected none where memory is not virtualized", options->tag);
+    if (options && options->align > 256)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "align",
+                                    "align %" PRIu64 ": expected at most 256 where memory is not virtualized",
+                                    options->align);
+    return device->provider->memory->alloc(device->instance, vgpu->context, bytes, ret_address, error);
+}
+
+static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
+                                    enum facet_copy kind, struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+    const struct facet_memory_ops *ops = device->provider->memory;
+
+    switch (kind) {
+    case FACET_COPY_TO_DEVICE:
+        return ops->write(device->instance, vgpu->context, to, (const void *)(uintptr_t)from, bytes, error);
+    case FACET_COPY_TO_HOST:
+        return ops->read(device->instance, vgpu->context, from, bytes, (void *)(uintptr_t)to, error);
+    case FACET_COPY_ON_DEVICE:
+        return ops->copy(device->instance, vgpu->context, to, from, bytes, error);
+    default:
+        return facet_error_argument(
+            error, FACET_UNSUPPORTED, "kind",
+            "kind %d: expected a copy to, from or on the device where memory is not virtualized", (int)kind);
+    }
+}
+
+/* ---- with one ---- */
+
+static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool said, enum facet_copy kind)
+{
+    struct facet_allocation found = {.size = sizeof found};
+
+    return kind == FACET_COPY_DETECT ? facet_space_find(vgpu->space, address, &found, NULL) != FACET_OK : said;
+}
+
+static enum facet_status check_host_sides(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
+                                          enum facet_copy kind, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    if (atomic_load_explicit(&vgpu->driver->managed, memory_order_acquire) == 0)
+        return FACET_OK;
+    if (is_host(vgpu, from, kind == FACET_COPY_TO_DEVICE || kind == FACET_COPY_HOST_TO_HOST, kind))
+        status = facet_managed_check_host(vgpu->driver, "from", from, bytes, error);
+    if (status == FACET_OK && is_host(vgpu, to, kind == FACET_COPY_TO_HOST || kind == FACET_COPY_HOST_TO_HOST, kind))
+        status = facet_managed_check_host(vgpu->driver, "to", to, bytes, error);
+    return status;
+}
+
+static enum facet_status copy_in_space(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
+                                       enum facet_copy kind, struct facet_error *error)
+{
+    struct facet_managed *entered = NULL;
+    enum facet_status status = check_host_sides(vgpu, to, from, bytes, kind, error);
+
+    if (status == FACET_OK)
+        status = facet_managed_enter(vgpu, &entered, error);
+    if (status == FACET_OK)
+        status = facet_space_copy(vgpu->space, to, from, bytes, kind, error);
+    facet_managed_leave(entered);
+    return status;
+}
+
+static enum facet_status fill_in_space(struct facet_vgpu *vgpu, uint64_t address, uint8_t value, uint64_t bytes,
+                                       struct facet_error *error)
+{
+    struct facet_managed *entered = NULL;
+    enum facet_status status = facet_managed_enter(vgpu, &entered, error);
+
+    if (status == FACET_OK)
+        status = facet_space_fill(vgpu->space, address, value, bytes, error);
+    facet_managed_leave(entered);
+    return status;
+}
+
+enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, uint64_t bytes,
+                                      const struct facet_allocation_options *options, uint64_t *ret_address,
+                                      struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, false, &vgpu, error);
+
+    FACET_VGPU_NEED(ret_address, error);
+    if (status != FACET_OK)
+        return status;
+    status = vgpu->space ? facet_space_allocate(vgpu->space, bytes, options, ret_address, error)
+                         : allocate_plain(vgpu, bytes, options, ret_address, error);
+    if (status == FACET_OK && !atomic_load_explicit(&vgpu->used, memory_order_relaxed))
+        atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint64_t address, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, false, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    const struct facet_vgpu_device *device = vgpu->device;
+    if (vgpu->space)
+        status = facet_managed_free(vgpu, address, error);
+    else if (address)
+        status = device->provider->memory->free(device->instance, vgpu->context, address, error);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id, uint64_t address, uint64_t bytes,
+                                        uint64_t *ret_address, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED(ret_address, error);
+    if (status != FACET_OK)
+        return status;
+    if (atomic_load(&vgpu->paused))
+        status = facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id);
+    else
+        status = facet_managed_check_resize(vgpu, address, error);
+    if (status == FACET_OK)
+        status = facet_space_resize(vgpu->space, address, bytes, ret_address, error);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint64_t address,
+                                  struct facet_allocation *ret_allocation, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED_STRUCT(ret_allocation, error);
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_done(vgpu, facet_space_find(vgpu->space, address, ret_allocation, error));
+}
+
+enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from, uint64_t bytes,
+                                  enum facet_copy kind, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, true, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = vgpu->space ? copy_in_space(vgpu, to, from, bytes, kind, error)
+                         : copy_plain(vgpu, to, from, bytes, kind, error);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint64_t address, uint8_t value,
+                                  uint64_t bytes, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, true, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    const struct facet_vgpu_device *device = vgpu->device;
+    status = vgpu->space
+                 ? fill_in_space(vgpu, address, value, bytes, error)
+                 : device->provider->memory->fill(device->instance, vgpu->context, address, value, bytes, error);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id, uint64_t memory_bytes,
+                                        struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&vgpu->lock);
+    status = facet_space_set_limit(vgpu->space, memory_bytes, error);
+    if (status == FACET_OK) {
+        pthread_rwlock_wrlock(&driver->list);
+        vgpu->device->promised_bytes += memory_bytes - vgpu->memory_bytes;
+        vgpu->memory_bytes = memory_bytes;
+        atomic_store(&vgpu->limit_bytes, memory_bytes);
+        pthread_rwlock_unlock(&driver->list);
+    }
+    pthread_mutex_unlock(&vgpu->lock);
+    return facet_vgpu_done(vgpu, status);
+}
+
+enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id, struct facet_space_usage *ret_usage,
+                                        struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+
+    FACET_VGPU_NEED_STRUCT(ret_usage, error);
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_done(vgpu, facet_space_get_usage(vgpu->space, ret_usage, error));
+}
+
+enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,
+                                        const struct facet_defragment_options *options,
+                                        struct facet_defragment_report *ret_report, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_done(vgpu, facet_space_defragment(vgpu->space, options, ret_report, error));
+}
+
+enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
+                                     const struct facet_defragment_options *options,
+                                     struct facet_defragment_report *ret_report, struct facet_error *error)
+{
+    struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_done(vgpu, facet_space_compact(vgpu->space, options, ret_report, error));
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the form of what a driver publishes, written and read by one table of fields. Never: opens a file. */
+#include <jansson.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/published.h"
+
+#define MOST      FACET_DRIVER_VGPUS /* devices, or vGPUs, of one driver */
+#define TEXT_SIZE 128u               /* the longest text of a field */
+
+enum kind { TEXT, U32, U64 };
+
+/* A member of a struct, and the bit in its `valid` without which it is not known; 0: always. */
+struct field {
+    const char *name;
+    enum kind kind;
+    size_t offset, size;
+    uint32_t valid;
+};
+
+#define FIELD(type, member, kind, bit)                                                                                 \
+    {                                                                                                                  \
+#member, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), bit                       \
+    }
+#define DEVICE(member, kind, bit) FIELD(facet_driver_device, member, kind, bit)
+#define VGPU(member, kind, bit)   FIELD(facet_vgpu_info, member, kind, bit)
+
+static const struct field device_fields[] = {
+    DEVICE(id, TEXT, 0),
+    DEVICE(name, TEXT, 0),
+    DEVICE(lost, U32, 0),
+    DEVICE(units, U32, 0),
+    DEVICE(vgpus, U32, 0),
+    DEVICE(utilization_milli, U32, FACET_DRIVER_HAS_UTILIZATION),
+    DEVICE(busy_ns, U64, FACET_DRIVER_HAS_BUSY),
+    DEVICE(memory_bytes, U64, 0),
+    DEVICE(memory_used_bytes, U64, 0),
+    DEVICE(promised_bytes, U64, 0),
+};
+
+static const struct field vgpu_fields[] = {
+    VGPU(id, U32, 0),
+    VGPU(status, U32, 0),
+    VGPU(name, TEXT, 0),
+    VGPU(device, U32, 0),
+    VGPU(streams, U32, 0),
+    VGPU(request_milli, U32, 0),
+    VGPU(limit_milli, U32, 0),
+    VGPU(compute_milli, U32, FACET_VGPU_HAS_COMPUTE),
+    VGPU(queued, U32, 0),
+    VGPU(running, U32, 0),
+    VGPU(memory_limit_bytes, U64, FACET_VGPU_HAS_MEMORY),
+    VGPU(memory_allocated_bytes, U64, FACET_VGPU_HAS_MEMORY),
+    VGPU(memory_reserved_bytes, U64, FACET_VGPU_HAS_MEMORY),
+    VGPU(memory_peak_bytes, U64, FACET_VGPU_HAS_MEMORY),
+    VGPU(allocations, U64, FACET_VGPU_HAS_MEMORY),
+    VGPU(launched_total, U64, 0),
+    VGPU(completed_total, U64, 0),
+    VGPU(busy_ns, U64, 0),
+    VGPU(delay_ns, U64, FACET_VGPU_HAS_RECORDS),
+    VGPU(failed_total, U64, FACET_VGPU_HAS_RECORDS),
+    VGPU(cancelled_total, U64, FACET_VGPU_HAS_RECORDS),
+};
+
+/* A struct that can be told by its fields; all have their `valid` bits in one uint32_t. */
+struct form {
+    const struct field *fields;
+    size_t count, size, valid_offset;
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct form device_form = {device_fields, COUNT(device_fields), sizeof(struct facet_driver_device),
+                                        offsetof(struct facet_driver_device, valid)};
+static const struct form vgpu_form = {vgpu_fields, COUNT(vgpu_fields), sizeof(struct facet_vgpu_info),
+                                      offsetof(struct facet_vgpu_info, valid)};
+
+/* ---- writing ---- */
+
+static json_t *value_of(const struct field *field, const char *bytes)
+{
+    uint64_t number = 0;
+    uint32_t small;
+
+    if (field->kind == TEXT)
+        return json_string(bytes);
+    if (field->kind == U64) {
+        memcpy(&number, bytes, sizeof number);
+    } else {
+        memcpy(&small, bytes, sizeof small);
+        number = small;
+    }
+    return json_integer((json_int_t)(number & INT64_MAX));
+}
+
+static json_t *write_one(const struct form *form, const char *bytes)
+{
+    json_t *object = json_object();
+    uint32_t valid;
+
+    memcpy(&valid, bytes + form->valid_offset, sizeof valid);
+    for (size_t i = 0; i < form->count; i++) {
+        const struct field *field = &form->fields[i];
+
+        if ((valid & field->valid) == field->valid)
+            json_object_set_new(object, field->name, value_of(field, bytes + field->offset));
+    }
+    return object;
+}
+
+static json_t *write_all(const struct form *form, const void *items, uint32_t count)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(array, write_one(form, (const char *)items + i * form->size));
+    return array;
+}
+
+char *facet_published_text(const struct facet_published *driver)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "pid", json_integer((json_int_t)driver->pid));
+    json_object_set_new(object, "program", json_string(driver->program));
+    json_object_set_new(object, "devices", write_all(&device_form, driver->device, driver->devices));
+    json_object_set_new(object, "vgpus", write_all(&vgpu_form, driver->vgpu, driver->vgpus));
+    char *text = json_dumps(object, JSON_COMPACT);
+
+    json_decref(object);
+    return text;
+}
+
+/* ---- reading ---- */
+
+static bool take_text(const json_t *value, char *ret_text, size_t size)
+{
+    const char *text = json_string_value(value);
+    size_t length = text ? json_string_length(value) : size;
+
+    if (length >= size)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] < 0x20 || text[i] > 0x7e)
+            return false;
+    memcpy(ret_text, text, length + 1);
+    return true;
+}
+
+static bool take_value(const struct field *field, const json_t *value, char *bytes)
+{
+    if (field->kind == TEXT)
+        return take_text(value, bytes, field->size);
+    json_int_t number = json_integer_value(value);
+    uint32_t small = (uint32_t)number;
+    uint64_t large = (uint64_t)number;
+
+    if (!json_is_integer(value) || number < 0 || (field->kind == U32 && number > UINT32_MAX))
+        return false;
+    memcpy(bytes, field->kind == U32 ? (const void *)&small : (const void *)&large, field->size);
+    return true;
+}
+
+/* Several fields may share a bit: it is set when all of them are there, and else none of them counts. */
+static uint32_t valid_bits(const struct form *form, const json_t *object)
+{
+    uint32_t all = 0, missing = 0;
+    char scratch[TEXT_SIZE];
+
+    for (size_t i = 0; i < form->count; i++) {
+        const struct field *field = &form->fields[i];
+
+        all |= field->valid;
+        if (!take_value(field, json_object_get(object, field->name), scratch))
+            missing |= field->valid;
+    }
+    return all & ~missing;
+}
+
+static void read_one(const struct form *form, const json_t *object, char *bytes)
+{
+    uint32_t valid = valid_bits(form, object), size = (uint32_t)form->size;
+
+    memcpy(bytes, &size, sizeof size);
+    for (size_t i = 0; i < form->count; i++) {
+        const struct field *field = &form->fields[i];
+
+        if ((valid & field->valid) == field->valid)
+            (void)take_value(field, json_object_get(object, field->name), bytes + field->offset);
+    }
+    memcpy(bytes + form->valid_offset, &valid, sizeof valid);
+}
+
+/* NULL with a count of 0: there are none. */
+static bool read_all(const struct form *form, const json_t *array, void **ret_items, uint32_t *ret_count)
+{
+    size_t count = json_array_size(array);
+
+    if (count > MOST)
+        return false;
+    char *items = count > 0 ? calloc(count, form->size) : NULL;
+    if (count > 0 && !items)
+        return false;
+    uint32_t taken = 0;
+    for (size_t i = 0; i < count; i++)
+        if (json_object_get(json_array_get(array, i), "id")) /* without one it is nothing */
+            read_one(form, json_array_get(array, i), items + taken++ * form->size);
+    *ret_items = items;
+    *ret_count = taken;
+    return true;
+}
+
+enum facet_status facet_published_parse(const char *text, size_t length, struct facet_published *ret_driver,
+                                        struct facet_error *error)
+{
+    struct facet_published driver = {0};
+    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+    void *devices = NULL, *vgpus = NULL;
+    bool good = json_is_object(object) &&
+                take_text(json_object_get(object, "program"), driver.program, sizeof driver.program) &&
+                read_all(&device_form, json_object_get(object, "devices"), &devices, &driver.devices) &&
+                read_all(&vgpu_form, json_object_get(object, "vgpus"), &vgpus, &driver.vgpus);
+
+    driver.pid = json_integer_value(json_object_get(object, "pid"));
+    driver.device = devices;
+    driver.vgpu = vgpus;
+    json_decref(object);
+    if (!good) {
+        facet_published_clear(&driver);
+        return facet_error_set(error, FACET_CORRUPT, "not what a driver publishes");
+    }
+    *ret_driver = driver;
+    return FACET_OK;
+}
+
+void facet_published_clear(struct facet_published *driver)
+{
+    free(driver->device);
+    free(driver->vgpu);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reading the folder of drivers that publish. Never: takes away what is in use: a lock tells. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+#include "vgpu/published.h"
+
+#define TEXT_MOST ((size_t)8 << 20)
+#define FILES     256u
+
+enum facet_status facet_published_folder(char *ret_path, size_t size, struct facet_error *error)
+{
+    enum facet_status status = facet_path_runtime(ret_path, size, error);
+    size_t length = status == FACET_OK ? strlen(ret_path) : 0;
+
+    if (status == FACET_OK && (size_t)snprintf(ret_path + length, size - length, "/drivers") >= size - length)
+        status = facet_error_set(error, FACET_OUT_OF_RANGE, "the runtime folder's path is too long");
+    return status;
+}
+
+/* A file and nothing else: whatever lies there, nobody waits for it. */
+static int open_file(int folder, const char *name)
+{
+    FACET_CLEANUP_FD int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat info;
+
+    return fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? FACET_TAKE_FD(fd) : -1;
+}
+
+/* Whole files alone: they are replaced, never written to. */
+static char *read_file(int folder, const char *name, size_t *ret_length)
+{
+    FACET_CLEANUP_FD int fd = open_file(folder, name);
+    struct stat info;
+
+    if (fd < 0 || fstat(fd, &info) != 0 || (size_t)info.st_size > TEXT_MOST)
+        return NULL;
+    char *text = malloc((size_t)info.st_size + 1);
+    size_t done = 0;
+
+    while (text && done < (size_t)info.st_size) {
+        ssize_t got = read(fd, text + done, (size_t)info.st_size - done);
+
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+    }
+    *ret_length = done;
+    return text;
+}
+
+/* Whether its driver is gone: nobody holds the lock. Both files are taken away then, by who has the lock meanwhile. */
+static bool is_left_behind(int folder, const char *lock, const char *text)
+{
+    FACET_CLEANUP_FD int fd = open_file(folder, lock);
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return false;
+    unlinkat(folder, text, 0);
+    unlinkat(folder, lock, 0);
+    return true;
+}
+
+/* "4711-0.lock" and "4711-0.json"; whose it is, the name says: a text may say anything. */
+static bool names_of(const char *name, char *ret_text, size_t size, struct facet_published *ret_driver)
+{
+    int length = 0;
+
+    if (sscanf(name, "%" SCNi64 "-%" SCNu32 "%n", &ret_driver->pid, &ret_driver->number, &length) != 2 ||
+        strcmp(name + length, ".lock") != 0)
+        return false;
+    return (size_t)snprintf(ret_text, size, "%.*s.json", length, name) < size;
+}
+
+static bool read_driver(int folder, const char *lock, struct facet_published *ret_driver)
+{
+    struct facet_published whose = {0};
+    char name[300];
+    size_t length = 0;
+
+    if (!names_of(lock, name, sizeof name, &whose) || is_left_behind(folder, lock, name))
+        return false;
+    FACET_CLEANUP_FREE char *text = read_file(folder, name, &length);
+    if (!text || facet_published_parse(text, length, ret_driver, NULL) != FACET_OK)
+        return false;
+    ret_driver->pid = whose.pid;
+    ret_driver->number = whose.number;
+    return true;
+}
+
+enum facet_status facet_published_read(struct facet_published **ret_drivers, uint32_t *ret_count,
+                                       struct facet_error *error)
+{
+    char path[FACET_PATH_SIZE];
+    enum facet_status status = facet_published_folder(path, sizeof path, error);
+    struct facet_published *drivers;
+    uint32_t count = 0;
+    struct dirent *entry;
+
+    if (status != FACET_OK)
+        return status;
+    FACET_CLEANUP_DIR DIR *folder = opendir(path);
+    if (!folder && errno != ENOENT)
+        return facet_error_errno(error, errno, "%s", path);
+    drivers = calloc(FILES, sizeof *drivers);
+    if (!drivers)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what drivers publish");
+    while (folder && count < FILES && (entry = readdir(folder)))
+        count += read_driver(dirfd(folder), entry->d_name, &drivers[count]);
+    *ret_drivers = drivers;
+    *ret_count = count;
+    return FACET_OK;
+}
+
+void facet_published_free(struct facet_published *drivers, uint32_t count)
+{
+    for (uint32_t i = 0; drivers && i < count; i++)
+        facet_published_clear(&drivers[i]);
+    free(drivers);
+}

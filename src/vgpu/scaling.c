@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: dynamic scaling: what each vGPU of a device has of it follows its demand, between what it asked for and its
+ * cap. Never: changes what was asked for; decides how much: compute/scale.h does.
+ */
+#include <stdlib.h>
+
+#include "monitor/sample.h"
+#include "vgpu/driver.h"
+
+void facet_vgpu_scale_note(struct facet_vgpu *vgpu, const struct facet_sample *before,
+                           const struct facet_sample *sample)
+{
+    struct facet_scale_member *member = &vgpu->scale;
+    uint64_t busy_milli = 0, delay_ns = 0, queued = 0;
+    uint32_t units = vgpu->device->info.compute_units;
+
+    (void)facet_sample_measure(before, sample, FACET_MEASURE_UTILIZATION_MILLI, 0, &busy_milli);
+    (void)facet_sample_measure(before, sample, FACET_MEASURE_QUEUE_DELAY_NS, 0, &delay_ns);
+    (void)facet_sample_measure(before, sample, FACET_MEASURE_QUEUED, 0, &queued);
+    member->busy_milli = (uint32_t)(units ? busy_milli / units : busy_milli); /* of the whole device */
+    member->delay_ns = delay_ns;
+    member->queued = (uint32_t)queued;
+}
+
+/* The members of a device, counted, as many as there is room for. */
+static uint32_t collect(struct facet_vgpu_device *device, struct facet_vgpu **vgpus, uint32_t most)
+{
+    struct facet_vgpu *vgpu;
+    uint32_t count = 0;
+
+    for (uint32_t id = 0; count < most && (vgpu = facet_vgpu_next(device->driver, id));) {
+        id = vgpu->id + 1;
+        if (vgpu->device == device)
+            vgpus[count++] = vgpu;
+        else
+            facet_vgpu_drop(vgpu);
+        if (id == 0)
+            break;
+    }
+    return count;
+}
+
+static void describe(struct facet_vgpu *vgpu)
+{
+    struct facet_scale_member *member = &vgpu->scale;
+
+    pthread_mutex_lock(&vgpu->lock);
+    member->request_milli = vgpu->request_milli;
+    member->limit_milli = vgpu->limit_milli;
+    member->units_most = vgpu->units ? vgpu->units : vgpu->device->info.compute_units;
+    member->units_least = vgpu->units_least < member->units_most ? vgpu->units_least : member->units_most;
+    pthread_mutex_unlock(&vgpu->lock);
+}
+
+/* What the device is told is the guarantee of now; what was asked for stays what it was. */
+static void apply(struct facet_vgpu *vgpu)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+    const struct facet_execution_ops *ops = device->provider->execution;
+    const struct facet_scale_member *member = &vgpu->scale;
+
+    pthread_mutex_lock(&vgpu->lock);
+    if (member->share_milli != vgpu->given_milli || member->units != vgpu->given_units) {
+        enum facet_status status = ops->set_share(device->instance, vgpu->context, member->share_milli,
+                                                  vgpu->limit_milli, vgpu->priority, NULL);
+
+        if (status == FACET_OK)
+            status = ops->set_bounds(device->instance, vgpu->context, member->units, vgpu->launches, NULL);
+        if (status == FACET_OK) { /* else it is tried again after the next window */
+            vgpu->given_milli = member->share_milli;
+            vgpu->given_units = member->units;
+            vgpu->shared = vgpu->bound = true;
+        }
+    }
+    pthread_mutex_unlock(&vgpu->lock);
+}
+
+void facet_vgpu_scale(struct facet_vgpu_device *device)
+{
+    struct facet_scale_config config = facet_scale_defaults;
+    uint32_t room = facet_vgpu_count(device->driver);
+    struct facet_vgpu **vgpus = calloc((size_t)room + 1, sizeof *vgpus);
+    struct facet_scale_member *members = calloc((size_t)room + 1, sizeof *members);
+    uint32_t count = vgpus && members ? collect(device, vgpus, room) : 0;
+
+    config.device_units = device->info.compute_units;
+    for (uint32_t i = 0; i < count; i++) {
+        describe(vgpus[i]);
+        members[i] = vgpus[i]->scale;
+    }
+    facet_scale_step(&config, members, count);
+    for (uint32_t i = 0; i < count; i++) {
+        vgpus[i]->scale = members[i];
+        apply(vgpus[i]);
+        facet_vgpu_drop(vgpus[i]);
+    }
+    free(vgpus);
+    free(members);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the list of watches, and telling them. Never: judges a measure: monitor/threshold.h does. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "monitor/threshold.h"
+#include "vgpu/driver.h"
+
+struct facet_vgpu_watch {
+    struct facet_vgpu_watch *next;
+    uint64_t number;
+    uint64_t serial; /* of the vGPU; 0: a device */
+    uint32_t device;
+    facet_watch_func told;
+    void *owner;
+    struct facet_threshold threshold;
+};
+
+static void tell(void *owner, const struct facet_threshold_event *event)
+{
+    const struct facet_vgpu_watch *watch = owner;
+    const struct facet_watch_event told = {
+        .size = sizeof told,
+        .raised = event->edge == FACET_THRESHOLD_RAISED,
+        .watch = watch->number,
+        .value = event->value,
+        .time_ns = event->time_ns,
+        .since_ns = event->since_ns,
+    };
+
+    watch->told(watch->owner, &told);
+}
+
+void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgpu_subject *subject,
+                             const struct facet_sample *sample)
+{
+    pthread_mutex_lock(&driver->watching);
+    for (struct facet_vgpu_watch *watch = driver->watches; watch; watch = watch->next) {
+        if (watch->serial != subject->serial || (!watch->serial && watch->device != subject->device))
+            continue;
+        watch->threshold.rule.memory_bytes = subject->memory_bytes; /* limits change */
+        facet_threshold_feed(&watch->threshold, sample);
+    }
+    pthread_mutex_unlock(&driver->watching);
+}
+
+/* What is watched; a vGPU is counted, and dropped by the caller. */
+static enum facet_status find(struct facet_driver *driver, const struct facet_watch *asked,
+                              struct facet_vgpu_subject *ret_subject, struct facet_vgpu **ret_vgpu,
+                              struct facet_error *error)
+{
+    *ret_vgpu = NULL;
+    if (!asked->vgpu && asked->device >= driver->devices)
+        return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
+                                    asked->device, driver->devices);
+    if (!asked->vgpu) {
+        *ret_subject = (struct facet_vgpu_subject){.device = asked->device,
+                                                   .memory_bytes = driver->device[asked->device].memory_bytes};
+        return FACET_OK;
+    }
+    enum facet_status status = facet_vgpu_take(driver, asked->vgpu, ret_vgpu, error);
+    if (status == FACET_OK)
+        *ret_subject = (struct facet_vgpu_subject){.serial = (*ret_vgpu)->serial, .memory_bytes = UINT64_MAX};
+    return status;
+}
+
+static enum facet_status fill(const struct facet_watch *asked, const struct facet_vgpu_subject *subject,
+                              struct facet_vgpu_watch *watch, struct facet_error *error)
+{
+    const struct facet_threshold_rule rule = {
+        .measure = (enum facet_measure)asked->measure,
+        .below = asked->below,
+        .level = asked->level,
+        .clear_level = asked->clear_level,
+        .for_ns = asked->for_ns,
+        .memory_bytes = subject->memory_bytes,
+    };
+
+    if (!asked->told)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "told", "told: expected a function, not NULL");
+    watch->serial = subject->serial;
+    watch->device = subject->device;
+    watch->told = asked->told;
+    watch->owner = asked->owner;
+    return facet_threshold_init(&watch->threshold, &rule, tell, watch, error);
+}
+
+static void insert(struct facet_driver *driver, struct facet_vgpu_watch *watch, uint64_t *ret_watch)
+{
+    pthread_mutex_lock(&driver->watching);
+    watch->number = ++driver->watched;
+    watch->next = driver->watches;
+    driver->watches = watch;
+    if (ret_watch)
+        *ret_watch = watch->number;
+    pthread_mutex_unlock(&driver->watching);
+}
+
+enum facet_status facet_driver_watch(struct facet_driver *driver, const struct facet_watch *asked, uint64_t *ret_watch,
+                                     struct facet_error *error)
+{
+    struct facet_vgpu_subject subject = {0};
+    struct facet_vgpu *vgpu = NULL;
+
+    FACET_VGPU_NEED(asked, error);
+    if (asked->size < sizeof *asked || asked->below > 1)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "watch",
+                                    "watch: size %" PRIu32 ", below %" PRIu32
+                                    ": expected that of struct facet_watch, %zu, and 0 or 1",
+                                    asked->size, asked->below, sizeof *asked);
+    struct facet_vgpu_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a watch");
+    enum facet_status status = find(driver, asked, &subject, &vgpu, error);
+    if (status == FACET_OK)
+        status = fill(asked, &subject, watch, error);
+    if (status == FACET_OK)
+        insert(driver, watch, ret_watch); /* while the vGPU is counted: its end comes after */
+    else
+        free(watch);
+    if (vgpu)
+        facet_vgpu_drop(vgpu);
+    return status;
+}
+
+enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t number, struct facet_error *error)
+{
+    struct facet_vgpu_watch **link, *watch;
+
+    pthread_mutex_lock(&driver->watching);
+    for (link = &driver->watches; (watch = *link) && watch->number != number; link = &watch->next)
+        ;
+    if (watch)
+        *link = watch->next;
+    pthread_mutex_unlock(&driver->watching);
+    free(watch);
+    if (watch)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_NOT_FOUND, "watch", "watch %" PRIu64 ": expected one of this driver",
+                                number);
+}
+
+void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial)
+{
+    struct facet_vgpu_watch **link, *watch;
+
+    pthread_mutex_lock(&driver->watching);
+    for (link = &driver->watches; (watch = *link);) {
+        if (serial && watch->serial != serial) {
+            link = &watch->next;
+            continue;
+        }
+        *link = watch->next;
+        free(watch);
+    }
+    pthread_mutex_unlock(&driver->watching);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the base device works off what is queued: all at once, when somebody wants to see it.
+ *
+ * Owns: whose turn it is among contexts, what of a context is under way together, and doing it.
+ * Never: leaves anything begun when it returns.
+ */
+#include "base.h"
+
+enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
+                               const struct base_launch *launch, struct facet_error *error)
+{
+    if (stream->queued == BASE_QUEUE)
+        base_run(instance);
+    if (stream->queued == BASE_QUEUE)
+        return facet_kit_fail(error, FACET_NO_SPACE, "%d launches wait already", BASE_QUEUE);
+    struct base_launch *place = &stream->queue[stream->queued++];
+    *place = *launch;
+    place->sequence = ++stream->state.launched;
+    place->queued_ns = base_now_ns();
+    return FACET_OK;
+}
+
+static void name_of(const struct base_launch *launch, struct facet_launch_record *record)
+{
+    if (launch->kind == BASE_LAUNCH)
+        FACET_KIT_TEXT(record->kernel, BASE_KERNEL);
+    if (launch->kind == BASE_MATH)
+        snprintf(record->kernel, sizeof record->kernel, "%s plain", base_math_name(launch->data.math.operation));
+}
+
+void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units)
+{
+    const struct base_launch *launch = &stream->queue[index];
+    struct facet_launch_record record = {.status = status,
+                                         .sequence = launch->sequence,
+                                         .queued_ns = launch->queued_ns,
+                                         .start_ns = launch->start_ns,
+                                         .end_ns = base_now_ns(),
+                                         .units = units};
+
+    name_of(launch, &record);
+    if (launch->begun && (launch->kind == BASE_LAUNCH || launch->kind == BASE_MATH)) {
+        record.groups = launch->groups;
+        record.busy_ns = record.longest_ns = launch->count + 1;
+        stream->state.busy_ns += record.busy_ns;
+    }
+    stream->state.completed++;
+    if (launch->begun && status != FACET_OK && !stream->state.failed)
+        stream->state.failed = (uint32_t)-status;
+    base_record(stream, &record);
+    stream->queued--;
+    memmove(&stream->queue[index], &stream->queue[index + 1], (stream->queued - index) * sizeof stream->queue[0]);
+}
+
+static enum facet_status perform(struct facet_provider_instance *instance, uint64_t context,
+                                 const struct base_launch *launch)
+{
+    enum facet_status status = FACET_OK;
+
+    switch (launch->kind) {
+    case BASE_LAUNCH:
+        for (uint64_t i = 0; status == FACET_OK && i < launch->count; i++)
+            status = base_move(instance, context, launch->address + i * sizeof launch->value, NULL, &launch->value,
+                               sizeof launch->value, NULL);
+        return status;
+    case BASE_QUEUED_WRITE:
+        return base_move(instance, context, launch->address, NULL, &launch->data, launch->count, NULL);
+    case BASE_COPY:
+        return base_through_buffer(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
+    case BASE_FILL:
+        return base_through_buffer(instance, context, launch->address, NULL, (int)launch->value, launch->count, NULL);
+    case BASE_MATH:
+        return base_math_perform(instance, context, &launch->data.math);
+    case BASE_WAIT:
+        break;
+    }
+    return FACET_OK;
+}
+
+static bool is_over(struct facet_provider_instance *instance, uint64_t context, const struct base_launch *wait)
+{
+    const struct base_stream *other = base_find_stream(instance, context, wait->value);
+
+    return !other || other->queued == 0 || other->queue[0].sequence > wait->count;
+}
+
+static bool may_begin(struct facet_provider_instance *instance, const struct base_stream *stream)
+{
+    return stream->queued > 0 &&
+           (stream->queue[0].kind != BASE_WAIT || is_over(instance, stream->context, &stream->queue[0]));
+}
+
+/* When the context's oldest launch that may begin was queued; 0: there is none. */
+static uint64_t waits_since(struct facet_provider_instance *instance, const struct base_context *context)
+{
+    uint64_t oldest = 0;
+
+    if (!context->number || context->paused || context->away)
+        return 0;
+    for (int i = 0; i < BASE_STREAMS; i++) {
+        const struct base_stream *stream = &instance->streams[i];
+        if (stream->context == context->number && may_begin(instance, stream) &&
+            (oldest == 0 || stream->queue[0].queued_ns < oldest))
+            oldest = stream->queue[0].queued_ns;
+    }
+    return oldest;
+}
+
+/* Whether `one`, which waits since `since`, goes before `best`. */
+static bool is_before(const struct facet_provider_instance *instance, const struct base_context *one, uint64_t since,
+                      const struct base_context *best, uint64_t best_since)
+{
+    if (instance->policy == FACET_SCHEDULE_FIFO)
+        return since < best_since;
+    if (instance->policy == FACET_SCHEDULE_PRIORITY && one->priority != best->priority)
+        return one->priority > best->priority;
+    return one->busy_ns < best->busy_ns;
+}
+
+/* Whose turn it is; NULL when nobody wants anything. In turns: the first one behind the last. */
+static struct base_context *pick(struct facet_provider_instance *instance)
+{
+    struct base_context *best = NULL;
+    uint64_t best_since = 0;
+
+    if (instance->policy == FACET_SCHEDULE_FIFO && instance->turn >= 0 &&
+        waits_since(instance, &instance->contexts[instance->turn]) > 0)
+        return &instance->contexts[instance->turn];
+    for (int i = 0; i < BASE_CONTEXTS; i++) {
+        struct base_context *one = &instance->contexts[(instance->turn + 1 + i) % BASE_CONTEXTS];
+        uint64_t since = waits_since(instance, one);
+
+        if (since == 0 || (best && instance->policy == FACET_SCHEDULE_ROUND_ROBIN) ||
+            (best && !is_before(instance, one, since, best, best_since)))
+            continue;
+        best = one;
+        best_since = since;
+    }
+    instance->turn = best ? (int)(best - instance->contexts) : -1;
+    return best;
+}
+
+/* One launch of each stream of the context is under way, as far as its bound goes. */
+static void run_round(struct facet_provider_instance *instance, struct base_context *context)
+{
+    uint32_t begun = 0;
+
+    for (int i = 0; i < BASE_STREAMS; i++) {
+        struct base_stream *stream = &instance->streams[i];
+        if (stream->context != context->number || !may_begin(instance, stream) ||
+            (context->launches > 0 && begun == context->launches))
+            continue;
+        stream->queue[0].begun = true;
+        stream->queue[0].start_ns = base_now_ns();
+        begun++;
+    }
+    for (int i = 0; i < BASE_STREAMS; i++) {
+        struct base_stream *stream = &instance->streams[i];
+        if (stream->context != context->number || stream->queued == 0 || !stream->queue[0].begun)
+            continue;
+        uint64_t units = context->units ? context->units : BASE_SLICES, groups = stream->queue[0].groups;
+        context->busy_ns += stream->queue[0].count + 1;
+        instance->busy_ns += stream->queue[0].count + 1;
+        enum facet_status status = perform(instance, context->number, &stream->queue[0]);
+        base_finish(stream, 0, status, (uint32_t)(groups > units ? units : groups + !groups));
+    }
+}
+
+void base_run(struct facet_provider_instance *instance)
+{
+    struct base_context *context;
+
+    while ((context = pick(instance)))
+        run_round(instance, context);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Broken: one launch cannot be cancelled, and nobody is told. Never: breaks anything else. */
+#include "base.h"
+
+static enum facet_status cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                       uint64_t sequence, struct facet_error *error)
+{
+    BASE_LOCK(instance);
+    struct base_stream *one = NULL;
+    enum facet_status status = base_need_stream(instance, context, stream, &one, error);
+
+    if (status == FACET_OK && (sequence == 0 || sequence > one->state.launched))
+        return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
+    return status;
+}
+
+void base_break(struct base_tables *tables)
+{
+    tables->execution.cancel_launch = cancel_launch;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: fuzzing cpu_math_check(): any bytes as struct facet_math are refused, or are shapes whose operands are within
+ * the ABI's bounds and of which nothing is left to be worked out.
+ */
+#include <facet/provider.h>
+
+#include "math_check.h"
+
+#include "fuzz.h"
+
+#define BYTES_MOST (UINT64_C(1) << 48)
+
+static void check_accepted(const struct facet_math *taken, const struct cpu_math_operands *operands)
+{
+    struct cpu_math_operands again;
+    struct facet_error error = {0};
+    struct facet_math same;
+
+    PROMISE(taken->size == sizeof *taken && taken->operation < FACET_MATH_KINDS && taken->type < FACET_MATH_TYPES);
+    PROMISE(operands->count >= 2 && operands->count <= CPU_MATH_OPERANDS);
+    for (uint32_t i = 0; i < operands->count; i++)
+        PROMISE(operands->list[i].name && operands->list[i].bytes >= 1 && operands->list[i].bytes <= BYTES_MOST);
+    PROMISE(cpu_math_check(taken, &same, &again, &error) == FACET_OK);
+    PROMISE(memcmp(taken, &same, sizeof same) == 0 && again.count == operands->count);
+    for (uint32_t i = 0; i < again.count; i++)
+        PROMISE(again.list[i].address == operands->list[i].address && again.list[i].bytes == operands->list[i].bytes);
+}
+
+static void check_refused(enum facet_status status, const struct facet_error *error)
+{
+    PROMISE(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE || status == FACET_UNSUPPORTED);
+    PROMISE(error->status == status && error->message[0] && memchr(error->message, '\0', sizeof error->message));
+}
+
+/* As many bytes as the host says it has, and not one more. */
+static struct facet_math *operation_of(const uint8_t *data, size_t size)
+{
+    struct facet_math whole = {0};
+
+    memcpy(&whole, data, size < sizeof whole ? size : sizeof whole);
+    size_t room = whole.size < sizeof whole ? whole.size : sizeof whole;
+    struct facet_math *operation = malloc(room < sizeof whole.size ? sizeof whole.size : room);
+    PROMISE(operation);
+    memcpy(operation, &whole, room < sizeof whole.size ? sizeof whole.size : room);
+    return operation;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct cpu_math_operands operands, untouched_operands;
+    struct facet_math *operation = operation_of(data, size), taken, untouched;
+    struct facet_error error = {0};
+
+    memset(&taken, 0x5a, sizeof taken);
+    memset(&operands, 0x5a, sizeof operands);
+    untouched = taken;
+    untouched_operands = operands;
+    enum facet_status status = cpu_math_check(operation, &taken, &operands, &error);
+    if (status == FACET_OK) {
+        check_accepted(&taken, &operands);
+    } else {
+        check_refused(status, &error);
+        PROMISE(memcmp(&taken, &untouched, sizeof taken) == 0);
+        PROMISE(memcmp(&operands, &untouched_operands, sizeof operands) == 0);
+    }
+    free(operation);
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: fuzzing the operations of facet-cpu-math.so: whatever shape passes the checks runs to its end, with operands of
+ * exactly the bytes that the checks say.
+ * Input: operation, type, flags, then one byte for each number of the shape.
+ * Never: computes for long: what is large is left out.
+ */
+#include "math/engine.h"
+#include "math_check.h"
+
+#include "fuzz.h"
+
+__attribute__((visibility("default"))) const struct cpu_math_library *facet_cpu_math_entry(void);
+
+#define BYTES_MOST (UINT64_C(1) << 18)
+#define WORK_MOST  (UINT64_C(1) << 20)
+#define TOKEN      UINT64_C(0x100) /* times the place of an address: numbers of shapes are less */
+#define UNITS      2
+
+static const uint32_t addresses[FACET_MATH_KINDS] = {3, 4, 2, 6, 4};
+
+/* Vectors that may be left out: convolution's bias; normalization's scale and bias. */
+static bool is_left_out(uint32_t operation, uint32_t place, uint8_t choice)
+{
+    bool convolution = operation == FACET_MATH_CONVOLUTION && place == 3;
+
+    return (choice & 0x80) && (convolution || (operation == FACET_MATH_NORMALIZATION && (place == 2 || place == 3)));
+}
+
+static void read_operation(const uint8_t *data, size_t size, struct facet_math *ret_operation)
+{
+    uint8_t head[3] = {0};
+    struct facet_math it = {.size = sizeof it};
+
+    memcpy(head, data, size < 3 ? size : 3);
+    it.operation = head[0] % FACET_MATH_KINDS;
+    it.type = head[1] % FACET_MATH_TYPES;
+    it.flags = (head[2] & 3u) | (head[2] & 0x7cu) << 6;
+    uint32_t first = addresses[it.operation];
+    for (uint32_t i = 0; i < first; i++)
+        it.of.words[i] = is_left_out(it.operation, i, head[2]) ? 0 : (i + 1) * TOKEN;
+    for (size_t i = 3; i < size && first + i - 3 < 32; i++)
+        it.of.words[first + i - 3] = data[i];
+    if (it.operation == FACET_MATH_GEMM)
+        it.of.gemm.alpha = 1.0f;
+    *ret_operation = it;
+}
+
+static uint64_t work_of(const struct facet_math *it)
+{
+    const struct facet_convolution *c = &it->of.convolution;
+    const struct facet_attention *a = &it->of.attention;
+    const struct facet_gemm *g = &it->of.gemm;
+
+    switch (it->operation) {
+    case FACET_MATH_GEMM:
+        return g->batch * g->m * g->n * g->k;
+    case FACET_MATH_CONVOLUTION:
+        return c->batch * c->out_channels * cpu_math_outputs(c, 0) * cpu_math_outputs(c, 1) *
+               (c->in_channels / c->groups) * c->kernel[0] * c->kernel[1];
+    case FACET_MATH_ATTENTION:
+        return a->batch * a->heads * a->queries * a->keys * a->dimension;
+    default:
+        return 0; /* bounded by its operands */
+    }
+}
+
+static void run(struct cpu_math_engine *engine, const struct facet_math *operation)
+{
+    const struct cpu_math_library *library = facet_cpu_math_entry();
+    struct cpu_math_work *work = NULL;
+    struct facet_error error = {0};
+
+    PROMISE(library->prepare(engine, operation, &work, &error) == FACET_OK);
+    PROMISE(work->phases > 0 && work->phase_ends[work->phases - 1] == work->groups);
+    void *scratch = aligned_alloc(128, (work->kernel.scratch_fixed_bytes + 127) / 128 * 128 + 128);
+    PROMISE(scratch);
+    for (uint32_t i = 0; i < work->groups; i++) {
+        const struct facet_host_group group = {.group_id = {i, 0, 0}, .scratch = scratch};
+
+        work->kernel.run(&work, &group);
+    }
+    PROMISE(atomic_load(&work->status) == FACET_OK);
+    free(scratch);
+    library->release(work);
+}
+
+/* Units of the processor that there are, as the provider tells them. */
+static const char *features(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"))
+        return " avx512_bf16 avx512_vnni ";
+#endif
+    return "";
+}
+
+static void place_and_run(struct facet_math *operation, const struct cpu_math_operands *operands)
+{
+    void *memory[CPU_MATH_OPERANDS] = {0};
+    struct cpu_math_engine *engine = NULL;
+    struct facet_error error = {0};
+
+    for (uint32_t i = 0; i < operands->count; i++) {
+        memory[i] = malloc(operands->list[i].bytes);
+        PROMISE(memory[i]);
+        memset(memory[i], (int)(i + 1), operands->list[i].bytes);
+        operation->of.words[operands->list[i].address / TOKEN - 1] = (uint64_t)(uintptr_t)memory[i];
+    }
+    PROMISE(facet_cpu_math_entry()->open(features(), UNITS, &engine, &error) == FACET_OK);
+    run(engine, operation);
+    facet_cpu_math_entry()->close(engine);
+    for (uint32_t i = 0; i < operands->count; i++)
+        free(memory[i]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct cpu_math_operands operands;
+    struct facet_math operation, taken;
+    uint64_t bytes = 0;
+
+    read_operation(data, size, &operation);
+    if (cpu_math_check(&operation, &taken, &operands, NULL) != FACET_OK)
+        return 0;
+    for (uint32_t i = 0; i < operands.count; i++)
+        bytes += operands.list[i].bytes;
+    if (bytes <= BYTES_MOST && work_of(&taken) <= WORK_MOST)
+        place_and_run(&taken, &operands);
+    return 0;
+}

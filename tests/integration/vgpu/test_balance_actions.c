@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof of facet/balance.h: actions, losses, and many threads at once. Never: asserts how long anything
+ * takes.
+ */
+#include "balance_world.h"
+
+#include <signal.h>
+
+enum { THREADS = 8 };
+
+/* ---- actions ---- */
+
+static uint32_t actions_of(uint32_t kind, struct facet_balancer_action *ret_last)
+{
+    struct facet_balancer_action actions[1024] = {{.size = sizeof actions[0]}};
+    uint32_t count = 0, found = 0;
+
+    OK(facet_balancer_get_actions(balancer, 0, actions, 1024, &count, ERROR));
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(actions[i].number, i + 1);
+        if (actions[i].action != kind)
+            continue;
+        assert_int_equal(actions[i].status, FACET_OK);
+        *ret_last = actions[i];
+        found++;
+    }
+    return found;
+}
+
+/* In turns the first member gets all the large tasks; some of them run on the second. */
+static void waiting_tasks_migrate(void **state)
+{
+    struct facet_balancer_config config = balancer_config();
+    struct facet_balancer_action last = {0};
+    uint64_t tasks[TASKS], buffers[TASKS];
+    uint32_t moved = 0, large = 0;
+
+    members_make(4, 0);
+    config.strategy = FACET_BALANCER_ROUND_ROBIN;
+    config.actions = FACET_BALANCER_MIGRATE;
+    config.interval_ns = 2 * MS;
+    balancer_make(&config);
+    teach();
+    submit("add", buffer_make(8), 1, 1); /* whose turn it was */
+    for (uint64_t i = 0; i < TASKS; i++) {
+        buffers[i] = buffer_make(64);
+        OK(facet_balancer_write(balancer, buffers[i], 0, &i, 8, ERROR));
+        large = i % 2 == 0 ? 64 : 1;
+        tasks[i] = submit(large > 1 ? "burn" : "add", buffers[i], large > 1 ? 200000 : 1, large);
+    }
+    finish(FACET_BALANCER_ALL);
+    for (int i = 0; i < TASKS; i++) {
+        struct facet_balancer_task record = task_of(tasks[i]);
+
+        assert_int_equal(record.status, FACET_EXECUTION_COMPLETED);
+        assert_true(record.migrations <= 2);
+        moved += record.migrations > 0;
+        if (record.migrations == 1)
+            assert_int_not_equal(record.member, i % 2);
+        if (i % 2 == 1)
+            assert_int_equal(word_of(buffers[i], 0), (uint64_t)i + 1);
+        else
+            assert_int_not_equal(word_of(buffers[i], 0), (uint64_t)i);
+    }
+    assert_true(moved > 0);
+    assert_true(actions_of(FACET_BALANCER_MIGRATE, &last) >= moved);
+    assert_int_not_equal(last.from, last.to);
+    assert_true(last.gain_ns > 0 && task_of(last.task).migrations > 0);
+    assert_true(member_of(0).left_total > 0 && member_of(1).arrived_total > 0);
+    unmake();
+}
+
+/* How many actions it takes when all the work goes to the first of two. */
+static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
+{
+    static const uint32_t weights[MEMBERS] = {1, 0};
+    struct facet_balancer_config config = balancer_config();
+    struct facet_balancer_action last = {0};
+
+    members_make(4, 0);
+    config.strategy = FACET_BALANCER_WEIGHTED;
+    config.weights = weights;
+    config.actions = FACET_BALANCER_MIGRATE;
+    config.threshold_milli = threshold_milli;
+    config.interval_ns = interval_ns;
+    balancer_make(&config);
+    teach();
+    for (int i = 0; i < 12; i++)
+        submit("burn", buffer_make(8), ROUNDS, 16);
+    finish(FACET_BALANCER_ALL);
+    uint32_t moves = actions_of(FACET_BALANCER_MIGRATE, &last);
+    assert_int_equal(moves > 0, member_of(1).over_total > 0);
+    unmake();
+    return moves;
+}
+
+/* One of two that has everything is as far above the mean as can be: 1000 milli, which is not above 1000. */
+static void threshold_and_interval_hold_actions_back(void **state)
+{
+    assert_true(moves_with(200, 2 * MS) > 0);
+    assert_int_equal(moves_with(1000, 2 * MS), 0);
+    assert_int_equal(moves_with(200, 2 * WAIT_NS), 0);
+}
+
+/* Two members on one device, of which only the first gets work. */
+static void make_one_sided(uint32_t count, uint32_t request_milli, uint32_t actions)
+{
+    static const uint32_t weights[MEMBERS] = {1, 0};
+    struct facet_driver_config driver = world_config();
+    struct facet_balancer_config config = balancer_config();
+
+    world_open(&driver);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        struct facet_vgpu_config member = vgpu_config(ids[i]);
+
+        member.request_milli = request_milli;
+        OK(facet_vgpu_create(world.driver, &member, NULL, ERROR));
+    }
+    config.count = count;
+    config.strategy = FACET_BALANCER_WEIGHTED;
+    config.weights = weights;
+    config.actions = actions;
+    config.interval_ns = config.idle_ns = 2 * MS;
+    balancer_make(&config);
+}
+
+static int wait_for_action(uint32_t kind, uint32_t count, struct facet_balancer_action *ret_last)
+{
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
+        if (actions_of(kind, ret_last) >= count)
+            return 1;
+        nap(MS);
+    }
+    return 0;
+}
+
+static void idle_members_lend_their_share(void **state)
+{
+    struct facet_balancer_action last = {0};
+    uint64_t tasks[8];
+
+    make_one_sided(MEMBERS, 400, FACET_BALANCER_ADJUST_SHARE);
+    teach();
+    for (int i = 0; i < 8; i++)
+        tasks[i] = submit("burn", buffer_make(8), ROUNDS, 100);
+    assert_true(wait_for_action(FACET_BALANCER_ADJUST_SHARE, 2, &last));
+    assert_true(vgpu_info(1).request_milli > 400);
+    assert_true(vgpu_info(2).request_milli < 400);
+    assert_true(vgpu_info(1).request_milli + vgpu_info(2).request_milli <= 1000);
+    assert_int_not_equal(last.before_milli, last.after_milli);
+    assert_int_equal(task_of(tasks[7]).status, FACET_EXECUTION_QUEUED);
+    facet_balancer_close(balancer);
+    assert_int_equal(vgpu_info(1).request_milli, 400);
+    assert_int_equal(vgpu_info(2).request_milli, 400);
+    world_close();
+}
+
+/* Down when idle, and up with work: also where nobody waits longer than the others, as there are none. */
+static void idle_members_have_fewer_units(void **state)
+{
+    struct facet_balancer_action last = {0};
+    struct facet_driver_device device = {.size = sizeof device};
+
+    for (uint32_t count = 1; count <= MEMBERS; count++) {
+        make_one_sided(count, 0, FACET_BALANCER_SCALE_UNITS);
+        assert_true(facet_driver_get_device(world.driver, 0, &device));
+        if (device.units >= 2) {
+            assert_true(wait_for_action(FACET_BALANCER_SCALE_UNITS, count, &last));
+            assert_int_equal(vgpu_info(1).units, 1);
+            assert_int_equal(vgpu_info(2).units, count - 1);
+            uint64_t task = submit("burn", buffer_make(8), ROUNDS, 400);
+            assert_true(wait_for_action(FACET_BALANCER_SCALE_UNITS, count + 1, &last));
+            assert_int_equal(last.from, 0);
+            assert_int_equal(last.before_units, 1);
+            assert_true(last.after_units > 1);
+            OK(facet_balancer_cancel(balancer, task, ERROR));
+        }
+        facet_balancer_close(balancer);
+        assert_int_equal(vgpu_info(1).units, 0);
+        assert_int_equal(vgpu_info(2).units, 0);
+        world_close();
+    }
+}
+
+/* One that is worth more comes while another runs: with the action it goes first, without it waits. */
+static void higher_priority_is_let_in(uint32_t actions, struct facet_balancer_task *ret_low,
+                                      struct facet_balancer_task *ret_high)
+{
+    struct facet_balancer_config config = balancer_config();
+    uint64_t low, high = 0;
+
+    members_make(2, 1);
+    config.count = config.depth = 1;
+    config.actions = actions;
+    config.interval_ns = 2 * MS;
+    balancer_make(&config);
+    OK(try_submit("burn", buffer_make(8), ROUNDS / 10, 2000, FACET_PRIORITY_LOW, &low));
+    await_running(low);
+    OK(try_submit("burn", buffer_make(8), ROUNDS / 10, 2, FACET_PRIORITY_HIGH, &high));
+    finish(FACET_BALANCER_ALL);
+    *ret_low = task_of(low);
+    *ret_high = task_of(high);
+}
+
+static void preemption_lets_higher_priority_in(void **state)
+{
+    struct facet_balancer_action last = {0};
+    struct facet_balancer_task low, high;
+    struct facet_stream_info stream = {.size = sizeof stream};
+
+    higher_priority_is_let_in(FACET_BALANCER_PREEMPT, &low, &high);
+    assert_true(high.end_ns < low.end_ns);
+    assert_int_equal(low.groups, 2000);
+    assert_true(actions_of(FACET_BALANCER_PREEMPT, &last) > 0);
+    assert_int_equal(last.task, low.task);
+    assert_int_equal(last.waiting, high.task);
+    OK(facet_vgpu_query(world.driver, 1, 1, &stream, ERROR));
+    assert_int_equal(stream.priority, FACET_PRIORITY_HIGH); /* the lane that is kept for it */
+    OK(facet_vgpu_query(world.driver, 1, 0, &stream, ERROR));
+    assert_int_equal(stream.priority, FACET_PRIORITY_LOW);
+    facet_balancer_close(balancer);
+    OK(facet_vgpu_query(world.driver, 1, 0, &stream, ERROR));
+    assert_int_equal(stream.priority, FACET_PRIORITY_NORMAL);
+    world_close();
+    higher_priority_is_let_in(FACET_BALANCER_MIGRATE, &low, &high);
+    assert_true(high.start_ns >= low.end_ns);
+    assert_int_equal(low.preemptions, 0);
+    assert_int_equal(actions_of(FACET_BALANCER_PREEMPT, &last), 0);
+    unmake();
+}
+
+/* ---- what is lost ---- */
+
+static void a_destroyed_member_is_a_lost_one(void **state)
+{
+    uint64_t tasks[TASKS], kept, gone;
+
+    make(FACET_BALANCER_ROUND_ROBIN);
+    finish(submit("add", kept = buffer_make(8), 5, 1));
+    finish(submit("add", gone = buffer_make(8), 6, 1));
+    for (int i = 0; i < TASKS; i++)
+        tasks[i] = submit("burn", buffer_make(8), ROUNDS, 20);
+    OK(facet_vgpu_destroy(world.driver, 2, ERROR));
+    finish(FACET_BALANCER_ALL);
+    for (int i = 0; i < TASKS; i++) {
+        struct facet_balancer_task record = task_of(tasks[i]);
+
+        if (record.status == FACET_EXECUTION_COMPLETED)
+            continue;
+        assert_int_equal(record.member, 1); /* only what had begun there */
+        assert_true(record.status == FACET_EXECUTION_FAILED || record.status == FACET_EXECUTION_CANCELLED);
+    }
+    assert_int_equal(task_of(tasks[TASKS - 1]).member, 0);
+    assert_int_equal(member_of(1).lost, 1);
+    assert_int_equal(word_of(kept, 0), 5);
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, gone, 0, tasks, 8, ERROR));
+    unmake();
+}
+
+/* Its bytes are on the first member, which is busy; meanwhile the second goes. */
+static void what_was_still_being_brought_goes_elsewhere(void **state)
+{
+    uint64_t moving, task;
+
+    make(FACET_BALANCER_ROUND_ROBIN);
+    finish(submit("add", moving = buffer_make(64), 1, 8));
+    finish(submit("add", buffer_make(64), 1, 8));
+    await_running(submit("burn", buffer_make(8), ROUNDS, 300));
+    task = submit("add", moving, 1, 8);
+    assert_int_equal(task_of(task).member, 1);
+    while (member_of(1).running == 0)
+        nap(MS);
+    OK(facet_vgpu_destroy(world.driver, 2, ERROR));
+    finish(task);
+    assert_int_equal(task_of(task).member, 0);
+    assert_int_equal(task_of(task).migrations, 1);
+    assert_int_equal(word_of(moving, 7), 2);
+    unmake();
+}
+
+static void a_lost_device_takes_only_what_had_begun(void **state)
+{
+    struct facet_balancer_config config = balancer_config();
+    uint64_t kept, gone, gate, begun, waiting[8], behind, again, word = 3;
+
+    if (devices() < 2)
+        return;
+    members_make(2, 0);
+    config.strategy = FACET_BALANCER_ROUND_ROBIN;
+    config.depth = 1;
+    balancer_make(&config);
+    finish(submit("add", kept = buffer_make(64), 5, 1));
+    finish(submit("add", gone = buffer_make(64), 6, 1));
+    finish(submit("add", buffer_make(64), 1, 1));
+    gate = buffer_make(64);
+    begun = submit("gate", gate, 0, 1);
+    await_running(begun);
+    assert_int_equal(task_of(begun).member, 1);
+    for (int i = 0; i < 8; i++)
+        waiting[i] = submit("add", buffer_make(64), 1, 8);
+    behind = submit("add", gate, 1, 8);
+    again = submit("add", gate, 1, 8);
+    assert_int_equal(task_of(waiting[7]).member, 1);
+    pid_t child = world_child();
+    assert_true(child > 0);
+    kill(child, SIGKILL);
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, begun, WAIT_NS, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, behind, WAIT_NS, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, again, WAIT_NS, ERROR));
+    for (int i = 0; i < 8; i++)
+        finish(waiting[i]);
+    assert_int_equal(task_of(waiting[7]).member, 0);
+    assert_int_equal(task_of(waiting[7]).migrations, 1);
+    assert_int_equal(task_of(behind).execution, 0);
+    assert_int_equal(member_of(1).lost, 1);
+    assert_int_equal(word_of(kept, 0), 5);
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, gone, 0, &word, 8, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_write(balancer, gone, 0, &word, 8, ERROR)); /* not all of it */
+    uint64_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    OK(facet_balancer_write(balancer, gone, 0, words, sizeof words, ERROR));
+    finish(submit("add", gone, 10, 8));
+    assert_int_equal(word_of(gone, 7), 18);
+    child = world_child();
+    kill(child, SIGKILL);
+    again = submit("add", buffer_make(64), 1, 8);
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_wait(balancer, again, WAIT_NS, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, gone, 0, &word, 8, ERROR));
+    unmake();
+}
+
+/* ---- many at once ---- */
+
+static uint64_t common;
+
+/* Tasks of one's own, and tasks on what all share. */
+static void *submit_many(void *argument)
+{
+    uint64_t own = 0, task = 0, sum = 0, word = 0;
+    const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {8}, .group = {1}};
+    struct facet_balancer_argument arguments[] = {{0}, {.value = &word, .bytes = sizeof word}};
+    const struct facet_balancer_work work = {.size = sizeof work,
+                                             .image = world.image,
+                                             .kernel = "add",
+                                             .range = &range,
+                                             .arguments = arguments,
+                                             .count = 2};
+    uintptr_t failed = facet_balancer_allocate(balancer, 64, &own, NULL) != FACET_OK;
+
+    (void)argument;
+    for (uint64_t i = 1; i <= TASKS && !failed; i++) {
+        word = i;
+        sum += i;
+        arguments[0].buffer = own;
+        failed |= facet_balancer_submit(balancer, &work, &task, NULL) != FACET_OK;
+        word = 1;
+        arguments[0].buffer = common;
+        failed |= facet_balancer_submit(balancer, &work, NULL, NULL) != FACET_OK;
+        if (i % 8 == 0)
+            failed |= facet_balancer_wait(balancer, task, WAIT_NS, NULL) != FACET_OK;
+        failed |= facet_balancer_read(balancer, own, 8, &word, 8, NULL) != FACET_OK || word != sum;
+    }
+    return (void *)failed;
+}
+
+static void many_threads_use_one_balancer(void **state)
+{
+    struct facet_balancer_config config = balancer_config();
+    pthread_t threads[THREADS];
+    void *failed = NULL;
+
+    members_make(4, 0);
+    config.strategy = FACET_BALANCER_LEAST_LOADED;
+    config.actions =
+        FACET_BALANCER_MIGRATE | FACET_BALANCER_ADJUST_SHARE | FACET_BALANCER_SCALE_UNITS | FACET_BALANCER_PREEMPT;
+    config.interval_ns = MS;
+    balancer_make(&config);
+    common = buffer_make(64);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, submit_many, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *one = NULL;
+
+        pthread_join(threads[i], &one);
+        failed = one ? one : failed;
+    }
+    assert_null(failed);
+    assert_int_equal(word_of(common, 7), THREADS * TASKS);
+    unmake();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waiting_tasks_migrate),
+        cmocka_unit_test(threshold_and_interval_hold_actions_back),
+        cmocka_unit_test(idle_members_lend_their_share),
+        cmocka_unit_test(idle_members_have_fewer_units),
+        cmocka_unit_test(preemption_lets_higher_priority_in),
+        cmocka_unit_test(a_destroyed_member_is_a_lost_one),
+        cmocka_unit_test(what_was_still_being_brought_goes_elsewhere),
+        cmocka_unit_test(a_lost_device_takes_only_what_had_begun),
+        cmocka_unit_test(many_threads_use_one_balancer),
+    };
+
+    return cmocka_run_group_tests(tests, world_load, world_unload);
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof of facet/compute.h on the device `cpu`: streams, executions, shares, bounds, pausing. Never: asserts
+ * how long anything takes: shares are compared by the device time that was charged. */
+#include "world.h"
+
+static const struct facet_range one_group = {.size = sizeof one_group, .dimensions = 1, .global = {1}, .group = {1}};
+
+/* A kernel that waits at its gate, running. */
+struct gate {
+    uint32_t id;
+    uint64_t address, execution;
+    struct facet_kernel *kernel;
+};
+
+static struct gate close_gate(uint32_t id, uint32_t stream)
+{
+    struct gate gate = {.id = id, .address = vgpu_memory(id, 16)};
+
+    gate.kernel = vgpu_kernel(id, "gate", gate.address, 0);
+    gate.execution = vgpu_launch(id, stream, gate.kernel, 1);
+    assert_true(wait_for_word(id, gate.execution, FACET_EXECUTION_RUNNING));
+    return gate;
+}
+
+static void free_gate(struct gate *gate)
+{
+    facet_kernel_destroy(gate->kernel);
+}
+
+/* ---- executions ---- */
+
+static void an_execution_is_followed_to_its_end(void **state)
+{
+    uint64_t words, gated, execution;
+    struct gate gate;
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 800);
+    gate = close_gate(1, 0);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 7);
+    gated = vgpu_launch(1, 0, add, 100);
+    execution = vgpu_launch(1, 1, add, 100);
+    OK(facet_vgpu_synchronize(world.driver, 1, 1, WAIT_NS, ERROR)); /* the other stream is free */
+    struct facet_execution what = vgpu_execution(1, execution);
+    assert_int_equal(what.status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(what.stream, 1);
+    assert_int_equal(what.groups, 100);
+    assert_int_equal(what.failure, FACET_OK);
+    assert_string_equal(what.kernel, "add");
+    assert_true(what.queued_ns > 0 && what.start_ns >= what.queued_ns && what.end_ns >= what.start_ns);
+    assert_int_equal(vgpu_execution(1, gated).status, FACET_EXECUTION_QUEUED);
+    assert_int_equal(vgpu_execution(1, gate.execution).status, FACET_EXECUTION_RUNNING);
+    struct facet_vgpu_info info = vgpu_info(1);
+    assert_int_equal(info.running, 1);
+    assert_int_equal(info.queued, 1);
+    assert_int_equal(info.streams_active, 1);
+    REFUSED(FACET_TIMEOUT, facet_vgpu_synchronize(world.driver, 1, FACET_STREAM_ALL, MS, ERROR));
+    OK(facet_vgpu_cancel(world.driver, 1, gate.execution, ERROR)); /* its work-group is still inside */
+    assert_int_equal(vgpu_execution(1, gated).status, FACET_EXECUTION_QUEUED);
+    free_gate(&gate);
+    facet_kernel_destroy(add);
+}
+
+/* What opens a gate must be another launch, as copies come after all that is queued. */
+static void open_gate(const struct gate *gate, uint32_t stream)
+{
+    const uint64_t one = 1;
+
+    OK(facet_vgpu_enqueue_copy(world.driver, gate->id, stream, gate->address + 8, (uintptr_t)&one, sizeof one,
+                               FACET_COPY_TO_DEVICE, NULL, ERROR));
+}
+
+static void streams_keep_their_order(void **state)
+{
+    uint64_t words;
+    struct gate gate;
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 64);
+    gate = close_gate(1, 0);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 1);
+    uint64_t first = vgpu_launch(1, 0, add, 8);
+    OK(facet_vgpu_enqueue_fill(world.driver, 1, 0, words, 0xff, 64, NULL, ERROR));
+    OK(facet_vgpu_enqueue_copy(world.driver, 1, 0, words, words + 8, 8, FACET_COPY_ON_DEVICE, NULL, ERROR));
+    uint64_t last = vgpu_launch(1, 0, add, 8);
+    open_gate(&gate, 1);
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, words), 0); /* all bits, and one more */
+    assert_true(vgpu_execution(1, last).start_ns >= vgpu_execution(1, first).end_ns);
+    struct facet_vgpu_info info = vgpu_info(1);
+    assert_int_equal(info.launched_total, 6);
+    assert_int_equal(info.completed_total, 6);
+    assert_int_equal(info.failed_total + info.cancelled_total, 0);
+    assert_true(info.valid & FACET_VGPU_HAS_RECORDS);
+    assert_true(info.busy_ns > 0 && info.delay_ns > 0);
+    free_gate(&gate);
+    facet_kernel_destroy(add);
+}
+
+static void a_stream_waits_for_another(void **state)
+{
+    uint64_t words;
+    struct gate gate;
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 64);
+    gate = close_gate(1, 0);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 1);
+    OK(facet_vgpu_wait(world.driver, 1, 1, 0, ERROR));
+    uint64_t behind = vgpu_launch(1, 1, add, 1);
+    REFUSED(FACET_TIMEOUT, facet_vgpu_synchronize(world.driver, 1, 1, 5 * MS, ERROR));
+    assert_int_equal(vgpu_execution(1, behind).status, FACET_EXECUTION_QUEUED);
+    OK(facet_vgpu_cancel(world.driver, 1, behind, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_wait(world.driver, 1, 0, 2, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_wait(world.driver, 1, 2, 0, ERROR));
+    OK(facet_vgpu_wait(world.driver, 1, 1, 1, ERROR));
+    free_gate(&gate);
+    facet_kernel_destroy(add);
+    OK(facet_vgpu_destroy(world.driver, 1, ERROR)); /* with all that */
+}
+
+static void one_execution_is_cancelled(void **state)
+{
+    uint64_t words, queued[3];
+    struct gate gate;
+    struct facet_execution what = {.size = sizeof what};
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 64);
+    gate = close_gate(1, 0);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 1);
+    for (int i = 0; i < 3; i++)
+        queued[i] = vgpu_launch(1, 0, add, 1);
+    OK(facet_vgpu_cancel(world.driver, 1, queued[1], ERROR));
+    open_gate(&gate, 1);
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, words), 2);
+    assert_int_equal(vgpu_execution(1, queued[0]).status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(vgpu_execution(1, queued[1]).status, FACET_EXECUTION_CANCELLED);
+    assert_int_equal(vgpu_execution(1, queued[2]).status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(vgpu_info(1).cancelled_total, 1);
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, queued[1], ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, queued[2], ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, 0, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, UINT64_MAX, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_cancel(world.driver, 1, queued[2] + 1000, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_execution(world.driver, 1, queued[2] + 1000, &what, ERROR));
+    free_gate(&gate);
+    facet_kernel_destroy(add);
+}
+
+/* More launches than records are kept: the last ones are known, old ones are said to be forgotten, sums are whole. */
+static void the_last_executions_are_known(void **state)
+{
+    enum { LAUNCHES = 3000, KNOWN = 512 };
+    static uint64_t executions[LAUNCHES];
+    struct facet_execution what = {.size = sizeof what};
+    uint64_t words;
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 64);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 1);
+    for (int i = 0; i < LAUNCHES; i++)
+        executions[i] = vgpu_launch(1, 0, add, 1);
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, words), LAUNCHES);
+    for (int i = LAUNCHES - KNOWN; i < LAUNCHES; i++)
+        assert_int_equal(vgpu_execution(1, executions[i]).status, FACET_EXECUTION_COMPLETED);
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_execution(world.driver, 1, executions[0], &what, ERROR));
+    assert_int_equal(vgpu_info(1).completed_total, LAUNCHES);
+    facet_kernel_destroy(add);
+}
+
+static void bad_launches_are_refused(void **state)
+{
+    struct facet_range range = one_group;
+    struct facet_stream_info info = {.size = sizeof info};
+    struct facet_math math = {.size = sizeof math, .operation = 99};
+    uint64_t words, execution = 5;
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 64);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 1), *none = NULL;
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, 2, add, &range, &execution, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, FACET_STREAM_ALL, add, &range, &execution, ERROR));
+    range.global[0] = 0;
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, 0, add, &range, &execution, ERROR));
+    range.global[0] = UINT64_MAX;
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, 0, add, &range, &execution, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_load_kernel(world.driver, 1, world.image, "nothing", &none, ERROR));
+    REFUSED(FACET_INVALID_ARGUMENT,
+            facet_vgpu_enqueue_copy(world.driver, 1, 0, words, words, 8, FACET_COPY_TO_HOST, &execution, ERROR));
+    REFUSED(FACET_INVALID_ARGUMENT,
+            facet_vgpu_enqueue_copy(world.driver, 1, 0, words, 0, 8, FACET_COPY_TO_DEVICE, &execution, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_enqueue_fill(world.driver, 1, 0, words, 0, UINT64_MAX, &execution, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_query(world.driver, 1, 2, &info, ERROR));
+    assert_true(facet_vgpu_operate(world.driver, 1, 0, &math, &execution, ERROR) != FACET_OK);
+    math.size = 8;
+    REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_operate(world.driver, 1, 0, &math, &execution, ERROR));
+    assert_int_equal(execution, 5);
+    OK(facet_vgpu_query(world.driver, 1, 0, &info, ERROR));
+    assert_int_equal(info.launched, 0);
+    assert_int_equal(info.idle, 1);
+    facet_kernel_destroy(add);
+}
+
+/* ---- pausing and ending ---- */
+
+static void what_is_paused_stands_still_and_goes_on(void **state)
+{
+    enum { GROUPS = 4000, ROUNDS = 20000 };
+    uint64_t sum, execution, before, word = 0;
+    struct facet_stream_info info = {.size = sizeof info};
+
+    vgpu_make(1);
+    vgpu_make(2);
+    sum = vgpu_memory(1, 64);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", sum, ROUNDS);
+    execution = vgpu_launch(1, 0, burn, GROUPS);
+    assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
+    OK(facet_vgpu_pause(world.driver, 1, ERROR));
+    assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_RUNNING);
+    before = vgpu_info(1).busy_ns;
+    vgpu_launch(1, 0, burn, 1); /* is queued */
+    REFUSED(FACET_FROZEN, facet_vgpu_synchronize(world.driver, 1, 0, WAIT_NS, ERROR));
+    REFUSED(FACET_FROZEN, facet_vgpu_copy(world.driver, 1, (uintptr_t)&word, sum, 8, FACET_COPY_TO_HOST, ERROR));
+    REFUSED(FACET_FROZEN, facet_vgpu_fill(world.driver, 1, sum, 0, 8, ERROR));
+    struct facet_kernel *other = vgpu_kernel(2, "burn", vgpu_memory(2, 8), ROUNDS);
+    vgpu_launch(2, 0, other, 100);
+    vgpu_finish(2); /* others are not disturbed */
+    OK(facet_vgpu_query(world.driver, 1, 0, &info, ERROR));
+    assert_int_equal(info.completed, 0);
+    assert_int_equal(vgpu_info(1).busy_ns, before);
+    OK(facet_vgpu_resume(world.driver, 1, ERROR));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(vgpu_execution(1, execution).groups, GROUPS);
+    facet_kernel_destroy(burn);
+    facet_kernel_destroy(other);
+}
+
+/* Live allocations, queued and running kernels, paused or not: all ends, and the memory is the next one's. */
+static void destroying_ends_everything(void **state)
+{
+    struct facet_driver_device device = {.size = sizeof device};
+
+    for (int paused = 0; paused < 2; paused++) {
+        vgpu_make(1);
+        struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 16 * MIB), 20000);
+        uint64_t execution = vgpu_launch(1, 0, burn, 1u << 30);
+        for (int i = 0; i < 10; i++)
+            vgpu_launch(1, (uint32_t)i % 2, burn, 1u << 30);
+        assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
+        if (paused)
+            OK(facet_vgpu_pause(world.driver, 1, ERROR));
+        OK(facet_vgpu_destroy(world.driver, 1, ERROR));
+        facet_kernel_destroy(burn);
+    }
+    assert_true(facet_driver_get_device(world.driver, 0, &device));
+    assert_int_equal(device.vgpus, 0);
+    assert_int_equal(device.promised_bytes, 0);
+}
+
+static void *synchronize_for_ever(void *result)
+{
+    *(enum facet_status *)result = facet_vgpu_synchronize(world.driver, 1, FACET_STREAM_ALL, FACET_FOREVER, NULL);
+    return NULL;
+}
+
+/* Who waits for a vGPU that goes is let go. */
+static void destroying_ends_waits(void **state)
+{
+    enum facet_status status = FACET_INTERNAL;
+    pthread_t thread;
+
+    vgpu_make(1);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000);
+    uint64_t execution = vgpu_launch(1, 0, burn, 1u << 30);
+    assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
+    assert_int_equal(pthread_create(&thread, NULL, synchronize_for_ever, &status), 0);
+    nap(20 * MS);
+    OK(facet_vgpu_destroy(world.driver, 1, ERROR));
+    pthread_join(thread, NULL);
+    assert_true(status == FACET_OK || status == FACET_NOT_FOUND);
+    facet_kernel_destroy(burn);
+}
+
+/* ---- how much of the device ---- */
+
+#define GROUPS_EACH 3000u
+
+/* Work in pieces, so that what each was charged shows while it goes on; on two streams, so that who waits for the end
+ * of a piece has another one meanwhile. */
+static void feed(uint32_t count, uint32_t pieces, uint64_t *ret_busy_ns)
+{
+    struct facet_kernel *kernels[8];
+
+    for (uint32_t i = 0; i < count; i++)
+        kernels[i] = vgpu_kernel(i + 1, "burn", vgpu_memory(i + 1, 8), 2000);
+    for (uint32_t piece = 0; piece < pieces; piece++)
+        for (uint32_t i = 0; i < count; i++)
+            vgpu_launch(i + 1, piece % 2, kernels[i], GROUPS_EACH);
+    vgpu_finish(1);
+    for (uint32_t i = 0; i < count; i++)
+        ret_busy_ns[i] = vgpu_info(i + 1).busy_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        OK(facet_vgpu_destroy(world.driver, i + 1, ERROR));
+        facet_kernel_destroy(kernels[i]);
+    }
+}
+
+static void shares_hold(void **state)
+{
+    static const uint32_t request[] = {600, 300, 100};
+    uint64_t busy[3];
+
+    for (uint32_t i = 0; i < 3; i++) {
+        struct facet_vgpu_config config = vgpu_config(i + 1);
+
+        config.request_milli = request[i];
+        OK(facet_vgpu_create(world.driver, &config, NULL, ERROR));
+    }
+    assert_int_equal(vgpu_info(2).request_milli, 300);
+    feed(3, 40, busy);
+    /* While all three want it: two and six times as much, as far as one piece lets it be. */
+    assert_true(busy[0] * 10 > busy[1] * 17 && busy[0] * 10 < busy[1] * 23);
+    assert_true(busy[0] * 10 > busy[2] * 48 && busy[0] * 10 < busy[2] * 72);
+}
+
+static void shares_change_at_run_time(void **state)
+{
+    uint64_t busy[2];
+
+    vgpu_make(1);
+    vgpu_make(2);
+    OK(facet_vgpu_set_share(world.driver, 1, 750, 1000, ERROR));
+    OK(facet_vgpu_set_share(world.driver, 2, 250, 900, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_share(world.driver, 2, 500, 400, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_share(world.driver, 2, 0, 0, ERROR));
+    assert_int_equal(vgpu_info(2).request_milli, 250);
+    assert_int_equal(vgpu_info(2).limit_milli, 900);
+    feed(2, 40, busy);
+    assert_true(busy[0] * 10 > busy[1] * 25 && busy[0] * 10 < busy[1] * 36);
+}
+
+/* A unit or a launch at a time is a bound that no load passes. */
+static void bounds_hold(void **state)
+{
+    uint64_t executions[2];
+
+    vgpu_make(1);
+    OK(facet_vgpu_set_bounds(world.driver, 1, 1, 1, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_bounds(world.driver, 1, 100000, 0, ERROR));
+    assert_int_equal(vgpu_info(1).units, 1);
+    assert_int_equal(vgpu_info(1).launches, 1);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    for (uint32_t i = 0; i < 2; i++)
+        executions[i] = vgpu_launch(1, i, burn, 2000);
+    vgpu_finish(1);
+    struct facet_execution first = vgpu_execution(1, executions[0]), second = vgpu_execution(1, executions[1]);
+    assert_int_equal(first.units, 1);
+    assert_int_equal(second.units, 1);
+    assert_true(second.start_ns >= first.end_ns || first.start_ns >= second.end_ns);
+    facet_kernel_destroy(burn);
+}
+
+static void a_higher_stream_goes_first(void **state)
+{
+    uint64_t low, high;
+
+    vgpu_make(1);
+    OK(facet_vgpu_set_stream_priority(world.driver, 1, 1, FACET_PRIORITY_HIGH, ERROR));
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_stream_priority(world.driver, 1, 1, 3, ERROR));
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000);
+    low = vgpu_launch(1, 0, burn, 1u << 30);
+    assert_true(wait_for_word(1, low, FACET_EXECUTION_RUNNING));
+    high = vgpu_launch(1, 1, burn, 10);
+    OK(facet_vgpu_synchronize(world.driver, 1, 1, WAIT_NS, ERROR));
+    assert_int_equal(vgpu_execution(1, high).status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(vgpu_execution(1, low).status, FACET_EXECUTION_RUNNING);
+    OK(facet_vgpu_cancel(world.driver, 1, low, ERROR));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_execution(1, low).status, FACET_EXECUTION_CANCELLED);
+    facet_kernel_destroy(burn);
+}
+
+/* Of two vGPUs the one that came second: with preemption it gets in, by each policy as that says; without it waits. */
+static void policies_decide(void **state)
+{
+    static const struct {
+        uint32_t policy, priority;
+        bool preempt, gets_in;
+    } cases[] = {
+        {FACET_SCHEDULE_FAIR, FACET_PRIORITY_NORMAL, true, true},
+        {FACET_SCHEDULE_ROUND_ROBIN, FACET_PRIORITY_NORMAL, true, true},
+        {FACET_SCHEDULE_PRIORITY, FACET_PRIORITY_HIGH, true, true},
+        {FACET_SCHEDULE_PRIORITY, FACET_PRIORITY_LOW, true, false},
+        {FACET_SCHEDULE_FIFO, FACET_PRIORITY_HIGH, true, false},
+        {FACET_SCHEDULE_FAIR, FACET_PRIORITY_NORMAL, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        vgpu_make(1);
+        vgpu_make(2);
+        OK(facet_vgpu_set_priority(world.driver, 2, cases[i].priority, ERROR));
+        OK(facet_driver_set_policy(world.driver, 0, cases[i].policy, cases[i].preempt, 0, ERROR));
+        struct facet_kernel *first = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000),
+                            *second = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
+        uint64_t long_one = vgpu_launch(1, 0, first, 4000);
+        assert_true(wait_for_word(1, long_one, FACET_EXECUTION_RUNNING));
+        uint64_t short_one = vgpu_launch(2, 0, second, 500); /* longer than what is left when units become free */
+        vgpu_finish(2);
+        vgpu_finish(1);
+        bool got_in = vgpu_execution(2, short_one).end_ns < vgpu_execution(1, long_one).end_ns;
+        if (got_in != cases[i].gets_in)
+            fail_msg("case %zu: got in: %d", i, got_in);
+        facet_kernel_destroy(first);
+        facet_kernel_destroy(second);
+        OK(facet_vgpu_destroy(world.driver, 1, ERROR));
+        OK(facet_vgpu_destroy(world.driver, 2, ERROR));
+    }
+    REFUSED(FACET_OUT_OF_RANGE, facet_driver_set_policy(world.driver, 0, 4, true, 0, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_driver_set_policy(world.driver, 1, 0, true, 0, ERROR));
+}
+
+static void compute_virtualization_can_be_off(void **state)
+{
+    struct facet_driver_config config = world_config();
+    struct facet_vgpu_config shared = vgpu_config(2);
+
+    config.off = FACET_OFF_COMPUTE;
+    world_open(&config);
+    shared.request_milli = 100;
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_create(world.driver, &shared, NULL, ERROR));
+    vgpu_make(1);
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_set_share(world.driver, 1, 100, 1000, ERROR));
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_set_priority(world.driver, 1, 1, ERROR));
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_set_bounds(world.driver, 1, 1, 1, ERROR));
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_pause(world.driver, 1, ERROR));
+    uint64_t words = vgpu_memory(1, 64);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 3);
+    vgpu_launch(1, 0, add, 8);
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, words + 56), 3);
+    facet_kernel_destroy(add);
+    world_close();
+}
+
+/* ---- numbers ---- */
+
+static void utilization_is_measured(void **state)
+{
+    struct facet_driver_device device = {.size = sizeof device};
+
+    vgpu_make(1);
+    vgpu_make(2);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    for (int i = 0; i < 3000; i++)
+        vgpu_launch(1, 0, burn, 200);
+    nap(100 * MS);
+    struct facet_vgpu_info busy = vgpu_info(1), idle = vgpu_info(2);
+    assert_true(facet_driver_get_device(world.driver, 0, &device));
+    assert_true(busy.valid & FACET_VGPU_HAS_COMPUTE && idle.valid & FACET_VGPU_HAS_COMPUTE);
+    assert_true(device.valid & FACET_DRIVER_HAS_BUSY && device.valid & FACET_DRIVER_HAS_UTILIZATION);
+    assert_true(busy.completed_total == 3000 || busy.compute_milli > 0);
+    assert_int_equal(idle.compute_milli, 0);
+    assert_true(device.busy_ns > 0);
+    facet_kernel_destroy(burn);
+}
+
+/* ---- many at once ---- */
+
+#define HAMMERS 64
+#define BLOWS   40
+
+static atomic_uint unexpected;
+
+/* Makes, uses and ends vGPUs that others use too: all that may happen is that one is not there any more. */
+static void *hammer(void *argument)
+{
+    uint64_t seed = (uintptr_t)argument * 2654435761u + 1;
+
+    for (int i = 0; i < BLOWS; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint32_t id = 1 + (uint32_t)(seed >> 33) % 6;
+        struct facet_vgpu_config config = vgpu_config(id);
+        struct facet_vgpu_info info = {.size = sizeof info};
+        struct facet_kernel *kernel = NULL;
+        uint64_t address = 0, value = 1, execution = 0;
+        struct facet_driver *driver = world.driver;
+
+        config.memory_bytes = 4 * MIB;
+        if (facet_vgpu_allocate(driver, id, 4096, NULL, &address, NULL) == FACET_NOT_FOUND)
+            facet_vgpu_create(driver, &config, NULL, NULL);
+        if (address)
+            facet_vgpu_fill(driver, id, address, 0, 4096, NULL);
+        if (address && facet_vgpu_load_kernel(driver, id, world.image, "add", &kernel, NULL) == FACET_OK) {
+            facet_kernel_set_memory(kernel, 0, address, NULL);
+            facet_kernel_set_value(kernel, 1, &value, sizeof value, NULL);
+            facet_vgpu_execute(driver, id, (uint32_t)(seed >> 40) % 2, kernel, &one_group, &execution, NULL);
+        }
+        switch ((seed >> 50) % 8) {
+        case 0:
+            facet_vgpu_destroy(driver, id, NULL);
+            break;
+        case 1:
+            facet_vgpu_pause(driver, id, NULL);
+            facet_vgpu_resume(driver, id, NULL);
+            break;
+        case 2:
+            facet_vgpu_set_share(driver, id, 100, 1000, NULL);
+            facet_vgpu_set_bounds(driver, id, 1, 1, NULL);
+            break;
+        case 3:
+            facet_vgpu_cancel(driver, id, execution, NULL);
+            break;
+        case 4:
+            facet_vgpu_compact(driver, id, NULL, NULL, NULL);
+            break;
+        case 5:
+            facet_vgpu_wait(driver, id, 0, 1, NULL);
+            break;
+        default:
+            facet_vgpu_synchronize(driver, id, FACET_STREAM_ALL, WAIT_NS, NULL);
+        }
+        if (facet_vgpu_get_info(driver, id, &info, NULL) == FACET_OK && info.id != id)
+            atomic_fetch_add(&unexpected, 1);
+        if (address)
+            facet_vgpu_free(driver, id, address, NULL);
+        facet_kernel_destroy(kernel);
+    }
+    return NULL;
+}
+
+static void many_threads_use_everything(void **state)
+{
+    struct facet_driver_device device = {.size = sizeof device};
+    pthread_t threads[HAMMERS];
+    uint32_t count = 0;
+
+    for (uintptr_t i = 0; i < HAMMERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+    for (int i = 0; i < HAMMERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(unexpected, 0);
+    for (uint32_t id = 1; id <= 6; id++)
+        (void)facet_vgpu_destroy(world.driver, id, NULL);
+    OK(facet_vgpu_list(world.driver, NULL, 0, &count, ERROR));
+    assert_int_equal(count, 0);
+    assert_true(facet_driver_get_device(world.driver, 0, &device));
+    assert_int_equal(device.vgpus, 0);
+    assert_int_equal(device.promised_bytes, 0);
+    assert_int_equal(device.lost, 0);
+    vgpu_make(1); /* all of it is free again */
+    vgpu_memory(1, 16 * MIB);
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HERE(an_execution_is_followed_to_its_end),
+        HERE(streams_keep_their_order),
+        HERE(a_stream_waits_for_another),
+        HERE(one_execution_is_cancelled),
+        HERE(the_last_executions_are_known),
+        HERE(bad_launches_are_refused),
+        HERE(what_is_paused_stands_still_and_goes_on),
+        HERE(destroying_ends_everything),
+        HERE(destroying_ends_waits),
+        HERE(shares_hold),
+        HERE(shares_change_at_run_time),
+        HERE(bounds_hold),
+        HERE(a_higher_stream_goes_first),
+        HERE(policies_decide),
+        cmocka_unit_test(compute_virtualization_can_be_off),
+        HERE(utilization_is_measured),
+        HERE(many_threads_use_everything),
+    };
+
+    return cmocka_run_group_tests(tests, world_load, world_unload);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof of facet/monitor.h and of scaling on the device `cpu`. Never: asserts how long anything takes. */
+#include "world.h"
+
+#include <facet/monitor.h>
+
+/* ---- history ---- */
+
+/* Polls until there are so many samples; they stay in `samples`. */
+static uint32_t wait_for_samples(uint32_t id, uint64_t after_ns, struct facet_sample *samples, uint32_t wanted)
+{
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
+        uint32_t count = wanted;
+
+        OK(facet_vgpu_get_history(world.driver, id, after_ns, samples, &count, ERROR));
+        if (count == wanted)
+            return count;
+        nap(MS);
+    }
+    fail_msg("no samples");
+    return 0;
+}
+
+static void what_is_measured_is_what_happened(void **state)
+{
+    struct facet_sample samples[4];
+    struct facet_vgpu_info info;
+    uint32_t count = 4;
+
+    vgpu_make(1);
+    vgpu_make(2);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, MIB), 2000);
+    for (int i = 0; i < 10; i++)
+        vgpu_launch(1, (uint32_t)i % 2, burn, 100);
+    vgpu_finish(1);
+    info = vgpu_info(1);
+    wait_for_samples(1, 0, samples, 1);
+    wait_for_samples(1, samples[0].time_ns + 200 * MS, samples, 4);
+    const struct facet_sample *last = &samples[3];
+    assert_int_equal(last->valid, (1u << FACET_SAMPLE_FIELDS) - 1);
+    assert_int_equal(last->values[FACET_SAMPLE_LAUNCHES], 10);
+    assert_int_equal(last->values[FACET_SAMPLE_COMPLETED], 10);
+    assert_int_equal(last->values[FACET_SAMPLE_QUEUED], 0);
+    assert_int_equal(last->values[FACET_SAMPLE_RUNNING], 0);
+    assert_int_equal(last->values[FACET_SAMPLE_MEMORY_BYTES], MIB);
+    assert_int_equal(last->values[FACET_SAMPLE_QUEUE_NS], info.delay_ns);
+    assert_true(last->values[FACET_SAMPLE_BUSY_NS] >= info.busy_ns);
+    for (int i = 1; i < 4; i++)
+        assert_true(samples[i].time_ns > samples[i - 1].time_ns);
+    OK(facet_vgpu_get_history(world.driver, 2, 0, samples, &count, ERROR)); /* was never used */
+    assert_int_equal(count, 0);
+    REFUSED(FACET_NOT_FOUND, facet_vgpu_get_history(world.driver, 3, 0, samples, &count, ERROR));
+    facet_kernel_destroy(burn);
+}
+
+static void history_is_a_ring(void **state)
+{
+    struct facet_driver_config config = world_config();
+    struct facet_sample samples[8];
+    uint32_t count = 8;
+
+    config.history = 5;
+    config.monitor_ns = MS;
+    world_open(&config);
+    vgpu_make(1);
+    vgpu_memory(1, 100);
+    nap(100 * MS);
+    OK(facet_vgpu_get_history(world.driver, 1, 0, samples, &count, ERROR));
+    assert_in_range(count, 1, 5);
+    count = 8;
+    OK(facet_driver_get_history(world.driver, 0, 0, samples, &count, ERROR));
+    assert_in_range(count, 1, 5);
+    assert_true(samples[0].valid & 1u << FACET_SAMPLE_BUSY_NS);
+    assert_false(samples[0].valid & 1u << FACET_SAMPLE_LAUNCHES); /* nobody counts those of a device */
+    REFUSED(FACET_NOT_FOUND, facet_driver_get_history(world.driver, 1, 0, samples, &count, ERROR));
+    world_close();
+}
+
+/* A kernel that does not end is seen at work while it runs. */
+static void what_runs_is_busy(void **state)
+{
+    struct facet_vgpu_info info;
+    uint64_t execution;
+
+    vgpu_make(1);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    execution = vgpu_launch(1, 0, burn, 1u << 30);
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += 5 * MS) {
+        info = vgpu_info(1);
+        if (info.valid & FACET_VGPU_HAS_COMPUTE && info.compute_milli > 300)
+            break;
+        nap(5 * MS);
+    }
+    assert_true(info.compute_milli > 300);
+    assert_int_equal(info.completed_total, 0);
+    OK(facet_vgpu_cancel(world.driver, 1, execution, ERROR));
+    vgpu_finish(1);
+    facet_kernel_destroy(burn);
+}
+
+/* ---- thresholds ---- */
+
+struct told {
+    atomic_uint raised, cleared;
+    atomic_uint_least64_t value, watch;
+};
+
+static void tell(void *owner, const struct facet_watch_event *event)
+{
+    struct told *told = owner;
+
+    atomic_store(&told->value, event->value);
+    atomic_store(&told->watch, event->watch);
+    atomic_fetch_add(event->raised ? &told->raised : &told->cleared, 1);
+}
+
+static bool wait_for_count(const atomic_uint *counter, unsigned wanted)
+{
+    for (uint64_t waited = 0; waited < WAIT_NS && atomic_load(counter) < wanted; waited += MS)
+        nap(MS);
+    return atomic_load(counter) >= wanted;
+}
+
+static void who_watches_is_told_once(void **state)
+{
+    struct told told = {0};
+    struct facet_watch watch = {.size = sizeof watch,
+                                .vgpu = 1,
+                                .measure = FACET_MEASURE_MEMORY_MILLI,
+                                .level = 800,
+                                .clear_level = 400,
+                                .told = tell,
+                                .owner = &told};
+    uint64_t number = 0, address;
+
+    vgpu_make(1);
+    OK(facet_driver_watch(world.driver, &watch, &number, ERROR));
+    address = vgpu_memory(1, 8 * MIB);
+    nap(50 * MS);
+    assert_int_equal(told.raised, 0);
+    uint64_t more = vgpu_memory(1, 8 * MIB);
+    assert_true(wait_for_count(&told.raised, 1));
+    assert_int_equal(told.value, 1000);
+    assert_int_equal(told.watch, number);
+    OK(facet_vgpu_free(world.driver, 1, more, ERROR)); /* half: neither above nor back */
+    nap(50 * MS);
+    assert_int_equal(told.cleared, 0);
+    OK(facet_vgpu_free(world.driver, 1, address, ERROR));
+    OK(facet_vgpu_compact(world.driver, 1, NULL, NULL, ERROR));
+    assert_true(wait_for_count(&told.cleared, 1));
+    assert_int_equal(told.raised, 1);
+    OK(facet_driver_unwatch(world.driver, number, ERROR));
+    REFUSED(FACET_NOT_FOUND, facet_driver_unwatch(world.driver, number, ERROR));
+    vgpu_memory(1, 16 * MIB);
+    nap(50 * MS);
+    assert_int_equal(told.raised, 1);
+}
+
+static void devices_are_watched_too_and_bad_rules_refused(void **state)
+{
+    struct told told = {0};
+    struct facet_watch watch = {.size = sizeof watch,
+                                .measure = FACET_MEASURE_UTILIZATION_MILLI,
+                                .level = 100,
+                                .clear_level = 50,
+                                .told = tell,
+                                .owner = &told},
+                       bad = watch;
+    uint64_t number = 0;
+
+    vgpu_make(1);
+    OK(facet_driver_watch(world.driver, &watch, &number, ERROR));
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    uint64_t execution = vgpu_launch(1, 0, burn, 1u << 30);
+    assert_true(wait_for_count(&told.raised, 1));
+    OK(facet_vgpu_cancel(world.driver, 1, execution, ERROR));
+    assert_true(wait_for_count(&told.cleared, 1));
+    facet_kernel_destroy(burn);
+
+    bad.device = 1;
+    REFUSED(FACET_NOT_FOUND, facet_driver_watch(world.driver, &bad, &number, ERROR));
+    bad = watch;
+    bad.vgpu = 9;
+    REFUSED(FACET_NOT_FOUND, facet_driver_watch(world.driver, &bad, &number, ERROR));
+    bad = watch;
+    bad.measure = 99;
+    REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
+    bad = watch;
+    bad.clear_level = 101;
+    REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
+    bad = watch;
+    bad.told = NULL;
+    REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
+    bad = watch;
+    bad.size = 8;
+    REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
+}
+
+/* ---- scaling ---- */
+
+/* One that wants more than it asked for gets it while the other is idle, and no more than its limit; what it asked for
+ * stays what is shown; and the other one gets its own back when it comes. */
+static void shares_follow_demand(void **state)
+{
+    struct facet_driver_config config = world_config();
+    struct facet_vgpu_config one = vgpu_config(1), other = vgpu_config(2);
+    uint64_t executions[2];
+
+    config.scaling = 1;
+    one.request_milli = 200;
+    one.units_least = 1;
+    other.request_milli = 500;
+    world_open(&config);
+    OK(facet_vgpu_create(world.driver, &one, NULL, ERROR));
+    OK(facet_vgpu_create(world.driver, &other, NULL, ERROR));
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000),
+                        *other_burn = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
+    executions[0] = vgpu_launch(1, 0, burn, 1u << 30);
+    vgpu_launch(1, 0, burn, 1); /* waits: demand */
+    for (uint64_t waited = 0; waited < WAIT_NS && vgpu_info(1).given_milli <= 200; waited += 5 * MS)
+        nap(5 * MS);
+    assert_true(vgpu_info(1).given_milli > 200);
+    assert_int_equal(vgpu_info(1).request_milli, 200);
+    executions[1] = vgpu_launch(2, 0, other_burn, 1u << 30);
+    vgpu_launch(2, 0, other_burn, 1);
+    for (uint64_t waited = 0; waited < WAIT_NS && vgpu_info(2).given_milli < 500; waited += 5 * MS)
+        nap(5 * MS);
+    struct facet_vgpu_info a = vgpu_info(1), b = vgpu_info(2);
+    assert_true(b.given_milli >= 500);
+    assert_true(a.given_milli + b.given_milli <= 1000);
+    OK(facet_vgpu_cancel(world.driver, 1, executions[0], ERROR));
+    OK(facet_vgpu_cancel(world.driver, 2, executions[1], ERROR));
+    facet_kernel_destroy(burn);
+    facet_kernel_destroy(other_burn);
+    world_close();
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HERE(what_is_measured_is_what_happened),
+        cmocka_unit_test(history_is_a_ring),
+        HERE(what_runs_is_busy),
+        HERE(who_watches_is_told_once),
+        HERE(devices_are_watched_too_and_bad_rules_refused),
+        cmocka_unit_test(shares_follow_demand),
+    };
+
+    return cmocka_run_group_tests(tests, world_load, world_unload);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof that operations of facet/compute.h reach the device with the vGPU's switches. Never: proves the
+ * arithmetic of each: the provider's own tests and the conformance suite do. */
+#include "world.h"
+
+#define SIDE 32u
+
+static struct facet_math_support support;
+
+static int look(void **state)
+{
+    world_load(state);
+    world_set_up(state);
+    vgpu_make(1);
+    support = (struct facet_math_support){.size = sizeof support};
+    enum facet_status status = facet_vgpu_get_operations(world.driver, 1, &support, ERROR);
+    if (status != FACET_OK)
+        print_message("operations are not here: %s\n", world.error.message);
+    world_tear_down(state);
+    return 0;
+}
+
+static void need(uint32_t operation, uint32_t type)
+{
+    if (!(support.types[operation] & 1u << type))
+        skip();
+}
+
+static uint64_t upload(const void *data, uint64_t bytes)
+{
+    uint64_t address = vgpu_memory(1, bytes);
+
+    OK(facet_vgpu_copy(world.driver, 1, address, (uintptr_t)data, bytes, FACET_COPY_TO_DEVICE, ERROR));
+    return address;
+}
+
+static void download(void *data, uint64_t address, uint64_t bytes)
+{
+    OK(facet_vgpu_copy(world.driver, 1, (uintptr_t)data, address, bytes, FACET_COPY_TO_HOST, ERROR));
+}
+
+static struct facet_math gemm_of(uint64_t a, uint64_t b, uint64_t c, uint32_t type)
+{
+    return (struct facet_math){.size = sizeof(struct facet_math),
+                               .operation = FACET_MATH_GEMM,
+                               .type = type,
+                               .of.gemm = {.a = a, .b = b, .c = c, .m = SIDE, .n = SIDE, .k = SIDE, .alpha = 1}};
+}
+
+static struct facet_execution operate(const struct facet_math *operation)
+{
+    uint64_t execution = 0;
+
+    OK(facet_vgpu_operate(world.driver, 1, 1, operation, &execution, ERROR));
+    OK(facet_vgpu_synchronize(world.driver, 1, 1, WAIT_NS, ERROR));
+    return vgpu_execution(1, execution);
+}
+
+/* 1 + 2^-12 is lost when it is rounded to bf16. */
+static float product_of_fine_numbers(const struct facet_math *gemm)
+{
+    float first;
+
+    operate(gemm);
+    download(&first, gemm->of.gemm.c, sizeof first);
+    return first;
+}
+
+static void a_product_is_right_and_one_execution(void **state)
+{
+    float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
+
+    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    vgpu_make(1);
+    for (uint32_t i = 0; i < SIDE * SIDE; i++) {
+        a[i] = (float)(i % 7);
+        b[i] = (float)(i % 5) - 2;
+    }
+    const struct facet_math gemm =
+        gemm_of(upload(a, sizeof a), upload(b, sizeof b), vgpu_memory(1, sizeof c), FACET_MATH_F32);
+    struct facet_execution what = operate(&gemm);
+    assert_int_equal(what.status, FACET_EXECUTION_COMPLETED);
+    assert_int_equal(what.stream, 1);
+    assert_memory_equal(what.kernel, "gemm ", 5);
+    assert_int_equal(vgpu_info(1).launched_total, 1);
+    download(c, gemm.of.gemm.c, sizeof c);
+    for (uint32_t row = 0; row < SIDE; row++)
+        for (uint32_t column = 0; column < SIDE; column++) {
+            float sum = 0;
+
+            for (uint32_t k = 0; k < SIDE; k++)
+                sum += a[row * SIDE + k] * b[k * SIDE + column];
+            assert_true(c[row * SIDE + column] >= sum && c[row * SIDE + column] <= sum); /* small whole numbers */
+        }
+}
+
+static void mixed_precision_is_switched_at_run_time(void **state)
+{
+    float a[SIDE * SIDE] = {1 + 0x1p-12f}, b[SIDE * SIDE] = {1};
+
+    need(FACET_MATH_GEMM, FACET_MATH_F32);
+    vgpu_make(1);
+    const struct facet_math gemm =
+        gemm_of(upload(a, sizeof a), upload(b, sizeof b), vgpu_memory(1, sizeof a), FACET_MATH_F32);
+    assert_true(product_of_fine_numbers(&gemm) > 1);
+    OK(facet_vgpu_set_mixed_precision(world.driver, 1, true, ERROR));
+    assert_int_equal(vgpu_info(1).on, FACET_ON_MIXED_PRECISION);
+    if (support.mixed)
+        assert_false(product_of_fine_numbers(&gemm) > 1);
+    OK(facet_vgpu_set_mixed_precision(world.driver, 1, false, ERROR));
+    assert_true(product_of_fine_numbers(&gemm) > 1);
+}
+
+/* With tensor cores off the bf16 units are not used: the record says which implementation ran. */
+static void tensor_cores_are_switched_at_run_time(void **state)
+{
+    static const uint16_t ones[SIDE * SIDE] = {0x3f80};
+    struct facet_execution with, without;
+
+    need(FACET_MATH_GEMM, FACET_MATH_BF16);
+    if (!(support.tensor_types & 1u << FACET_MATH_BF16))
+        skip();
+    vgpu_make(1);
+    const struct facet_math gemm =
+        gemm_of(upload(ones, sizeof ones), upload(ones, sizeof ones), vgpu_memory(1, sizeof ones), FACET_MATH_BF16);
+    with = operate(&gemm);
+    OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR));
+    assert_int_equal(vgpu_info(1).off, FACET_OFF_TENSOR_CORES);
+    without = operate(&gemm);
+    assert_string_not_equal(with.kernel, without.kernel);
+    assert_null(strstr(without.kernel, "bf16"));
+    OK(facet_vgpu_set_tensor_cores(world.driver, 1, true, ERROR));
+    without = operate(&gemm);
+    assert_string_equal(with.kernel, without.kernel);
+}
+
+static void what_the_driver_switches_off_stays_off(void **state)
+{
+    struct facet_driver_config config = world_config();
+    struct facet_vgpu_config mixed = vgpu_config(2);
+
+    config.off = FACET_OFF_TENSOR_CORES | FACET_OFF_MIXED_PRECISION;
+    world_open(&config);
+    vgpu_make(1);
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_set_tensor_cores(world.driver, 1, true, ERROR));
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_set_mixed_precision(world.driver, 1, true, ERROR));
+    OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR));
+    mixed.on = FACET_ON_MIXED_PRECISION;
+    REFUSED(FACET_UNSUPPORTED, facet_vgpu_create(world.driver, &mixed, NULL, ERROR));
+    assert_int_equal(vgpu_info(1).off, FACET_OFF_TENSOR_CORES);
+    world_close();
+}
+
+/* Each kind of operation once, in each type that the device has it for: it runs to its end. */
+static void every_operation_runs_in_every_type(void **state)
+{
+    static const uint32_t bytes_of[] = {4, 2, 2, 1};
+    uint32_t ran = 0;
+
+    vgpu_make(1);
+    uint64_t memory = vgpu_memory(1, MIB);
+    for (uint32_t type = 0; type < FACET_MATH_TYPES; type++) {
+        uint64_t part = 65536 * bytes_of[type];
+        struct facet_math operations[FACET_MATH_KINDS] = {
+            gemm_of(memory, memory + part, memory + 2 * part, type),
+            {.of.convolution = {.input = memory,
+                                .filter = memory + part,
+                                .output = memory + 2 * part,
+                                .batch = 1,
+                                .in_channels = 3,
+                                .out_channels = 4,
+                                .height = 8,
+                                .width = 8,
+                                .kernel = {3, 3},
+                                .stride = {1, 1},
+                                .padding = {1, 1}}},
+            {.of.activation = {.input = memory,
+                               .output = memory + part,
+                               .batch = 2,
+                               .channels = 3,
+                               .height = 4,
+                               .width = 4,
+                               .kind = FACET_ACTIVATION_RELU}},
+            {.of.normalization = {.input = memory,
+                                  .output = memory + part,
+                                  .mean = memory + 2 * part,
+                                  .variance = memory + 3 * part,
+                                  .batch = 2,
+                                  .channels = 3,
+                                  .height = 4,
+                                  .width = 4}},
+            {.of.attention = {.q = memory,
+                              .k = memory,
+                              .v = memory,
+                              .output = memory + part,
+                              .batch = 1,
+                              .heads = 2,
+                              .queries = 8,
+                              .keys = 8,
+                              .dimension = 16}},
+        };
+
+        for (uint32_t kind = 0; kind < FACET_MATH_KINDS; kind++) {
+            if (!(support.types[kind] & 1u << type))
+                continue;
+            operations[kind].size = sizeof operations[kind];
+            operations[kind].operation = kind;
+            operations[kind].type = type;
+            assert_int_equal(operate(&operations[kind]).status, FACET_EXECUTION_COMPLETED);
+            ran++;
+        }
+    }
+    if (ran == 0)
+        skip();
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HERE(a_product_is_right_and_one_execution),  HERE(mixed_precision_is_switched_at_run_time),
+        HERE(tensor_cores_are_switched_at_run_time), cmocka_unit_test(what_the_driver_switches_off_stays_off),
+        HERE(every_operation_runs_in_every_type),
+    };
+
+    return cmocka_run_group_tests(tests, look, world_unload);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof that `facet metrics` shows the vGPUs of programs that publish them, and only of those that live.
+ * Never: asserts how long anything takes. */
+#include "world.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/facet-publish-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    setenv("FACET_RUNTIME_DIR", folder, 1);
+    return world_load(state);
+}
+
+static int remove_folder(void **state)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/drivers", folder);
+    rmdir(path);
+    rmdir(folder);
+    return world_unload(state);
+}
+
+/* What is in the folder of drivers: names that end so. */
+static int count_files(const char *end)
+{
+    char path[128];
+    struct dirent *entry;
+    int count = 0;
+
+    snprintf(path, sizeof path, "%s/drivers", folder);
+    DIR *drivers = opendir(path);
+    while (drivers && (entry = readdir(drivers))) {
+        const char *dot = strrchr(entry->d_name, '.');
+
+        count += dot && dot != entry->d_name && dot[1] && strcmp(dot, end) == 0;
+    }
+    if (drivers)
+        closedir(drivers);
+    return count;
+}
+
+/* Runs `facet metrics`; its exit status. */
+static int metrics(char *text, size_t size)
+{
+    char command[8192];
+
+    snprintf(command, sizeof command, "%s/facet metrics 2>/dev/null", getenv("FACET_LIB_DIR"));
+    FILE *pipe = popen(command, "r");
+    size_t length = pipe ? fread(text, 1, size - 1, pipe) : 0;
+
+    text[length] = '\0';
+    return pipe ? WEXITSTATUS(pclose(pipe)) : -1;
+}
+
+static void open_published(void)
+{
+    struct facet_driver_config config = world_config();
+
+    config.publish = 1;
+    world_open(&config);
+}
+
+/* The text of the last second: polls until `wanted` is in it. */
+static bool metrics_say(const char *wanted)
+{
+    static char text[1 << 20];
+
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += 100 * MS) {
+        if (metrics(text, sizeof text) == 0 && strstr(text, wanted))
+            return true;
+        nap(100 * MS);
+    }
+    print_message("%s", text);
+    return false;
+}
+
+static void what_is_published_is_shown(void **state)
+{
+    static char text[1 << 20];
+    char expected[256];
+
+    assert_int_not_equal(metrics(text, sizeof text), 0); /* no daemon, and nobody publishes */
+    open_published();
+    vgpu_make(1);
+    vgpu_make(2);
+    struct facet_kernel *add = vgpu_kernel(1, "add", vgpu_memory(1, MIB), 1);
+    for (int i = 0; i < 5; i++)
+        vgpu_launch(1, 0, add, 100);
+    vgpu_finish(1);
+    snprintf(expected, sizeof expected,
+             "facet_library_vgpu_launches_total{pid=\"%d\",driver=\"0\",program=\"test_vgpu_publi\",vgpu=\"1\",name="
+             "\"vgpu-1\",device="
+             "\"cpu:0\"} 5\n",
+             (int)getpid());
+    assert_true(metrics_say(expected));
+    metrics(text, sizeof text);
+    assert_non_null(strstr(text, "# TYPE facet_library_vgpu_launches_total counter\n"));
+    assert_non_null(strstr(text, "name=\"vgpu-2\",device=\"cpu:0\"} 16777216\n"));
+    assert_non_null(strstr(text, "facet_library_device_vgpus{"));
+    assert_int_equal(count_files(".json"), 1);
+    facet_kernel_destroy(add);
+    world_close();
+    assert_int_equal(count_files(".json") + count_files(".lock") + count_files(".new"), 0);
+}
+
+/* Two of one process, each by itself. */
+static void drivers_publish_side_by_side(void **state)
+{
+    struct facet_driver_config config = world_config();
+    struct facet_driver *other = NULL;
+
+    open_published();
+    config.publish = 1;
+    OK(facet_driver_open(&config, &other, ERROR));
+    assert_int_equal(count_files(".lock"), 2);
+    facet_driver_close(other);
+    assert_int_equal(count_files(".lock"), 1);
+    world_close();
+}
+
+static void what_a_killed_process_left_is_taken_away(void **state)
+{
+    static char text[1 << 20];
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test end before it */
+        open_published();
+        vgpu_make(1);
+        for (;;)
+            pause();
+    }
+    for (uint64_t waited = 0; waited < WAIT_NS && count_files(".json") == 0; waited += MS)
+        nap(MS);
+    assert_int_equal(count_files(".json"), 1);
+    assert_int_equal(metrics(text, sizeof text), 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_not_equal(metrics(text, sizeof text), 0);
+    assert_int_equal(count_files(".json") + count_files(".lock"), 0);
+}
+
+/* Whatever lies there is no reason to fail. */
+static void garbage_is_passed_over(void **state)
+{
+    static const char *const names[] = {"1-0.json", "x.lock", "1-1.lock", "..lock"};
+    static char text[1 << 20];
+    char path[256];
+
+    open_published();
+    vgpu_make(1);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/drivers/%s", folder, names[i]);
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        fputs("{\"pid\":[],\"vgpus\":{}}", file);
+        fclose(file);
+    }
+    snprintf(path, sizeof path, "%s/drivers/1-2.lock", folder);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for its other end */
+    assert_true(metrics_say("facet_library_vgpu_memory_limit_bytes{"));
+    world_close();
+    metrics(text, sizeof text);
+    unlink(path);
+    /* What had a driver's name and no lock is taken away; the rest is nobody's, and stays. */
+    assert_int_equal(count_files(".lock"), 2);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/drivers/%s", folder, names[i]);
+        unlink(path);
+    }
+    assert_int_equal(count_files(".lock") + count_files(".json"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_published_is_shown),
+        cmocka_unit_test(drivers_publish_side_by_side),
+        cmocka_unit_test(what_a_killed_process_left_is_taken_away),
+        cmocka_unit_test(garbage_is_passed_over),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

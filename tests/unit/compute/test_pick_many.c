@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that decisions over thousands of entities are those of a plain loop over all of them, and that policies
+ * can change while entities compete. Never: real time, or a randomness that differs from run to run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "compute/pick.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define S  UINT64_C(1000000000)
+
+static uint64_t draw(uint64_t *seed, uint64_t below)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed % below;
+}
+
+/* ---- what a plain loop over all entities says ---- */
+
+/* On a copy: looking at a cap fills it. */
+static struct facet_pick copied;
+
+static int plain_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
+{
+    int best = FACET_PICK_NOBODY;
+
+    copied = *pick;
+    *ret_again_ns = FACET_PICK_NEVER;
+    for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++) {
+        if (!pick->entities[i].used || pick->entities[i].want != FACET_PICK_READY)
+            continue;
+        uint64_t opens = facet_pick_opens_ns(&copied, i, now_ns);
+
+        if (opens != now_ns)
+            *ret_again_ns = opens < *ret_again_ns ? opens : *ret_again_ns;
+        else if (best == FACET_PICK_NOBODY || facet_pick_goes_before(&copied, i, best))
+            best = i;
+    }
+    return best;
+}
+
+static uint64_t plain_floor(const struct facet_pick *pick, uint64_t before)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++) {
+        const struct facet_pick_entity *entity = &pick->entities[i];
+
+        if (entity->used && entity->want != FACET_PICK_IDLE && !entity->dry && entity->vtime < least)
+            least = entity->vtime;
+    }
+    return least != UINT64_MAX && least > before ? least : before;
+}
+
+static uint64_t plain_weight(const struct facet_pick *pick, int entity)
+{
+    uint64_t guaranteed = 0, best_effort = 0;
+
+    for (int i = 0; i < (int)FACET_PICK_ENTITIES; i++) {
+        guaranteed += pick->entities[i].used ? pick->entities[i].share.request_milli : 0;
+        best_effort += pick->entities[i].used && pick->entities[i].share.request_milli == 0;
+    }
+    if (pick->entities[entity].share.request_milli > 0)
+        return pick->entities[entity].share.request_milli;
+    uint64_t part = guaranteed < FACET_MILLI_WHOLE ? (FACET_MILLI_WHOLE - guaranteed) / best_effort : 0;
+
+    return part > 20 ? part : 20;
+}
+
+/* ---- random lives ---- */
+
+struct life {
+    struct facet_pick pick;
+    uint64_t seed, now_ns;
+    uint64_t decided; /* turns that somebody got */
+    int among;        /* entities are of 0 to among - 1 */
+};
+
+static struct facet_pick_share any_share(uint64_t *seed)
+{
+    return (struct facet_pick_share){
+        .request_milli = draw(seed, 3) ? (uint32_t)draw(seed, 400) : 0,
+        .limit_milli = draw(seed, 3) ? 1000 : 1 + (uint32_t)draw(seed, 999),
+        .priority = (uint32_t)draw(seed, 3),
+    };
+}
+
+/* The lowest unused index is given; what is above `among` goes back. */
+static void add_one(struct life *life, const struct facet_pick_share *share)
+{
+    int lowest = 0, entity;
+
+    while (life->pick.entities[lowest].used)
+        lowest++;
+    entity = facet_pick_add(&life->pick, share, life->now_ns);
+    assert_int_equal(entity, lowest);
+    if (entity >= life->among)
+        facet_pick_remove(&life->pick, entity);
+}
+
+static void decide(struct life *life)
+{
+    bool waits = facet_pick_waits(&life->pick, life->now_ns);
+    uint64_t expected_again, again;
+    int expected = plain_next(&life->pick, life->now_ns, &expected_again);
+
+    assert_int_equal(waits, expected != FACET_PICK_NOBODY);
+    assert_int_equal(facet_pick_next(&life->pick, life->now_ns, &again), expected);
+    assert_true(again == expected_again);
+    if (expected == FACET_PICK_NOBODY)
+        return;
+    uint64_t spent = draw(&life->seed, MS / 2), floor = life->pick.floor;
+    uint64_t vtime = life->pick.entities[expected].vtime + spent * 1000 / plain_weight(&life->pick, expected);
+
+    facet_pick_charge(&life->pick, expected, spent, life->now_ns);
+    life->decided++;
+    assert_true(life->pick.entities[expected].vtime == vtime);
+    assert_true(life->pick.floor == plain_floor(&life->pick, floor));
+}
+
+static void live(struct life *life)
+{
+    const struct facet_pick_share share = any_share(&life->seed);
+    int entity = (int)draw(&life->seed, (uint64_t)life->among);
+    bool used = life->pick.entities[entity].used;
+
+    life->now_ns += draw(&life->seed, 300 * US);
+    switch (draw(&life->seed, 8)) {
+    case 0:
+        add_one(life, &share);
+        break;
+    case 1:
+        if (used && draw(&life->seed, 3) == 0)
+            facet_pick_remove(&life->pick, entity);
+        break;
+    case 2:
+        if (used)
+            facet_pick_set_share(&life->pick, entity, &share, life->now_ns);
+        break;
+    case 3:
+    case 4:
+        if (used)
+            facet_pick_set_want(&life->pick, entity, (enum facet_pick_want)draw(&life->seed, 3));
+        break;
+    default:
+        decide(life);
+    }
+}
+
+static void test_decisions_are_those_of_a_plain_loop(void **state)
+{
+    static struct life life;
+
+    for (uint64_t run = 1; run <= 24; run++) {
+        struct facet_pick_config config = facet_pick_defaults;
+
+        life = (struct life){.seed = run * 7919, .now_ns = S, .among = run % 3 == 0 ? 900 : 12};
+        config.policy = (enum facet_pick_policy)(run % 4);
+        config.parallel = 1 + (uint32_t)(run % 5);
+        facet_pick_init(&life.pick, &config);
+        for (int i = 0; i < life.among; i++) {
+            const struct facet_pick_share share = any_share(&life.seed);
+
+            add_one(&life, &share);
+        }
+        for (int step = 0; step < 600; step++)
+            live(&life);
+        assert_true(life.decided > 30);
+    }
+}
+
+/* A charge costs best effort what guarantees leave, however shares came and went. */
+static void test_weights_follow_every_change(void **state)
+{
+    static struct facet_pick pick;
+    const struct facet_pick_share guaranteed = {600, 1000, 1}, none = {0, 1000, 1}, less = {200, 1000, 1};
+
+    facet_pick_init(&pick, &facet_pick_defaults);
+    int first = facet_pick_add(&pick, &none, 0), big = facet_pick_add(&pick, &guaranteed, 0);
+    const uint64_t expected[] = {400, 800, 400, 1000};
+
+    for (size_t i = 0; i < 4; i++) {
+        int second = FACET_PICK_NOBODY;
+        uint64_t before = pick.entities[first].vtime;
+
+        if (i == 1)
+            facet_pick_set_share(&pick, big, &less, 0);
+        if (i == 2)
+            second = facet_pick_add(&pick, &none, 0);
+        if (i == 3)
+            facet_pick_remove(&pick, big);
+        facet_pick_charge(&pick, first, 1000, 0);
+        assert_int_equal(pick.entities[first].vtime - before, 1000 * 1000 / expected[i]);
+        if (second != FACET_PICK_NOBODY)
+            facet_pick_remove(&pick, second);
+    }
+}
+
+/* ---- another policy ---- */
+
+/* Turns of one unit, 100 us each; returns what `entity` had of `for_ns`. */
+static uint64_t serve(struct facet_pick *pick, uint64_t *now_ns, uint64_t for_ns, int entity)
+{
+    uint64_t again, before = pick->entities[entity].had_ns;
+
+    for (uint64_t until = *now_ns + for_ns; *now_ns < until; *now_ns += 100 * US) {
+        int next = facet_pick_next(pick, *now_ns, &again);
+
+        assert_int_not_equal(next, FACET_PICK_NOBODY);
+        facet_pick_charge(pick, next, 100 * US, *now_ns + 100 * US);
+    }
+    return pick->entities[entity].had_ns - before;
+}
+
+static void test_policy_changes_while_entities_compete(void **state)
+{
+    static struct facet_pick pick;
+    const struct facet_pick_share high = {250, 1000, FACET_PRIORITY_HIGH}, low = {750, 1000, FACET_PRIORITY_NORMAL};
+    struct facet_pick_config config = facet_pick_defaults;
+    uint64_t now = S;
+
+    config.policy = FACET_PICK_PRIORITY;
+    facet_pick_init(&pick, &config);
+    int first = facet_pick_add(&pick, &high, now), second = facet_pick_add(&pick, &low, now);
+
+    facet_pick_set_want(&pick, first, FACET_PICK_READY);
+    facet_pick_set_want(&pick, second, FACET_PICK_READY);
+    assert_int_equal(serve(&pick, &now, S, first), S);
+    facet_pick_set_policy(&pick, FACET_PICK_FAIR); /* what it had by its priority is not owed: shares hold at once */
+    assert_in_range(serve(&pick, &now, 100 * MS, first), 25 * MS, 35 * MS);
+    assert_in_range(serve(&pick, &now, 100 * MS, first), 25 * MS - 200 * US, 25 * MS + 200 * US);
+    facet_pick_set_policy(&pick, FACET_PICK_ROUND_ROBIN);
+    assert_in_range(serve(&pick, &now, 100 * MS, first), 50 * MS - 100 * US, 50 * MS + 100 * US);
+    facet_pick_set_policy(&pick, FACET_PICK_FIFO); /* who came first is still known */
+    assert_int_equal(serve(&pick, &now, 100 * MS, first), 100 * MS);
+}
+
+/* A policy set again forgets nothing: who was behind is served first. */
+static void test_same_policy_again_forgets_nothing(void **state)
+{
+    static struct facet_pick pick;
+    const struct facet_pick_share half = {500, 1000, FACET_PRIORITY_NORMAL};
+    uint64_t again;
+
+    facet_pick_init(&pick, &facet_pick_defaults);
+    for (int i = 0; i < 2; i++)
+        facet_pick_set_want(&pick, facet_pick_add(&pick, &half, 0), FACET_PICK_READY);
+    facet_pick_charge(&pick, 0, MS, 1);
+    facet_pick_set_policy(&pick, FACET_PICK_FAIR);
+    assert_int_equal(facet_pick_next(&pick, 2, &again), 1);
+    facet_pick_set_policy(&pick, FACET_PICK_PRIORITY);
+    assert_int_equal(facet_pick_next(&pick, 3, &again), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_decisions_are_those_of_a_plain_loop),
+        cmocka_unit_test(test_weights_follow_every_change),
+        cmocka_unit_test(test_policy_changes_while_entities_compete),
+        cmocka_unit_test(test_same_policy_again_forgets_nothing),
+    };
+    return cmocka_run_group_tests_name("pick_many", tests, NULL, NULL);
+}

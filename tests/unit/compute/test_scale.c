@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what scaling promises, held against random demands. Never: real time, or a randomness that differs from run to
+ * run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compute/scale.h"
+
+#define MS UINT64_C(1000000)
+
+#define MEMBERS 9u
+
+static uint64_t draw(uint64_t *seed, uint64_t below)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed % below;
+}
+
+static struct facet_scale_member member_of(uint32_t request, uint32_t limit)
+{
+    return (struct facet_scale_member){.request_milli = request,
+                                       .limit_milli = limit,
+                                       .units_least = 1,
+                                       .units_most = 8,
+                                       .share_milli = request,
+                                       .units = 1};
+}
+
+static void press(struct facet_scale_member *member)
+{
+    member->queued = 5;
+    member->busy_milli = member->share_milli;
+}
+
+static void quiet(struct facet_scale_member *member, uint32_t busy_milli)
+{
+    member->queued = 0;
+    member->delay_ns = 0;
+    member->busy_milli = busy_milli;
+}
+
+static void steps(struct facet_scale_member *members, uint32_t count, int windows)
+{
+    while (windows-- > 0)
+        facet_scale_step(&facet_scale_defaults, members, count);
+}
+
+static void test_unused_is_lent_and_comes_back_at_once(void **state)
+{
+    struct facet_scale_member members[] = {member_of(400, 900), member_of(600, 1000)};
+
+    press(&members[0]);
+    quiet(&members[1], 100);
+    steps(members, 2, 2);
+    assert_int_equal(members[0].share_milli, 400); /* not calm for long enough */
+    assert_int_equal(members[1].share_milli, 600);
+    steps(members, 2, 1);
+    assert_int_equal(members[1].share_milli, 500); /* a step at a time */
+    assert_int_equal(members[0].share_milli, 500);
+    steps(members, 2, 20);
+    assert_int_equal(members[1].share_milli, 120); /* what it uses, and headroom */
+    assert_int_equal(members[0].share_milli, 880);
+    quiet(&members[1], 0);
+    steps(members, 2, 20);
+    assert_int_equal(members[1].share_milli, 0);
+    assert_int_equal(members[0].share_milli, 900); /* its limit */
+    members[1].queued = 1;
+    steps(members, 2, 1);
+    assert_int_equal(members[1].share_milli, 600);
+    assert_int_equal(members[0].share_milli, 400);
+}
+
+static void test_loans_go_by_weight(void **state)
+{
+    struct facet_scale_member members[] = {member_of(300, 1000), member_of(100, 1000), member_of(0, 1000),
+                                           member_of(400, 1000)};
+
+    for (int window = 0; window < 30; window++) {
+        press(&members[0]);
+        press(&members[1]);
+        press(&members[2]);
+        quiet(&members[3], 0);
+        steps(members, 4, 1);
+    }
+    assert_in_range(members[0].share_milli, 300 + 600 * 300 / 420 - 2, 300 + 600 * 300 / 420 + 2);
+    assert_in_range(members[1].share_milli, 100 + 600 * 100 / 420 - 1, 100 + 600 * 100 / 420 + 1);
+    assert_in_range(members[2].share_milli, 600 * 20 / 420 - 1, 600 * 20 / 420 + 1);
+    assert_int_equal(members[0].share_milli + members[1].share_milli + members[2].share_milli, 1000);
+}
+
+static void test_waiting_presses_with_hysteresis(void **state)
+{
+    struct facet_scale_member member = member_of(100, 1000);
+
+    member.busy_milli = 100;
+    member.delay_ns = MS;
+    steps(&member, 1, 1);
+    assert_false(member.pressed);
+    member.delay_ns = MS + 1;
+    steps(&member, 1, 1);
+    assert_true(member.pressed);
+    member.delay_ns = MS / 5 + 1;
+    steps(&member, 1, 1);
+    assert_true(member.pressed);
+    member.delay_ns = MS / 5;
+    steps(&member, 1, 1);
+    assert_false(member.pressed);
+}
+
+static void test_units_follow(void **state)
+{
+    struct facet_scale_config config = facet_scale_defaults;
+    struct facet_scale_member members[] = {member_of(500, 1000), member_of(500, 1000)};
+
+    config.device_units = 6;
+    press(&members[0]);
+    facet_scale_step(&config, members, 2);
+    assert_int_equal(members[0].units, 3); /* what its half of the device can use */
+    for (int i = 0; i < 10; i++)
+        facet_scale_step(&config, members, 2);
+    assert_int_equal(members[0].units, 5); /* all but the other's least */
+    press(&members[1]);
+    for (int i = 0; i < 10; i++)
+        facet_scale_step(&config, members, 2);
+    assert_int_equal(members[0].units, 3);
+    assert_int_equal(members[1].units, 3);
+    quiet(&members[0], 10);
+    for (int i = 0; i < 10; i++)
+        facet_scale_step(&config, members, 2);
+    assert_int_equal(members[0].units, 1);
+    assert_int_equal(members[1].units, 5);
+    members[0].units_least = members[1].units_least = 4; /* more than there are: they share them in time */
+    facet_scale_step(&config, members, 2);
+    assert_int_equal(members[0].units, 4);
+    assert_int_equal(members[1].units, 4);
+}
+
+/* Units that nobody counts: kept while they are used. */
+static void test_units_not_counted(void **state)
+{
+    struct facet_scale_member member = member_of(500, 1000);
+
+    press(&member);
+    steps(&member, 1, 20);
+    assert_int_equal(member.units, 8);
+    quiet(&member, 10);
+    steps(&member, 1, 20);
+    assert_int_equal(member.units, 8);
+    quiet(&member, 0);
+    steps(&member, 1, 20);
+    assert_int_equal(member.units, 1);
+}
+
+/* ---- properties ---- */
+
+static void random_members(struct facet_scale_member *members, uint64_t *seed, bool fits)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        uint32_t request = draw(seed, 4) ? (uint32_t)draw(seed, fits ? 1000 / MEMBERS : 600) : 0;
+
+        members[i] = member_of(request, request + 1 + (uint32_t)draw(seed, 1000 - request));
+    }
+}
+
+static void random_demand(struct facet_scale_member *member, uint64_t *seed)
+{
+    quiet(member, 0);
+    switch (draw(seed, 4)) {
+    case 0:
+        press(member);
+        break;
+    case 1:
+        member->busy_milli = (uint32_t)draw(seed, member->share_milli + 1);
+        break;
+    case 2:
+        member->busy_milli = (uint32_t)draw(seed, member->share_milli + 1);
+        member->delay_ns = draw(seed, 3 * MS);
+        break;
+    default:
+        break;
+    }
+}
+
+static void assert_promises(const struct facet_scale_config *config, const struct facet_scale_member *before,
+                            const struct facet_scale_member *members, bool fits)
+{
+    uint32_t sum = 0, units = 0;
+
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        const struct facet_scale_member *member = &members[i];
+        uint32_t used = before[i].busy_milli < member->request_milli ? before[i].busy_milli : member->request_milli;
+
+        sum += member->share_milli;
+        units += member->units;
+        assert_true(member->share_milli <= member->limit_milli);
+        assert_in_range(member->units, member->units_least, member->units_most);
+        if (before[i].share_milli >= member->request_milli) /* it grows by steps */
+            assert_true(member->share_milli <= before[i].share_milli + config->step_milli ||
+                        member->share_milli <= before[i].busy_milli + config->headroom_milli);
+        if (!fits)
+            continue;
+        if (member->pressed)
+            assert_true(member->share_milli >= member->request_milli);
+        assert_true(member->share_milli >= used);
+        if (!member->pressed && before[i].share_milli <= member->request_milli) /* and falls by steps */
+            assert_true(member->share_milli + config->step_milli >= before[i].share_milli);
+    }
+    assert_true(sum <= 1000);
+    assert_true(units <= config->device_units);
+}
+
+static void test_promises_under_random_demand(void **state)
+{
+    struct facet_scale_config config = facet_scale_defaults;
+    struct facet_scale_member members[MEMBERS], before[MEMBERS];
+    uint64_t seed = 5;
+
+    config.device_units = 16;
+    for (int run = 0; run < 400; run++) {
+        bool fits = run % 2 == 0;
+
+        random_members(members, &seed, fits);
+        for (int window = 0; window < 100; window++) {
+            for (uint32_t i = 0; i < MEMBERS; i++)
+                if (draw(&seed, 3) == 0)
+                    random_demand(&members[i], &seed);
+            memcpy(before, members, sizeof before);
+            facet_scale_step(&config, members, MEMBERS);
+            assert_promises(&config, before, members, fits);
+        }
+    }
+}
+
+/* The same demand again and again comes to rest: nothing flaps. And nothing is left over that somebody is short of. */
+static void test_the_same_demand_comes_to_rest(void **state)
+{
+    struct facet_scale_member members[MEMBERS], before[MEMBERS];
+    uint64_t seed = 6;
+
+    for (int run = 0; run < 400; run++) {
+        uint32_t sum = 0;
+        bool short_of = false;
+
+        random_members(members, &seed, run % 2 == 0);
+        for (uint32_t i = 0; i < MEMBERS; i++)
+            random_demand(&members[i], &seed);
+        steps(members, MEMBERS, 60);
+        memcpy(before, members, sizeof before);
+        steps(members, MEMBERS, 1);
+        for (uint32_t i = 0; i < MEMBERS; i++) {
+            assert_int_equal(members[i].share_milli, before[i].share_milli);
+            assert_int_equal(members[i].units, before[i].units);
+            sum += members[i].share_milli;
+            short_of = short_of || (members[i].pressed && members[i].share_milli < members[i].limit_milli);
+        }
+        if (short_of)
+            assert_true(sum + MEMBERS >= 1000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unused_is_lent_and_comes_back_at_once),
+        cmocka_unit_test(test_loans_go_by_weight),
+        cmocka_unit_test(test_waiting_presses_with_hysteresis),
+        cmocka_unit_test(test_units_follow),
+        cmocka_unit_test(test_units_not_counted),
+        cmocka_unit_test(test_promises_under_random_demand),
+        cmocka_unit_test(test_the_same_demand_comes_to_rest),
+    };
+    return cmocka_run_group_tests_name("scale", tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of when a rule is raised and cleared, and of what is told. Never: real time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "monitor/threshold.h"
+
+#define MS UINT64_C(1000000)
+
+struct told {
+    struct facet_threshold_event last;
+    unsigned raised, cleared;
+    const struct facet_threshold *threshold;
+    bool state_was_old; /* when the callback ran */
+};
+
+static void hear(void *owner, const struct facet_threshold_event *event)
+{
+    struct told *told = owner;
+
+    told->last = *event;
+    told->raised += event->edge == FACET_THRESHOLD_RAISED;
+    told->cleared += event->edge == FACET_THRESHOLD_CLEARED;
+    told->state_was_old = told->threshold && told->threshold->raised != (event->edge == FACET_THRESHOLD_RAISED);
+}
+
+static struct facet_threshold threshold_of(struct facet_threshold_rule rule, struct told *told)
+{
+    struct facet_threshold threshold;
+    struct facet_error error;
+
+    assert_int_equal(facet_threshold_init(&threshold, &rule, hear, told, &error), FACET_OK);
+    return threshold;
+}
+
+static void feed_queued(struct facet_threshold *threshold, uint64_t time_ns, uint64_t queued)
+{
+    struct facet_sample sample = {.time_ns = time_ns};
+
+    facet_sample_set(&sample, FACET_SAMPLE_QUEUED, queued);
+    facet_threshold_feed(threshold, &sample);
+}
+
+static void test_edges_with_duration_and_hysteresis(void **state)
+{
+    struct told told = {0};
+    struct facet_threshold threshold =
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, false, 10, 5, 30 * MS, 0}, &told);
+
+    told.threshold = &threshold;
+    feed_queued(&threshold, 100 * MS, 11);
+    feed_queued(&threshold, 120 * MS, 12);
+    assert_int_equal(told.raised, 0);
+    feed_queued(&threshold, 125 * MS, 10); /* not above: begins anew */
+    feed_queued(&threshold, 130 * MS, 11);
+    feed_queued(&threshold, 159 * MS, 11);
+    assert_int_equal(told.raised, 0);
+    feed_queued(&threshold, 160 * MS, 40);
+    assert_int_equal(told.raised, 1);
+    assert_int_equal(told.last.value, 40);
+    assert_int_equal(told.last.time_ns, 160 * MS);
+    assert_int_equal(told.last.since_ns, 130 * MS);
+    assert_false(told.state_was_old);
+    for (uint64_t time = 170; time < 400; time += 10) /* trembles between the levels */
+        feed_queued(&threshold, time * MS, time % 20 ? 6 : 100);
+    assert_int_equal(told.raised + told.cleared, 1);
+    feed_queued(&threshold, 400 * MS, 5);
+    feed_queued(&threshold, 429 * MS, 0);
+    assert_int_equal(told.cleared, 0);
+    feed_queued(&threshold, 430 * MS, 5);
+    assert_int_equal(told.cleared, 1);
+    assert_int_equal(told.last.since_ns, 400 * MS);
+    feed_queued(&threshold, 500 * MS, 0);
+    assert_int_equal(told.raised + told.cleared, 2);
+}
+
+static void test_below(void **state)
+{
+    struct told told = {0};
+    struct facet_threshold threshold =
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, true, 3, 6, 0, 0}, &told);
+
+    feed_queued(&threshold, 1, 3);
+    assert_int_equal(told.raised, 0);
+    feed_queued(&threshold, 2, 2); /* at once */
+    assert_int_equal(told.raised, 1);
+    feed_queued(&threshold, 3, 5);
+    assert_int_equal(told.cleared, 0);
+    feed_queued(&threshold, 4, 6);
+    assert_int_equal(told.cleared, 1);
+}
+
+/* A rate is known for the time between two samples: two that are far enough apart prove it. */
+static void test_rates_hold_between_samples(void **state)
+{
+    struct told told = {0};
+    struct facet_threshold threshold = threshold_of(
+        (struct facet_threshold_rule){FACET_MEASURE_UTILIZATION_MILLI, false, 900, 500, 100 * MS, 0}, &told);
+    struct facet_sample sample = {.time_ns = 100 * MS};
+
+    facet_sample_set(&sample, FACET_SAMPLE_BUSY_NS, 0);
+    facet_threshold_feed(&threshold, &sample);
+    sample.time_ns += 100 * MS;
+    sample.values[FACET_SAMPLE_BUSY_NS] += 95 * MS;
+    facet_threshold_feed(&threshold, &sample);
+    assert_int_equal(told.raised, 1);
+    assert_int_equal(told.last.value, 950);
+    assert_int_equal(told.last.since_ns, 100 * MS);
+    assert_int_equal(told.last.rule->level, 900);
+}
+
+static void test_memory_in_parts_of_the_quota(void **state)
+{
+    struct told told = {0};
+    struct facet_threshold threshold =
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_MEMORY_MILLI, false, 800, 700, 0, 1000000}, &told);
+    struct facet_sample sample = {.time_ns = 1};
+
+    facet_sample_set(&sample, FACET_SAMPLE_MEMORY_BYTES, 800999);
+    facet_threshold_feed(&threshold, &sample);
+    assert_int_equal(told.raised, 0);
+    sample.time_ns = 2;
+    facet_sample_set(&sample, FACET_SAMPLE_MEMORY_BYTES, 801000);
+    facet_threshold_feed(&threshold, &sample);
+    assert_int_equal(told.raised, 1);
+}
+
+static void test_absent_proves_nothing(void **state)
+{
+    struct told told = {0};
+    struct facet_threshold threshold =
+        threshold_of((struct facet_threshold_rule){FACET_MEASURE_QUEUED, false, 10, 10, 20, 0}, &told);
+    const struct facet_sample absent = {.time_ns = 110}, later = {.time_ns = 200};
+
+    feed_queued(&threshold, 100, 11);
+    facet_threshold_feed(&threshold, &absent);
+    feed_queued(&threshold, 125, 11);
+    assert_int_equal(told.raised, 0); /* begins anew */
+    feed_queued(&threshold, 145, 11);
+    assert_int_equal(told.raised, 1);
+    facet_threshold_feed(&threshold, &later);
+    assert_int_equal(told.cleared, 0);
+    assert_true(threshold.raised);
+    feed_queued(&threshold, 190, 0); /* of the past: passed over */
+    assert_false(threshold.turning);
+}
+
+static void test_rules_that_make_no_sense(void **state)
+{
+    static const struct {
+        struct facet_threshold_rule rule;
+        const char *named;
+    } rows[] = {
+        {{FACET_MEASURE_QUEUED, false, 10, 11, 0, 0}, "clear_level 11: expected at most the level, 10"},
+        {{FACET_MEASURE_QUEUED, true, 10, 9, 0, 0}, "clear_level 9: expected at least the level, 10"},
+        {{(enum facet_measure)8, false, 1, 1, 0, 0}, "measure 8"},
+        {{FACET_MEASURE_MEMORY_MILLI, false, 1, 1, 0, 0}, "memory_bytes 0"},
+    };
+    const struct facet_threshold_rule good = {FACET_MEASURE_QUEUED, false, 1, 1, 0, 0};
+    struct facet_threshold threshold;
+    struct facet_error error;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(facet_threshold_init(&threshold, &rows[i].rule, hear, NULL, &error), FACET_INVALID_ARGUMENT);
+        assert_non_null(strstr(error.message, rows[i].named));
+    }
+    assert_int_equal(facet_threshold_init(&threshold, &good, NULL, NULL, &error), FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "told"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edges_with_duration_and_hysteresis),
+        cmocka_unit_test(test_below),
+        cmocka_unit_test(test_rates_hold_between_samples),
+        cmocka_unit_test(test_memory_in_parts_of_the_quota),
+        cmocka_unit_test(test_absent_proves_nothing),
+        cmocka_unit_test(test_rules_that_make_no_sense),
+    };
+    return cmocka_run_group_tests_name("threshold", tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: operations of the table `math` when memory runs out, at each call that asks for some: a specific status, and a
+ * stream that goes on. The operations are linked into the test, so that their calls can be made to fail.
+ * Never: judges numbers, but for one product after each failure. Leaks are the sanitizer's to find.
+ */
+#include "cpu_math_world.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
+
+#include "math_library.h"
+
+#define CALLS_MOST 400
+
+const struct cpu_math_library *facet_cpu_math_entry(void);
+
+/* ---- calls that fail: of all of them, the one of this number ---- */
+
+static _Atomic int left = -1; /* -1: none */
+
+static bool is_spent(void)
+{
+    return atomic_load(&left) >= 0 && atomic_fetch_sub(&left, 1) == 0;
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return is_spent() ? NULL : __real_calloc(count, size);
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return is_spent() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+dnnl_status_t __real_dnnl_memory_create(dnnl_memory_t *memory, const dnnl_memory_desc_t *description,
+                                        dnnl_engine_t engine, void *data);
+dnnl_status_t __wrap_dnnl_memory_create(dnnl_memory_t *memory, const dnnl_memory_desc_t *description,
+                                        dnnl_engine_t engine, void *data);
+dnnl_status_t __wrap_dnnl_memory_create(dnnl_memory_t *memory, const dnnl_memory_desc_t *description,
+                                        dnnl_engine_t engine, void *data)
+{
+    return is_spent() ? dnnl_out_of_memory : __real_dnnl_memory_create(memory, description, engine, data);
+}
+
+dnnl_status_t __real_dnnl_primitive_create(dnnl_primitive_t *primitive, const_dnnl_primitive_desc_t description);
+dnnl_status_t __wrap_dnnl_primitive_create(dnnl_primitive_t *primitive, const_dnnl_primitive_desc_t description);
+dnnl_status_t __wrap_dnnl_primitive_create(dnnl_primitive_t *primitive, const_dnnl_primitive_desc_t description)
+{
+    return is_spent() ? dnnl_out_of_memory : __real_dnnl_primitive_create(primitive, description);
+}
+
+dnnl_status_t __real_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, unsigned flags);
+dnnl_status_t __wrap_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, unsigned flags);
+dnnl_status_t __wrap_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, unsigned flags)
+{
+    return is_spent() ? dnnl_out_of_memory : __real_dnnl_stream_create(stream, engine, flags);
+}
+
+/* The object beside the provider is this test itself. */
+void *__wrap_dlsym(void *object, const char *name);
+void *__wrap_dlsym(void *object, const char *name)
+{
+    const struct cpu_math_library *(*entry)(void) = facet_cpu_math_entry;
+    void *symbol = NULL;
+    (void)object;
+
+    assert_string_equal(name, CPU_MATH_ENTRY);
+    memcpy(&symbol, &entry, sizeof symbol);
+    return symbol;
+}
+
+/* ---- operations ---- */
+
+static struct facet_math gemm(void)
+{
+    struct facet_math operation = operation_of(FACET_MATH_GEMM, FACET_MATH_F32, 0);
+
+    operation.of.gemm = (struct facet_gemm){.m = 4, .n = 8, .k = 16, .alpha = 1};
+    operation.of.gemm.a = random_numbers(FACET_MATH_F32, 64);
+    operation.of.gemm.b = random_numbers(FACET_MATH_F32, 128);
+    operation.of.gemm.c = random_numbers(FACET_MATH_F32, 32);
+    return operation;
+}
+
+/* Packed, with edges: several primitives, and memory of its own. */
+static struct facet_math packed_gemm(void)
+{
+    struct facet_math operation = operation_of(FACET_MATH_GEMM, FACET_MATH_F16, FACET_MATH_TRANSPOSE_A);
+
+    operation.of.gemm = (struct facet_gemm){.m = 70, .n = 300, .k = 40, .alpha = 2};
+    operation.of.gemm.a = random_numbers(FACET_MATH_F16, 2800);
+    operation.of.gemm.b = random_numbers(FACET_MATH_F16, 12000);
+    operation.of.gemm.c = random_numbers(FACET_MATH_F16, 21000);
+    return operation;
+}
+
+static struct facet_math convolution(uint64_t out)
+{
+    struct facet_math operation = operation_of(FACET_MATH_CONVOLUTION, FACET_MATH_F32, 0);
+
+    operation.of.convolution = (struct facet_convolution){.batch = 2,
+                                                          .in_channels = 6,
+                                                          .out_channels = out,
+                                                          .height = 9,
+                                                          .width = 9,
+                                                          .kernel = {3, 3},
+                                                          .stride = {1, 1},
+                                                          .padding = {1, 1}};
+    operation.of.convolution.input = random_numbers(FACET_MATH_F32, UINT64_C(2) * 6 * 81);
+    operation.of.convolution.filter = random_numbers(FACET_MATH_F32, out * 54);
+    operation.of.convolution.output = random_numbers(FACET_MATH_F32, 2 * out * 81);
+    return operation;
+}
+
+static struct facet_math strips(void)
+{
+    return convolution(20);
+}
+
+static struct facet_math windows(void)
+{
+    return convolution(5);
+}
+
+static struct facet_math softmax(void)
+{
+    struct facet_math operation = operation_of(FACET_MATH_ACTIVATION, FACET_MATH_F32, 0);
+
+    operation.of.activation =
+        (struct facet_activation){.batch = 2, .channels = 9, .height = 4, .width = 5, .kind = FACET_ACTIVATION_SOFTMAX};
+    operation.of.activation.input = operation.of.activation.output = random_numbers(FACET_MATH_F32, 360);
+    return operation;
+}
+
+static struct facet_math training(void)
+{
+    struct facet_math operation = operation_of(FACET_MATH_NORMALIZATION, FACET_MATH_F32, FACET_MATH_TRAINING);
+    struct facet_normalization *it = &operation.of.normalization;
+
+    *it = (struct facet_normalization){.batch = 4, .channels = 3, .height = 4000, .width = 3};
+    it->input = it->output = random_numbers(FACET_MATH_F32, 144000);
+    it->mean = random_numbers(FACET_MATH_F32, 3);
+    it->variance = random_numbers(FACET_MATH_F32, 3);
+    return operation;
+}
+
+static struct facet_math attention(void)
+{
+    struct facet_math operation = operation_of(FACET_MATH_ATTENTION, FACET_MATH_F16, 0);
+    struct facet_attention *it = &operation.of.attention;
+
+    *it = (struct facet_attention){.batch = 1, .heads = 2, .queries = 20, .keys = 300, .dimension = 16};
+    it->q = random_numbers(FACET_MATH_F16, 640);
+    it->k = random_numbers(FACET_MATH_F16, 9600);
+    it->v = random_numbers(FACET_MATH_F16, 9600);
+    it->output = random_numbers(FACET_MATH_F16, 640);
+    return operation;
+}
+
+/* ---- the loop ---- */
+
+static void is_usable(const struct facet_math *small)
+{
+    const struct facet_gemm *it = &small->of.gemm;
+    double sum = 0;
+
+    run_math(small);
+    for (uint64_t i = 0; i < it->k; i++)
+        sum += get(it->a, FACET_MATH_F32, i) * get(it->b, FACET_MATH_F32, i * it->n);
+    assert_near(get(it->c, FACET_MATH_F32, 0), sum, FACET_MATH_F32, (double)it->k, (double)it->k);
+}
+
+/* With this call failing. False: there were fewer of them. */
+static bool try_with_failure(struct facet_math (*make)(void), int call)
+{
+    struct facet_stream_state stream = {.size = sizeof stream};
+
+    world_begin(&world);
+    const struct facet_math operation = make(), small = gemm();
+    atomic_store(&left, call);
+    enum facet_status status = try_math(&operation), waited = status == FACET_OK ? world_wait(&world) : FACET_OK;
+    bool failed = atomic_exchange(&left, -1) < 0;
+    OK(&world, world.provider->execution->query(world.instance, world.context, world.stream, &stream, &world.error));
+    assert_int_equal(stream.launched, status == FACET_OK);
+    if (status == FACET_OK)
+        status = (enum facet_status)last_record().status;
+    assert_int_equal(status, failed ? FACET_NO_MEMORY : FACET_OK);
+    assert_true(waited == FACET_OK || (failed && waited == FACET_NO_MEMORY));
+    is_usable(&small);
+    world_end(&world);
+    return failed;
+}
+
+static void survives(struct facet_math (*make)(void), int least)
+{
+    int call = 0;
+
+    while (try_with_failure(make, call))
+        assert_in_range(++call, 1, CALLS_MOST);
+    assert_in_range(call, (uintmax_t)least, CALLS_MOST);
+}
+
+static void products(void **state)
+{
+    (void)state;
+    survives(gemm, 6);
+    survives(packed_gemm, 10);
+}
+
+static void convolutions(void **state)
+{
+    (void)state;
+    survives(strips, 10);
+    survives(windows, 10);
+}
+
+static void others(void **state)
+{
+    (void)state;
+    survives(softmax, 3);
+    survives(training, 4);
+    survives(attention, 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(others),
+    };
+
+    return cmocka_run_group_tests_name("cpu math faults", tests, NULL, NULL);
+}
