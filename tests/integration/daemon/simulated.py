@@ -16,6 +16,18 @@ PROVIDER = os.path.join(BUILD, "facet-provider-sim.so")
 DEVICE = "sim:0"
 
 
+def children_of(pid):
+    """By parent: a thread's list of children moves to another thread when that one ends, and is missed."""
+    children = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a process that has just ended
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state != "Z":
+                children.append(int(entry))
+    return children
+
+
 class Simulated(Facetd):
     """`faults` is the script ({"at_ns", "device", "kind", "operation"}); it is read anew by each provider process."""
 
@@ -53,14 +65,9 @@ class Simulated(Facetd):
                 file.write("not a record of anything")
 
     def kill_provider(self):
-        pid = self.process.pid
-        children = []
-        for task in os.listdir(f"/proc/{pid}/task"):  # a child belongs to the thread that made it
-            with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
-                with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                    children += file.read().split()
+        children = children_of(self.process.pid)
         for child in children:
-            pidfd = os.pidfd_open(int(child))
+            pidfd = os.pidfd_open(child)
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
             select.select([pidfd], [], [], 20)  # it is dead, not dying, when we go on
             os.close(pidfd)

@@ -384,7 +384,15 @@ static void a_higher_stream_goes_first(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* Of two vGPUs the one that came second: with preemption it gets in, by each policy as that says; without it waits. */
+static int set_up_with_one_unit(void **state)
+{
+    setenv("FACET_CPU_UNITS", "1", 1);
+    int failed = world_set_up(state);
+    unsetenv("FACET_CPU_UNITS");
+    return failed;
+}
+
+/* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with preemption it gets in, by each policy as that says; without it waits. */
 static void policies_decide(void **state)
 {
     static const struct {
@@ -573,7 +581,7 @@ int main(void)
         HERE(shares_change_at_run_time),
         HERE(bounds_hold),
         HERE(a_higher_stream_goes_first),
-        HERE(policies_decide),
+        cmocka_unit_test_setup_teardown(policies_decide, set_up_with_one_unit, world_tear_down),
         cmocka_unit_test(compute_virtualization_can_be_off),
         HERE(utilization_is_measured),
         HERE(many_threads_use_everything),
