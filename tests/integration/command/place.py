@@ -19,10 +19,11 @@ DEADLINE = 30
 
 
 def wait_until(condition, what):
+    """What the condition became."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
-        if condition():
-            return
+        if value := condition():
+            return value
         time.sleep(0.01)
     raise AssertionError(f"waited {DEADLINE} s in vain: {what}")
 

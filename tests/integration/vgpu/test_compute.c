@@ -208,7 +208,7 @@ static void bad_launches_are_refused(void **state)
 
 static void what_is_paused_stands_still_and_goes_on(void **state)
 {
-    enum { GROUPS = 4000, ROUNDS = 20000 };
+    enum { GROUPS = 40000, ROUNDS = 20000 };
     uint64_t sum, execution, before, word = 0;
     struct facet_stream_info info = {.size = sizeof info};
 
@@ -392,7 +392,8 @@ static int set_up_with_one_unit(void **state)
     return failed;
 }
 
-/* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with preemption it gets in, by each policy as that says; without it waits. */
+/* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with
+ * preemption it gets in, by each policy as that says; without it waits. */
 static void policies_decide(void **state)
 {
     static const struct {
@@ -414,9 +415,9 @@ static void policies_decide(void **state)
         OK(facet_driver_set_policy(world.driver, 0, cases[i].policy, cases[i].preempt, 0, ERROR));
         struct facet_kernel *first = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000),
                             *second = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
-        uint64_t long_one = vgpu_launch(1, 0, first, 4000);
+        uint64_t long_one = vgpu_launch(1, 0, first, 20000);
         assert_true(wait_for_word(1, long_one, FACET_EXECUTION_RUNNING));
-        uint64_t short_one = vgpu_launch(2, 0, second, 500); /* longer than what is left when units become free */
+        uint64_t short_one = vgpu_launch(2, 0, second, 500);
         vgpu_finish(2);
         vgpu_finish(1);
         bool got_in = vgpu_execution(2, short_one).end_ns < vgpu_execution(1, long_one).end_ns;
