@@ -67,7 +67,8 @@ FACET_API enum facet_status facet_vgpu_get_operations(struct facet_driver *drive
                                                       struct facet_error *error);
 
 /* Copying and filling in the order of a stream. To the device, what is copied was read when this returns; there is no
- * such way to the host: synchronize, then copy. Kinds: FACET_COPY_TO_DEVICE, FACET_COPY_ON_DEVICE. */
+ * such way to the host: synchronize, then copy. Kinds: FACET_COPY_TO_DEVICE, FACET_COPY_ON_DEVICE. FACET_BUSY: the
+ * provider keeps no more bytes that wait to be written (`cpu`: 256 MiB, or one copy that is larger); synchronize. */
 FACET_API enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                     uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind,
                                                     uint64_t *ret_execution, struct facet_error *error);

@@ -108,6 +108,7 @@ struct cpu_context {
     uint64_t past_ns; /* device time that its worker was counted when it was ended */
 
     struct cpu_space space;
+    _Atomic uint64_t staged_bytes; /* copies of what is queued to be written */
 
     pthread_mutex_t lock; /* the lists below */
     TAILQ_HEAD(, cpu_queue) queues;

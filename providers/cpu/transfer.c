@@ -7,6 +7,9 @@
 
 #include "cpu.h"
 
+/* So much may wait to be written for a context: it is host memory that no quota counts. One alone may be larger. */
+#define STAGED_BYTES (UINT64_C(256) << 20)
+
 /* One that is queued, with the bytes that it writes. */
 struct queued {
     struct cpu_context *context;
@@ -56,6 +59,53 @@ static enum facet_status work(void *owner)
     return cpu_transfer_run(queued->context, &queued->transfer, NULL);
 }
 
+static enum facet_status stage(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
+{
+    if (bytes == 0)
+        return FACET_OK;
+    uint64_t before = atomic_fetch_add(&context->staged_bytes, bytes);
+    if (before == 0 || before + bytes <= STAGED_BYTES)
+        return FACET_OK;
+    atomic_fetch_sub(&context->staged_bytes, bytes);
+    return facet_kit_fail(error, FACET_BUSY,
+                          "bytes %" PRIu64 ": %" PRIu64 " wait to be written already, expected at most %" PRIu64
+                          " in all: synchronize first",
+                          bytes, before, STAGED_BYTES);
+}
+
+static void drop(void *owner)
+{
+    struct queued *queued = owner;
+
+    if (queued->transfer.data)
+        atomic_fetch_sub(&queued->context->staged_bytes, queued->transfer.bytes);
+    free(queued);
+}
+
+/* Its own copy of what is to be written. */
+static enum facet_status keep(struct cpu_context *context, const struct cpu_transfer *transfer,
+                              struct queued **ret_queued, struct facet_error *error)
+{
+    uint64_t bytes = transfer->data ? transfer->bytes : 0;
+    enum facet_status status = stage(context, bytes, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct queued *queued = malloc(sizeof *queued + bytes);
+    if (!queued) {
+        atomic_fetch_sub(&context->staged_bytes, bytes);
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to keep %" PRIu64 " bytes", bytes);
+    }
+    queued->context = context;
+    queued->transfer = *transfer;
+    if (transfer->data) {
+        memcpy(queued->data, transfer->data, bytes);
+        queued->transfer.data = queued->data;
+    }
+    *ret_queued = queued;
+    return FACET_OK;
+}
+
 enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
                                      struct facet_error *error)
 {
@@ -66,17 +116,12 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
     pthread_rwlock_unlock(&context->space.lock);
     if (status != FACET_OK)
         return status;
-    struct queued *queued = malloc(sizeof *queued + (transfer->data ? transfer->bytes : 0));
-    if (!queued)
-        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to keep %" PRIu64 " bytes", transfer->bytes);
-    queued->context = context;
-    queued->transfer = *transfer;
-    if (transfer->data) {
-        memcpy(queued->data, transfer->data, transfer->bytes);
-        queued->transfer.data = queued->data;
-    }
-    status = cpu_stream_call(queue->stream, work, free, queued, error);
+    struct queued *queued = NULL;
+    status = keep(context, transfer, &queued, error);
     if (status != FACET_OK)
-        free(queued);
+        return status;
+    status = cpu_stream_call(queue->stream, work, drop, queued, error);
+    if (status != FACET_OK)
+        drop(queued);
     return status;
 }

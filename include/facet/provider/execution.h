@@ -114,7 +114,8 @@ struct facet_execution_ops {
     /*
      * Transfers in the order of a stream, like launches. What `write` is given it has copied when it returns. Ranges
      * are checked when it is queued, and again when its turn has come: memory that was freed in between fails the
-     * stream (FACET_OUT_OF_RANGE in its state). Reading needs no operation: synchronize, then facet_memory_ops.read.
+     * stream (FACET_OUT_OF_RANGE in its state). FACET_BUSY: it keeps no more until some is written. Reading needs no
+     * operation: synchronize, then facet_memory_ops.read.
      */
     enum facet_status (*write)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                uint64_t address, const void *data, uint64_t bytes, struct facet_error *error);

@@ -3,7 +3,6 @@
  * Owns: primitives of oneDNN: making, keeping and running them.
  * Never: changes how many threads OpenMP has in a thread that is not a unit's for longer than a call.
  */
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,10 @@
 #include "provider_kit.h"
 
 #define PRIMITIVES_MOST 256u
+
+/* Of the OpenMP that oneDNN brings, as its specification has them: the header is the compiler's, and not all have it. */
+int omp_get_max_threads(void);
+void omp_set_num_threads(int count);
 
 /* What a key begins with. */
 enum { KEY_MATMUL, KEY_CONVOLUTION, KEY_FILTER };

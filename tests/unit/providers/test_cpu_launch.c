@@ -29,6 +29,19 @@ static int begin(void **state)
     return 0;
 }
 
+static int begin_with_much_memory(void **state)
+{
+    (void)state;
+    world_open(&world);
+    world.provider->device->close(world.instance);
+    setenv("FACET_CPU_MEMORY", "536870912", 1);
+    OK(&world, world.provider->device->open(&world.instance, &world.error));
+    world.context = world_context(&world, "w");
+    world.stream = world_stream(&world, world.context);
+    world_load(&world, "test-cpu-kernels.so");
+    return 0;
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -196,6 +209,29 @@ static void a_transfer_to_freed_memory_fails_the_stream(void **state)
     assert_int_equal((int32_t)stream.failed, -(int32_t)FACET_OUT_OF_RANGE);
 }
 
+/* One alone may be larger than the bound; nothing comes beside it until it is written. */
+static void what_waits_to_be_written_is_bounded(void **state)
+{
+    enum { LARGE = 300 << 20 };
+    uint64_t gate = world_alloc(&world, world.context, 4096), target = world_alloc(&world, world.context, LARGE);
+    unsigned char *data = calloc(1, LARGE);
+    (void)state;
+
+    assert_non_null(data);
+    world_spin(&world, gate);
+    OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, target, data, LARGE, &world.error));
+    assert_int_equal(EXECUTION->write(INSTANCE, world.context, world.stream, target, data, 1, &world.error),
+                     FACET_BUSY);
+    assert_non_null(strstr(world.error.message, "314572800 wait to be written already"));
+    OK(&world, EXECUTION->fill(INSTANCE, world.context, world.stream, target, 1, 1, &world.error));
+    world_let_go(gate);
+    OK(&world, world_wait(&world));
+    for (int i = 0; i < 3; i++)
+        OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, target, data, 1 << 20, &world.error));
+    OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error)); /* with them queued, or not */
+    free(data);
+}
+
 static void a_module_at_work_is_busy(void **state)
 {
     uint64_t gate = world_alloc(&world, world.context, 4096);
@@ -327,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_kernel_of_too_much_scratch_is_refused_alone, begin, end),
         cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, begin, end),
+        cmocka_unit_test_setup_teardown(what_waits_to_be_written_is_bounded, begin_with_much_memory, end),
         cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, begin, end),
         cmocka_unit_test_setup_teardown(a_context_at_work_ends_when_its_group_does, begin, end),
         cmocka_unit_test_setup_teardown(a_stream_at_work_ends_with_its_context, begin, end),

@@ -2,14 +2,14 @@
 /*
  * Owns: buffers: their copies, which of them is valid, bringing them to members, and the host's reads and writes.
  * Never: copies with the balancer's lock held. What is copied is nobody else's meanwhile: writers wait for readers and
- * for each other (balance_job.c), and `moving` is held by one at a time.
+ * for each other (job.c), and `moving` is held by one at a time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 
 /* ---- numbers ---- */
 
@@ -470,6 +470,9 @@ static enum facet_status send(struct facet_lane *lane, struct facet_job *job, st
              : facet_vgpu_enqueue_copy(balancer->driver, id, lane->stream, address, (uintptr_t)buffer->host,
                                        buffer->bytes, FACET_COPY_TO_DEVICE, NULL, error);
 
+    if (status == FACET_BUSY) /* other lanes have as much queued as may wait */
+        status = facet_vgpu_copy(balancer->driver, id, address, (uintptr_t)buffer->host, buffer->bytes,
+                                 FACET_COPY_TO_DEVICE, error);
     if (status == FACET_OK)
         status = synchronize(lane, job, error);
     pthread_mutex_lock(&balancer->lock);

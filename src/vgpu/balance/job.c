@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "kernel/image.h"
 #include "kernel/range.h"
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 
 #define ACCESS_BOTH (FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES)
 

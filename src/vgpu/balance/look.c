@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 #include "vgpu/driver.h"
 
 /* What is to be done outside of the lock. */
-struct todo {
+struct deferred {
     struct facet_balance_action actions[FACET_LOOK_ACTIONS + FACET_BALANCER_MEMBERS];
     uint32_t count;
 };
@@ -255,7 +255,7 @@ static void let_in(struct facet_balancer *balancer, const struct facet_balance_a
 }
 
 /* Who was scaled down and has work again gets its units back, even when all wait alike, so that nobody stands out. */
-static void give_units_back(struct facet_balancer *balancer, struct todo *todo)
+static void give_units_back(struct facet_balancer *balancer, struct deferred *deferred)
 {
     for (uint32_t i = 0; i < balancer->count; i++) {
         const struct facet_balance_member *member = &balancer->plan_members[i];
@@ -263,15 +263,15 @@ static void give_units_back(struct facet_balancer *balancer, struct todo *todo)
         if (!(balancer->config.actions & FACET_BALANCER_SCALE_UNITS) || member->lost ||
             member->units >= member->units_most || member->queue_length == 0)
             continue;
-        todo->actions[todo->count++] = (struct facet_balance_action){.kind = FACET_BALANCE_SCALE_UNITS,
-                                                                     .member = (int)i,
-                                                                     .units = member->units_most,
-                                                                     .gain_ns = FACET_BALANCE_NEVER};
+        deferred->actions[deferred->count++] = (struct facet_balance_action){.kind = FACET_BALANCE_SCALE_UNITS,
+                                                                             .member = (int)i,
+                                                                             .units = member->units_most,
+                                                                             .gain_ns = FACET_BALANCE_NEVER};
     }
 }
 
 /* With the lock held. */
-static void look(struct facet_balancer *balancer, struct todo *todo)
+static void look(struct facet_balancer *balancer, struct deferred *deferred)
 {
     struct facet_balance_action actions[FACET_LOOK_ACTIONS];
     uint64_t now = facet_clock_now_ns();
@@ -298,9 +298,9 @@ static void look(struct facet_balancer *balancer, struct todo *todo)
         else if (actions[i].kind == FACET_BALANCE_PREEMPT)
             let_in(balancer, &actions[i]);
         else
-            todo->actions[todo->count++] = actions[i];
+            deferred->actions[deferred->count++] = actions[i];
     }
-    give_units_back(balancer, todo);
+    give_units_back(balancer, deferred);
 }
 
 static void adjust_share(struct facet_balancer *balancer, const struct facet_balance_action *action)
@@ -348,7 +348,7 @@ static void scale_units(struct facet_balancer *balancer, const struct facet_bala
 void *facet_balancer_ticker(void *argument)
 {
     struct facet_balancer *balancer = argument;
-    struct todo todo;
+    struct deferred deferred;
 
     pthread_mutex_lock(&balancer->lock);
     for (;;) {
@@ -361,15 +361,15 @@ void *facet_balancer_ticker(void *argument)
         pthread_mutex_unlock(&balancer->lock);
         for (uint32_t i = 0; i < balancer->count; i++)
             refresh(balancer, i);
-        todo.count = 0;
+        deferred.count = 0;
         pthread_mutex_lock(&balancer->lock);
-        look(balancer, &todo);
+        look(balancer, &deferred);
         pthread_mutex_unlock(&balancer->lock);
-        for (uint32_t i = 0; i < todo.count; i++)
-            if (todo.actions[i].kind == FACET_BALANCE_ADJUST_SHARE)
-                adjust_share(balancer, &todo.actions[i]);
+        for (uint32_t i = 0; i < deferred.count; i++)
+            if (deferred.actions[i].kind == FACET_BALANCE_ADJUST_SHARE)
+                adjust_share(balancer, &deferred.actions[i]);
             else
-                scale_units(balancer, &todo.actions[i]);
+                scale_units(balancer, &deferred.actions[i]);
         pthread_mutex_lock(&balancer->lock);
     }
     pthread_mutex_unlock(&balancer->lock);

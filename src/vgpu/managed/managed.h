@@ -60,7 +60,7 @@ struct facet_managed {
     char *buffer; /* of whole pages */
 };
 
-/* --- managed_page.c: with the lock held --- */
+/* --- page.c: with the lock held --- */
 
 /* NULL: no byte from `address` on, of `bytes`, is managed. */
 struct facet_managed_range *facet_managed_find(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
@@ -85,7 +85,7 @@ enum facet_status facet_managed_soil(struct facet_managed *managed, struct facet
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page);
 void facet_managed_wake(const struct facet_managed *managed, uint64_t address, uint64_t bytes);
 
-/* --- managed_fault.c --- */
+/* --- fault.c --- */
 
 /* Opens what faults are told by, and the thread that answers them. */
 enum facet_status facet_managed_watch(struct facet_managed *managed, struct facet_error *error);
@@ -94,7 +94,7 @@ void facet_managed_unwatch(struct facet_managed *managed);
 /* Stops answering; who waits then goes on waiting until what he touched is unmapped. */
 void facet_managed_stop(struct facet_managed *managed);
 
-/* --- managed_map.c --- */
+/* --- map.c --- */
 
 /* Whether what the device has at `address` is what this process has there. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 
 /* ---- loaded kernels ---- */
 

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "vgpu/managed.h"
+#include "vgpu/managed/managed.h"
 
 #define NEEDED (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
 

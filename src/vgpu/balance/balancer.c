@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: opening and closing balancers, and telling what their members and actions are. Never: decides where a task
  * runs. */
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
  *     over      everybody may know how it ended
  *     released  over, and not held any more: those behind it may go
  */
-#ifndef FACET_VGPU_BALANCE_H
-#define FACET_VGPU_BALANCE_H
+#ifndef FACET_VGPU_BALANCER_H
+#define FACET_VGPU_BALANCER_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -205,14 +205,14 @@ struct facet_balancer {
     uint64_t *plan_bytes; /* [work * count + member] */
 };
 
-/* --- balance.c --- */
+/* --- balancer.c --- */
 
 void facet_job_list_remove(struct facet_job_list *list, struct facet_job *job);
 void facet_job_list_append(struct facet_job_list *list, struct facet_job *job);
 /* Waits at most so long; false when that is over. With the lock held. */
 bool facet_balancer_wait_until(struct facet_balancer *balancer, pthread_cond_t *condition, uint64_t until_ns);
 
-/* --- balance_job.c: all with the lock held --- */
+/* --- job.c: all with the lock held --- */
 
 /* Puts a job behind all that it depends on, and places it when there is nothing. */
 enum facet_status facet_job_enter(struct facet_balancer *balancer, struct facet_job *job, struct facet_error *error);
@@ -226,7 +226,7 @@ void facet_job_free(struct facet_job *job);
 /* NULL: there is none. */
 struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t number);
 
-/* --- balance_place.c: all with the lock held --- */
+/* --- place.c: all with the lock held --- */
 
 /* Places and releases what can be. */
 void facet_balancer_settle(struct facet_balancer *balancer);
@@ -244,7 +244,7 @@ void facet_job_learn(struct facet_balancer *balancer, const struct facet_job *jo
 /* What is left of a job that is under way. */
 uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units);
 
-/* --- balance_buffer.c --- */
+/* --- buffer.c --- */
 
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error);
 /* Makes what a job needs valid on its lane's member. FACET_BAD_STATE: the job was cancelled. FACET_DEVICE_LOST: the
@@ -269,12 +269,12 @@ enum facet_status facet_buffer_fetch(struct facet_balancer *balancer, const stru
 /* On closing. */
 void facet_buffers_free(struct facet_balancer *balancer);
 
-/* --- balance_lane.c --- */
+/* --- lane.c --- */
 
 void *facet_lane_main(void *lane);
 void facet_lane_free_kernels(struct facet_lane *lane);
 
-/* --- balance_look.c --- */
+/* --- look.c --- */
 
 void *facet_balancer_ticker(void *balancer);
 /* Reads what the members are to begin with, and gives each its lanes. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 
 /* One access, and the job that stands for it in the order. */
 struct access {

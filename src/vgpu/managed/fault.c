@@ -19,7 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "vgpu/managed.h"
+#include "vgpu/managed/managed.h"
 
 /* Newer than some headers. */
 #ifndef USERFAULTFD_IOC_NEW

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "vgpu/balance.h"
+#include "vgpu/balance/balancer.h"
 
 #define GUESS_NS (FACET_NS_PER_MS) /* of the first task of all */
 

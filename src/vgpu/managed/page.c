@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "vgpu/managed.h"
+#include "vgpu/managed/managed.h"
 
 /* Since Linux 6.6; older headers lack it. */
 #ifndef UFFDIO_POISON

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "vgpu/managed.h"
+#include "vgpu/managed/managed.h"
 
 #define BUFFER_BYTES   (UINT64_C(1) << 20)
 #define MAP_TRIES      12u
