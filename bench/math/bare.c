@@ -3,7 +3,6 @@
  * Owns: the same on oneDNN alone, in each way that a user of it would choose between.
  * Never: counts what is made once: primitives, and memory for what they reorder.
  */
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,9 @@
 #include "bench.h"
 
 #define STEPS 4
+
+/* Of the OpenMP that oneDNN brings; clang has no header of it. */
+void omp_set_num_threads(int count);
 
 /* Primitives one after the other, each with its memory. */
 struct bench_bare {
