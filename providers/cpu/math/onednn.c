@@ -11,7 +11,7 @@
 
 #define PRIMITIVES_MOST 256u
 
-/* Of the OpenMP that oneDNN brings, as its specification has them: the header is the compiler's, and not all have it. */
+/* Of the OpenMP that oneDNN brings, as specified: the header is the compiler's, and not all have it. */
 int omp_get_max_threads(void);
 void omp_set_num_threads(int count);
 
