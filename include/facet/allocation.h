@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation maps: what of a node's devices is whose, in the amounts that orchestrators count in.
+ *
+ * Owns: the maps of one node (struct facet_maps), one for each type of device; planning a request over all of them;
+ * grants, each held and released by a handle; exact decimal amounts; how several agents divide a node.
+ * Never: grants more or less than was asked for without saying so; leaves a trace of a request that it refused; touches
+ * a device, a file or a clock.
+ *
+ *     const struct facet_map_config maps[] = {{.name = "cuda", .kind = FACET_MAP_FRACTION, .quantum = 100000},
+ *                                             {.name = "cpu", .kind = FACET_MAP_DISCRETE}};
+ *     const struct facet_map_device devices[] = {
+ *         {.map = 0, .id = "gpu0", .slot = "cuda.shares", .numa_node = 0, .capacity = FACET_AMOUNT_ONE},
+ *         {.map = 1, .id = "0", .slot = "cpu", .numa_node = 0, .capacity = FACET_AMOUNT_ONE}};
+ *     facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config), .maps = maps,
+ *         .map_count = 2, .devices = devices, .device_count = 2}, &node, &error);
+ *     facet_maps_allocate(node, &(struct facet_maps_request){.size = sizeof(struct facet_maps_request),
+ *         .items = (struct facet_maps_item[]){{"cuda.shares", 500000}, {"cpu", 1000000}}, .count = 2},
+ *         &grant, NULL, &error);
+ *     facet_maps_release(node, grant, &error);
+ *
+ * Words. A slot is a named resource ("cuda.shares", "cpu", "mem"); a place is one slot of one device, with a capacity.
+ * A place's number is its index in `devices` of the configuration, for good. A map is what all devices of one type
+ * have.
+ *
+ * Transactions. A request names amounts of any slots of the node. It is planned whole before anything changes: either
+ * all of it is granted, or nothing is, and the refusal says which slot, what was asked for and what there is. A grant
+ * is released once; the second time is an error and changes nothing.
+ *
+ * Thread rule: every function may be called by any number of threads at once for one struct facet_maps, which has a
+ * lock; but nothing may be under way on it when it is destroyed. Amounts are micro-units
+ * (1,000,000 = 1). Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: the allocation maps of
+ * Backend.AI, and docs/allocation.md, which says where we differ and why.
+ */
+#ifndef FACET_ALLOCATION_H
+#define FACET_ALLOCATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- amounts --- */
+
+#define FACET_AMOUNT_ONE  INT64_C(1000000)
+#define FACET_AMOUNT_SIZE 24u /* bytes that any amount needs as text */
+
+/*
+ * "1.5", "0.000001", "2E+3": exactly. FACET_INVALID_ARGUMENT: no decimal number. FACET_OUT_OF_RANGE: negative, finer
+ * than a micro-unit, or above INT64_MAX of them (9,223,372,036,854.775807; of bytes 8.4 TiB). `argument` names it in
+ * errors.
+ */
+FACET_API enum facet_status facet_amount_parse(const char *text, const char *argument, int64_t *ret_amount,
+                                               struct facet_error *error);
+
+/* The shortest exact form: "0.5", "-0.03", "12". `buffer` has `size` bytes, FACET_AMOUNT_SIZE are enough; returns it.
+ */
+FACET_API char *facet_amount_format(int64_t amount, char *buffer, size_t size);
+
+/* --- a node's maps --- */
+
+struct facet_maps;
+
+enum facet_map_kind {
+    FACET_MAP_DISCRETE = 0, /* whole units */
+    FACET_MAP_FRACTION = 1, /* parts of devices */
+};
+
+enum facet_map_strategy {
+    FACET_MAP_EVENLY = 0, /* discrete: spread over all that have some free. Fraction: the one device that fits best; if
+                             none does, the split with the least difference between its parts, then over the fewest */
+    FACET_MAP_FILL = 1,   /* from the device that has most free on, each to its end */
+};
+
+enum facet_slot_type {
+    FACET_SLOT_COUNT = 0,
+    FACET_SLOT_BYTES = 1,
+    FACET_SLOT_UNIQUE = 2,  /* exactly 1 of it to a request */
+    FACET_SLOT_UNIFIED = 3, /* attached to every workload: never asked for, never granted */
+};
+
+FACET_API const char *facet_map_kind_name(uint32_t kind);         /* "discrete"; NULL when unknown */
+FACET_API const char *facet_map_strategy_name(uint32_t strategy); /* "evenly"; NULL when unknown */
+FACET_API const char *facet_slot_type_name(uint32_t type);        /* "count"; NULL when unknown */
+
+/* One type of device. Zeroed members mean the default. */
+struct facet_map_config {
+    const char *name;             /* of the type: "cuda". Each once */
+    const char *const *exclusive; /* names of slots of which one request may have one only; `*` stands for any text, `?`
+                                     for any byte. Copied */
+    uint32_t exclusive_count;
+    uint32_t kind;     /* enum facet_map_kind */
+    uint32_t strategy; /* enum facet_map_strategy */
+    uint32_t reserved;
+    int64_t quantum; /* amounts are granted in multiples of it; default 1 (discrete, whose quantum must be whole) or
+                        0.01 */
+};
+
+#define FACET_NUMA_UNKNOWN (-1) /* such devices are near each other, and to nobody else */
+
+/* One place: a slot of a device. A device with several slots is in the list several times, by the same map and id. */
+struct facet_map_device {
+    const char *id;   /* any text; copied. Each once in its map and slot */
+    const char *slot; /* copied. All places of a slot are of one map and type */
+    uint32_t map;     /* index */
+    uint32_t type;    /* enum facet_slot_type */
+    int32_t numa_node;
+    uint32_t unhealthy; /* 1: nothing new is granted on it */
+    int64_t capacity;   /* 0 or more; of a slot's places together at most INT64_MAX */
+};
+
+#define FACET_MAPS_MOST   64u
+#define FACET_PLACES_MOST 65536u
+
+struct facet_maps_config {
+    uint32_t size;
+    uint32_t map_count; /* 1 to FACET_MAPS_MOST. In this order their parts of a request are planned */
+    const struct facet_map_config *maps;
+    const struct facet_map_device *devices; /* in the order in which equals are preferred */
+    uint32_t device_count;                  /* at most FACET_PLACES_MOST */
+    uint32_t reserved;
+};
+
+/* FACET_OUT_OF_RANGE, FACET_ALREADY_EXISTS (a map or place that is there twice). Keeps nothing of the caller's. */
+FACET_API enum facet_status facet_maps_create(const struct facet_maps_config *config, struct facet_maps **ret_maps,
+                                              struct facet_error *error);
+/* Grants end with it. NULL is fine. */
+FACET_API void facet_maps_destroy(struct facet_maps *maps);
+
+/* All of it, grants and their handles included, as it is at this moment: to try something, or to compare. */
+FACET_API enum facet_status facet_maps_copy(struct facet_maps *maps, struct facet_maps **ret_copy,
+                                            struct facet_error *error);
+
+/* Makes `maps` what `saved` is, a copy of it (see above) that nobody else uses meanwhile. FACET_BAD_STATE: it is no
+ * copy of these maps. Handles are those of the copy afterwards: one that was given since may be given again. */
+FACET_API enum facet_status facet_maps_reset(struct facet_maps *maps, const struct facet_maps *saved,
+                                             struct facet_error *error);
+
+/* For requests from now on. FACET_OUT_OF_RANGE: there is no such map. */
+FACET_API enum facet_status facet_maps_set_strategy(struct facet_maps *maps, uint32_t map, uint32_t strategy,
+                                                    struct facet_error *error);
+
+/* Of all places with that map and device id. What is granted on them stays. FACET_NOT_FOUND. */
+FACET_API enum facet_status facet_maps_set_health(struct facet_maps *maps, uint32_t map, const char *id,
+                                                  uint32_t unhealthy, struct facet_error *error);
+
+/* What nobody is granted: the system's own share, or what is used past these maps. Replaces what was reserved before.
+ * FACET_NO_SPACE: less is left beside the grants. FACET_OUT_OF_RANGE: no such place, or a negative amount. */
+FACET_API enum facet_status facet_maps_reserve(struct facet_maps *maps, uint32_t place, int64_t amount,
+                                               struct facet_error *error);
+
+struct facet_maps_place {
+    uint32_t size;
+    uint32_t map;
+    uint32_t type;
+    uint32_t unhealthy;
+    int32_t numa_node;
+    uint32_t reserved_word;
+    const char *id; /* these two as long as the maps live */
+    const char *slot;
+    int64_t capacity;
+    int64_t granted;  /* to all grants together */
+    int64_t reserved; /* facet_maps_reserve(); granted + reserved is never above capacity */
+};
+
+FACET_API uint32_t facet_maps_place_count(const struct facet_maps *maps);
+/* FACET_OUT_OF_RANGE. */
+FACET_API enum facet_status facet_maps_get_place(struct facet_maps *maps, uint32_t place,
+                                                 struct facet_maps_place *ret_place, struct facet_error *error);
+/* FACET_NOT_FOUND. */
+FACET_API enum facet_status facet_maps_find_place(struct facet_maps *maps, const char *slot, const char *id,
+                                                  uint32_t *ret_place, struct facet_error *error);
+
+/* --- requests --- */
+
+enum facet_affinity {
+    FACET_AFFINITY_NONE = 0,               /* the place that has most free first, wherever it is */
+    FACET_AFFINITY_INTERLEAVED = 1,        /* NUMA nodes in turn, those first where least is taken */
+    FACET_AFFINITY_PREFER_SINGLE_NODE = 2, /* one node after the other */
+};
+
+enum facet_maps_rules {
+    FACET_MAPS_EXACT = 0, /* what is granted is what was asked for */
+    FACET_MAPS_ROUND_DOWN =
+        1, /* as Backend.AI: parts are rounded down to the quantum, so less may be granted, but never
+              nothing; and the guard takes all devices for as large as the one with most free */
+};
+
+struct facet_maps_item {
+    const char *slot;
+    int64_t amount; /* 0: nothing of it */
+};
+
+/* Zeroed members mean the default. */
+struct facet_maps_request {
+    uint32_t size;
+    uint32_t count; /* of items; each slot once */
+    const struct facet_maps_item *items;
+    uint32_t rules;    /* enum facet_maps_rules */
+    uint32_t affinity; /* enum facet_affinity. Later slots go where the slot before them went, later maps where the map
+                          before them went */
+    const uint32_t *near; /* places that the first slot should be near; its policy is then as of a later slot */
+    uint32_t near_count;
+    uint32_t guard; /* 1: refuse what cannot be split evenly, to within a quantum, over the devices that are free
+                       enough. Fraction maps only */
+    int64_t least;  /* fraction, evenly: devices with less free are passed over; default 0.01 ("minimum memory") */
+};
+
+/* A part of a grant, or of a plan. */
+struct facet_maps_part {
+    uint32_t place;
+    uint32_t reserved;
+    int64_t amount;
+};
+
+enum facet_refusal {
+    FACET_REFUSED_NOT = 0,
+    FACET_REFUSED_SLOT = 1,       /* no device has it, or it is unified */
+    FACET_REFUSED_AMOUNT = 2,     /* negative, or not 1 of a unique slot */
+    FACET_REFUSED_QUANTUM = 3,    /* no multiple of the quantum */
+    FACET_REFUSED_EXCLUSIVE = 4,  /* two slots that exclude each other, or one slot twice */
+    FACET_REFUSED_SHORT = 5,      /* less is free */
+    FACET_REFUSED_FRAGMENTED = 6, /* the guard */
+};
+
+/* Why and by how much, for programs. Written when a request is refused, else left alone. */
+struct facet_maps_refusal {
+    uint32_t size;
+    uint32_t reason; /* enum facet_refusal */
+    uint32_t item;   /* index of the request's */
+    uint32_t other;  /* EXCLUSIVE: of the other one */
+    int64_t asked;
+    int64_t could; /* the most that would have been granted, in the same way; 0 where that has no meaning */
+};
+
+FACET_API const char *facet_refusal_name(uint32_t reason); /* "short"; NULL when unknown */
+
+/*
+ * What would be granted now, into `parts` of `capacity`; changes nothing. `*ret_count` is how many there are: when
+ * there is room for fewer, FACET_TOO_SMALL, and it is set all the same. A plan is at most one part for each place.
+ * FACET_NO_SPACE: short, fragmented. FACET_NOT_FOUND: a slot. FACET_OUT_OF_RANGE: an amount. `ret_refusal` may be NULL.
+ */
+FACET_API enum facet_status facet_maps_plan(struct facet_maps *maps, const struct facet_maps_request *request,
+                                            struct facet_maps_part *parts, uint32_t capacity, uint32_t *ret_count,
+                                            struct facet_maps_refusal *ret_refusal, struct facet_error *error);
+
+/* Plans and grants in one. `ret_grant` is a handle, never 0 and never given again. A request for nothing is granted
+ * nothing, and has a handle too. Errors as above. */
+FACET_API enum facet_status facet_maps_allocate(struct facet_maps *maps, const struct facet_maps_request *request,
+                                                uint64_t *ret_grant, struct facet_maps_refusal *ret_refusal,
+                                                struct facet_error *error);
+
+/*
+ * Grants these parts: of a plan, or of a grant that was written down before a restart. All or nothing. Unhealthy
+ * devices do: what was had is had. FACET_NO_SPACE: more than a place has free. FACET_OUT_OF_RANGE: no such place, an
+ * amount that is not positive, not whole on a discrete map, or not 1 of a unique slot. FACET_ALREADY_EXISTS: a place
+ * twice.
+ */
+FACET_API enum facet_status facet_maps_commit(struct facet_maps *maps, const struct facet_maps_part *parts,
+                                              uint32_t count, uint64_t *ret_grant, struct facet_error *error);
+
+/* The parts of a grant, in the order in which they were planned. As facet_maps_plan(); FACET_NOT_FOUND,
+ * FACET_BAD_STATE: released. */
+FACET_API enum facet_status facet_maps_get_grant(struct facet_maps *maps, uint64_t grant, struct facet_maps_part *parts,
+                                                 uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+
+/* FACET_BAD_STATE: it was released already. FACET_NOT_FOUND: there never was one. Nothing changes then. */
+FACET_API enum facet_status facet_maps_release(struct facet_maps *maps, uint64_t grant, struct facet_error *error);
+
+/* Handles of what is granted, oldest place in the table first. As facet_maps_plan(). */
+FACET_API enum facet_status facet_maps_list(struct facet_maps *maps, uint64_t *grants, uint32_t capacity,
+                                            uint32_t *ret_count, struct facet_error *error);
+
+/* --- several agents on one node --- */
+
+enum facet_agents_mode {
+    FACET_AGENTS_SHARED = 0,     /* each may have everything */
+    FACET_AGENTS_AUTO_SPLIT = 1, /* equal parts; discrete: whole ones, the first agents have one more */
+    FACET_AGENTS_MANUAL = 2,     /* each what was set */
+};
+
+FACET_API const char *facet_agents_mode_name(uint32_t mode); /* "auto-split"; NULL when unknown */
+
+struct facet_agents_config {
+    uint32_t size;
+    uint32_t mode;
+    uint32_t kind;  /* enum facet_map_kind */
+    uint32_t count; /* agents, 1 or more */
+    int64_t total;  /* of one slot of the node */
+    int64_t system; /* what the system keeps of it */
+    int64_t manual; /* of each agent */
+};
+
+/*
+ * What each agent must leave to the others and the system: `ret_withheld` has `count` amounts. An agent may use the
+ * total less that. FACET_OUT_OF_RANGE: the system keeps more than there is. FACET_NO_SPACE: manual parts do not fit.
+ */
+FACET_API enum facet_status facet_agents_split(const struct facet_agents_config *config, int64_t *ret_withheld,
+                                               struct facet_error *error);
+
+/*
+ * The memory that is left when about `reserved` bytes of `total` are kept: a multiple of `align`. What is kept takes
+ * the difference: by less than `align`, it may be more or less than was asked for. FACET_OUT_OF_RANGE.
+ */
+FACET_API enum facet_status facet_agents_align_memory(uint64_t total, uint64_t reserved, uint64_t align,
+                                                      uint64_t *ret_usable, uint64_t *ret_reserved,
+                                                      struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the strategy `evenly`: spreading whole units, fitting a part on one device, splitting with least difference.
+ * Never: gives a place more units than it has.
+ */
+#include "placement/maps/maps.h"
+
+/* --- discrete: round after round, what is left is divided by those that have some --- */
+
+/* One round; returns what is left. */
+static int64_t deal(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    int64_t sharers = 0, base, extra, rank = 0;
+
+    for (uint32_t i = 0; i < item->candidates; i++)
+        sharers += scratch->units[i] > granted[i];
+    base = left / sharers;
+    extra = left % sharers;
+    for (uint32_t i = 0; i < item->candidates; i++) {
+        int64_t room = scratch->units[i] - granted[i], share;
+
+        if (room <= 0)
+            continue;
+        share = base + (rank++ < extra);
+        share = share < room ? share : room;
+        granted[i] += share;
+        left -= share;
+    }
+    return left;
+}
+
+enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    int64_t total = 0, left = item->units, *granted = scratch->sums;
+
+    for (uint32_t i = 0; i < item->candidates; i++) {
+        total += scratch->units[i];
+        granted[i] = 0;
+    }
+    if (total < item->units)
+        return maps_refuse_short(item, total * item->unit);
+    while (left > 0) /* each round ends it or fills a place */
+        left = deal(maps, item, left, granted);
+    for (uint32_t i = 0; i < item->candidates; i++)
+        if (granted[i] > 0)
+            maps_add_part(maps, scratch->cells[i], granted[i] * item->unit);
+    return FACET_OK;
+}
+
+/* --- fraction --- */
+
+/* Fraction maps pass over what is nearly full. */
+static void drop_small(struct facet_maps *maps, struct maps_item *item)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    int64_t least = item->request->least ? item->request->least : MAPS_GRID;
+    uint32_t kept = 0, near = 0;
+
+    for (uint32_t i = 0; i < item->candidates; i++) {
+        if (maps_free(&maps->cells[scratch->cells[i]]) < least)
+            continue;
+        near += i < item->near;
+        scratch->cells[kept] = scratch->cells[i];
+        scratch->units[kept++] = scratch->units[i];
+    }
+    item->candidates = kept;
+    item->near = near;
+}
+
+/* Of the candidates from `first` to before `end` the fullest that has room, of equals the last: MAPS_NONE when none
+ * has. Backend.AI takes the last in order, which is the same unless affinity made the order. */
+static uint32_t fit_among(const struct facet_maps *maps, const struct maps_item *item, uint32_t first, uint32_t end)
+{
+    const int64_t *units = maps->scratch.units;
+    uint32_t best = MAPS_NONE;
+
+    for (uint32_t i = end; i-- > first;) {
+        if (units[i] < item->units)
+            continue;
+        if (item->request->rules == FACET_MAPS_ROUND_DOWN)
+            return i;
+        if (best == MAPS_NONE || units[i] < units[best])
+            best = i;
+    }
+    return best;
+}
+
+/* Near what was granted before, if it fits there. */
+static uint32_t best_fit(const struct facet_maps *maps, const struct maps_item *item)
+{
+    uint32_t best = MAPS_NONE;
+
+    if (item->request->rules == FACET_MAPS_EXACT)
+        best = fit_among(maps, item, 0, item->near);
+    return best == MAPS_NONE ? fit_among(maps, item, 0, item->candidates) : best;
+}
+
+static bool is_descending(const struct maps_scratch *scratch, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++)
+        if (scratch->units[i] > scratch->units[i - 1])
+            return false;
+    return true;
+}
+
+/* Affinity prefers places in another order than by what they have: no more of them than are needed are looked at, and
+ * those by what they have. Insertion: it keeps the order among equals. */
+static void narrow(struct facet_maps *maps, struct maps_item *item)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    int64_t total = 0;
+    uint32_t count = 0;
+
+    while (count < item->candidates && total < item->units)
+        total += scratch->units[count++];
+    item->candidates = count;
+    for (uint32_t i = 1; i < count; i++) {
+        int64_t units = scratch->units[i];
+        uint32_t cell = scratch->cells[i], k = i;
+
+        for (; k > 0 && scratch->units[k - 1] < units; k--) {
+            scratch->units[k] = scratch->units[k - 1];
+            scratch->cells[k] = scratch->cells[k - 1];
+        }
+        scratch->units[k] = units;
+        scratch->cells[k] = cell;
+    }
+}
+
+/* A window over the candidates: who is in it, how many of them, from its end, are taken whole, what the others get. */
+struct window {
+    uint32_t first, count, whole;
+    int64_t share, extra; /* `extra` of those that share have one more */
+    int64_t difference;   /* between the largest part and the smallest */
+};
+
+static struct window cut(const struct maps_scratch *scratch, uint32_t first, uint32_t count, int64_t units)
+{
+    struct window window = {.first = first, .count = count};
+    uint32_t sharers = count;
+
+    while (sharers > 0 && (__int128)scratch->units[first + sharers - 1] * sharers < units)
+        units -= scratch->units[first + --sharers];
+    window.whole = count - sharers;
+    window.share = sharers ? units / sharers : 0;
+    window.extra = sharers ? units % sharers : 0;
+    window.difference =
+        window.share + (window.extra > 0) - (window.whole ? scratch->units[first + count - 1] : window.share);
+    return window;
+}
+
+/* The best window of `count` places: the last of those, from the first on, that are as even as the first. */
+static struct window slide(const struct maps_scratch *scratch, const struct maps_item *item, uint32_t count)
+{
+    struct window best = cut(scratch, 0, count, item->units);
+    int64_t bound = best.difference;
+
+    for (uint32_t first = 1; first + count <= item->candidates; first++) {
+        struct window window;
+
+        if (scratch->sums[first + count] - scratch->sums[first] < item->units)
+            break;
+        window = cut(scratch, first, count, item->units);
+        if (window.difference > bound)
+            break;
+        best = window;
+    }
+    return best;
+}
+
+static struct window best_window(const struct maps_scratch *scratch, const struct maps_item *item)
+{
+    struct window best = {0};
+    uint32_t count = 1;
+
+    while (scratch->sums[count] < item->units)
+        count++;
+    best = slide(scratch, item, count++);
+    /* Nothing is more even than no difference; with fewer devices it wins. Less than a unit each is no split. */
+    for (; count <= item->candidates && count <= item->units && best.difference > 0; count++) {
+        struct window window;
+
+        if (best.difference == 1 && item->units % count != 0)
+            continue;
+        window = slide(scratch, item, count);
+        if (window.difference < best.difference)
+            best = window;
+    }
+    return best;
+}
+
+static void add_window(struct facet_maps *maps, const struct maps_item *item, const struct window *window)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    uint32_t sharers = window->count - window->whole;
+
+    for (uint32_t i = 0; i < window->count; i++) {
+        uint32_t place = window->first + i;
+        int64_t units = i < sharers ? window->share + (i < window->extra) : scratch->units[place];
+
+        if (units > 0)
+            maps_add_part(maps, scratch->cells[place], units * item->unit);
+    }
+}
+
+enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    uint32_t fitting;
+
+    drop_small(maps, item);
+    scratch->sums[0] = 0;
+    for (uint32_t i = 0; i < item->candidates; i++)
+        scratch->sums[i + 1] = scratch->sums[i] + scratch->units[i];
+    if (scratch->sums[item->candidates] < item->units)
+        return maps_refuse_short(item, scratch->sums[item->candidates] * item->unit);
+    if (item->units == 0)
+        return FACET_OK;
+    fitting = best_fit(maps, item);
+    if (fitting != MAPS_NONE) {
+        maps_add_part(maps, scratch->cells[fitting], item->units * item->unit);
+        return FACET_OK;
+    }
+    if (!is_descending(scratch, item->candidates)) {
+        narrow(maps, item);
+        for (uint32_t i = 0; i < item->candidates; i++)
+            scratch->sums[i + 1] = scratch->sums[i] + scratch->units[i];
+    }
+    struct window window = best_window(scratch, item);
+    add_window(maps, item, &window);
+    return FACET_OK;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fragmentation guard: refuses to give a workload parts of very different sizes because of what is left over.
+ *
+ * Owns: the test whether an even split fits. Never: makes the split; that is the strategy's.
+ */
+#include <inttypes.h>
+
+#include "placement/maps/maps.h"
+
+struct maps_density maps_density(int64_t amount, uint32_t devices, int64_t quantum)
+{
+    int64_t quanta = amount / quantum / devices;
+    int64_t left = amount - quanta * devices * quantum;
+
+    return (struct maps_density){quanta * quantum, devices, (uint32_t)((left + quantum - 1) / quantum)};
+}
+
+/* How many places have as much free. The slot was sorted. */
+static uint32_t with_free(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
+        const struct maps_cell *cell = &maps->cells[maps->order[i]];
+
+        if (maps_free(cell) < amount)
+            break;
+        count += !cell->unhealthy;
+    }
+    return count;
+}
+
+static uint32_t with_capacity(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
+        count += !maps->cells[i].unhealthy && maps->cells[i].capacity >= amount;
+    return count;
+}
+
+typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
+
+/* Whether some number of devices, `fewest` or more, can have even parts of what `count_of` counts. */
+static bool fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t most,
+                 counter count_of)
+{
+    for (uint32_t devices = fewest; devices <= most; devices++) {
+        struct maps_density density = maps_density(item->asked, devices, item->map->quantum);
+        uint32_t larger = density.extra ? count_of(maps, item->slot, density.share + item->map->quantum) : 0;
+
+        if (larger >= density.extra && count_of(maps, item->slot, density.share) >= devices)
+            return true;
+        if (density.share == 0)
+            break; /* more devices than there are quanta */
+    }
+    return false;
+}
+
+/* Healthy devices: how many, what they have in all, the one with most free, whether all are alike. */
+struct survey {
+    uint32_t devices;
+    int64_t free, capacity, largest;
+    bool alike;
+};
+
+static struct survey look(const struct facet_maps *maps, const struct maps_slot *slot)
+{
+    struct survey survey = {.alike = true};
+
+    for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
+        const struct maps_cell *cell = &maps->cells[maps->order[i]];
+
+        if (cell->unhealthy)
+            continue;
+        if (survey.devices++ == 0)
+            survey.largest = cell->capacity;
+        survey.alike = survey.alike && cell->capacity == survey.largest;
+        survey.free += maps_free(cell);
+        survey.capacity += cell->capacity;
+    }
+    return survey;
+}
+
+static enum facet_status refuse(const struct maps_item *item, const struct survey *survey)
+{
+    char asked[FACET_AMOUNT_SIZE], could[FACET_AMOUNT_SIZE];
+
+    item->refusal->reason = FACET_REFUSED_FRAGMENTED;
+    item->refusal->could = 0;
+    return facet_error_argument(item->error, FACET_NO_SPACE, "request",
+                                "slot '%.60s': %s asked for, no even split of it is free; %s of it is free on %" PRIu32
+                                " devices",
+                                item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
+                                facet_amount_format(survey->free, could, sizeof could), survey->devices);
+}
+
+enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item)
+{
+    struct survey survey = look(maps, item->slot);
+    int64_t fewest = survey.largest > 0 ? (item->asked - 1) / survey.largest + 1 : INT64_MAX;
+
+    if (fewest > survey.devices)
+        return refuse(item, &survey);
+    if (fits(maps, item, (uint32_t)fewest, fewest == 1 ? 1 : survey.devices, with_free))
+        return FACET_OK;
+    /* Devices of different sizes may not be able to share it evenly with nothing else on them: then nothing is
+     * fragmented that could be kept whole, and the strategy does what can be done. */
+    if (item->request->rules == FACET_MAPS_EXACT && !survey.alike && item->asked <= survey.free &&
+        !fits(maps, item, (uint32_t)fewest, survey.devices, with_capacity))
+        return FACET_OK;
+    return refuse(item, &survey);
+}

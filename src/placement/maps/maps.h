@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is inside struct facet_maps, and the steps of planning.
+ *
+ * Owns: the layout: cells (places, those of a slot side by side), slots, maps, grants, scratch for one plan.
+ * Never: is used without the lock, but by whoever builds or destroys the maps.
+ */
+#ifndef FACET_PLACEMENT_MAPS_H
+#define FACET_PLACEMENT_MAPS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/allocation.h>
+
+#define MAPS_NODES_MOST 1024u
+#define MAPS_NONE       UINT32_MAX
+#define MAPS_GRID       (FACET_AMOUNT_ONE / 100) /* what Backend.AI splits in, whatever the quantum */
+
+/* A place. */
+struct maps_cell {
+    int64_t capacity, granted, reserved;
+    uint32_t place, slot;
+    uint32_t node; /* index into nodes */
+    bool unhealthy;
+    char *id;
+};
+
+struct maps_slot {
+    char *name;
+    uint32_t map, type;
+    uint32_t first, count; /* of cells */
+};
+
+struct maps_map {
+    char *name;
+    uint32_t kind, strategy;
+    int64_t quantum;
+    char **exclusive;
+    uint32_t exclusive_count;
+};
+
+#define CHUNK_PARTS 7u
+
+struct maps_chunk {
+    struct {
+        int64_t amount;
+        uint32_t cell;
+    } parts[CHUNK_PARTS];
+    uint32_t next; /* of the same grant, or the next unused one */
+};
+
+struct maps_grant {
+    uint32_t generation; /* of the handle; 0: used up */
+    uint32_t count;      /* of parts */
+    uint32_t first;      /* chunk; while unused: the next unused grant */
+    bool live;
+};
+
+/* For one plan at a time; nothing in it outlives a call. */
+struct maps_scratch {
+    struct maps_part {
+        int64_t amount;
+        uint32_t cell;
+    } * parts; /* what is planned so far */
+    uint32_t count;
+    uint32_t *cells; /* who may be taken, in order of preference */
+    int64_t *units;  /* what each has free, in units */
+    int64_t *sums;   /* of units before it */
+    uint32_t *next;  /* lists of cells by node */
+    struct maps_node {
+        int64_t taken;
+        uint32_t size, head, tail;
+        bool hinted;    /* where the next slot should be */
+        bool collected; /* where this map's slots are */
+    } * nodes;
+    uint32_t *node_order;
+    uint32_t *slot_item; /* which item of the request asks for it; MAPS_NONE: none */
+};
+
+struct facet_maps {
+    pthread_mutex_t lock;
+    struct maps_map *maps;
+    struct maps_slot *slots; /* sorted by name */
+    struct maps_cell *cells;
+    uint32_t *cell_of_place;
+    uint32_t *by_id; /* cells of a slot, sorted by id */
+    uint32_t *order; /* cells of a slot, most free first; nearly sorted between plans */
+    int32_t *nodes;  /* labels, ascending */
+    uint32_t map_count, slot_count, cell_count, node_count;
+    struct maps_grant *grants;
+    struct maps_chunk *chunks;
+    uint32_t grant_count, grant_room, chunk_count, chunk_room; /* ever used, allocated */
+    uint32_t unused_grant, unused_chunk, unused_chunks;
+    struct maps_scratch scratch;
+};
+
+static inline void maps_unlock(pthread_mutex_t *const *lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+
+/* Held until the end of the function. */
+#define MAPS_LOCKED(maps)                                                                                              \
+    __attribute__((cleanup(maps_unlock))) pthread_mutex_t *maps_held_ = &(maps)->lock;                                 \
+    pthread_mutex_lock(maps_held_)
+
+/* Refuses a NULL for an argument that must be there. */
+static inline enum facet_status maps_need(const void *pointer, const char *name, struct facet_error *error)
+{
+    if (pointer)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected one, not NULL", name);
+}
+
+static inline int64_t maps_free(const struct maps_cell *cell)
+{
+    return cell->capacity - cell->granted - cell->reserved;
+}
+
+/* What one item of a request is planned by. */
+struct maps_item {
+    const struct facet_maps_request *request;
+    const struct maps_slot *slot;
+    const struct maps_map *map;
+    int64_t asked;
+    int64_t unit;  /* micro-units in which it is divided */
+    int64_t units; /* asked for */
+    uint32_t index;
+    uint32_t candidates;                /* in scratch: cells, units */
+    uint32_t near;                      /* so many of them, the first, are where the hint says */
+    bool hinted;                        /* an earlier slot's places, or the request's, say where to be */
+    struct facet_maps_refusal *refusal; /* never NULL */
+    struct facet_error *error;
+};
+
+/* --- names.c --- */
+uint32_t maps_find_slot(const struct facet_maps *maps, const char *name);              /* MAPS_NONE */
+uint32_t maps_find_cell(const struct facet_maps *maps, uint32_t slot, const char *id); /* MAPS_NONE */
+bool maps_exclude(const struct maps_map *map, const char *left, const char *right);
+
+/* --- order.c --- */
+/* Sorts the slot's cells by what they have free: to be called before what is below. */
+void maps_sort(struct facet_maps *maps, const struct maps_slot *slot);
+/* Writes the candidates of an item in order of preference, with their free units. */
+void maps_candidates(struct facet_maps *maps, struct maps_item *item);
+
+/* --- evenly.c, plan.c: each appends parts in `item->unit` or refuses --- */
+enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item);
+enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item);
+enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item);
+void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount);
+enum facet_status maps_refuse_short(struct maps_item *item, int64_t could);
+
+/* --- guard.c --- */
+struct maps_density {
+    int64_t share;
+    uint32_t devices, extra; /* `extra` of them have a quantum more */
+};
+/* The even split of `amount` over `devices` devices. */
+struct maps_density maps_density(int64_t amount, uint32_t devices, int64_t quantum);
+enum facet_status maps_guard(struct facet_maps *maps, struct maps_item *item);
+
+/* --- plan.c --- */
+enum facet_status maps_plan(struct facet_maps *maps, const struct facet_maps_request *request,
+                            struct facet_maps_refusal *refusal, struct facet_error *error);
+
+/* --- grant.c: makes room for a grant of `parts`, so that recording it cannot fail --- */
+enum facet_status maps_make_room(struct facet_maps *maps, uint32_t parts, struct facet_error *error);
+
+/* --- create.c --- */
+void maps_free_all(struct facet_maps *maps);
+enum facet_status maps_make_scratch(struct facet_maps *maps);
+
+#endif

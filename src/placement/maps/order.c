@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: in which order a slot's places are preferred: what is free, and where it is (NUMA nodes).
+ * Never: decides how much each gets.
+ */
+#include <string.h>
+
+#include "placement/maps/maps.h"
+
+/* --- most free first; equals as the configuration has them --- */
+
+static bool goes_before(const struct maps_cell *cells, uint32_t left, uint32_t right)
+{
+    int64_t a = maps_free(&cells[left]), b = maps_free(&cells[right]);
+
+    return a != b ? a > b : left < right;
+}
+
+/* Few places have moved since the last time, so this is nearly always all there is to do. False: too many have. */
+static bool insert_sort(const struct maps_cell *cells, uint32_t *order, uint32_t count)
+{
+    uint64_t budget = UINT64_C(8) * count + 64;
+
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t cell = order[i], k = i;
+
+        for (; k > 0 && goes_before(cells, cell, order[k - 1]); k--)
+            order[k] = order[k - 1];
+        order[k] = cell;
+        if (budget < i - k)
+            return false;
+        budget -= i - k;
+    }
+    return true;
+}
+
+static void merge(const struct maps_cell *cells, const uint32_t *from, uint32_t *to, uint32_t middle, uint32_t count)
+{
+    uint32_t left = 0, right = middle;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (left < middle && (right == count || goes_before(cells, from[left], from[right])))
+            to[i] = from[left++];
+        else
+            to[i] = from[right++];
+    }
+}
+
+static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t *spare, uint32_t count)
+{
+    for (uint32_t width = 1; width < count; width *= 2) {
+        for (uint32_t begin = 0; begin < count; begin += 2 * width) {
+            uint32_t length = count - begin < 2 * width ? count - begin : 2 * width;
+
+            merge(cells, order + begin, spare + begin, width < length ? width : length, length);
+        }
+        memcpy(order, spare, count * sizeof *order);
+    }
+}
+
+void maps_sort(struct facet_maps *maps, const struct maps_slot *slot)
+{
+    uint32_t *order = maps->order + slot->first;
+
+    if (!insert_sort(maps->cells, order, slot->count))
+        merge_sort(maps->cells, order, maps->scratch.next, slot->count);
+}
+
+/* --- by NUMA node --- */
+
+/* Which nodes the slot is on, in the order in which its places first name them; how much of it is taken there. */
+static uint32_t find_nodes(struct facet_maps *maps, const struct maps_slot *slot)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < maps->node_count; i++)
+        scratch->nodes[i].size = 0;
+    for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
+        const struct maps_cell *cell = &maps->cells[i];
+        struct maps_node *node = &scratch->nodes[cell->node];
+
+        if (node->size++ == 0) {
+            node->taken = 0;
+            node->head = node->tail = MAPS_NONE;
+            scratch->node_order[count++] = cell->node;
+        }
+        node->taken += cell->granted + cell->reserved;
+    }
+    return count;
+}
+
+/* First request: where least is taken, then where there are more devices. Later: the hinted nodes by label, then the
+ * others. Equals stay. */
+static bool node_goes_before(const struct maps_scratch *scratch, uint32_t left, uint32_t right, bool hinted)
+{
+    const struct maps_node *a = &scratch->nodes[left], *b = &scratch->nodes[right];
+
+    if (hinted)
+        return a->hinted != b->hinted ? a->hinted : left < right;
+    return a->taken != b->taken ? a->taken < b->taken : a->size > b->size;
+}
+
+static void sort_nodes(struct maps_scratch *scratch, uint32_t count, bool hinted)
+{
+    uint32_t *order = scratch->node_order;
+
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t node = order[i], k = i;
+
+        for (; k > 0 && node_goes_before(scratch, node, order[k - 1], hinted); k--)
+            order[k] = order[k - 1];
+        order[k] = node;
+    }
+}
+
+/* A list for each node, most free first. */
+static void fill_lists(struct facet_maps *maps, const struct maps_slot *slot)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+
+    for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
+        uint32_t cell = maps->order[i];
+        struct maps_node *node = &scratch->nodes[maps->cells[cell].node];
+
+        scratch->next[cell] = MAPS_NONE;
+        if (node->head == MAPS_NONE)
+            node->head = cell;
+        else
+            scratch->next[node->tail] = cell;
+        node->tail = cell;
+    }
+}
+
+static void take(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
+{
+    const struct maps_cell *place = &maps->cells[cell];
+    int64_t units = maps_free(place) / item->unit;
+
+    if (place->unhealthy || units <= 0)
+        return;
+    maps->scratch.cells[item->candidates] = cell;
+    maps->scratch.units[item->candidates++] = units;
+}
+
+/* One after the other. */
+static void take_chained(struct facet_maps *maps, struct maps_item *item, uint32_t count)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t cell = scratch->nodes[scratch->node_order[i]].head; cell != MAPS_NONE; cell = scratch->next[cell])
+            take(maps, item, cell);
+}
+
+/* One of each in turn, until all are empty. */
+static void take_interleaved(struct facet_maps *maps, struct maps_item *item, uint32_t count)
+{
+    struct maps_scratch *scratch = &maps->scratch;
+    uint32_t *order = scratch->node_order;
+
+    while (count > 0) {
+        uint32_t left = 0;
+
+        for (uint32_t i = 0; i < count; i++) {
+            struct maps_node *node = &scratch->nodes[order[i]];
+            uint32_t cell = node->head;
+
+            if (cell == MAPS_NONE)
+                continue;
+            take(maps, item, cell);
+            node->head = scratch->next[cell];
+            if (node->head != MAPS_NONE)
+                order[left++] = order[i];
+        }
+        count = left;
+    }
+}
+
+/* The hinted nodes in turn, then everything else by what it has free. */
+static void take_hinted(struct facet_maps *maps, struct maps_item *item, uint32_t count)
+{
+    const struct maps_slot *slot = item->slot;
+    struct maps_scratch *scratch = &maps->scratch;
+    uint32_t near = 0;
+
+    while (near < count && scratch->nodes[scratch->node_order[near]].hinted)
+        near++;
+    take_interleaved(maps, item, near);
+    item->near = item->candidates;
+    for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
+        if (!scratch->nodes[maps->cells[maps->order[i]].node].hinted)
+            take(maps, item, maps->order[i]);
+}
+
+void maps_candidates(struct facet_maps *maps, struct maps_item *item)
+{
+    const struct maps_slot *slot = item->slot;
+
+    maps_sort(maps, slot);
+    item->candidates = item->near = 0;
+    if (item->request->affinity == FACET_AFFINITY_NONE) {
+        for (uint32_t i = slot->first; i < slot->first + slot->count; i++)
+            take(maps, item, maps->order[i]);
+        return;
+    }
+
+    uint32_t count = find_nodes(maps, slot);
+    sort_nodes(&maps->scratch, count, item->hinted);
+    fill_lists(maps, slot);
+    if (item->hinted)
+        take_hinted(maps, item, count);
+    else if (item->request->affinity == FACET_AFFINITY_PREFER_SINGLE_NODE)
+        take_chained(maps, item, count);
+    else
+        take_interleaved(maps, item, count);
+}
