@@ -121,7 +121,7 @@ _facet()
 {
     local cur prev words cword
     local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution math snapshot threads'
-    local commands='devices run vgpu compile kernel top metrics provider config version help'
+    local commands='devices run vgpu compile kernel top metrics place provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
     if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -138,6 +138,8 @@ _facet()
         *:compile) _facet_compile compile ;;
         2:kernel) mapfile -t COMPREPLY < <(compgen -W 'show run' -- "$cur") ;;
         *:kernel) _facet_compile kernel "${words[2]}" ;;
+        2:place) mapfile -t COMPREPLY < <(compgen -W 'replay' -- "$cur") ;;
+        *:place) _facet_compile place "${words[2]}" ;;
         2:provider) mapfile -t COMPREPLY < <(compgen -W 'list check' -- "$cur") ;;
         2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
         *:provider) _facet_provider ;;

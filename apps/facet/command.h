@@ -73,9 +73,9 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
-/* One per file. `vgpu`, `kernel` and `provider` have children. */
+/* One per file. `vgpu`, `kernel`, `place` and `provider` have children. */
 extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
-    command_config, command_compile, command_kernel;
+    command_config, command_compile, command_kernel, command_place;
 
 /* The child of `self` called `word`; NULL when there is none. */
 const struct command *command_child(const struct command *self, const char *word);

@@ -12,7 +12,7 @@ from tap import Skip, contains, equal, main, test
 
 COMMANDS = [[], ["devices"], ["run"], ["vgpu"], ["vgpu", "create"], ["vgpu", "list"], ["vgpu", "show"], ["vgpu", "set"],
             ["vgpu", "freeze"], ["vgpu", "resume"], ["vgpu", "destroy"], ["compile"], ["kernel"], ["kernel", "show"],
-            ["kernel", "run"], ["top"], ["metrics"], ["provider"], ["provider", "list"], ["provider", "check"],
+            ["kernel", "run"], ["top"], ["metrics"], ["place"], ["place", "replay"], ["provider"], ["provider", "list"], ["provider", "check"],
             ["config"], ["version"], ["help"]]
 
 

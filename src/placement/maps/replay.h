@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replaying files of test vectors for allocation maps (docs/allocation.md has the format).
+ *
+ * Owns: judging each vector: against what was recorded, or, where that breaks a rule of ours, against the rule.
+ * Never: reads a file, prints, or lets one malformed vector keep others from being run.
+ */
+#ifndef FACET_PLACEMENT_REPLAY_H
+#define FACET_PLACEMENT_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+
+#define FACET_REPLAY_BYTES_MOST ((size_t)64 << 20)
+
+struct facet_replay_result {
+    const char *id;
+    const char *notes; /* lines about defects of what was recorded; "" when there are none */
+    const char *fault; /* lines: why it failed; "" when it passed */
+};
+
+typedef void (*facet_replay_report)(void *user, const struct facet_replay_result *result);
+
+struct facet_replay_summary {
+    uint32_t passed, failed;
+    uint32_t defects; /* of those that passed: recorded outcomes that break a rule */
+};
+
+/* Reports each vector in the file's order, the table of densities last. FACET_INVALID_ARGUMENT: the file is none of
+ * vectors; the message says where. */
+enum facet_status facet_replay_run(const char *bytes, size_t size, facet_replay_report report, void *user,
+                                   struct facet_replay_summary *ret_summary, struct facet_error *error);
+
+#endif

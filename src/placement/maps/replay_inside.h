@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the replay share: reading places of a document, a vector under way, an outcome.
+ *
+ * Owns: these structs. Never: is included outside replay*.c.
+ */
+#ifndef FACET_PLACEMENT_REPLAY_INSIDE_H
+#define FACET_PLACEMENT_REPLAY_INSIDE_H
+
+#include <jansson.h>
+
+#include "placement/maps/maps.h"
+#include "placement/maps/replay.h"
+
+#define REPLAY_ITEMS_MOST 1024u
+#define REPLAY_STEPS_MOST 100000u
+
+struct replay_text {
+    char bytes[3000]; /* lines, the last ones cut */
+    size_t length;
+};
+
+void replay_say(struct replay_text *text, const char *format, ...) FACET_PRINTF(2, 3);
+
+/* A value and where it is: "/vectors/3/steps/0". The first refusal sticks; readers then return zeros. */
+struct replay_at {
+    json_t *value; /* NULL: not there */
+    struct replay_text *fault;
+    char path[200];
+};
+
+struct replay_at replay_member(const struct replay_at *at, const char *name);
+struct replay_at replay_item(const struct replay_at *at, size_t index);
+void replay_refuse(const struct replay_at *at, const char *expected);
+const char *replay_string(const struct replay_at *at); /* "" when it is none, which is refused */
+bool replay_object(const struct replay_at *at);        /* refuses what is none */
+size_t replay_count(const struct replay_at *at, size_t most);
+bool replay_present(const struct replay_at *at); /* there, and not null */
+/* A text or a number that may be negative. False: it is no amount that can be had; refused when it is none at all. */
+bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet_error *error);
+uint64_t replay_whole(const struct replay_at *at);
+/* The place of a text among `names` (ends with NULL), any case; `fallback` when it is not there. */
+uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback);
+
+/* What a step did, and what was recorded of it. */
+struct replay_past {
+    uint64_t grant; /* 0: none */
+    struct facet_maps_part *parts;
+    uint32_t count;
+    bool released;
+    bool loose; /* what it was granted is reserved now: its handle is gone */
+};
+
+struct replay_outcome {
+    bool refused;
+    uint32_t reason;             /* enum facet_refusal; REFUSED_NOT of a refusal that is not about a request */
+    struct replay_past *granted; /* NULL: nothing */
+    struct facet_error error;
+};
+
+struct replay_run {
+    struct facet_maps *maps;
+    struct replay_text fault, notes;
+    bool kernel;   /* several maps, each under its name */
+    bool faithful; /* of repository origin: as Backend.AI, strictly */
+    bool departed; /* a recorded outcome broke a rule: states recorded since do not count */
+    uint32_t affinity;
+    uint32_t places;
+    int64_t *before, *after;            /* by place: what is taken, around a step */
+    int64_t *recorded, *recorded_after; /* the same, as recorded */
+    int64_t *result;                    /* as recorded */
+    int64_t *ours;                      /* our result */
+    bool discrete[FACET_MAPS_MOST];     /* by map */
+    uint32_t *hint;
+    uint32_t hint_count;
+    struct replay_past *pasts;
+    uint32_t steps;
+    struct facet_maps_item *items; /* the request of the step */
+    uint32_t item_count;
+    bool odd_amount; /* one that no map could grant: negative, too fine */
+};
+
+/* --- replay_read.c --- */
+/* An allocation, by map when it is the run's kind, added to `amounts` by place. False: it names what is not there with
+ * an amount that is not 0. */
+bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64_t *amounts);
+
+/* --- replay_build.c: refuses into the run's fault --- */
+void replay_build(struct replay_run *run, const struct replay_at *vector);
+void replay_clear(struct replay_run *run);
+
+/* --- replay_step.c --- */
+void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_t index);
+void replay_look(struct replay_run *run, int64_t *amounts); /* what is taken now */
+
+/* --- replay_judge.c --- */
+void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t index,
+                  const struct replay_outcome *outcome);
+
+/* --- replay_node.c: vectors that are not about maps --- */
+void replay_partition(struct replay_text *fault, const struct replay_at *vector);
+void replay_align(struct replay_text *fault, const struct replay_at *vector);
+void replay_density(struct replay_text *fault, const struct replay_at *table);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judging one step.
+ *
+ * Owns: the comparison with what was recorded, and the rules by which a recorded outcome is a defect
+ * (docs/allocation.md lists them under the same names). A vector of repository origin is compared, and nothing else.
+ * Never: calls a difference a defect that breaks no rule.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "placement/maps/replay_inside.h"
+
+/* What a step recorded. */
+struct record {
+    const char *refusal; /* its name; NULL: it was not refused */
+    bool has_result, has_state;
+    bool known; /* everything it names is there */
+};
+
+/* --- names --- */
+
+static const char *name_of(const struct replay_run *run, const struct replay_outcome *outcome)
+{
+    switch (outcome->reason) {
+    case FACET_REFUSED_SLOT:
+        return run->affinity == FACET_AFFINITY_NONE ? "InsufficientResource" : "ConfigurationError";
+    case FACET_REFUSED_AMOUNT:
+        return "InvalidResourceArgument";
+    case FACET_REFUSED_QUANTUM:
+        return "NotMultipleOfQuantum";
+    case FACET_REFUSED_EXCLUSIVE:
+        return "InvalidResourceCombination";
+    case FACET_REFUSED_SHORT:
+        return "InsufficientResource";
+    case FACET_REFUSED_FRAGMENTED:
+        return "FractionalResourceFragmented";
+    default:
+        return "ResourceError";
+    }
+}
+
+/* Whether our refusal is what was recorded, or of a kind with it. */
+static bool is_named(const struct replay_run *run, const struct replay_outcome *outcome, const char *name)
+{
+    if (outcome->reason == FACET_REFUSED_NOT || strcmp(name, name_of(run, outcome)) == 0)
+        return true;
+    if (outcome->reason == FACET_REFUSED_QUANTUM && strcmp(name, "InvalidResourceArgument") == 0)
+        return true;
+    return strcmp(name, "ResourceError") == 0 ||
+           (outcome->reason == FACET_REFUSED_SLOT && strcmp(name, "UnsupportedResource") == 0);
+}
+
+/* What its original raises on purpose. */
+static bool is_refusal(const char *name)
+{
+    static const char *const names[] = {
+        "InsufficientResource",       "InvalidResourceCombination",   "InvalidResourceArgument", "NotMultipleOfQuantum",
+        "UnsupportedResource",        "FractionalResourceFragmented", "ResourceError",           "ConfigurationError",
+        "ResourceOverAllocatedError", "ResourceAllocationError"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* --- reading what was recorded --- */
+
+static struct record read_record(struct replay_run *run, const struct replay_at *step)
+{
+    struct replay_at expect = replay_member(step, "expect"), refusal = replay_member(&expect, "error");
+    struct replay_at result = replay_member(&expect, "result"), state = replay_member(&expect, "state_after");
+    struct record record = {.known = true};
+
+    if (!replay_object(&expect))
+        return record;
+    if (replay_present(&refusal))
+        record.refusal = replay_string(&refusal);
+    memset(run->result, 0, run->places * sizeof *run->result);
+    memcpy(run->recorded_after, run->recorded, run->places * sizeof *run->recorded);
+    if ((record.has_result = replay_present(&result)))
+        record.known = replay_allocation(run, &result, run->result);
+    if ((record.has_state = replay_present(&state)))
+        record.known = replay_allocation(run, &state, run->recorded_after) && record.known;
+    return record;
+}
+
+/* --- comparing --- */
+
+static void tell(struct replay_run *run, struct replay_text *text, const char *what, const int64_t *ours,
+                 const int64_t *recorded)
+{
+    for (uint32_t i = 0; i < run->places; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+        char got[FACET_AMOUNT_SIZE], expected[FACET_AMOUNT_SIZE];
+
+        if (ours[i] == recorded[i] || facet_maps_get_place(run->maps, i, &place, NULL) != FACET_OK)
+            continue;
+        replay_say(text, "  %s: slot '%.60s' of '%.60s': got %s, recorded %s", what, place.slot, place.id,
+                   facet_amount_format(ours[i], got, sizeof got),
+                   facet_amount_format(recorded[i], expected, sizeof expected));
+    }
+}
+
+/* Our result by place, in `amounts`. */
+static void spread_result(const struct replay_run *run, const struct replay_outcome *outcome, int64_t *amounts)
+{
+    memset(amounts, 0, run->places * sizeof *amounts);
+    for (uint32_t i = 0; outcome->granted && i < outcome->granted->count; i++)
+        amounts[outcome->granted->parts[i].place] = outcome->granted->parts[i].amount;
+}
+
+/* `ours` is our result by place. */
+static bool agrees(const struct replay_run *run, const struct record *record, const struct replay_outcome *outcome,
+                   const int64_t *ours)
+{
+    size_t bytes = run->places * sizeof *ours;
+
+    if (!record->known || (record->refusal != NULL) != outcome->refused)
+        return false;
+    if (record->refusal && !is_named(run, outcome, record->refusal))
+        return false;
+    if (record->has_result && (!outcome->granted || memcmp(run->result, ours, bytes) != 0))
+        return false;
+    return !record->has_state || memcmp(run->recorded_after, run->after, bytes) == 0;
+}
+
+static void explain(struct replay_run *run, struct replay_text *text, uint32_t index, const struct record *record,
+                    const struct replay_outcome *outcome, const int64_t *ours)
+{
+    if (outcome->refused)
+        replay_say(text, "step %" PRIu32 ": refused as %s: %s", index, name_of(run, outcome), outcome->error.message);
+    else
+        replay_say(text, "step %" PRIu32 ": done", index);
+    replay_say(text, "  recorded: %s%s", record->refusal ? "refused as " : "done",
+               record->refusal ? record->refusal : "");
+    if (!record->known)
+        replay_say(text, "  recorded: names a slot or device that is not there");
+    if (record->has_result)
+        tell(run, text, "result", ours, run->result);
+    if (record->has_state)
+        tell(run, text, "state", run->after, run->recorded_after);
+}
+
+/* --- rules --- */
+
+/* Of the item's slot what was recorded as granted; whether as whole units where the map has no others. */
+static int64_t recorded_sum(struct replay_run *run, const struct facet_maps_item *item, uint32_t *ret_type,
+                            bool *ret_whole)
+{
+    int64_t sum = 0;
+
+    *ret_whole = true;
+    for (uint32_t i = 0; i < run->places; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+
+        if (facet_maps_get_place(run->maps, i, &place, NULL) != FACET_OK || strcmp(place.slot, item->slot) != 0)
+            continue;
+        sum += run->result[i];
+        *ret_type = place.type;
+        *ret_whole = *ret_whole && (!run->discrete[place.map] || run->result[i] % FACET_AMOUNT_ONE == 0);
+    }
+    return sum;
+}
+
+/* A grant that was recorded is what was asked for. */
+static const char *broken_by_grant(struct replay_run *run)
+{
+    for (uint32_t i = 0; i < run->item_count; i++) {
+        const struct facet_maps_item *item = &run->items[i];
+        uint32_t type = FACET_SLOT_COUNT;
+        bool whole;
+
+        if (recorded_sum(run, item, &type, &whole) != item->amount)
+            return "exact: a grant is what was asked for";
+        if (type == FACET_SLOT_UNIQUE && item->amount && item->amount != FACET_AMOUNT_ONE)
+            return "unique: of a unique slot exactly 1 is granted";
+        if (!whole)
+            return "whole: a discrete map grants whole units";
+    }
+    return NULL;
+}
+
+static bool has_unequal_devices(struct replay_run *run)
+{
+    struct facet_maps_place first = {.size = sizeof first}, place = {.size = sizeof place};
+
+    for (uint32_t i = 0; i < run->places; i++) {
+        if (facet_maps_get_place(run->maps, i, &place, NULL) != FACET_OK)
+            continue;
+        if (i == 0)
+            first = place;
+        if (place.capacity != first.capacity)
+            return true;
+    }
+    return false;
+}
+
+/* The accounts that were recorded: within their bounds, and nothing but what the step did. */
+static const char *broken_by_state(struct replay_run *run, const struct record *record)
+{
+    for (uint32_t i = 0; record->has_state && i < run->places; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+
+        if (facet_maps_get_place(run->maps, i, &place, NULL) != FACET_OK)
+            continue;
+        if (run->recorded_after[i] < 0 || run->recorded_after[i] > place.capacity)
+            return "bounds: what is taken of a place is 0 to its capacity";
+        if (record->refusal && run->recorded_after[i] != run->recorded[i])
+            return "atomic: what is refused changes nothing";
+        if (record->has_result && run->recorded_after[i] != run->recorded[i] + run->result[i])
+            return "account: what is taken is the sum of what was granted";
+    }
+    return NULL;
+}
+
+/* The rule that the recorded outcome breaks; NULL: none. */
+static const char *broken_rule(struct replay_run *run, const struct record *record,
+                               const struct replay_outcome *outcome)
+{
+    const char *rule = NULL;
+
+    if (record->refusal && !is_refusal(record->refusal))
+        return "refusal: what cannot be granted is refused, not a crash";
+    if (!record->refusal && run->odd_amount)
+        return "amount: what is negative or finer than a micro-unit is refused";
+    if (record->refusal && strcmp(record->refusal, "FractionalResourceFragmented") == 0 && !outcome->refused &&
+        has_unequal_devices(run))
+        return "guard: devices of different sizes are not taken for equal ones";
+    if (!record->refusal && record->has_result)
+        rule = broken_by_grant(run);
+    return rule ? rule : broken_by_state(run, record);
+}
+
+/* What must hold of ours, whatever was recorded. */
+static const char *broken_by_us(struct replay_run *run, const struct replay_outcome *outcome, const int64_t *ours)
+{
+    for (uint32_t i = 0; i < run->places; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+
+        if (facet_maps_get_place(run->maps, i, &place, NULL) != FACET_OK)
+            continue;
+        if (run->after[i] < 0 || run->after[i] > place.capacity)
+            return "bounds";
+        if (outcome->refused && run->after[i] != run->before[i])
+            return "atomic";
+        if (outcome->granted && run->after[i] != run->before[i] + ours[i])
+            return "account";
+    }
+    return NULL;
+}
+
+static void judge_difference(struct replay_run *run, uint32_t index, const struct record *record,
+                             const struct replay_outcome *outcome, const int64_t *ours)
+{
+    const char *rule = run->faithful ? NULL : broken_rule(run, record, outcome);
+
+    if (rule) {
+        replay_say(&run->notes, "defect of what was recorded, rule '%s'", rule);
+        explain(run, &run->notes, index, record, outcome, ours);
+        run->departed = true;
+    } else if (run->departed) {
+        explain(run, &run->notes, index, record, outcome, ours);
+    } else {
+        explain(run, &run->fault, index, record, outcome, ours);
+    }
+}
+
+void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t index,
+                  const struct replay_outcome *outcome)
+{
+    struct record record = read_record(run, step);
+    const char *ill;
+
+    if (run->fault.length)
+        return;
+    spread_result(run, outcome, run->ours);
+    if ((ill = broken_by_us(run, outcome, run->ours)))
+        replay_say(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);
+    if (!agrees(run, &record, outcome, run->ours))
+        judge_difference(run, index, &record, outcome, run->ours);
+    memcpy(run->recorded, record.has_state ? run->recorded_after : run->after, run->places * sizeof *run->recorded);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: doing what a step of a vector says to the maps. Never: judges what came of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/maps/replay_inside.h"
+
+void replay_look(struct replay_run *run, int64_t *amounts)
+{
+    for (uint32_t i = 0; i < run->places; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+
+        if (facet_maps_get_place(run->maps, i, &place, NULL) == FACET_OK)
+            amounts[i] = place.granted + place.reserved;
+    }
+}
+
+static void refuse(struct replay_outcome *outcome, uint32_t reason)
+{
+    outcome->refused = true;
+    outcome->reason = reason;
+}
+
+/* --- allocating --- */
+
+/* False: an amount in it is none that could be granted, which is the step's outcome. */
+static bool read_request(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
+{
+    const char *slot;
+    json_t *value;
+
+    run->item_count = 0;
+    run->odd_amount = false;
+    if (!replay_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MOST) {
+        replay_refuse(at, "fewer slots");
+        return true;
+    }
+    json_object_foreach(at->value, slot, value)
+    {
+        struct replay_at member = replay_member(at, slot);
+        struct facet_maps_item *item = &run->items[run->item_count++];
+
+        item->slot = slot;
+        if (!replay_amount(&member, &item->amount, &outcome->error)) {
+            refuse(outcome, FACET_REFUSED_AMOUNT);
+            run->odd_amount = true;
+        }
+        run->odd_amount = run->odd_amount || item->amount < 0;
+    }
+    return !outcome->refused;
+}
+
+static void keep_grant(struct replay_run *run, struct replay_past *past, struct replay_outcome *outcome)
+{
+    past->parts = calloc(run->places + 1, sizeof *past->parts);
+    if (!past->parts || facet_maps_get_grant(run->maps, past->grant, past->parts, run->places, &past->count,
+                                             &outcome->error) != FACET_OK)
+        replay_say(&run->fault, "no memory");
+    outcome->granted = past;
+}
+
+static bool read_flag(const struct replay_at *at, bool fallback)
+{
+    if (!replay_present(at))
+        return fallback;
+    if (!json_is_boolean(at->value))
+        replay_refuse(at, "true or false");
+    return json_is_true(at->value);
+}
+
+static void do_allocate(struct replay_run *run, const struct replay_at *step, const char *member,
+                        struct replay_past *past, struct replay_outcome *outcome)
+{
+    struct replay_at asked = replay_member(step, member), least = replay_member(step, "min_memory");
+    struct replay_at split = replay_member(step, "allow_fragmentation"), reuse = replay_member(step, "reuse_hint");
+    struct facet_maps_refusal refusal = {.size = sizeof refusal};
+    struct facet_maps_request request = {
+        .size = sizeof request,
+        .items = run->items,
+        .rules = run->faithful ? FACET_MAPS_ROUND_DOWN : FACET_MAPS_EXACT,
+        .affinity = run->affinity,
+        .guard = !read_flag(&split, true),
+        .near = run->hint,
+        .near_count = read_flag(&reuse, false) ? run->hint_count : 0,
+    };
+
+    if (replay_present(&least) && (!replay_amount(&least, &request.least, NULL) || request.least < 0))
+        replay_refuse(&least, "an amount of 0 or more, of at most 6 decimals");
+    if (!read_request(run, &asked, outcome) || run->fault.length)
+        return;
+    request.count = run->item_count;
+    if (facet_maps_allocate(run->maps, &request, &past->grant, &refusal, &outcome->error) != FACET_OK) {
+        refuse(outcome, refusal.reason);
+        return;
+    }
+    keep_grant(run, past, outcome);
+    run->hint_count = 0;
+    for (uint32_t i = 0; i < past->count; i++)
+        run->hint[run->hint_count++] = past->parts[i].place;
+}
+
+/* --- amounts without a handle --- */
+
+static void read_parts(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+                       struct replay_outcome *outcome)
+{
+    struct replay_at at = replay_member(step, "allocation");
+
+    if (!replay_allocation(run, &at, run->result)) {
+        refuse(outcome, FACET_REFUSED_SLOT);
+        return;
+    }
+    if (!(past->parts = calloc(run->places + 1, sizeof *past->parts))) {
+        replay_say(&run->fault, "no memory");
+        return;
+    }
+    for (uint32_t i = 0; i < run->places; i++)
+        if (run->result[i] != 0)
+            past->parts[past->count++] = (struct facet_maps_part){.place = i, .amount = run->result[i]};
+}
+
+static void do_apply(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+                     struct replay_outcome *outcome)
+{
+    read_parts(run, step, past, outcome);
+    if (outcome->refused || run->fault.length)
+        return;
+    if (facet_maps_commit(run->maps, past->parts, past->count, &past->grant, &outcome->error) != FACET_OK)
+        refuse(outcome, FACET_REFUSED_NOT);
+}
+
+/* All grants become reserved amounts, which need no handle. */
+static void loosen(struct replay_run *run)
+{
+    replay_look(run, run->after);
+    for (uint32_t i = 0; i < run->steps; i++) {
+        struct replay_past *past = &run->pasts[i];
+
+        if (!past->grant || past->released || past->loose)
+            continue;
+        past->loose = true;
+        facet_maps_release(run->maps, past->grant, NULL);
+    }
+    for (uint32_t i = 0; i < run->places; i++)
+        facet_maps_reserve(run->maps, i, run->after[i], NULL);
+}
+
+/* Takes the parts off what is reserved: all or nothing. */
+static void take_off(struct replay_run *run, const struct replay_past *past, struct replay_outcome *outcome)
+{
+    loosen(run);
+    for (uint32_t i = 0; i < past->count; i++)
+        if (past->parts[i].amount > run->after[past->parts[i].place] || past->parts[i].amount < 0) {
+            refuse(outcome, FACET_REFUSED_NOT);
+            facet_error_set(&outcome->error, FACET_BAD_STATE, "more is given back than was taken");
+            return;
+        }
+    for (uint32_t i = 0; i < past->count; i++) {
+        uint32_t place = past->parts[i].place;
+
+        facet_maps_reserve(run->maps, place, run->after[place] - past->parts[i].amount, NULL);
+    }
+}
+
+static bool is_same(const struct replay_past *left, const struct replay_past *right)
+{
+    if (left->count != right->count)
+        return false;
+    for (uint32_t i = 0; i < left->count; i++) {
+        uint32_t k = 0;
+
+        while (k < right->count && right->parts[k].place != left->parts[i].place)
+            k++;
+        if (k == right->count || right->parts[k].amount != left->parts[i].amount)
+            return false;
+    }
+    return true;
+}
+
+/* The grant that is that amount; else it is taken off whatever is held. */
+static void free_amounts(struct replay_run *run, const struct replay_past *amounts, struct replay_outcome *outcome)
+{
+    for (uint32_t i = 0; i < run->steps; i++) {
+        struct replay_past *past = &run->pasts[i];
+
+        if (past->grant && !past->released && !past->loose && is_same(past, amounts)) {
+            past->released = true;
+            facet_maps_release(run->maps, past->grant, NULL);
+            return;
+        }
+    }
+    take_off(run, amounts, outcome);
+}
+
+static void free_result(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
+{
+    uint64_t of = replay_whole(at);
+    struct replay_past *past = of < run->steps ? &run->pasts[of] : NULL;
+
+    if (run->fault.length)
+        return;
+    if (!past || !past->grant) {
+        if (!run->departed)
+            replay_refuse(at, "the number of a step that was granted something");
+        else
+            refuse(outcome, FACET_REFUSED_NOT); /* recorded as granted, refused here */
+        return;
+    }
+    if (past->loose && !past->released)
+        take_off(run, past, outcome);
+    else if (facet_maps_release(run->maps, past->grant, &outcome->error) != FACET_OK)
+        refuse(outcome, FACET_REFUSED_NOT);
+    past->released = true;
+}
+
+static void do_free(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+                    struct replay_outcome *outcome)
+{
+    struct replay_at of = replay_member(step, "result_of");
+
+    if (replay_present(&of)) {
+        free_result(run, &of, outcome);
+        return;
+    }
+    read_parts(run, step, past, outcome);
+    if (!outcome->refused && !run->fault.length)
+        free_amounts(run, past, outcome);
+}
+
+/* --- what is not a transaction --- */
+
+static void do_set(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+                   struct replay_outcome *outcome)
+{
+    read_parts(run, step, past, outcome);
+    if (outcome->refused || run->fault.length)
+        return;
+    loosen(run);
+    for (uint32_t i = 0; i < past->count && !outcome->refused; i++)
+        if (facet_maps_reserve(run->maps, past->parts[i].place, past->parts[i].amount, &outcome->error) != FACET_OK)
+            refuse(outcome, FACET_REFUSED_NOT);
+    for (uint32_t i = 0; i < run->places && outcome->refused; i++)
+        facet_maps_reserve(run->maps, i, run->before[i], NULL);
+}
+
+static void do_seed_hint(struct replay_run *run, const struct replay_at *step)
+{
+    struct replay_at devices = replay_member(step, "devices");
+    size_t count = replay_count(&devices, run->places);
+
+    run->hint_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct replay_at item = replay_item(&devices, i);
+        const char *id = replay_string(&item);
+        struct facet_maps_place place = {.size = sizeof place};
+        uint32_t found = 0;
+
+        while (found < run->places &&
+               (facet_maps_get_place(run->maps, found, &place, NULL) != FACET_OK || strcmp(place.id, id) != 0))
+            found++;
+        if (found == run->places)
+            replay_refuse(&item, "the id of a device");
+        else
+            run->hint[run->hint_count++] = found;
+    }
+}
+
+static void do_set_strategy(struct replay_run *run, const struct replay_at *step)
+{
+    static const char *const names[] = {"evenly", "fill", NULL};
+    struct replay_at strategy = replay_member(step, "strategy");
+    uint32_t map = 0;
+
+    if (!replay_present(&strategy))
+        replay_refuse(&strategy, "evenly or fill");
+    do /* of all maps, when there are several */
+        if (facet_maps_set_strategy(run->maps, map, replay_choice(&strategy, names, 0), NULL) != FACET_OK)
+            break;
+    while (++map < FACET_MAPS_MOST);
+}
+
+static void do_step(struct replay_run *run, const struct replay_at *step, struct replay_past *past,
+                    struct replay_outcome *outcome)
+{
+    static const char *const names[] = {"allocate", "allocate_kernel", "free",         "apply",
+                                        "set",      "seed_hint",       "set_strategy", NULL};
+    struct replay_at op = replay_member(step, "op");
+
+    if (!replay_present(&op))
+        replay_refuse(&op, "an operation");
+    switch (replay_choice(&op, names, UINT32_MAX)) {
+    case 0:
+        do_allocate(run, step, "request", past, outcome);
+        break;
+    case 1:
+        do_allocate(run, step, "slots", past, outcome);
+        break;
+    case 2:
+        do_free(run, step, past, outcome);
+        break;
+    case 3:
+        do_apply(run, step, past, outcome);
+        break;
+    case 4:
+        do_set(run, step, past, outcome);
+        break;
+    case 5:
+        do_seed_hint(run, step);
+        break;
+    case 6:
+        do_set_strategy(run, step);
+        break;
+    default:
+        break;
+    }
+}
+
+void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_t index)
+{
+    struct replay_at steps = replay_member(vector, "steps"), step = replay_item(&steps, index);
+    struct replay_outcome outcome = {0};
+
+    run->item_count = 0;
+    run->odd_amount = false;
+    replay_look(run, run->before);
+    if (replay_object(&step))
+        do_step(run, &step, &run->pasts[index], &outcome);
+    replay_look(run, run->after);
+    if (!run->fault.length)
+        replay_judge(run, &step, index, &outcome);
+}
