@@ -23,7 +23,8 @@ static void report(struct replay *replay, const char *id, const struct replay_te
 }
 
 /* Of maps, with steps. */
-static void run_steps(const struct replay_at *vector, bool kernel, struct replay_text *notes, struct replay_text *fault)
+static void run_steps(struct replay *replay, const struct replay_at *vector, bool kernel, struct replay_text *notes,
+                      struct replay_text *fault)
 {
     struct replay_at origin = replay_member(vector, "origin");
     struct replay_run run = {.kernel = kernel};
@@ -37,6 +38,7 @@ static void run_steps(const struct replay_at *vector, bool kernel, struct replay
     if (!fault->length)
         *fault = run.fault;
     *notes = run.notes;
+    replay->summary.broken += run.broken;
     replay_clear(&run);
 }
 
@@ -53,7 +55,7 @@ static void run_vector(struct replay *replay, const struct replay_at *vector)
         replay_refuse(&map, "what it is of");
     uint32_t kind = replay_choice(&map, maps, UINT32_MAX);
     if (kind <= 2)
-        run_steps(&inside, kind == 2, &notes, &fault);
+        run_steps(replay, &inside, kind == 2, &notes, &fault);
     else if (kind == 3)
         replay_partition(&fault, &inside);
     else if (kind == 4)

@@ -27,6 +27,7 @@ typedef void (*facet_replay_report)(void *user, const struct facet_replay_result
 struct facet_replay_summary {
     uint32_t passed, failed;
     uint32_t defects; /* of those that passed: recorded outcomes that break a rule */
+    uint32_t broken;  /* outcomes of ours that break one, which never happens */
 };
 
 /* Reports each vector in the file's order, the table of densities last. FACET_INVALID_ARGUMENT: the file is none of

@@ -277,7 +277,9 @@ void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t
     if (run->fault.length)
         return;
     spread_result(run, outcome, run->ours);
-    if ((ill = broken_by_us(run, outcome, run->ours)))
+    ill = broken_by_us(run, outcome, run->ours);
+    run->broken = run->broken || ill;
+    if (ill)
         replay_say(&run->fault, "step %" PRIu32 ": our own outcome breaks the rule '%s'", index, ill);
     if (!agrees(run, &record, outcome, run->ours))
         judge_difference(run, index, &record, outcome, run->ours);

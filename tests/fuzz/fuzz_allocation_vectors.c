@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing the replay of allocation vectors: files of any bytes, and what the maps do with what they say. */
+#include <facet/allocation.h>
+
+#include "placement/maps/replay.h"
+
+#include "fuzz.h"
+
+static void take(void *user, const struct facet_replay_result *result)
+{
+    uint32_t *count = user;
+
+    ++*count;
+    PROMISE(result->id && result->notes && result->fault);
+    PROMISE(!result->fault[0] || result->fault[strlen(result->fault) - 1] == '\n');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_replay_summary summary = {0};
+    struct facet_error error = {0};
+    uint32_t count = 0;
+    char *text = fuzz_text(data, size);
+
+    if (facet_replay_run(text, size, take, &count, &summary, &error) == FACET_OK) {
+        PROMISE(count > 0 && summary.passed + summary.failed == count && summary.defects <= summary.passed);
+        PROMISE(summary.broken == 0); /* whatever was recorded */
+    } else {
+        PROMISE(count == 0 && error.message[0]);
+        PROMISE(error.status == FACET_INVALID_ARGUMENT || error.status == FACET_OUT_OF_RANGE);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about amounts as text, names, agents' parts and aligned memory. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "node.h"
+
+static void test_exact(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t amount;
+        const char *again;
+    } cases[] = {
+        {"1", ONE, "1"},
+        {"0", 0, "0"},
+        {"-0", 0, "0"},
+        {"0.5", 500000, "0.5"},
+        {"1.000001", 1000001, "1.000001"},
+        {"0.000001", 1, "0.000001"},
+        {"1.50000000000000000000000", 1500000, "1.5"},
+        {"007", 7 * ONE, "7"},
+        {".5", 500000, "0.5"},
+        {"5.", 5 * ONE, "5"},
+        {"1E+3", 1000 * ONE, "1000"},
+        {"25e-2", 250000, "0.25"},
+        {"100000000000000000000e-20", ONE, "1"},
+        {"0e99999999", 0, "0"},
+        {"9223372036854.775807", INT64_MAX, "9223372036854.775807"},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char again[FACET_AMOUNT_SIZE];
+        int64_t amount = -1;
+
+        assert_int_equal(facet_amount_parse(cases[i].text, "amount", &amount, NULL), FACET_OK);
+        assert_int_equal(amount, cases[i].amount);
+        assert_string_equal(facet_amount_format(amount, again, sizeof again), cases[i].again);
+    }
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        enum facet_status status;
+        const char *says;
+    } cases[] = {
+        {"", FACET_INVALID_ARGUMENT, "decimal"},
+        {".", FACET_INVALID_ARGUMENT, "decimal"},
+        {"x", FACET_INVALID_ARGUMENT, "decimal"},
+        {"1x", FACET_INVALID_ARGUMENT, "decimal"},
+        {" 1", FACET_INVALID_ARGUMENT, "decimal"},
+        {"1.2.3", FACET_INVALID_ARGUMENT, "decimal"},
+        {"+1", FACET_INVALID_ARGUMENT, "decimal"},
+        {"1e", FACET_INVALID_ARGUMENT, "decimal"},
+        {"1e+", FACET_INVALID_ARGUMENT, "decimal"},
+        {"NaN", FACET_INVALID_ARGUMENT, "decimal"},
+        {"--1", FACET_INVALID_ARGUMENT, "decimal"},
+        {"-1", FACET_OUT_OF_RANGE, "negative"},
+        {"-0.000001", FACET_OUT_OF_RANGE, "negative"},
+        {"0.0000001", FACET_OUT_OF_RANGE, "6 decimals"},
+        {"1.2345678", FACET_OUT_OF_RANGE, "6 decimals"},
+        {"1e-7", FACET_OUT_OF_RANGE, "6 decimals"},
+        {"9223372036854.775808", FACET_OUT_OF_RANGE, "at most"},
+        {"1e14", FACET_OUT_OF_RANGE, "at most"},
+        {"1e999999999999999999999", FACET_OUT_OF_RANGE, "at most"},
+        {"123456789012345678901234567890", FACET_OUT_OF_RANGE, "at most"},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct facet_error error = {0};
+        int64_t amount = -7;
+
+        assert_int_equal(facet_amount_parse(cases[i].text, "memory", &amount, &error), cases[i].status);
+        assert_int_equal(amount, -7);
+        assert_string_equal(error.argument, "memory");
+        assert_non_null(strstr(error.message, cases[i].text));
+        assert_non_null(strstr(error.message, cases[i].says));
+    }
+    assert_int_equal(facet_amount_parse(NULL, NULL, NULL, NULL), FACET_INVALID_ARGUMENT);
+}
+
+static void test_negative_ones_are_shown(void **state)
+{
+    char text[FACET_AMOUNT_SIZE];
+
+    assert_string_equal(facet_amount_format(-30000, text, sizeof text), "-0.03");
+    assert_string_equal(facet_amount_format(INT64_MIN, text, sizeof text), "-9223372036854.775808");
+}
+
+static void test_names(void **state)
+{
+    assert_string_equal(facet_map_kind_name(FACET_MAP_FRACTION), "fraction");
+    assert_string_equal(facet_map_strategy_name(FACET_MAP_FILL), "fill");
+    assert_string_equal(facet_slot_type_name(FACET_SLOT_UNIFIED), "unified");
+    assert_string_equal(facet_refusal_name(FACET_REFUSED_FRAGMENTED), "fragmented");
+    assert_string_equal(facet_agents_mode_name(FACET_AGENTS_AUTO_SPLIT), "auto-split");
+    assert_null(facet_map_kind_name(2));
+    assert_null(facet_map_strategy_name(2));
+    assert_null(facet_slot_type_name(4));
+    assert_null(facet_refusal_name(7));
+    assert_null(facet_agents_mode_name(3));
+}
+
+static struct facet_agents_config agents(uint32_t mode, uint32_t kind, uint32_t count, int64_t total, int64_t system,
+                                         int64_t manual)
+{
+    return (struct facet_agents_config){.size = sizeof(struct facet_agents_config),
+                                        .mode = mode,
+                                        .kind = kind,
+                                        .count = count,
+                                        .total = total,
+                                        .system = system,
+                                        .manual = manual};
+}
+
+static void test_agents(void **state)
+{
+    struct facet_agents_config config = agents(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_DISCRETE, 3, 5 * ONE, 0, 0);
+    int64_t withheld[3] = {0};
+
+    assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
+    assert_true(withheld[0] == 3 * ONE && withheld[1] == 3 * ONE && withheld[2] == 4 * ONE);
+    config = agents(FACET_AGENTS_AUTO_SPLIT, FACET_MAP_FRACTION, 3, ONE, 0, 0);
+    assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
+    /* What they may use sums to the total, to the micro-unit. */
+    assert_int_equal(3 * ONE - withheld[0] - withheld[1] - withheld[2], ONE);
+    config = agents(FACET_AGENTS_SHARED, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 0);
+    assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
+    assert_true(withheld[0] == 4 * ONE && withheld[1] == 4 * ONE);
+    config = agents(FACET_AGENTS_MANUAL, FACET_MAP_DISCRETE, 2, 16 * ONE, 4 * ONE, 6 * ONE);
+    assert_int_equal(facet_agents_split(&config, withheld, NULL), FACET_OK);
+    assert_true(withheld[0] == 10 * ONE && withheld[1] == 10 * ONE);
+}
+
+static void test_agents_refused(void **state)
+{
+    const struct facet_agents_config bad[] = {
+        agents(3, 0, 1, ONE, 0, 0),       agents(0, 2, 1, ONE, 0, 0),
+        agents(0, 0, 0, ONE, 0, 0),       agents(0, 0, 1, -1, 0, 0),
+        agents(0, 0, 1, ONE, 2 * ONE, 0), agents(0, 0, 1, ONE, -1, 0),
+        agents(2, 0, 1, ONE, 0, -1),      agents(2, 0, 2, 16 * ONE, 4 * ONE, 7 * ONE),
+    };
+
+    for (size_t i = 0; i < LENGTH(bad); i++) {
+        int64_t withheld[2] = {-5, -5};
+        struct facet_error error = {0};
+
+        assert_int_not_equal(facet_agents_split(&bad[i], withheld, &error), FACET_OK);
+        assert_true(error.argument[0] && error.message[0]);
+        assert_true(withheld[0] == -5 && withheld[1] == -5);
+    }
+    assert_int_equal(facet_agents_split(NULL, NULL, NULL), FACET_INVALID_ARGUMENT);
+}
+
+static void test_aligned_memory(void **state)
+{
+    static const uint64_t cases[][5] = {{19950, 1000, 10, 18950, 1000},
+                                        {19999, 1000, 10, 19000, 999},
+                                        {20000, 1000, 10, 19000, 1000},
+                                        {20001, 1000, 10, 19000, 1001},
+                                        {20049, 1000, 10, 19050, 999},
+                                        {5, 5, 10, 0, 5},
+                                        {19, 0, 10, 10, 9}};
+    uint64_t usable = 1, reserved = 1;
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        assert_int_equal(facet_agents_align_memory(cases[i][0], cases[i][1], cases[i][2], &usable, &reserved, NULL),
+                         FACET_OK);
+        assert_int_equal(usable, cases[i][3]);
+        assert_int_equal(reserved, cases[i][4]);
+    }
+    assert_int_equal(facet_agents_align_memory(10, 11, 1, &usable, &reserved, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_agents_align_memory(10, 1, 0, &usable, &reserved, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_agents_align_memory(UINT64_MAX, 1, 16, &usable, &reserved, NULL), FACET_OK);
+    assert_true(usable % 16 == 0 && usable + reserved == UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_negative_ones_are_shown),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_agents),
+        cmocka_unit_test(test_agents_refused),
+        cmocka_unit_test(test_aligned_memory),
+    };
+
+    return cmocka_run_group_tests_name("placement/maps_amount", tests, NULL, NULL);
+}

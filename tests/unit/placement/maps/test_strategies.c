@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of who gets what: strategies, quantum, least memory, guard, affinity, by small cases worked out by hand.
+ */
+#include "node.h"
+
+#define LARGE 4000u /* places of a large slot */
+
+/* What each place is granted of "x". */
+static void check_grant(struct facet_maps *maps, struct facet_maps_request request, const int64_t *expected,
+                        uint32_t count)
+{
+    uint64_t grant = 0;
+    struct facet_error error = {0};
+
+    assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, &error), FACET_OK);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(granted(maps, i), expected[i]);
+    assert_int_equal(facet_maps_release(maps, grant, NULL), FACET_OK);
+}
+
+/* Opens a map, asks for an amount with these members, checks, closes. */
+#define GIVES(maps_, amount, members, ...)                                                                             \
+    do {                                                                                                               \
+        struct facet_maps *opened = (maps_);                                                                           \
+        const struct facet_maps_item item = {"x", (amount)};                                                           \
+        struct facet_maps_request asked = request_of(&item, 1);                                                        \
+        const int64_t expected[] = {__VA_ARGS__};                                                                      \
+        members;                                                                                                       \
+        check_grant(opened, asked, expected, (uint32_t)LENGTH(expected));                                              \
+        facet_maps_destroy(opened);                                                                                    \
+    } while (0)
+
+#define REFUSES(maps_, amount, members, why, most)                                                                     \
+    do {                                                                                                               \
+        struct facet_maps *opened = (maps_);                                                                           \
+        const struct facet_maps_item item = {"x", (amount)};                                                           \
+        struct facet_maps_request asked = request_of(&item, 1);                                                        \
+        struct facet_maps_refusal refusal = {.size = sizeof refusal};                                                  \
+        uint64_t grant = 5;                                                                                            \
+        members;                                                                                                       \
+        assert_int_not_equal(facet_maps_allocate(opened, &asked, &grant, &refusal, NULL), FACET_OK);                   \
+        assert_int_equal(grant, 5);                                                                                    \
+        assert_int_equal(refusal.reason, (why));                                                                       \
+        assert_int_equal(refusal.asked, (amount));                                                                     \
+        assert_int_equal(refusal.could, (most));                                                                       \
+        facet_maps_destroy(opened);                                                                                    \
+    } while (0)
+
+#define DISCRETE(strategy, ...) OPEN(FACET_MAP_DISCRETE, FACET_MAP_##strategy, 0, __VA_ARGS__)
+#define FRACTION(strategy, quantum, ...)                                                                               \
+    OPEN(FACET_MAP_FRACTION, FACET_MAP_##strategy, (int64_t)((quantum)*1000000 + 0.5), __VA_ARGS__)
+#define U(amount) ((int64_t)((amount)*1000000 + 0.5))
+#define NOTHING   (void)asked
+
+static void test_discrete(void **state)
+{
+    GIVES(DISCRETE(FILL, 100 * ONE, 100 * ONE), 130 * ONE, NOTHING, 100 * ONE, 30 * ONE);
+    GIVES(DISCRETE(EVENLY, 100 * ONE, 100 * ONE), 131 * ONE, NOTHING, 66 * ONE, 65 * ONE);
+    GIVES(DISCRETE(EVENLY, 10 * ONE, 10 * ONE, 10 * ONE), 7 * ONE, NOTHING, 3 * ONE, 2 * ONE, 2 * ONE);
+    GIVES(DISCRETE(EVENLY, ONE, 9 * ONE, 2 * ONE), 10 * ONE, NOTHING, ONE, 7 * ONE, 2 * ONE);
+    GIVES(DISCRETE(EVENLY, U(1.5), U(1.5)), 2 * ONE, NOTHING, ONE, ONE);
+    REFUSES(DISCRETE(EVENLY, ONE, ONE), 3 * ONE, NOTHING, FACET_REFUSED_SHORT, 2 * ONE);
+    REFUSES(DISCRETE(FILL, U(1.5), U(1.5)), 3 * ONE, NOTHING, FACET_REFUSED_SHORT, 2 * ONE);
+    REFUSES(DISCRETE(FILL, ONE, ONE), U(1.5), NOTHING, FACET_REFUSED_QUANTUM, ONE);
+    REFUSES(DISCRETE(EVENLY, ONE, ONE), U(1.5), asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, ONE);
+    REFUSES(DISCRETE(EVENLY, ONE, ONE), -ONE, NOTHING, FACET_REFUSED_AMOUNT, 0);
+}
+
+static void test_fraction_best_fit(void **state)
+{
+    GIVES(FRACTION(EVENLY, .01, U(.05), U(.1), U(.2), U(.3), 0), U(.2), NOTHING, 0, 0, U(.2), 0, 0);
+    GIVES(FRACTION(EVENLY, .01, U(.05), U(.1), U(.2), U(.3), 0), U(.2), asked.least = U(.25), 0, 0, 0, U(.2), 0);
+    GIVES(FRACTION(EVENLY, .01, ONE, ONE, ONE), ONE, NOTHING, 0, 0, ONE);
+    REFUSES(FRACTION(EVENLY, .01, U(.05), U(.3)), U(.06), asked.least = U(.6), FACET_REFUSED_SHORT, 0);
+}
+
+static void test_fraction_split(void **state)
+{
+    GIVES(FRACTION(EVENLY, .01, U(.3), U(.3), U(.9)), ONE, NOTHING, U(.3), U(.3), U(.4));
+    GIVES(FRACTION(EVENLY, .01, U(.8), U(.75), U(.7), U(.3), 0), U(2.31), NOTHING, U(.67), U(.67), U(.67), U(.3), 0);
+    GIVES(FRACTION(EVENLY, .01, U(.8), U(.75), U(.7), U(.3), 0), 2 * ONE, NOTHING, U(.67), U(.67), U(.66), 0, 0);
+    GIVES(FRACTION(EVENLY, .01, 2 * ONE, 3 * ONE, 3 * ONE, 5 * ONE), 6 * ONE, NOTHING, 0, 3 * ONE, 3 * ONE, 0);
+    GIVES(FRACTION(EVENLY, .01, ONE, U(1.5), 2 * ONE, 3 * ONE, 3 * ONE, 4 * ONE, U(4.5), 5 * ONE, 5 * ONE), 11 * ONE,
+          asked.least = U(.84), 0, 0, 0, U(2.75), U(2.75), U(2.75), U(2.75), 0, 0);
+    GIVES(FRACTION(FILL, .01, ONE, ONE), U(1.5), NOTHING, ONE, U(.5));
+}
+
+static void test_quantum(void **state)
+{
+    /* Exact: divided in quanta, or refused. */
+    GIVES(FRACTION(EVENLY, .1, ONE, ONE), U(1.5), NOTHING, U(.8), U(.7));
+    GIVES(FRACTION(EVENLY, .25, ONE, ONE), U(1.75), NOTHING, ONE, U(.75));
+    GIVES(FRACTION(EVENLY, .00001, ONE), U(.01234), NOTHING, U(.01234));
+    REFUSES(FRACTION(EVENLY, .01, ONE), 15000, NOTHING, FACET_REFUSED_QUANTUM, 10000);
+    REFUSES(FRACTION(EVENLY, .01, ONE), 996000, NOTHING, FACET_REFUSED_QUANTUM, 990000);
+    REFUSES(FRACTION(EVENLY, .01, 0), 4000, NOTHING, FACET_REFUSED_QUANTUM, 0);
+    REFUSES(FRACTION(FILL, .3, ONE, ONE), U(.5), NOTHING, FACET_REFUSED_QUANTUM, U(.3));
+    REFUSES(FRACTION(FILL, .3, ONE, ONE), U(2.1), NOTHING, FACET_REFUSED_SHORT, U(1.8));
+    /* Rounded down, for who asks for that. */
+    GIVES(FRACTION(FILL, .3, ONE, ONE), U(.5), asked.rules = FACET_MAPS_ROUND_DOWN, U(.3), 0);
+    GIVES(FRACTION(EVENLY, .1, ONE, ONE), U(1.5), asked.rules = FACET_MAPS_ROUND_DOWN, U(.7), U(.7));
+    GIVES(FRACTION(EVENLY, .01, ONE), 15000, asked.rules = FACET_MAPS_ROUND_DOWN, 10000);
+    REFUSES(FRACTION(EVENLY, .25, ONE), U(.24), asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
+    REFUSES(FRACTION(EVENLY, .01, 0), 4000, asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_QUANTUM, 0);
+}
+
+static void test_guard(void **state)
+{
+    GIVES(FRACTION(EVENLY, .1, U(.9), ONE), U(1.4), asked.guard = 1, U(.7), U(.7));
+    GIVES(FRACTION(FILL, .1, ONE, ONE, ONE), U(2.5), asked.guard = 1, ONE, ONE, U(.5));
+    REFUSES(FRACTION(FILL, .1, ONE), U(1.1), asked.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
+    REFUSES(FRACTION(EVENLY, .1, ONE, ONE), 3 * ONE, asked.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
+    /* Devices that could never share it evenly are not fragmented; for the original they are. */
+    GIVES(FRACTION(EVENLY, .1, U(.5), ONE), U(1.2), asked.guard = 1, U(.5), U(.7));
+    REFUSES(FRACTION(EVENLY, .1, U(.5), ONE), U(1.2), asked.guard = 1;
+            asked.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_FRAGMENTED, 0);
+}
+
+static void test_guard_looks_at_what_is_free(void **state)
+{
+    struct facet_maps *maps = FRACTION(EVENLY, .1, ONE, ONE, ONE, ONE);
+    const struct facet_maps_item item = {"x", U(2.8)};
+    struct facet_maps_request request = request_of(&item, 1);
+    struct facet_maps_refusal refusal = {.size = sizeof refusal};
+    uint64_t grant;
+
+    assert_int_equal(facet_maps_reserve(maps, 0, U(.5), NULL), FACET_OK);
+    assert_int_equal(facet_maps_reserve(maps, 1, U(.5), NULL), FACET_OK);
+    request.guard = 1;
+    assert_int_equal(facet_maps_allocate(maps, &request, &grant, &refusal, NULL), FACET_NO_SPACE);
+    assert_int_equal(refusal.reason, FACET_REFUSED_FRAGMENTED);
+    request.guard = 0;
+    assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, NULL), FACET_OK);
+    facet_maps_destroy(maps);
+}
+
+/* --- NUMA --- */
+
+/* Two types on two nodes: gpus 0 and 1 on node 0, 2 and 3 on node 1; then cpus 4 to 7 likewise. */
+static struct facet_maps *open_sockets(uint32_t cpu_kind, uint32_t strategy)
+{
+    const struct facet_map_config maps[] = {{.name = "gpu", .strategy = FACET_MAP_FILL},
+                                            {.name = "cpu", .kind = cpu_kind, .strategy = strategy}};
+    static const char *const ids[] = {"0", "1", "2", "3"};
+    struct facet_map_device devices[8];
+    struct facet_maps *opened = NULL;
+
+    for (uint32_t i = 0; i < 8; i++)
+        devices[i] = (struct facet_map_device){.map = i / 4,
+                                               .id = ids[i % 4],
+                                               .slot = i < 4 ? "gpu" : "cpu",
+                                               .numa_node = (int32_t)(i % 4 / 2),
+                                               .capacity = i < 4 ? ONE : 2 * ONE};
+    assert_int_equal(facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config),
+                                                                   .maps = maps,
+                                                                   .map_count = 2,
+                                                                   .devices = devices,
+                                                                   .device_count = 8},
+                                       &opened, NULL),
+                     FACET_OK);
+    return opened;
+}
+
+static void check_sockets(uint32_t strategy, uint32_t affinity, int64_t gpus, int64_t cpus, uint32_t taken,
+                          const int64_t *expected)
+{
+    const struct facet_maps_item items[] = {{"cpu", cpus * ONE}, {"gpu", gpus * ONE}};
+    struct facet_maps *maps = open_sockets(FACET_MAP_DISCRETE, strategy);
+    struct facet_maps_request request = request_of(items, 2);
+    int64_t amounts[8];
+
+    for (uint32_t i = 0; i < 8; i++) {
+        if (taken >> i & 1)
+            assert_int_equal(facet_maps_reserve(maps, i, ONE, NULL), FACET_OK);
+        amounts[i] = expected[i] * ONE;
+    }
+    request.affinity = affinity;
+    check_grant(maps, request, amounts, 8);
+    facet_maps_destroy(maps);
+}
+
+static void test_affinity(void **state)
+{
+    /* The first: one node, or one of each. The later ones follow, whatever order the request has. */
+    check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 0, (int64_t[]){1, 1, 0, 0, 2, 1, 0, 0});
+    check_sockets(FACET_MAP_FILL, FACET_AFFINITY_INTERLEAVED, 2, 4, 0, (int64_t[]){1, 0, 1, 0, 2, 0, 2, 0});
+    /* The node where less is taken. */
+    check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 1, (int64_t[]){0, 0, 1, 1, 0, 0, 2, 1});
+    /* What does not fit there goes elsewhere. */
+    check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 1, 6, 0, (int64_t[]){1, 0, 0, 0, 2, 2, 2, 0});
+    check_sockets(FACET_MAP_FILL, FACET_AFFINITY_NONE, 1, 2, 1, (int64_t[]){0, 1, 0, 0, 2, 0, 0, 0});
+    /* Evenly spreads over all that have some free, near ones first. */
+    check_sockets(FACET_MAP_EVENLY, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 2, 1, (int64_t[]){0, 0, 1, 1, 0, 0, 1, 1});
+}
+
+static void test_affinity_of_the_caller(void **state)
+{
+    const struct facet_maps_item item = {"cpu", ONE};
+    struct facet_maps *maps = open_sockets(FACET_MAP_FRACTION, FACET_MAP_EVENLY);
+    struct facet_maps_request request = request_of(&item, 1);
+    uint32_t near = 1, beyond = 8;
+    uint64_t grant;
+
+    request.affinity = FACET_AFFINITY_PREFER_SINGLE_NODE;
+    request.near = &near;
+    request.near_count = 1;
+    check_grant(maps, request, (int64_t[]){0, 0, 0, 0, 0, ONE, 0, 0}, 8);
+    near = 3;
+    check_grant(maps, request, (int64_t[]){0, 0, 0, 0, 0, 0, 0, ONE}, 8);
+    request.near = &beyond;
+    assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, NULL), FACET_OUT_OF_RANGE);
+    facet_maps_destroy(maps);
+}
+
+/* --- many places: the sorts agree --- */
+
+static void test_many_places(void **state)
+{
+    static struct facet_map_device devices[LARGE];
+    static char ids[LARGE][12];
+    const struct facet_map_config map = {.name = "x", .strategy = FACET_MAP_FILL};
+    const struct facet_maps_item item = {"x", (LARGE / 2) * ONE};
+    struct facet_maps_request request = request_of(&item, 1);
+    struct facet_maps *maps = NULL;
+    uint64_t grant;
+
+    /* Growing capacities, so that the order is the opposite of the configuration's. */
+    for (uint32_t i = 0; i < LARGE; i++) {
+        snprintf(ids[i], sizeof ids[i], "%u", i);
+        devices[i] = (struct facet_map_device){.id = ids[i], .slot = "x", .capacity = (1 + i / 1000) * ONE};
+    }
+    assert_int_equal(facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config),
+                                                                   .maps = &map,
+                                                                   .map_count = 1,
+                                                                   .devices = devices,
+                                                                   .device_count = LARGE},
+                                       &maps, NULL),
+                     FACET_OK);
+    for (uint32_t round = 0; round < 3; round++) {
+        assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, NULL), FACET_OK);
+        /* 500 times 4, of the last thousand, in order. */
+        for (uint32_t i = 0; i < LARGE; i++)
+            assert_int_equal(granted(maps, i), i >= 3000 && i < 3500 ? 4 * ONE : 0);
+        assert_int_equal(facet_maps_release(maps, grant, NULL), FACET_OK);
+    }
+    facet_maps_destroy(maps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_discrete),       cmocka_unit_test(test_fraction_best_fit),
+        cmocka_unit_test(test_fraction_split), cmocka_unit_test(test_quantum),
+        cmocka_unit_test(test_guard),          cmocka_unit_test(test_guard_looks_at_what_is_free),
+        cmocka_unit_test(test_affinity),       cmocka_unit_test(test_affinity_of_the_caller),
+        cmocka_unit_test(test_many_places),
+    };
+
+    return cmocka_run_group_tests_name("placement/maps_strategies", tests, NULL, NULL);
+}
