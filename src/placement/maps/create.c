@@ -240,6 +240,7 @@ static enum facet_status add_cell(struct facet_maps *maps, const struct facet_ma
     maps->cell_of_place[place] = number;
     maps->order[number] = number;
     slot->count++;
+    maps_touch(maps, cell);
     return FACET_OK;
 }
 

@@ -15,6 +15,8 @@ static int64_t deal(struct facet_maps *maps, const struct maps_item *item, int64
 
     for (uint32_t i = 0; i < item->candidates; i++)
         sharers += scratch->units[i] > granted[i];
+    if (sharers == 0)
+        return 0; /* cannot be: there is room for all of it */
     base = left / sharers;
     extra = left % sharers;
     for (uint32_t i = 0; i < item->candidates; i++) {

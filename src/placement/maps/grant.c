@@ -88,6 +88,7 @@ static uint64_t record(struct facet_maps *maps)
         chunk->parts[i % CHUNK_PARTS].cell = scratch->parts[i].cell;
         chunk->parts[i % CHUNK_PARTS].amount = scratch->parts[i].amount;
         maps->cells[scratch->parts[i].cell].granted += scratch->parts[i].amount;
+        maps_touch(maps, &maps->cells[scratch->parts[i].cell]);
         if (i % CHUNK_PARTS == CHUNK_PARTS - 1)
             link = &chunk->next;
     }
@@ -271,8 +272,12 @@ static void give_back(struct facet_maps *maps, struct maps_grant *grant)
         struct maps_chunk *chunk = &maps->chunks[index];
         uint32_t next = chunk->next;
 
-        for (uint32_t k = 0; k < CHUNK_PARTS && i + k < grant->count; k++)
-            maps->cells[chunk->parts[k].cell].granted -= chunk->parts[k].amount;
+        for (uint32_t k = 0; k < CHUNK_PARTS && i + k < grant->count; k++) {
+            struct maps_cell *cell = &maps->cells[chunk->parts[k].cell];
+
+            cell->granted -= chunk->parts[k].amount;
+            maps_touch(maps, cell);
+        }
         chunk->next = maps->unused_chunk;
         maps->unused_chunk = index;
         maps->unused_chunks++;

@@ -21,9 +21,11 @@
 /* A place. */
 struct maps_cell {
     int64_t capacity, granted, reserved;
+    int64_t quanta; /* that are free: dividing is what a plan over many places would spend its time on */
     uint32_t place, slot;
     uint32_t node; /* index into nodes */
     bool unhealthy;
+    bool moved; /* has changed since its slot was sorted */
     char *id;
 };
 
@@ -31,6 +33,7 @@ struct maps_slot {
     char *name;
     uint32_t map, type;
     uint32_t first, count; /* of cells */
+    uint32_t moved;        /* cells that have changed since it was sorted */
 };
 
 struct maps_map {
@@ -86,7 +89,7 @@ struct facet_maps {
     struct maps_cell *cells;
     uint32_t *cell_of_place;
     uint32_t *by_id; /* cells of a slot, sorted by id */
-    uint32_t *order; /* cells of a slot, most free first; nearly sorted between plans */
+    uint32_t *order; /* cells of a slot, most free first, but for those that have moved */
     int32_t *nodes;  /* labels, ascending */
     uint32_t map_count, slot_count, cell_count, node_count;
     struct maps_grant *grants;
@@ -119,6 +122,16 @@ static inline int64_t maps_free(const struct maps_cell *cell)
     return cell->capacity - cell->granted - cell->reserved;
 }
 
+/* After any change of what a cell has free. */
+static inline void maps_touch(struct facet_maps *maps, struct maps_cell *cell)
+{
+    struct maps_slot *slot = &maps->slots[cell->slot];
+
+    cell->quanta = maps_free(cell) / maps->maps[slot->map].quantum;
+    slot->moved += !cell->moved;
+    cell->moved = true;
+}
+
 /* What one item of a request is planned by. */
 struct maps_item {
     const struct facet_maps_request *request;
@@ -142,7 +155,7 @@ bool maps_exclude(const struct maps_map *map, const char *left, const char *righ
 
 /* --- order.c --- */
 /* Sorts the slot's cells by what they have free: to be called before what is below. */
-void maps_sort(struct facet_maps *maps, const struct maps_slot *slot);
+void maps_sort(struct facet_maps *maps, struct maps_slot *slot);
 /* Writes the candidates of an item in order of preference, with their free units. */
 void maps_candidates(struct facet_maps *maps, struct maps_item *item);
 

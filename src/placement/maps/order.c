@@ -16,34 +16,21 @@ static bool goes_before(const struct maps_cell *cells, uint32_t left, uint32_t r
     return a != b ? a > b : left < right;
 }
 
-/* Few places have moved since the last time, so this is nearly always all there is to do. False: too many have. */
-static bool insert_sort(const struct maps_cell *cells, uint32_t *order, uint32_t count)
+/* `to` is what `left` and `right` are together. */
+static void merge(const struct maps_cell *cells, const uint32_t *left, uint32_t left_count, const uint32_t *right,
+                  uint32_t right_count, uint32_t *to)
 {
-    uint64_t budget = UINT64_C(8) * count + 64;
+    while (left_count && right_count) {
+        bool first = goes_before(cells, *left, *right);
 
-    for (uint32_t i = 1; i < count; i++) {
-        uint32_t cell = order[i], k = i;
-
-        for (; k > 0 && goes_before(cells, cell, order[k - 1]); k--)
-            order[k] = order[k - 1];
-        order[k] = cell;
-        if (budget < i - k)
-            return false;
-        budget -= i - k;
+        *to++ = first ? *left : *right;
+        left += first;
+        left_count -= first;
+        right += !first;
+        right_count -= !first;
     }
-    return true;
-}
-
-static void merge(const struct maps_cell *cells, const uint32_t *from, uint32_t *to, uint32_t middle, uint32_t count)
-{
-    uint32_t left = 0, right = middle;
-
-    for (uint32_t i = 0; i < count; i++) {
-        if (left < middle && (right == count || goes_before(cells, from[left], from[right])))
-            to[i] = from[left++];
-        else
-            to[i] = from[right++];
-    }
+    memcpy(to, left, left_count * sizeof *to);
+    memcpy(to + left_count, right, right_count * sizeof *to);
 }
 
 static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t *spare, uint32_t count)
@@ -51,19 +38,34 @@ static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t 
     for (uint32_t width = 1; width < count; width *= 2) {
         for (uint32_t begin = 0; begin < count; begin += 2 * width) {
             uint32_t length = count - begin < 2 * width ? count - begin : 2 * width;
+            uint32_t middle = width < length ? width : length;
 
-            merge(cells, order + begin, spare + begin, width < length ? width : length, length);
+            merge(cells, order + begin, middle, order + begin + middle, length - middle, spare + begin);
         }
         memcpy(order, spare, count * sizeof *order);
     }
 }
 
-void maps_sort(struct facet_maps *maps, const struct maps_slot *slot)
+/* The others are in order: those that have moved are taken out, sorted and put back where they belong. */
+void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
 {
-    uint32_t *order = maps->order + slot->first;
+    uint32_t *order = maps->order + slot->first, *still = maps->scratch.next, *moved = maps->scratch.cells;
+    uint32_t still_count = 0, moved_count = 0;
 
-    if (!insert_sort(maps->cells, order, slot->count))
-        merge_sort(maps->cells, order, maps->scratch.next, slot->count);
+    if (slot->moved == 0)
+        return;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        struct maps_cell *cell = &maps->cells[order[i]];
+
+        if (cell->moved)
+            moved[moved_count++] = order[i];
+        else
+            still[still_count++] = order[i];
+        cell->moved = false;
+    }
+    merge_sort(maps->cells, moved, order, moved_count);
+    merge(maps->cells, still, still_count, moved, moved_count, order);
+    slot->moved = 0;
 }
 
 /* --- by NUMA node --- */
@@ -135,7 +137,7 @@ static void fill_lists(struct facet_maps *maps, const struct maps_slot *slot)
 static void take(struct facet_maps *maps, struct maps_item *item, uint32_t cell)
 {
     const struct maps_cell *place = &maps->cells[cell];
-    int64_t units = maps_free(place) / item->unit;
+    int64_t units = item->unit == item->map->quantum ? place->quanta : maps_free(place) / item->unit;
 
     if (place->unhealthy || units <= 0)
         return;
@@ -197,7 +199,7 @@ void maps_candidates(struct facet_maps *maps, struct maps_item *item)
 {
     const struct maps_slot *slot = item->slot;
 
-    maps_sort(maps, slot);
+    maps_sort(maps, &maps->slots[slot - maps->slots]);
     item->candidates = item->near = 0;
     if (item->request->affinity == FACET_AFFINITY_NONE) {
         for (uint32_t i = slot->first; i < slot->first + slot->count; i++)

@@ -102,7 +102,7 @@ static void compare_row(struct replay_text *fault, const struct replay_at *row, 
 
     if (fault->length)
         return;
-    if (asked <= 0 || (asked - 1) / capacity >= UINT32_MAX) {
+    if (asked <= 0 || capacity <= 0 || (asked - 1) / capacity >= UINT32_MAX) {
         replay_refuse(row, "an amount above 0 on fewer devices");
         return;
     }
