@@ -127,7 +127,9 @@ static inline void maps_touch(struct facet_maps *maps, struct maps_cell *cell)
 {
     struct maps_slot *slot = &maps->slots[cell->slot];
 
-    cell->quanta = maps_free(cell) / maps->maps[slot->map].quantum;
+    int64_t quantum = maps->maps[slot->map].quantum;
+
+    cell->quanta = quantum > 0 ? maps_free(cell) / quantum : 0; /* it always is */
     slot->moved += !cell->moved;
     cell->moved = true;
 }
