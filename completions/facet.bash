@@ -117,11 +117,22 @@ _facet_provider()
     esac
 }
 
+_facet_simulate()
+{
+    case $prev:$cur in
+        --policy:*) mapfile -t COMPREPLY < <(compgen -W "$_facet_policies all" -- "$cur") ;;
+        --nodes:* | --jobs:* | --plot:*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --seeds:* | --seed-base:* | --load:* | --migrate:* | --stretch:* | --threads:*) COMPREPLY=() ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$(_facet_options simulate)" -- "$cur") ;;
+    esac
+}
+
 _facet()
 {
     local cur prev words cword
     local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution math snapshot threads'
-    local commands='devices run vgpu compile kernel top metrics place provider config version help'
+    local _facet_policies='random first_fit best_fit dot_product gpu_packing gpu_clustering fgd facet'
+    local commands='devices run vgpu compile kernel top metrics place simulate provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
     if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -143,6 +154,7 @@ _facet()
         2:provider) mapfile -t COMPREPLY < <(compgen -W 'list check' -- "$cur") ;;
         2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
         *:provider) _facet_provider ;;
+        *:simulate) _facet_simulate ;;
         *:help) ;;
         *) _facet_value || mapfile -t COMPREPLY < <(compgen -W "$(_facet_options "${words[1]}")" -- "$cur") ;;
     esac

@@ -75,7 +75,7 @@ struct command {
 
 /* One per file. `vgpu`, `kernel`, `place` and `provider` have children. */
 extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
-    command_config, command_compile, command_kernel, command_place;
+    command_config, command_compile, command_kernel, command_place, command_simulate;
 
 /* The child of `self` called `word`; NULL when there is none. */
 const struct command *command_child(const struct command *self, const char *word);

@@ -26,10 +26,10 @@ static const char first_screen[] = "Facet: one accelerator, many faces. Unmodifi
                                    "  top        watch share, memory and throttling of every virtual GPU\n"
                                    "  metrics    print the daemon's metrics for Prometheus\n"
                                    "  place      replay test vectors of allocation maps\n"
+                                   "  simulate   place lists of jobs on a fleet, policy by policy\n"
                                    "  provider   list the providers that drive the devices\n"
                                    "  config     show the settings, their values and where they come from\n"
-                                   "  version    print the version\n"
-                                   "  help       explain a command: 'facet help run'\n"
+                                   "  help       explain a command: 'facet help run'; see also 'facet version'\n"
                                    "\n"
                                    "Sizes: 512M, 2G, 50% of the device. Compute: 30, 30%, 0.3; 30:60 caps at 60 %.\n"
                                    "Every command that prints takes --json. No set-up is needed: 'facet run' starts\n"
@@ -78,9 +78,9 @@ static const struct command command_explain = {
 };
 
 static const struct command *const verbs[] = {
-    &command_devices, &command_run,     &command_vgpu,  &command_compile,  &command_kernel,
-    &command_top,     &command_metrics, &command_place, &command_provider, &command_config,
-    &command_version, &command_explain, NULL,
+    &command_devices, &command_run,   &command_vgpu,     &command_compile,  &command_kernel, &command_top,
+    &command_metrics, &command_place, &command_simulate, &command_provider, &command_config, &command_version,
+    &command_explain, NULL,
 };
 
 static const struct command root = {.name = "", .help = first_screen, .children = verbs};

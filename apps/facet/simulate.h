@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of `facet simulate` share.
+ *
+ * Owns: the request as it was read, and the results of all runs. Never: is used by another verb.
+ */
+#ifndef FACET_SIMULATE_H
+#define FACET_SIMULATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <facet/placement.h>
+
+#include "command.h"
+
+#define SIMULATE_SEEDS_MOST   10000u
+#define SIMULATE_LOADS_MOST   16u
+#define SIMULATE_THREADS_MOST 256u
+
+struct simulate {
+    const char *node_file, *job_file, *plot_file;
+    uint32_t policies[FACET_PLACEMENT_POLICIES];
+    uint32_t policy_count;
+    uint64_t seeds, seed_base;
+    uint32_t loads[SIMULATE_LOADS_MOST]; /* permille, rising: those that are reported */
+    uint32_t load_count;
+    uint32_t points[FACET_SIMULATE_LOADS]; /* those and what the plot needs */
+    uint32_t point_count;
+    uint32_t threads, moves, stretch;
+    bool json, departures, learn;
+    struct facet_node_list *nodes;
+    struct facet_job_list *jobs;
+    struct facet_simulate_result *results; /* [policy][seed] */
+};
+
+/* Means over the seeds of one policy. */
+struct simulate_mean {
+    double percent[FACET_SIMULATE_LOADS]; /* at each point */
+    double unallocated_gpus;              /* at the last load, or at the peak */
+    double peak_percent, mean_percent;    /* with departures */
+    double refused, moved, requests;
+    uint64_t p50_ns, p99_ns;
+};
+
+static inline const struct facet_simulate_result *simulate_result(const struct simulate *simulate, uint32_t policy,
+                                                                  uint64_t seed)
+{
+    return &simulate->results[policy * simulate->seeds + seed];
+}
+
+/* Which of the points a reported load is. */
+uint32_t simulate_point(const struct simulate *simulate, uint32_t load);
+struct simulate_mean simulate_mean(const struct simulate *simulate, uint32_t policy);
+/* "100", "97.5": a load in percent, as it was typed. Returns `buffer`. */
+char *simulate_load_text(uint32_t permille, char *buffer, size_t size);
+
+/* simulate_run.c: all runs, on threads; progress on a terminal. The results do not depend on the threads. */
+enum facet_status simulate_all(struct simulate *simulate, struct facet_error *error);
+
+/* simulate_view.c: false when out of memory. */
+bool simulate_print_json(const struct simulate *simulate);
+bool simulate_print_table(const struct simulate *simulate);
+
+/* simulate_plot.c: allocation against arrived load, as SVG, or as HTML when the file's name ends so. */
+enum facet_status simulate_plot(const struct simulate *simulate, struct facet_error *error);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reading lines of comma-separated fields, and what errors about them say. Never: knows what a column means. */
+#ifndef FACET_PLACEMENT_CSV_H
+#define FACET_PLACEMENT_CSV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+
+#define CSV_FIELDS 64u
+#define CSV_FIELD  4096u /* bytes of one field, at most */
+
+struct csv {
+    char *text; /* a copy, cut into fields in place */
+    size_t length, at;
+    const char *file;
+    uint32_t line; /* of the fields below */
+    uint32_t next_line;
+    uint32_t count;
+    char *field[CSV_FIELDS];
+};
+
+/* Takes a copy. A byte order mark is skipped. FACET_INVALID_ARGUMENT: a zero byte in the text. */
+enum facet_status csv_open(struct csv *csv, const char *text, size_t length, const char *file,
+                           struct facet_error *error);
+void csv_close(struct csv *csv);
+
+/* The next line that is not blank. *ret_more: there was one. */
+enum facet_status csv_next(struct csv *csv, bool *ret_more, struct facet_error *error);
+
+/* Where each of `names` is among the headings; CSV_FIELDS where it is not. Refuses a heading that comes twice. */
+enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32_t count, uint32_t *ret_columns,
+                               struct facet_error *error);
+
+/* "FILE:LINE: column NAME: 'VALUE': expected TEXT" */
+enum facet_status csv_refuse(const struct csv *csv, const char *column, const char *value, const char *expected,
+                             struct facet_error *error);
+
+/* A whole number up to `most`; "12.0" is one, too. */
+enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t most,
+                             uint64_t *ret_number, struct facet_error *error);
+
+/* Texts that live as long as a list. */
+struct csv_texts {
+    char **blocks;
+    size_t count, room, used, size;
+};
+const char *csv_text_keep(struct csv_texts *texts, const char *text);
+void csv_texts_free(struct csv_texts *texts);
+
+#endif

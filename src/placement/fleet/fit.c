@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: whether a request fits a node, which GPUs it gets there, and taking them. Never: compares nodes. */
+#include "placement/fleet/fleet.h"
+
+static bool gpus_fit(const struct fleet_node *node, const struct fleet_shape *shape)
+{
+    uint32_t found = 0;
+
+    if (shape->milli == FLEET_WHOLE)
+        return node->whole >= shape->num;
+    for (uint32_t i = 0; i < node->gpus; i++)
+        found += node->left[i] >= shape->milli;
+    return found >= shape->num;
+}
+
+bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape)
+{
+    if (node->cpu_left < shape->cpu || node->memory_left < shape->memory)
+        return false;
+    if (shape->num == 0)
+        return true;
+    return node->gpu_left >= shape->gpu && (shape->any_model || (shape->models >> node->model & 1)) &&
+           gpus_fit(node, shape);
+}
+
+/* The fullest GPU that has room; among equals the first. */
+uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without)
+{
+    uint32_t best = FACET_FLEET_GPUS, least = FLEET_WHOLE + 1;
+
+    for (uint32_t i = 0; i < node->gpus; i++) {
+        if (node->left[i] >= milli && node->left[i] < least && !(without >> i & 1)) {
+            best = i;
+            least = node->left[i];
+        }
+    }
+    return best;
+}
+
+static uint32_t with_room(const struct fleet_node *node, uint32_t milli)
+{
+    uint32_t gpus = 0;
+
+    for (uint32_t i = 0; i < node->gpus; i++)
+        gpus |= (uint32_t)(node->left[i] >= milli) << i;
+    return gpus;
+}
+
+uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
+{
+    const struct facet_node_topology *topology = fleet->plans[node].topology;
+    const struct fleet_node *at = &fleet->nodes[node];
+    uint32_t gpus = 0;
+
+    if (shape->num > 1 && topology &&
+        facet_node_choose(topology, with_room(at, shape->milli), shape->num, &gpus, NULL) == FACET_OK)
+        return gpus;
+    for (uint32_t i = 0; i < shape->num; i++)
+        gpus |= UINT32_C(1) << fleet_gpu_fullest(at, shape->milli, gpus);
+    return gpus;
+}
+
+static void count_kind(struct facet_fleet *fleet, uint32_t node, uint32_t kind, int by)
+{
+    uint16_t *of_kind = &fleet->plans[node].of_kind[kind];
+    bool before = *of_kind > 0;
+
+    *of_kind = (uint16_t)(*of_kind + by);
+    fleet->nodes[node].kinds = (uint8_t)(fleet->nodes[node].kinds + (*of_kind > 0) - before);
+}
+
+static void recount(struct facet_fleet *fleet, uint32_t node)
+{
+    struct fleet_node *at = &fleet->nodes[node];
+    uint32_t whole = 0;
+
+    for (uint32_t i = 0; i < at->gpus; i++)
+        whole += at->left[i] == FLEET_WHOLE;
+    at->whole = (uint8_t)whole;
+    fleet_mix_weigh(fleet, at);
+    fleet_index_changed(fleet, node);
+}
+
+void fleet_take(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
+{
+    struct fleet_node *at = &fleet->nodes[node];
+
+    at->cpu_left -= shape->cpu;
+    at->memory_left -= shape->memory;
+    at->gpu_left -= shape->gpu;
+    for (uint32_t i = 0; i < at->gpus; i++)
+        if (gpus >> i & 1)
+            at->left[i] = (uint16_t)(at->left[i] - shape->milli);
+    fleet->cpu_used += shape->cpu;
+    fleet->gpu_used += shape->gpu;
+    if (shape->num > 0)
+        count_kind(fleet, node, shape->kind, 1);
+    recount(fleet, node);
+}
+
+void fleet_give(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
+{
+    struct fleet_node *at = &fleet->nodes[node];
+
+    at->cpu_left += shape->cpu;
+    at->memory_left += shape->memory;
+    at->gpu_left += shape->gpu;
+    for (uint32_t i = 0; i < at->gpus; i++)
+        if (gpus >> i & 1)
+            at->left[i] = (uint16_t)(at->left[i] + shape->milli);
+    fleet->cpu_used -= shape->cpu;
+    fleet->gpu_used -= shape->gpu;
+    if (shape->num > 0)
+        count_kind(fleet, node, shape->kind, -1);
+    recount(fleet, node);
+}

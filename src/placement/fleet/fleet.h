@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside a fleet.
+ *
+ * Owns: what the files of this room share: nodes, shapes, the mix, the index of scores.
+ * Never: is included from outside this folder, but by its tests.
+ */
+#ifndef FACET_PLACEMENT_FLEET_H
+#define FACET_PLACEMENT_FLEET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/placement.h>
+
+#define FLEET_WHOLE      1000u /* milli of a GPU */
+#define FLEET_NOT        INT32_MIN
+#define FLEET_BLOCK      64u
+#define FLEET_ANY_MODEL  UINT64_MAX
+#define FLEET_NONE       UINT32_MAX
+#define FLEET_MOVES_MOST 64u
+#define FLEET_SCALE_BITS 20 /* of what is a ratio: 1 << 20 is one */
+#define FLEET_PRICE_MOST (INT64_C(1) << 36)
+
+/* Hot: read for every score. */
+struct fleet_node {
+    uint64_t memory_left;
+    uint32_t cpu_left;
+    uint32_t gpu_left; /* sum over its GPUs */
+    uint16_t left[FACET_FLEET_GPUS];
+    uint8_t gpus;
+    uint8_t whole;  /* GPUs that are wholly free */
+    uint8_t model;  /* index; 0 also without GPUs */
+    uint8_t kinds;  /* how many kinds of request are on it */
+    int64_t usable; /* what the mix can use of what is free, times its weights */
+};
+
+/* Cold. */
+struct fleet_plan {
+    uint64_t changed; /* when, as a number of the journal */
+    uint32_t first;   /* allocation on it; FLEET_NONE */
+    uint64_t memory;
+    uint32_t cpu;
+    uint16_t of_kind[FACET_FLEET_GPUS + 1]; /* allocations of each kind: 0 shares a GPU, n has n of them */
+    const struct facet_node_topology *topology;
+};
+
+struct fleet_shape {
+    uint64_t memory;
+    uint64_t models;
+    uint32_t cpu;
+    uint16_t milli;
+    uint8_t num;
+    uint8_t kind;
+    uint32_t gpu; /* milli in all */
+    bool any_model;
+    uint32_t hash_next;
+    /* the index */
+    int32_t *scores; /* of each node; NULL until it is first asked for */
+    int32_t *blocks; /* the highest of each FLEET_BLOCK nodes */
+    uint64_t seen;   /* the journal up to here */
+    uint32_t lesson; /* by which they were scored */
+    uint64_t asked;  /* decisions, where the mix is learned */
+};
+
+/* The mix as tables: what of a GPU with so much left, beside so much CPU, how many of the jobs could use. */
+struct fleet_mix {
+    uint32_t levels, ranks; /* of CPU and of milli: counts of the tables' rows and columns */
+    uint32_t *cpu;          /* [levels]: the CPU from which on a level holds; level 0 is 0 */
+    uint16_t rank[FLEET_WHOLE + 1];
+    int64_t *share; /* [model][level][rank] weight of jobs that could use a GPU with that rank left */
+    int64_t *many;  /* [model][level][whole GPUs] the same of jobs that want several whole ones */
+    int64_t total;  /* weight of all, those without GPUs included */
+    int64_t steps[101];
+    uint32_t level_step; /* width of a slot of `level_at` */
+    uint8_t *level_at;
+    uint32_t level_slots;
+};
+
+struct fleet_alloc {
+    uint32_t node, shape, gpus;
+    uint32_t previous, next; /* on the node; `next` of a free one: the next free one */
+    uint32_t generation;
+};
+
+/* Ratios, scaled. */
+struct fleet_prices {
+    int64_t gpu_per_cpu;               /* milli of GPU that a milli-core feeds */
+    int64_t model[FACET_FLEET_MODELS]; /* wanted by who names models, over what there is */
+};
+
+struct facet_fleet {
+    uint32_t policy;
+    uint64_t random;
+    struct fleet_node *nodes;
+    struct fleet_plan *plans;
+    uint32_t node_count, block_count;
+    char *models[FACET_FLEET_MODELS];
+    uint32_t model_count;
+    struct fleet_shape *shapes;
+    uint32_t shape_count, shape_room;
+    uint32_t hash[1024];
+    struct fleet_alloc *allocs;
+    uint32_t alloc_count, alloc_room, alloc_free;
+    uint64_t allocations;
+    uint32_t *journal; /* a ring of the nodes that changed */
+    uint64_t journal_end;
+    uint32_t journal_mask;
+    struct fleet_mix mix;
+    struct fleet_prices prices;
+    uint64_t supply[FACET_FLEET_MODELS]; /* milli of each model */
+    bool learns;                         /* no mix was given, and the policy wants one */
+    uint32_t lesson;                     /* how often the mix was made */
+    uint64_t asked, learn_at;
+    uint32_t cpu_max, gpu_max; /* what scores are normalized by */
+    uint64_t gpu_total, gpu_used, cpu_total, cpu_used, gpus;
+};
+
+/* --- fit.c --- */
+bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape);
+/* The fullest GPU that has room and is not in `without`; FACET_FLEET_GPUS: none. */
+uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without);
+uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
+void fleet_take(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
+void fleet_give(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
+
+/* --- shape.c --- */
+uint64_t fleet_models_of(const struct facet_fleet *fleet, const char *spec, bool *ret_any);
+enum facet_status fleet_shape_make(const struct facet_fleet *fleet, const struct facet_fleet_request *request,
+                                   struct fleet_shape *ret_shape, struct facet_error *error);
+
+/* --- mix.c --- */
+struct fleet_weighted {
+    struct fleet_shape shape;
+    int64_t weight;
+};
+/* Replaces the mix by these shapes, which it sorts. After an error the old one stays. */
+enum facet_status fleet_mix_make(struct facet_fleet *fleet, struct fleet_weighted *list, size_t count,
+                                 struct facet_error *error);
+void fleet_mix_clear(struct fleet_mix *mix);
+/* Brings `usable` of a node up to date. */
+void fleet_mix_weigh(const struct facet_fleet *fleet, struct fleet_node *node);
+
+/* --- learn.c --- */
+enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
+                                    struct facet_error *error);
+/* Once for each decision. */
+void fleet_learn(struct facet_fleet *fleet, struct fleet_shape *shape);
+
+/* --- score.c, score_fgd.c, score_facet.c --- */
+int32_t fleet_score(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
+int32_t fleet_score_fgd(const struct facet_fleet *fleet, const struct fleet_node *node, const struct fleet_shape *shape,
+                        uint32_t *ret_gpu);
+int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_node *node,
+                          const struct fleet_shape *shape, uint32_t *ret_gpu);
+
+/* The growth of what the mix can use, scaled by its weights; and which GPU, where one is taken in part. */
+int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, const struct fleet_shape *shape,
+                   uint32_t *ret_gpu);
+
+/* --- prices.c --- */
+struct fleet_prices fleet_prices_make(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count);
+
+/* --- index.c --- */
+enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error);
+uint32_t fleet_index_best(const struct facet_fleet *fleet, const struct fleet_shape *shape);
+void fleet_index_changed(struct facet_fleet *fleet, uint32_t node);
+
+/* --- fleet.c --- */
+uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
+void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus);
+void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index);
+
+/* --- random.h: the same numbers everywhere --- */
+static inline uint64_t fleet_random(uint64_t *state)
+{
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* 0 to bound - 1; the bias is below bound / 2^64. */
+static inline uint64_t fleet_random_below(uint64_t *state, uint64_t bound)
+{
+    return (uint64_t)(((unsigned __int128)fleet_random(state) * bound) >> 64);
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes.
+ * Never: decides anything: it finds the first of the highest.
+ *
+ * Two levels, both flat: a change costs one block of neighbours, a decision a look over the blocks' maxima.
+ */
+#include <stdlib.h>
+
+#include "placement/fleet/fleet.h"
+
+void fleet_index_changed(struct facet_fleet *fleet, uint32_t node)
+{
+    fleet->plans[node].changed = fleet->journal_end;
+    fleet->journal[fleet->journal_end++ & fleet->journal_mask] = node;
+}
+
+static void refresh_block(struct fleet_shape *shape, uint32_t block)
+{
+    const int32_t *scores = shape->scores + (size_t)block * FLEET_BLOCK;
+    int32_t best = FLEET_NOT;
+
+    for (uint32_t i = 0; i < FLEET_BLOCK; i++)
+        best = scores[i] > best ? scores[i] : best;
+    shape->blocks[block] = best;
+}
+
+static void refresh_all(struct facet_fleet *fleet, struct fleet_shape *shape)
+{
+    for (uint32_t i = 0; i < fleet->node_count; i++)
+        shape->scores[i] = fleet_score(fleet, i, shape);
+    for (uint32_t i = 0; i < fleet->block_count; i++)
+        refresh_block(shape, i);
+    shape->seen = fleet->journal_end;
+    shape->lesson = fleet->lesson;
+}
+
+static void refresh_node(struct facet_fleet *fleet, struct fleet_shape *shape, uint32_t node)
+{
+    uint32_t block = node / FLEET_BLOCK;
+    int32_t before = shape->scores[node], now = fleet_score(fleet, node, shape);
+
+    shape->scores[node] = now;
+    if (now >= shape->blocks[block])
+        shape->blocks[block] = now;
+    else if (before == shape->blocks[block])
+        refresh_block(shape, block);
+}
+
+static enum facet_status make(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
+{
+    size_t padded = (size_t)fleet->block_count * FLEET_BLOCK;
+    int32_t *scores = malloc((padded + fleet->block_count) * sizeof *scores);
+
+    if (!scores)
+        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for the scores of %u nodes", fleet->node_count);
+    for (size_t i = fleet->node_count; i < padded; i++)
+        scores[i] = FLEET_NOT;
+    shape->scores = scores;
+    shape->blocks = scores + padded;
+    refresh_all(fleet, shape);
+    return FACET_OK;
+}
+
+enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
+{
+    if (!shape->scores)
+        return make(fleet, shape, error);
+    if (shape->lesson != fleet->lesson || fleet->journal_end - shape->seen > fleet->journal_mask) {
+        refresh_all(fleet, shape);
+        return FACET_OK;
+    }
+    for (; shape->seen < fleet->journal_end; shape->seen++) {
+        uint32_t node = fleet->journal[shape->seen & fleet->journal_mask];
+
+        if (fleet->plans[node].changed == shape->seen) /* else it comes again further on */
+            refresh_node(fleet, shape, node);
+    }
+    return FACET_OK;
+}
+
+uint32_t fleet_index_best(const struct facet_fleet *fleet, const struct fleet_shape *shape)
+{
+    int32_t best = FLEET_NOT;
+    uint32_t block = 0, node;
+
+    for (uint32_t i = 0; i < fleet->block_count; i++)
+        best = shape->blocks[i] > best ? shape->blocks[i] : best;
+    if (best == FLEET_NOT)
+        return FLEET_NONE;
+    while (shape->blocks[block] != best)
+        block++;
+    node = block * FLEET_BLOCK;
+    while (shape->scores[node] != best)
+        node++;
+    return node;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: lists of jobs. Never: knows how lines are cut (csv.c). */
+#include <stdlib.h>
+
+#include "placement/fleet/csv.h"
+#include "placement/fleet/fleet.h"
+
+#define MIB_MOST     (UINT64_C(1) << 43)
+#define SECONDS_MOST (UINT64_C(1) << 40)
+#define JOBS_MOST    (UINT64_C(1) << 28)
+
+enum column {
+    COLUMN_NAME,
+    COLUMN_CPU,
+    COLUMN_MEMORY,
+    COLUMN_NUM,
+    COLUMN_MILLI,
+    COLUMN_SPEC,
+    COLUMN_CREATION,
+    COLUMN_DELETION,
+    COLUMNS
+};
+static const char *const columns[COLUMNS] = {"name",      "cpu_milli", "memory_mib",    "num_gpu",
+                                             "gpu_milli", "gpu_spec",  "creation_time", "deletion_time"};
+
+struct facet_job_list {
+    struct facet_fleet_job *items;
+    size_t count, room;
+    struct csv_texts texts;
+};
+
+static const char *field(const struct csv *csv, const uint32_t *at, enum column column)
+{
+    return at[column] < csv->count ? csv->field[at[column]] : "";
+}
+
+static enum facet_status number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t most,
+                                uint64_t *ret_number, struct facet_error *error)
+{
+    return csv_number(csv, columns[column], field(csv, at, column), most, ret_number, error);
+}
+
+static enum facet_status read_gpus(const struct csv *csv, const uint32_t *at, struct facet_fleet_request *request,
+                                   struct facet_error *error)
+{
+    uint64_t num = 0, milli = 0;
+    enum facet_status status = number(csv, at, COLUMN_NUM, FACET_FLEET_GPUS, &num, error);
+
+    if (status != FACET_OK || num == 0)
+        return status;
+    status = number(csv, at, COLUMN_MILLI, FLEET_WHOLE, &milli, error);
+    if (status == FACET_OK && milli == 0)
+        status = csv_refuse(csv, "gpu_milli", field(csv, at, COLUMN_MILLI), "1 to 1000, as num_gpu is not 0", error);
+    request->num_gpu = (uint32_t)num;
+    request->gpu_milli = (uint32_t)milli;
+    return status;
+}
+
+static enum facet_status read_times(const struct csv *csv, const uint32_t *at, struct facet_fleet_job *job,
+                                    struct facet_error *error)
+{
+    const char *creation = field(csv, at, COLUMN_CREATION), *deletion = field(csv, at, COLUMN_DELETION);
+    enum facet_status status = FACET_OK;
+
+    if (creation[0])
+        status = number(csv, at, COLUMN_CREATION, SECONDS_MOST, &job->creation_s, error);
+    if (status == FACET_OK && deletion[0])
+        status = number(csv, at, COLUMN_DELETION, SECONDS_MOST, &job->deletion_s, error);
+    job->timed = creation[0] && deletion[0];
+    if (status == FACET_OK && job->timed && job->deletion_s < job->creation_s)
+        status = csv_refuse(csv, "deletion_time", deletion, "creation_time or later", error);
+    return status;
+}
+
+static enum facet_status read_texts(struct facet_job_list *list, const struct csv *csv, const uint32_t *at,
+                                    struct facet_fleet_job *job, struct facet_error *error)
+{
+    job->name = csv_text_keep(&list->texts, field(csv, at, COLUMN_NAME));
+    job->request.gpu_spec = csv_text_keep(&list->texts, field(csv, at, COLUMN_SPEC));
+    if (!job->name || !job->request.gpu_spec)
+        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
+    return FACET_OK;
+}
+
+static enum facet_status read_job(struct facet_job_list *list, const struct csv *csv, const uint32_t *at,
+                                  struct facet_error *error)
+{
+    struct facet_fleet_job *job = &list->items[list->count];
+    uint64_t memory = 0;
+    enum facet_status status;
+
+    *job = (struct facet_fleet_job){.size = sizeof *job, .request.size = sizeof job->request};
+    status = number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
+    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
+        status = number(csv, at, COLUMN_MEMORY, MIB_MOST, &memory, error);
+    job->request.memory_bytes = memory << 20;
+    if (status == FACET_OK)
+        status = read_gpus(csv, at, &job->request, error);
+    if (status == FACET_OK)
+        status = read_times(csv, at, job, error);
+    if (status == FACET_OK)
+        status = read_texts(list, csv, at, job, error);
+    list->count += status == FACET_OK;
+    return status;
+}
+
+static enum facet_status reserve(struct facet_job_list *list, const struct csv *csv, struct facet_error *error)
+{
+    size_t room = list->room ? 2 * list->room : 64;
+
+    if (list->count < list->room)
+        return FACET_OK;
+    struct facet_fleet_job *items = list->count < JOBS_MOST ? realloc(list->items, room * sizeof *items) : NULL;
+
+    if (!items)
+        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
+    list->items = items;
+    list->room = room;
+    return FACET_OK;
+}
+
+static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct facet_error *error)
+{
+    static const enum column needed[] = {COLUMN_CPU, COLUMN_NUM, COLUMN_MILLI};
+    enum facet_status status = csv_headings(csv, columns, COLUMNS, at, error);
+
+    for (size_t i = 0; status == FACET_OK && i < sizeof needed / sizeof needed[0]; i++)
+        if (at[needed[i]] == CSV_FIELDS)
+            status = csv_refuse(csv, columns[needed[i]], "", "this heading", error);
+    return status;
+}
+
+static enum facet_status read_all(struct facet_job_list *list, struct csv *csv, struct facet_error *error)
+{
+    uint32_t at[COLUMNS] = {0};
+    bool more = true;
+    enum facet_status status = read_headings(csv, at, error);
+
+    while (status == FACET_OK && more) {
+        status = csv_next(csv, &more, error);
+        if (status == FACET_OK && more)
+            status = reserve(list, csv, error);
+        if (status == FACET_OK && more)
+            status = read_job(list, csv, at, error);
+    }
+    if (status == FACET_OK && list->count == 0)
+        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s: no jobs, expected at least one",
+                                      csv->file);
+    return status;
+}
+
+enum facet_status facet_job_list_parse(const char *text, size_t length, const char *file,
+                                       struct facet_job_list **ret_list, struct facet_error *error)
+{
+    struct csv csv;
+    enum facet_status status = csv_open(&csv, text, length, file, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_job_list *list = calloc(1, sizeof *list);
+
+    status =
+        list ? read_all(list, &csv, error) : facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv.file);
+    csv_close(&csv);
+    if (status == FACET_OK)
+        *ret_list = list;
+    else
+        facet_job_list_free(list);
+    return status;
+}
+
+const struct facet_fleet_job *facet_job_list_items(const struct facet_job_list *list, size_t *ret_count)
+{
+    *ret_count = list->count;
+    return list->items;
+}
+
+void facet_job_list_free(struct facet_job_list *list)
+{
+    if (!list)
+        return;
+    csv_texts_free(&list->texts);
+    free(list->items);
+    free(list);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: where the mix comes from: a list that was given, or what was asked for so far.
+ * Never: forgets a job: what was seen long ago counts like what was seen just now.
+ *
+ * Each lesson costs as much as scoring the fleet anew for every shape, so they come at every doubling of what was seen.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "placement/fleet/fleet.h"
+
+#define FIRST_LESSON 16u
+
+enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
+                                    struct facet_error *error)
+{
+    FACET_CLEANUP_FREE struct fleet_weighted *list = calloc(count + 1, sizeof *list);
+
+    if (!list)
+        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for a mix of %zu jobs", count);
+    for (size_t i = 0; i < count; i++) {
+        if (fleet_shape_make(fleet, &mix[i], &list[i].shape, error) != FACET_OK)
+            return facet_error_prefix(error, "mix: job %zu", i);
+        list[i].weight = 1;
+    }
+    fleet->learns = count == 0 && fleet->policy == FACET_PLACEMENT_FACET;
+    fleet->learn_at = FIRST_LESSON;
+    return fleet_mix_make(fleet, list, count, error);
+}
+
+static void learn_asked(struct facet_fleet *fleet)
+{
+    FACET_CLEANUP_FREE struct fleet_weighted *list = calloc(fleet->shape_count, sizeof *list);
+
+    for (uint32_t i = 0; list && i < fleet->shape_count; i++) {
+        list[i].shape = fleet->shapes[i];
+        list[i].weight = (int64_t)fleet->shapes[i].asked;
+    }
+    /* Without memory what was learned before holds on. */
+    if (list)
+        (void)fleet_mix_make(fleet, list, fleet->shape_count, NULL);
+}
+
+void fleet_learn(struct facet_fleet *fleet, struct fleet_shape *shape)
+{
+    if (!fleet->learns)
+        return;
+    shape->asked++;
+    if (++fleet->asked < fleet->learn_at)
+        return;
+    fleet->learn_at *= 2;
+    learn_asked(fleet);
+}

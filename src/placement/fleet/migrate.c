@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: making room for a request by moving a few allocations of one node elsewhere.
+ * Never: leaves anything moved when the request still does not fit.
+ *
+ * Nodes that lack least are tried first. On each, the largest allocations leave until the request fits, at most
+ * `most` of them; each must find a place of its own.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "placement/fleet/fleet.h"
+
+struct attempt {
+    struct facet_fleet *fleet;
+    uint32_t node, most, count;
+    struct facet_fleet_move *moves;
+};
+
+static bool possible(const struct fleet_plan *plan, const struct fleet_node *node, const struct fleet_shape *shape)
+{
+    return plan->cpu >= shape->cpu && plan->memory >= shape->memory && node->gpus >= shape->num &&
+           (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) && plan->first != FLEET_NONE;
+}
+
+static void undo(struct attempt *try)
+{
+    while (try->count > 0) {
+        const struct facet_fleet_move *move = &try->moves[--try->count];
+        uint32_t index = (uint32_t)move->allocation;
+
+        fleet_alloc_unlink(try->fleet, index);
+        fleet_alloc_link(try->fleet, index, move->from.node, move->from.gpus);
+    }
+}
+
+/* The one whose leaving helps and that is smallest then; else the largest. FLEET_NONE: nobody is left. */
+static uint32_t who_leaves(struct attempt *try, const struct fleet_shape *shape)
+{
+    struct facet_fleet *fleet = try->fleet;
+    uint32_t helps = FLEET_NONE, largest = FLEET_NONE;
+
+    for (uint32_t i = fleet->plans[try->node].first; i != FLEET_NONE; i = fleet->allocs[i].next) {
+        const struct fleet_shape *of = &fleet->shapes[fleet->allocs[i].shape];
+        struct fleet_node without = fleet->nodes[try->node];
+
+        without.cpu_left += of->cpu;
+        without.memory_left += of->memory;
+        without.gpu_left += of->gpu;
+        for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
+            without.left[gpu] = (uint16_t)(without.left[gpu] + (fleet->allocs[i].gpus >> gpu & 1) * of->milli);
+        without.whole = 0;
+        for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
+            without.whole = (uint8_t)(without.whole + (without.left[gpu] == FLEET_WHOLE));
+        if (fleet_fits(&without, shape) &&
+            (helps == FLEET_NONE || of->gpu < fleet->shapes[fleet->allocs[helps].shape].gpu))
+            helps = i;
+        if (largest == FLEET_NONE || of->gpu > fleet->shapes[fleet->allocs[largest].shape].gpu)
+            largest = i;
+    }
+    return helps != FLEET_NONE ? helps : largest;
+}
+
+/* Where the policy wants it, but for this node. */
+static uint32_t elsewhere(struct attempt *try, struct fleet_shape *shape)
+{
+    int32_t here, best = FLEET_NOT;
+    uint32_t found = FLEET_NONE;
+
+    if (fleet_index_refresh(try->fleet, shape, NULL) != FACET_OK)
+        return FLEET_NONE;
+    found = fleet_index_best(try->fleet, shape);
+    if (found != try->node)
+        return found;
+    here = found == FLEET_NONE ? FLEET_NOT : shape->scores[found];
+    found = FLEET_NONE;
+    for (uint32_t i = 0; i < try->fleet->node_count && best < here; i++) {
+        if (i != try->node && shape->scores[i] > best) {
+            best = shape->scores[i];
+            found = i;
+        }
+    }
+    return found;
+}
+
+static bool move_one(struct attempt *try, const struct fleet_shape *shape)
+{
+    struct facet_fleet *fleet = try->fleet;
+    uint32_t index = try->count < try->most ? who_leaves(try, shape) : FLEET_NONE;
+
+    if (index == FLEET_NONE)
+        return false;
+    struct fleet_alloc *alloc = &fleet->allocs[index];
+    struct facet_fleet_move *move = &try->moves[try->count];
+    uint32_t to = elsewhere(try, &fleet->shapes[alloc->shape]);
+
+    if (to == FLEET_NONE)
+        return false;
+    *move = (struct facet_fleet_move){.allocation = (uint64_t)alloc->generation << 32 | index,
+                                      .from = {alloc->node, alloc->gpus, 0},
+                                      .to = {to, fleet_gpus(fleet, to, &fleet->shapes[alloc->shape]), 0}};
+    fleet_alloc_unlink(fleet, index);
+    fleet_alloc_link(fleet, index, to, move->to.gpus);
+    try->count++;
+    return true;
+}
+
+static bool clear_node(struct attempt *try, uint32_t shape)
+{
+    while (!fleet_fits(&try->fleet->nodes[try->node], &try->fleet->shapes[shape])) {
+        if (!move_one(try, &try->fleet->shapes[shape])) {
+            undo(try);
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum facet_status take(struct attempt *try, uint32_t shape, struct facet_fleet_placement *ret_placement,
+                              uint64_t *ret_allocation, struct facet_error *error)
+{
+    struct facet_fleet_placement at = {try->node, fleet_gpus(try->fleet, try->node, &try->fleet->shapes[shape]), 0};
+    enum facet_status status = facet_fleet_commit(try->fleet, shape, &at, ret_allocation, error);
+
+    if (status == FACET_OK)
+        *ret_placement = at;
+    else
+        undo(try);
+    return status;
+}
+
+static enum facet_status check(const struct facet_fleet *fleet, uint32_t shape, uint32_t most,
+                               struct facet_error *error)
+{
+    if (shape >= fleet->shape_count)
+        return facet_error_argument(error, FACET_NOT_FOUND, "shape", "shape: %u, expected below %u", shape,
+                                    fleet->shape_count);
+    if (most == 0 || most > FLEET_MOVES_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "most", "most: %u, expected 1 to %u", most,
+                                    FLEET_MOVES_MOST);
+    return FACET_OK;
+}
+
+enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape, uint32_t most,
+                                      struct facet_fleet_move *ret_moves, uint32_t *ret_count,
+                                      struct facet_fleet_placement *ret_placement, uint64_t *ret_allocation,
+                                      struct facet_error *error)
+{
+    enum facet_status status = check(fleet, shape, most, error);
+    struct facet_fleet_move moves[FLEET_MOVES_MOST];
+
+    /* Fewer moves anywhere before more moves somewhere. */
+    for (uint32_t limit = 1; status == FACET_OK && limit <= most; limit++) {
+        for (uint32_t node = 0; node < fleet->node_count; node++) {
+            struct attempt try = {.fleet = fleet, .node = node, .most = limit, .moves = moves};
+
+            if (!possible(&fleet->plans[node], &fleet->nodes[node], &fleet->shapes[shape]) || !clear_node(&try, shape))
+                continue;
+            status = take(&try, shape, ret_placement, ret_allocation, error);
+            for (uint32_t i = 0; status == FACET_OK && i < try.count; i++)
+                ret_moves[i] = moves[i];
+            if (status == FACET_OK)
+                *ret_count = try.count;
+            return status;
+        }
+    }
+    return status == FACET_OK
+               ? facet_error_set(error, FACET_QUOTA, "no node has room for this, even after %u moves", most)
+               : status;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: looking things up in the tables of a mix, where every nanosecond counts. Never: changes them. */
+#ifndef FACET_PLACEMENT_MIX_H
+#define FACET_PLACEMENT_MIX_H
+
+#include "placement/fleet/fleet.h"
+
+/* What does not depend on which GPU is taken. */
+struct fleet_view {
+    const int64_t *share, *many; /* the rows of a model and a CPU level */
+    const uint16_t *rank;
+};
+
+static inline uint32_t fleet_mix_level(const struct fleet_mix *mix, uint32_t cpu)
+{
+    uint32_t slot = cpu / mix->level_step;
+    uint32_t level = mix->level_at[slot < mix->level_slots ? slot : mix->level_slots - 1];
+
+    while (level + 1 < mix->levels && mix->cpu[level + 1] <= cpu)
+        level++;
+    return level;
+}
+
+static inline struct fleet_view fleet_mix_view(const struct fleet_mix *mix, uint32_t model, uint32_t cpu)
+{
+    size_t row = (size_t)model * mix->levels + fleet_mix_level(mix, cpu);
+
+    return (struct fleet_view){mix->share + row * mix->ranks, mix->many + row * (FACET_FLEET_GPUS + 1), mix->rank};
+}
+
+/* The usable part of one GPU, times the weights. */
+static inline int64_t fleet_view_gpu(const struct fleet_view *view, uint32_t left)
+{
+    return (int64_t)left * view->share[view->rank[left]];
+}
+
+/* The usable part of so many whole GPUs for those that want several. */
+static inline int64_t fleet_view_many(const struct fleet_view *view, uint32_t whole)
+{
+    return (int64_t)whole * FLEET_WHOLE * view->many[whole];
+}
+
+static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struct fleet_node *node)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < node->gpus; i++)
+        sum += fleet_view_gpu(view, node->left[i]);
+    return sum;
+}
+
+/* What changes when so much is taken of one GPU. */
+static inline int64_t fleet_view_part(const struct fleet_view *view, const struct fleet_node *node, uint32_t gpu,
+                                      uint32_t milli)
+{
+    uint32_t left = node->left[gpu];
+
+    return fleet_view_gpu(view, left - milli) - fleet_view_gpu(view, left) +
+           fleet_view_many(view, (uint32_t)node->whole - (left == FLEET_WHOLE));
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: lists of nodes. Never: knows how lines are cut (csv.c). */
+#include <stdlib.h>
+
+#include "placement/fleet/csv.h"
+#include "placement/fleet/fleet.h"
+
+#define MIB_MOST (UINT64_C(1) << 43)
+
+enum column { COLUMN_SN, COLUMN_NAME, COLUMN_CPU, COLUMN_MEMORY, COLUMN_GPU, COLUMN_MODEL, COLUMNS };
+static const char *const columns[COLUMNS] = {"sn", "name", "cpu_milli", "memory_mib", "gpu", "model"};
+
+struct facet_node_list {
+    struct facet_fleet_node *items;
+    size_t count, room;
+    struct csv_texts texts;
+};
+
+static const char *field(const struct csv *csv, const uint32_t *at, enum column column)
+{
+    return at[column] < csv->count ? csv->field[at[column]] : "";
+}
+
+static enum facet_status read_texts(struct facet_node_list *list, const struct csv *csv, const uint32_t *at,
+                                    struct facet_fleet_node *node, struct facet_error *error)
+{
+    const char *name = field(csv, at, at[COLUMN_SN] != CSV_FIELDS ? COLUMN_SN : COLUMN_NAME);
+
+    node->name = csv_text_keep(&list->texts, name);
+    node->model = csv_text_keep(&list->texts, field(csv, at, COLUMN_MODEL));
+    if (!node->name || !node->model)
+        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
+    if (node->gpus > 0 && at[COLUMN_MODEL] != CSV_FIELDS && node->model[0] == '\0')
+        return csv_refuse(csv, "model", "", "the model of the GPUs", error);
+    return FACET_OK;
+}
+
+static enum facet_status read_node(struct facet_node_list *list, const struct csv *csv, const uint32_t *at,
+                                   struct facet_error *error)
+{
+    struct facet_fleet_node *node = &list->items[list->count];
+    uint64_t gpus = 0, memory = MIB_MOST;
+    enum facet_status status;
+
+    *node = (struct facet_fleet_node){.size = sizeof *node};
+    status = csv_number(csv, "cpu_milli", field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
+    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
+        status = csv_number(csv, "memory_mib", field(csv, at, COLUMN_MEMORY), MIB_MOST, &memory, error);
+    if (status == FACET_OK)
+        status = csv_number(csv, "gpu", field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
+    node->memory_bytes = memory << 20;
+    node->gpus = (uint32_t)gpus;
+    if (status == FACET_OK)
+        status = read_texts(list, csv, at, node, error);
+    list->count += status == FACET_OK;
+    return status;
+}
+
+static enum facet_status reserve(struct facet_node_list *list, const struct csv *csv, struct facet_error *error)
+{
+    size_t room = list->room ? 2 * list->room : 64;
+
+    if (list->count < list->room)
+        return FACET_OK;
+    struct facet_fleet_node *items =
+        list->count < FACET_FLEET_NODES ? realloc(list->items, room * sizeof *items) : NULL;
+
+    if (!items)
+        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
+    list->items = items;
+    list->room = room;
+    return FACET_OK;
+}
+
+static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct facet_error *error)
+{
+    enum facet_status status = csv_headings(csv, columns, COLUMNS, at, error);
+
+    if (status != FACET_OK)
+        return status;
+    if (at[COLUMN_CPU] == CSV_FIELDS)
+        return csv_refuse(csv, "cpu_milli", "", "this heading", error);
+    return at[COLUMN_GPU] == CSV_FIELDS ? csv_refuse(csv, "gpu", "", "this heading", error) : FACET_OK;
+}
+
+static enum facet_status read_all(struct facet_node_list *list, struct csv *csv, struct facet_error *error)
+{
+    uint32_t at[COLUMNS] = {0};
+    bool more = true;
+    enum facet_status status = read_headings(csv, at, error);
+
+    while (status == FACET_OK && more) {
+        status = csv_next(csv, &more, error);
+        if (status == FACET_OK && more)
+            status = reserve(list, csv, error);
+        if (status == FACET_OK && more)
+            status = read_node(list, csv, at, error);
+    }
+    if (status == FACET_OK && list->count == 0)
+        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s: no nodes, expected at least one",
+                                      csv->file);
+    return status;
+}
+
+enum facet_status facet_node_list_parse(const char *text, size_t length, const char *file,
+                                        struct facet_node_list **ret_list, struct facet_error *error)
+{
+    struct csv csv;
+    enum facet_status status = csv_open(&csv, text, length, file, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_node_list *list = calloc(1, sizeof *list);
+
+    status =
+        list ? read_all(list, &csv, error) : facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv.file);
+    csv_close(&csv);
+    if (status == FACET_OK)
+        *ret_list = list;
+    else
+        facet_node_list_free(list);
+    return status;
+}
+
+const struct facet_fleet_node *facet_node_list_items(const struct facet_node_list *list, size_t *ret_count)
+{
+    *ret_count = list->count;
+    return list->items;
+}
+
+void facet_node_list_free(struct facet_node_list *list)
+{
+    if (!list)
+        return;
+    csv_texts_free(&list->texts);
+    free(list->items);
+    free(list);
+}

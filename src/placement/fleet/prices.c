@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what a GPU of each model, and CPU beside it, are worth, as the expected jobs say.
+ * Never: holds a number that was chosen by hand: each is a ratio of what is wanted to what there is.
+ */
+#include "placement/fleet/fleet.h"
+
+/* Beyond this a core feeds more GPUs than any node has; it keeps products within 64 bits. */
+#define PER_CPU_MOST (INT64_C(1) << 31)
+
+static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t most)
+{
+    unsigned __int128 scaled = below ? (above << FLEET_SCALE_BITS) / below : (unsigned __int128)most;
+
+    return scaled > (unsigned __int128)most ? most : (int64_t)scaled;
+}
+
+/* The milli of GPU that a milli-core feeds, in jobs that want GPUs. */
+static int64_t gpu_per_cpu(const struct fleet_weighted *list, size_t count)
+{
+    unsigned __int128 gpu = 0, cpu = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].shape.num == 0)
+            continue;
+        gpu += (unsigned __int128)list[i].weight * list[i].shape.gpu;
+        cpu += (unsigned __int128)list[i].weight * list[i].shape.cpu;
+    }
+    return gpu ? ratio(gpu, cpu, PER_CPU_MOST) : PER_CPU_MOST;
+}
+
+static uint64_t supply_for(const struct facet_fleet *fleet, uint64_t models)
+{
+    uint64_t supply = 0;
+
+    for (uint32_t model = 0; model < fleet->model_count; model++)
+        supply += models >> model & 1 ? fleet->supply[model] : 0;
+    return supply;
+}
+
+/*
+ * If the mix came until it wanted as much as the fleet has: how much of each model those would want who name models,
+ * over what there is of it. Who names several wants them in proportion to the supply.
+ */
+static void price_models(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count,
+                         int64_t *ret_prices)
+{
+    unsigned __int128 wanted = 0;
+
+    for (size_t i = 0; i < count; i++)
+        wanted += (unsigned __int128)list[i].weight * list[i].shape.gpu;
+    for (size_t i = 0; i < count; i++) {
+        const struct fleet_shape *shape = &list[i].shape;
+        uint64_t supply = shape->num && !shape->any_model ? supply_for(fleet, shape->models) : 0;
+
+        if (supply == 0)
+            continue;
+        int64_t price =
+            ratio((unsigned __int128)list[i].weight * shape->gpu * fleet->gpu_total, wanted * supply, FLEET_PRICE_MOST);
+
+        for (uint32_t model = 0; model < fleet->model_count; model++)
+            if (shape->models >> model & 1)
+                ret_prices[model] += price;
+    }
+    for (uint32_t model = 0; model < fleet->model_count; model++)
+        if (ret_prices[model] > FLEET_PRICE_MOST)
+            ret_prices[model] = FLEET_PRICE_MOST;
+}
+
+struct fleet_prices fleet_prices_make(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count)
+{
+    struct fleet_prices prices = {.gpu_per_cpu = gpu_per_cpu(list, count)};
+
+    price_models(fleet, list, count, prices.model);
+    return prices;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the scores of the policies that need no mix, as published. Never: compares nodes. */
+#include "placement/fleet/fleet.h"
+
+/* 100 less the weighted part of the largest node that would stay free. */
+static int32_t best_fit(const struct facet_fleet *fleet, const struct fleet_node *node, const struct fleet_shape *shape)
+{
+    int64_t cpu = (int64_t)(node->cpu_left - shape->cpu) * fleet->gpu_max;
+    int64_t gpu = (int64_t)(node->gpu_left - shape->gpu) * fleet->cpu_max;
+    int64_t whole = (int64_t)fleet->cpu_max * fleet->gpu_max;
+
+    return (int32_t)((100 * whole - 50 * (cpu + gpu)) / whole);
+}
+
+static int32_t dot_product(const struct facet_fleet *fleet, const struct fleet_node *node,
+                           const struct fleet_shape *shape)
+{
+    double cpu = (double)node->cpu_left / fleet->cpu_max * shape->cpu / fleet->cpu_max;
+    double gpu = (double)node->gpu_left / fleet->gpu_max * shape->gpu / fleet->gpu_max;
+
+    return (int32_t)(100 * (1 - (cpu + gpu) / 2));
+}
+
+/* Whole GPUs among those that would be taken, the fullest first, and what is left on all of them. */
+static uint32_t packed(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t *ret_percent)
+{
+    uint32_t whole = 0, taken = 0;
+
+    *ret_percent = 0;
+    for (uint32_t n = 0; n < shape->num; n++) {
+        uint32_t gpu = fleet_gpu_fullest(node, shape->milli, taken);
+
+        taken |= UINT32_C(1) << gpu;
+        whole += node->left[gpu] == FLEET_WHOLE;
+        *ret_percent += node->left[gpu] * 100u / FLEET_WHOLE;
+    }
+    return whole;
+}
+
+static int32_t gpu_packing(const struct fleet_node *node, const struct fleet_shape *shape)
+{
+    uint32_t percent, whole;
+
+    if (shape->num == 0)
+        return 0;
+    if (node->whole == node->gpus)
+        return 33 - node->gpus > node->gpus ? 33 - node->gpus : node->gpus;
+    whole = packed(node, shape, &percent);
+    if (whole > 0)
+        return 50 - (int32_t)whole > 33 ? 50 - (int32_t)whole : 33;
+    return 100 - (int32_t)(percent / 10) > 50 ? 100 - (int32_t)(percent / 10) : 50;
+}
+
+/* Nodes with its kind alone, with its kind and others, idle ones, the rest; within each, the fullest first. */
+static int32_t gpu_clustering(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
+{
+    const struct fleet_node *at = &fleet->nodes[node];
+
+    if (shape->num == 0)
+        return 0;
+    int32_t filled = (int32_t)(25 * ((int64_t)fleet->gpu_max - at->gpu_left) / fleet->gpu_max);
+
+    if (fleet->plans[node].of_kind[shape->kind] > 0)
+        return filled + (at->kinds == 1 ? 75 : 50);
+    return filled + (at->kinds == 0 ? 25 : 0);
+}
+
+int32_t fleet_score(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
+{
+    const struct fleet_node *at = &fleet->nodes[node];
+    uint32_t gpu;
+
+    if (!fleet_fits(at, shape))
+        return FLEET_NOT;
+    switch ((enum facet_placement_policy)fleet->policy) {
+    case FACET_PLACEMENT_BEST_FIT:
+        return best_fit(fleet, at, shape);
+    case FACET_PLACEMENT_DOT_PRODUCT:
+        return dot_product(fleet, at, shape);
+    case FACET_PLACEMENT_GPU_PACKING:
+        return gpu_packing(at, shape);
+    case FACET_PLACEMENT_GPU_CLUSTERING:
+        return gpu_clustering(fleet, node, shape);
+    case FACET_PLACEMENT_FGD:
+        return fleet_score_fgd(fleet, at, shape, &gpu);
+    case FACET_PLACEMENT_FACET:
+        return fleet_score_facet(fleet, at, shape, &gpu);
+    case FACET_PLACEMENT_RANDOM:
+    case FACET_PLACEMENT_FIRST_FIT:
+        break;
+    }
+    return 0;
+}

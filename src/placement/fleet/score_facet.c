@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: our score, in milli of a GPU: what placing a request here leaves usable that would else not be.
+ * Never: is asked about a node where the request does not fit; weighs its terms: all count alike.
+ *
+ * Three terms, each an expected loss of GPU milli: fragments, as FGD counts them; GPUs that the node's CPU can no
+ * longer feed; and what those would have wanted who can use only this model. docs/placement.md explains them.
+ */
+#include "placement/fleet/mix.h"
+
+/* Milli that no CPU is left for, scaled. */
+static int64_t unfed(const struct facet_fleet *fleet, uint32_t gpu_left, uint32_t cpu_left)
+{
+    int64_t left = (int64_t)gpu_left << FLEET_SCALE_BITS;
+    int64_t fed = (int64_t)cpu_left * fleet->prices.gpu_per_cpu;
+
+    return left > fed ? left - fed : 0;
+}
+
+/* Where the last table look-ups differ: whole GPUs, all alike, or one of them in part. */
+static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
+                            const struct fleet_shape *shape)
+{
+    return fleet_view_many(view, (uint32_t)node->whole - shape->num) - shape->num * fleet_view_gpu(view, FLEET_WHOLE);
+}
+
+static int64_t usable_part(const struct fleet_view *view, const struct fleet_node *node,
+                           const struct fleet_shape *shape, uint32_t *ret_gpu)
+{
+    int64_t best = INT64_MIN;
+
+    for (uint32_t i = 0; i < node->gpus; i++) {
+        if (node->left[i] < shape->milli)
+            continue;
+        int64_t usable = fleet_view_part(view, node, i, shape->milli);
+
+        if (usable > best) {
+            best = usable;
+            *ret_gpu = i;
+        }
+    }
+    return best;
+}
+
+/* Several GPUs in part, each the fullest that has room. */
+static int64_t usable_parts(const struct fleet_view *view, const struct fleet_node *node,
+                            const struct fleet_shape *shape)
+{
+    uint32_t taken = 0, whole = node->whole;
+    int64_t usable = 0;
+
+    for (uint32_t n = 0; n < shape->num; n++) {
+        uint32_t gpu = fleet_gpu_fullest(node, shape->milli, taken), left = node->left[gpu];
+
+        taken |= UINT32_C(1) << gpu;
+        whole -= left == FLEET_WHOLE;
+        usable += fleet_view_gpu(view, left - shape->milli) - fleet_view_gpu(view, left);
+    }
+    return usable + fleet_view_many(view, whole);
+}
+
+int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, const struct fleet_shape *shape,
+                   uint32_t *ret_gpu)
+{
+    struct fleet_view after = fleet_mix_view(mix, node->model, node->cpu_left - shape->cpu);
+    int64_t gain = mix->total * shape->gpu - node->usable + fleet_view_gpus(&after, node);
+
+    *ret_gpu = FLEET_NONE;
+    if (shape->num == 0 || shape->milli == FLEET_WHOLE)
+        return gain + usable_whole(&after, node, shape);
+    return gain + (shape->num == 1 ? usable_part(&after, node, shape, ret_gpu) : usable_parts(&after, node, shape));
+}
+
+int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_node *node,
+                          const struct fleet_shape *shape, uint32_t *ret_gpu)
+{
+    int64_t gain = fleet_gain(&fleet->mix, node, shape, ret_gpu);
+
+    gain += unfed(fleet, node->gpu_left, node->cpu_left);
+    gain -= unfed(fleet, node->gpu_left - shape->gpu, node->cpu_left - shape->cpu);
+    gain -= fleet->prices.model[node->model] * shape->gpu;
+    return (int32_t)(gain >> FLEET_SCALE_BITS);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing facet_job_list_parse(): what is taken is within its bounds, what is not is said with a place. */
+#include <facet/placement.h>
+
+#include "fuzz.h"
+
+static void check_job(const struct facet_fleet_job *job)
+{
+    PROMISE(job->size == sizeof *job && job->request.size == sizeof job->request);
+    PROMISE(job->name && job->request.gpu_spec);
+    PROMISE(job->request.num_gpu <= FACET_FLEET_GPUS && job->request.cpu_milli <= FACET_FLEET_CPU);
+    PROMISE(job->request.num_gpu == 0 || (job->request.gpu_milli >= 1 && job->request.gpu_milli <= 1000));
+    PROMISE(!job->timed || job->deletion_s >= job->creation_s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_job_list *list = NULL;
+    struct facet_error error = {0};
+    size_t count = 0;
+
+    if (facet_job_list_parse((const char *)data, size, "list", &list, &error) != FACET_OK) {
+        PROMISE(!list && error.status == FACET_INVALID_ARGUMENT);
+        PROMISE(strncmp(error.message, "list", 4) == 0 && strstr(error.message, "expected"));
+        return 0;
+    }
+    const struct facet_fleet_job *jobs = facet_job_list_items(list, &count);
+
+    PROMISE(count > 0);
+    for (size_t i = 0; i < count; i++)
+        check_job(&jobs[i]);
+    facet_job_list_free(list);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing facet_node_list_parse(): what is taken makes a fleet or is refused by it, and nothing else. */
+#include <facet/placement.h>
+
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_fleet_config config = {.size = sizeof config, .policy = FACET_PLACEMENT_FACET};
+    struct facet_node_list *list = NULL;
+    struct facet_fleet *fleet = NULL;
+    struct facet_error error = {0};
+
+    if (facet_node_list_parse((const char *)data, size, "list", &list, &error) != FACET_OK) {
+        PROMISE(!list && error.status == FACET_INVALID_ARGUMENT);
+        PROMISE(strncmp(error.message, "list", 4) == 0 && strstr(error.message, "expected"));
+        return 0;
+    }
+    config.nodes = facet_node_list_items(list, &config.node_count);
+    PROMISE(config.node_count > 0);
+    if (facet_fleet_create(&config, &fleet, &error) != FACET_OK)
+        PROMISE(error.status == FACET_OUT_OF_RANGE); /* too many models */
+    facet_fleet_destroy(fleet);
+    facet_node_list_free(list);
+    return 0;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs of what each policy chooses, against the published formulas written out the long way.
+ * Never: compares policies.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "fixtures.h"
+
+#define MODELS 3u
+#define SHAPES 8u
+
+static const char *const models[MODELS] = {"T4", "G2", "P100"};
+
+/* --- FGD the long way: for each shape of the mix, what it could not use --- */
+
+static double fragments(const struct fleet_node *node, const struct fleet_shape *mix, const double *part, size_t count)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bool access = mix[i].any_model || (mix[i].models >> node->model & 1);
+        uint32_t fit = 0, lost = 0;
+
+        for (uint32_t gpu = 0; gpu < node->gpus; gpu++) {
+            fit += node->left[gpu] >= mix[i].milli;
+            lost += node->left[gpu] < mix[i].milli ? node->left[gpu] : 0;
+        }
+        if (mix[i].num == 0 || !access || node->cpu_left < mix[i].cpu || fit < mix[i].num)
+            lost = node->gpu_left;
+        sum += part[i] * lost;
+    }
+    return sum;
+}
+
+static struct fleet_node after(const struct fleet_node *node, const struct fleet_shape *shape, uint32_t gpus)
+{
+    struct fleet_node now = *node;
+
+    now.cpu_left -= shape->cpu;
+    now.gpu_left -= shape->gpu;
+    now.whole = 0;
+    for (uint32_t i = 0; i < now.gpus; i++) {
+        now.left[i] = (uint16_t)(now.left[i] - (gpus >> i & 1) * shape->milli);
+        now.whole = (uint8_t)(now.whole + (now.left[i] == 1000));
+    }
+    return now;
+}
+
+static int published(double gain)
+{
+    return (int)(100 / (1 + exp(-gain / 1000)));
+}
+
+static uint32_t first_whole(const struct fleet_node *node, uint32_t num)
+{
+    uint32_t gpus = 0;
+
+    for (uint32_t i = 0; i < node->gpus && num > 0; i++) {
+        if (node->left[i] == 1000) {
+            gpus |= UINT32_C(1) << i;
+            num--;
+        }
+    }
+    return gpus;
+}
+
+static int long_way(const struct fleet_node *node, const struct fleet_shape *shape, const struct fleet_shape *mix,
+                    const double *part, size_t count, uint32_t *ret_gpus)
+{
+    double before = fragments(node, mix, part, count);
+    int best = -1;
+
+    if (shape->num != 1 || shape->milli == 1000) {
+        *ret_gpus = first_whole(node, shape->num);
+        struct fleet_node now = after(node, shape, *ret_gpus);
+        return published(before - fragments(&now, mix, part, count));
+    }
+    for (uint32_t i = 0; i < node->gpus; i++) {
+        if (node->left[i] < shape->milli)
+            continue;
+        struct fleet_node now = after(node, shape, UINT32_C(1) << i);
+        int score = published(before - fragments(&now, mix, part, count));
+
+        if (score > best) {
+            best = score;
+            *ret_gpus = UINT32_C(1) << i;
+        }
+    }
+    return best;
+}
+
+static struct facet_fleet_request any_request(uint64_t *random)
+{
+    static const uint32_t milli[] = {100, 250, 370, 500, 810};
+    static const char *const specs[] = {NULL, NULL, NULL, "T4", "G2|P100"};
+    uint32_t kind = (uint32_t)fleet_random_below(random, 5);
+    const char *spec = specs[fleet_random_below(random, 5)];
+    uint64_t cores = 1 + fleet_random_below(random, 12);
+
+    if (kind == 0)
+        return request_of(cores, 0, 0, NULL);
+    if (kind < 3)
+        return request_of(cores, 1, milli[fleet_random_below(random, 5)], spec);
+    return request_of(cores, kind == 3 ? 1 : 1u << fleet_random_below(random, 3), 1000, spec);
+}
+
+/* The mix has a weight of a power of two, so that the long way is exact in floating point as well. */
+static void test_fgd_is_what_was_published(void **state)
+{
+    struct facet_fleet_node nodes[24];
+    struct facet_fleet_request mix[SHAPES];
+    struct fleet_shape shapes[SHAPES];
+    double part[SHAPES];
+    uint64_t random = 11, compared = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 24; i++)
+        nodes[i] = node_of(16 + 16 * (i % 5), 1u << (i % 4), models[i % MODELS]);
+    for (uint32_t round = 0; round < 20; round++) {
+        for (uint32_t i = 0; i < SHAPES; i++) {
+            mix[i] = any_request(&random);
+            part[i] = 1.0 / SHAPES;
+        }
+        struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FGD, nodes, 24, mix, SHAPES);
+
+        for (uint32_t i = 0; i < SHAPES; i++)
+            fleet_shape_make(fleet, &mix[i], &shapes[i], NULL);
+        for (uint32_t step = 0; step < 120; step++) {
+            struct fleet_shape shape;
+            struct facet_fleet_request request = any_request(&random);
+            struct facet_fleet_placement at;
+            uint32_t number = shape_of(fleet, request), gpus = 0, best = UINT32_MAX;
+            int highest = -1;
+
+            fleet_shape_make(fleet, &request, &shape, NULL);
+            for (uint32_t i = 0; i < 24; i++) {
+                uint32_t here = 0;
+                int score;
+
+                if (!fleet_fits(&fleet->nodes[i], &shape))
+                    continue;
+                score = long_way(&fleet->nodes[i], &shape, shapes, part, SHAPES, &here);
+                if (score > highest) {
+                    highest = score;
+                    best = i;
+                    gpus = here;
+                }
+            }
+            if (best == UINT32_MAX) {
+                assert_int_equal(facet_fleet_decide(fleet, number, &at, NULL), FACET_QUOTA);
+                continue;
+            }
+            at = placed(fleet, request, NULL);
+            assert_int_equal(at.score, highest);
+            assert_int_equal(at.node, best);
+            assert_int_equal(at.gpus, gpus);
+            compared++;
+        }
+        facet_fleet_destroy(fleet);
+    }
+    assert_true(compared > 1000);
+}
+
+static void test_best_fit_leaves_least(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(128, 8, "G2"), node_of(96, 8, "G2"), node_of(64, 2, "G2")};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, nodes, 3, NULL, 0);
+    struct facet_fleet_placement at = placed(fleet, request_of(8, 1, 500, NULL), NULL);
+
+    (void)state;
+    assert_int_equal(at.node, 2);
+    assert_int_equal(at.score, 68); /* 100 - 50 (56/128 + 1.5/8) */
+    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).gpus, 1);
+    facet_fleet_destroy(fleet);
+}
+
+static void test_dot_product_avoids_much_of_both(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(128, 8, "G2"), node_of(64, 4, "G2")};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_DOT_PRODUCT, nodes, 2, NULL, 0);
+    struct facet_fleet_placement at = placed(fleet, request_of(64, 4, 1000, NULL), NULL);
+
+    (void)state;
+    assert_int_equal(at.node, 1);
+    assert_int_equal(at.score, 75); /* 1 - (1/2 1/2 + 1/2 1/2) / 2 */
+    facet_fleet_destroy(fleet);
+}
+
+static void test_gpu_packing_prefers_what_is_in_use(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(64, 8, "G2"), node_of(64, 2, "G2"), node_of(64, 4, "G2")};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_GPU_PACKING, nodes, 3, NULL, 0);
+    struct facet_fleet_placement at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
+
+    (void)state;
+    assert_int_equal(at.node, 1); /* the smallest of free nodes: 33 - 2 */
+    assert_int_equal(at.score, 31);
+    at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
+    assert_int_equal(at.node, 1);
+    assert_int_equal(at.score, 94); /* 100 - 60/10, on the same GPU */
+    assert_int_equal(at.gpus, 1);
+    at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
+    assert_int_equal(at.score, 49); /* a free GPU of a node in use */
+    assert_int_equal(at.gpus, 2);
+    at = placed(fleet, request_of(1, 1, 1000, NULL), NULL);
+    assert_int_equal(at.node, 2);
+    facet_fleet_destroy(fleet);
+}
+
+static void test_gpu_clustering_keeps_kinds_together(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(64, 8, "G2"), node_of(64, 8, "G2")};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_GPU_CLUSTERING, nodes, 2, NULL, 0);
+    uint64_t shared;
+
+    (void)state;
+    assert_int_equal(placed(fleet, request_of(1, 1, 400, NULL), &shared).node, 0);
+    assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).node, 1);
+    assert_int_equal(placed(fleet, request_of(1, 1, 700, NULL), NULL).node, 0);
+    assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).score, 78); /* 25 (8-7)/8 + 75 */
+    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).node, 1);   /* neither idle nor alike: fuller */
+    facet_fleet_destroy(fleet);
+}
+
+static void test_random_reaches_every_node_and_is_the_seeds(void **state)
+{
+    struct facet_fleet_node nodes[8];
+    uint32_t seen = 0, order[2][64];
+
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++)
+        nodes[i] = node_of(64, 8, "G2");
+    for (uint32_t again = 0; again < 2; again++) {
+        struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_RANDOM, nodes, 8, NULL, 0);
+
+        for (uint32_t i = 0; i < 64; i++) {
+            struct facet_fleet_placement at = placed(fleet, request_of(1, 1, 500, NULL), NULL);
+
+            order[again][i] = at.node << 16 | at.gpus;
+            seen |= UINT32_C(1) << at.node;
+        }
+        facet_fleet_destroy(fleet);
+    }
+    assert_int_equal(seen, 0xff);
+    assert_memory_equal(order[0], order[1], sizeof order[0]);
+}
+
+/* Half of the jobs can only use T4: who can use anything is kept away from it. */
+static void test_facet_keeps_what_others_need(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(64, 4, "T4"), node_of(64, 4, "G2")};
+    struct facet_fleet_request mix[] = {request_of(8, 1, 1000, "T4"), request_of(8, 1, 1000, NULL)};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, mix, 2);
+
+    (void)state;
+    assert_int_equal(placed(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
+    assert_int_equal(placed(fleet, request_of(8, 1, 1000, "T4"), NULL).node, 0);
+    facet_fleet_destroy(fleet);
+}
+
+/* CPU without GPUs goes where its loss starves none. */
+static void test_facet_keeps_cpu_for_gpus(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(40, 4, "G2"), node_of(60, 4, "G2")};
+    struct facet_fleet_request mix[] = {request_of(10, 1, 1000, NULL)};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, mix, 1);
+
+    (void)state;
+    assert_int_equal(placed(fleet, request_of(20, 0, 0, NULL), NULL).node, 1);
+    facet_fleet_destroy(fleet);
+}
+
+static void test_facet_learns_what_comes(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(640, 16, "T4"), node_of(640, 16, "G2")};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, NULL, 0);
+    uint64_t allocation;
+
+    (void)state;
+    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).node, 0); /* nothing is known: the first */
+    for (uint32_t i = 0; i < 16; i++) {
+        placed(fleet, request_of(8, 1, 1000, "T4"), &allocation);
+        facet_fleet_release(fleet, allocation, NULL);
+    }
+    assert_true(fleet->lesson > 1);
+    assert_int_equal(placed(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
+    facet_fleet_destroy(fleet);
+}
+
+static void test_names(void **state)
+{
+    struct facet_error error = {0};
+    uint32_t policy = 99;
+
+    (void)state;
+    for (uint32_t i = 0; i < FACET_PLACEMENT_POLICIES; i++) {
+        assert_int_equal(facet_placement_policy_find(facet_placement_policy_name(i), &policy, NULL), FACET_OK);
+        assert_int_equal(policy, i);
+    }
+    assert_null(facet_placement_policy_name(FACET_PLACEMENT_POLICIES));
+    assert_int_equal(facet_placement_policy_find("gpu-packing", &policy, NULL), FACET_OK);
+    assert_int_equal(policy, FACET_PLACEMENT_GPU_PACKING);
+    policy = 99;
+    assert_int_equal(facet_placement_policy_find("best", &policy, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "gpu_clustering"));
+    assert_int_equal(facet_placement_policy_find(NULL, &policy, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(policy, 99);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fgd_is_what_was_published),
+        cmocka_unit_test(test_best_fit_leaves_least),
+        cmocka_unit_test(test_dot_product_avoids_much_of_both),
+        cmocka_unit_test(test_gpu_packing_prefers_what_is_in_use),
+        cmocka_unit_test(test_gpu_clustering_keeps_kinds_together),
+        cmocka_unit_test(test_random_reaches_every_node_and_is_the_seeds),
+        cmocka_unit_test(test_facet_keeps_what_others_need),
+        cmocka_unit_test(test_facet_keeps_cpu_for_gpus),
+        cmocka_unit_test(test_facet_learns_what_comes),
+        cmocka_unit_test(test_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
