@@ -37,7 +37,10 @@ _facet_value()
         -O) mapfile -t COMPREPLY < <(compgen -W '0 1 2 3' -- "$cur") ;;
         --kernel | --arg | --global | --group | --offset | --print | --timeout | -D) COMPREPLY=() ;;
         --priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") ;;
-        --report | -o | --output | -I) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --seccomp | --report | -o | --output | -I) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --to) mapfile -t COMPREPLY < <(compgen -W 'docker oci cdi env' -- "$cur") ;;
+        --schema) mapfile -t COMPREPLY < <(compgen -W 'node workload' -- "$cur") ;;
+        --cdi) COMPREPLY=() ;;
         -m | --memory | -c | --compute | --name | --interval) COMPREPLY=() ;;
         *) return 1 ;;
     esac
@@ -127,12 +130,21 @@ _facet_simulate()
     esac
 }
 
+_facet_spec()
+{
+    case ${words[2]}:$cur in
+        *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_facet_options spec "${words[2]}")" -- "$cur") ;;
+        schema:*) mapfile -t COMPREPLY < <(compgen -W 'node workload' -- "$cur") ;;
+        validate:* | render:*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    esac
+}
+
 _facet()
 {
     local cur prev words cword
     local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution math snapshot threads'
     local _facet_policies='random first_fit best_fit dot_product gpu_packing gpu_clustering fgd facet'
-    local commands='devices run vgpu compile kernel top metrics place simulate provider config version help'
+    local commands='devices run vgpu compile kernel top metrics spec place simulate provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
     if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -152,6 +164,8 @@ _facet()
         2:place) mapfile -t COMPREPLY < <(compgen -W 'replay' -- "$cur") ;;
         *:place) _facet_compile place "${words[2]}" ;;
         2:provider) mapfile -t COMPREPLY < <(compgen -W 'list check' -- "$cur") ;;
+        2:spec) mapfile -t COMPREPLY < <(compgen -W 'show validate schema render' -- "$cur") ;;
+        *:spec) _facet_value || _facet_spec ;;
         2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
         *:provider) _facet_provider ;;
         *:simulate) _facet_simulate ;;

@@ -51,6 +51,11 @@ enum long_option {
     OPTION_PRINT,
     OPTION_OUT,
     OPTION_TIMEOUT,
+    OPTION_SCHEMA,
+    OPTION_TO,
+    OPTION_CDI,
+    OPTION_SECCOMP,
+    OPTION_PARTIAL,
 };
 
 #define COMMAND_OPTION_HELP                                                                                            \
@@ -73,9 +78,9 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
-/* One per file. `vgpu`, `kernel`, `place` and `provider` have children. */
+/* One per file. `vgpu`, `kernel`, `place`, `provider` and `spec` have children. */
 extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
-    command_config, command_compile, command_kernel, command_place, command_simulate;
+    command_config, command_compile, command_kernel, command_place, command_simulate, command_spec;
 
 /* The child of `self` called `word`; NULL when there is none. */
 const struct command *command_child(const struct command *self, const char *word);

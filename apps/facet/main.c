@@ -25,8 +25,8 @@ static const char first_screen[] = "Facet: one accelerator, many faces. Unmodifi
                                    "  kernel     show what an image holds, run a kernel\n"
                                    "  top        watch share, memory and throttling of every virtual GPU\n"
                                    "  metrics    print the daemon's metrics for Prometheus\n"
-                                   "  place      replay test vectors of allocation maps\n"
-                                   "  simulate   place lists of jobs on a fleet, policy by policy\n"
+                                   "  spec       describe this node and its workloads to orchestrators\n"
+                                   "  simulate   place lists of jobs on a fleet, policy by policy; see also 'place'\n"
                                    "  provider   list the providers that drive the devices\n"
                                    "  config     show the settings, their values and where they come from\n"
                                    "  help       explain a command: 'facet help run'; see also 'facet version'\n"
@@ -78,9 +78,9 @@ static const struct command command_explain = {
 };
 
 static const struct command *const verbs[] = {
-    &command_devices, &command_run,   &command_vgpu,     &command_compile,  &command_kernel, &command_top,
-    &command_metrics, &command_place, &command_simulate, &command_provider, &command_config, &command_version,
-    &command_explain, NULL,
+    &command_devices,  &command_run,     &command_vgpu,    &command_compile, &command_kernel,
+    &command_top,      &command_metrics, &command_spec,    &command_place,   &command_simulate,
+    &command_provider, &command_config,  &command_version, &command_explain, NULL,
 };
 
 static const struct command root = {.name = "", .help = first_screen, .children = verbs};

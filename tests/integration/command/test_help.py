@@ -13,7 +13,8 @@ from tap import Skip, contains, equal, main, test
 COMMANDS = [[], ["devices"], ["run"], ["vgpu"], ["vgpu", "create"], ["vgpu", "list"], ["vgpu", "show"], ["vgpu", "set"],
             ["vgpu", "freeze"], ["vgpu", "resume"], ["vgpu", "destroy"], ["compile"], ["kernel"], ["kernel", "show"],
             ["kernel", "run"], ["top"], ["metrics"], ["place"], ["place", "replay"], ["simulate"], ["provider"],
-            ["provider", "list"], ["provider", "check"],
+            ["provider", "list"], ["provider", "check"], ["spec"], ["spec", "show"], ["spec", "validate"],
+            ["spec", "schema"], ["spec", "render"],
             ["config"], ["version"], ["help"]]
 
 
@@ -74,8 +75,8 @@ def config_shows_where_values_come_from():
 @test
 def man_pages_name_every_option():
     text = ""
-    for page in ("facet.1", "facet-compile.1", "facet-kernel.1", "facet-run.1", "facet-simulate.1", "facet-top.1",
-                 "facet-vgpu.1"):
+    for page in ("facet.1", "facet-compile.1", "facet-kernel.1", "facet-run.1", "facet-simulate.1", "facet-spec.1",
+                 "facet-top.1", "facet-vgpu.1"):
         with open(os.path.join(SOURCE, "man", page), encoding="utf-8") as file:
             text += file.read()
     with Place() as place:

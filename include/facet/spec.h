@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Accelerator metadata: one document that says what a node offers to an orchestrator.
+ *
+ * Owns: node documents: resource specs (slots), device infos and node info; their checks; the older views of them.
+ * Never: loses a member that it does not know, takes absent for zero, or rounds an amount.
+ *
+ *     facet_spec_create(&spec, &error);
+ *     facet_spec_put_device(spec, &(struct facet_spec_device){.size = sizeof(struct facet_spec_device),
+ *         .device_id = "GPU-5a", .device_name = "cuda", .model_name = "H100", .health = FACET_SPEC_HEALTHY}, &error);
+ *     facet_spec_put_slot(spec, &(struct facet_spec_slot){.size = sizeof(struct facet_spec_slot),
+ *         .slot_name = "cuda.device", .type = FACET_SPEC_COUNT, .shares = &(struct facet_spec_share){
+ *             .device_id = "GPU-5a", .amount_micro = FACET_SPEC_MICRO}, .share_count = 1}, &error);
+ *     facet_spec_write(spec, &text, &error);
+ *     facet_spec_destroy(spec);
+ *
+ * A node has any number of slots and of devices, so two GPUs cut into partitions, six whole ones and an NPU are one
+ * document. Its form is schemas/accelerator-node.schema.json, which is also what facet_spec_check() goes by; besides it
+ * asks what a schema cannot say: names and identities once, shares of devices that exist, sums that are right.
+ *
+ * Reading and changing. The get functions fill a struct whose texts are borrowed: they end with the next change of the
+ * document. Lists inside (`units`, ...) are counted, and their items read one by one. The put functions replace the
+ * item of the same name or append it. What is NULL, or whose bit in `valid` is clear, is then absent; a list that is
+ * NULL stays as it was; members that this version does not know stay in any case. So get, change, put loses nothing.
+ *
+ * Amounts are micro-units (1 = 10^-6) in int64_t here and exact decimals in JSON ("0.5"); so a slot counted in bytes
+ * ends at 9,223,372,036,854 bytes (8.3 TiB) an amount. Sizes are bytes. No floating point anywhere.
+ *
+ * The translation table of seed 001, row by row, and the interface after it (BEP-1016):
+ *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
+ *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
+ *     get_version, extra_info, get_node_hwinfo              facet_spec_get_component() (get_node_info)
+ *     get_attached_devices -> to_device_list                facet_spec_device_list() (alloc_to_devices)
+ *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h)
+ *     generate_resource_data -> write_into_kernel           facet_resources_save() (facet/workload.h)
+ *     get_hooks, generate_docker_args, get_docker_networks, generate_mounts, get_additional_gids,
+ *     get_additional_allowed_syscalls -> query_workload_config
+ *                                                           facet_lifecycle_create(), facet_workload_render()
+ *     create_lifecycle_hook                                 struct facet_lifecycle_hook (facet/workload.h)
+ *     create_alloc_map                                      allocation maps: src/placement
+ *     gather_node_measures, gather_container_measures, gather_process_measures
+ *                                                           measuring: facet/monitor.h for vGPUs and devices
+ *
+ * Owner: the caller, of documents, of lists of violations, and of texts that are returned (to be freed with free()).
+ * Thread rule: a document is one thread's at a time; any number of threads may read one that nobody changes. Errors,
+ * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. After an error nothing has changed.
+ * Source: seed 001, "Redefining Accelerator Metadata".
+ */
+#ifndef FACET_SPEC_H
+#define FACET_SPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- amounts and slot names --- */
+
+#define FACET_SPEC_MICRO       INT64_C(1000000) /* one whole unit */
+#define FACET_SPEC_AMOUNT_SIZE 24u              /* of the longest text, terminator included */
+
+/* "1.5" -> 1,500,000. Digits, and at most six behind a point: FACET_INVALID_ARGUMENT (no number, negative, too
+ * precise), FACET_OUT_OF_RANGE (too large). */
+FACET_API enum facet_status facet_spec_parse_amount(const char *text, int64_t *ret_micro, struct facet_error *error);
+/* The shortest text that means it: "1.5"; with `places` (at most 6) decimals at least: "1.50". Returns `buffer`. */
+FACET_API char *facet_spec_format_amount(int64_t micro, uint32_t places, char buffer[FACET_SPEC_AMOUNT_SIZE]);
+
+/* The parts of "cuda.device:1g.5gb-mig": lengths of "cuda", "device" and "1g.5gb-mig"; 0: there is none. */
+struct facet_spec_slot_name {
+    uint32_t device, major, minor;
+};
+/* The grammar: device[.major[:minor]], each of a-z 0-9 _ -, the device beginning with a letter; in a minor also . and
+ * +. At most 128 characters. */
+FACET_API enum facet_status facet_spec_parse_slot_name(const char *text, struct facet_spec_slot_name *ret_name,
+                                                       struct facet_error *error);
+
+/* --- checking --- */
+
+enum facet_document {
+    FACET_DOCUMENT_NODE = 0,     /* schemas/accelerator-node.schema.json */
+    FACET_DOCUMENT_WORKLOAD = 1, /* schemas/accelerator-workload.schema.json */
+};
+
+/* A document is at most this long, and an object or array in it at most 2,048 deep. */
+#define FACET_DOCUMENT_BYTES (UINT32_C(16) << 20)
+#define FACET_VIOLATIONS     4096u /* so many are kept, in 1 MiB at most; all are counted */
+
+FACET_API const char *facet_document_name(uint32_t document); /* "node", "workload"; NULL when there is none */
+/* The JSON Schema (2020-12). Static; NULL when there is none such. */
+FACET_API const char *facet_document_schema(uint32_t document);
+
+struct facet_violations;
+
+struct facet_violation {
+    uint32_t size;
+    uint32_t reserved;
+    const char *pointer; /* RFC 6901, of the member at fault: "/devices/0/device_id"; "" is the whole document */
+    const char *message; /* "expected ..., got ..." */
+};
+
+/*
+ * Everything that is wrong with a document, not only the first. FACET_OK means that it could be judged: it is valid
+ * when the list is empty. FACET_INVALID_ARGUMENT: it is not JSON (not UTF-8, cut off, a member twice in an object, a
+ * number too large, too deep); the message has line and column. FACET_OUT_OF_RANGE: longer than FACET_DOCUMENT_BYTES.
+ */
+FACET_API enum facet_status facet_document_check(uint32_t document, const char *text, size_t bytes,
+                                                 struct facet_violations **ret_violations, struct facet_error *error);
+FACET_API uint32_t facet_violations_count(const struct facet_violations *violations); /* that are kept */
+FACET_API uint64_t facet_violations_total(const struct facet_violations *violations);
+/* FACET_NOT_FOUND: there are fewer. Borrowed from the list. */
+FACET_API enum facet_status facet_violations_get(const struct facet_violations *violations, uint32_t index,
+                                                 struct facet_violation *ret_violation, struct facet_error *error);
+FACET_API void facet_violations_destroy(struct facet_violations *violations); /* NULL is fine */
+
+/* --- the document --- */
+
+struct facet_spec;
+
+FACET_API enum facet_status facet_spec_create(struct facet_spec **ret_spec, struct facet_error *error);
+/* As facet_document_check(); FACET_INVALID_ARGUMENT names the first violation and how many there are. */
+FACET_API enum facet_status facet_spec_read(const char *text, size_t bytes, struct facet_spec **ret_spec,
+                                            struct facet_error *error);
+/* Two spaces of indent and a line feed at the end. Checked first: what is written can be read. */
+FACET_API enum facet_status facet_spec_write(const struct facet_spec *spec, char **ret_text, struct facet_error *error);
+FACET_API void facet_spec_destroy(struct facet_spec *spec); /* NULL is fine */
+
+/* --- resource specs --- */
+
+enum facet_spec_slot_type {
+    FACET_SPEC_COUNT = 0,
+    FACET_SPEC_BYTES = 1,
+    FACET_SPEC_UNIQUE = 2,  /* exactly 1 in a request */
+    FACET_SPEC_UNIFIED = 3, /* its devices are attached to everybody; nothing is allocated */
+};
+FACET_API const char *facet_spec_slot_type_name(uint32_t type); /* "count"; NULL when unknown */
+
+/* What one device contributes. Its device_name is the first part of the slot's name. */
+struct facet_spec_share {
+    const char *device_id;
+    int64_t amount_micro;
+};
+
+#define FACET_SPEC_SLOT_HAS_FORMAT (UINT32_C(1) << 0) /* binary, round_length */
+#define FACET_SPEC_SLOT_HAS_AMOUNT (UINT32_C(1) << 1)
+
+struct facet_spec_slot {
+    uint32_t size;
+    uint32_t valid;        /* FACET_SPEC_SLOT_HAS_* */
+    const char *slot_name; /* must be given */
+    uint32_t type;         /* enum facet_spec_slot_type */
+    uint32_t binary;       /* shown with powers of 1024 */
+    uint32_t round_length; /* decimals that are shown; at most 18 */
+    uint32_t share_count;
+    const char *description;
+    const char *human_readable_name;
+    const char *display_unit;
+    const char *display_icon;
+    int64_t amount_micro; /* of all devices. Put with shares, without the bit: their sum */
+    const struct facet_spec_share *shares;
+    const char *const *exclusive_with; /* names, or patterns with *, of slots that may not be asked for beside it */
+    uint32_t exclusive_count;
+    uint32_t reserved;
+};
+FACET_API uint32_t facet_spec_slot_count(const struct facet_spec *spec);
+/* FACET_NOT_FOUND: there are fewer, here and in the other get functions. */
+FACET_API enum facet_status facet_spec_get_slot(const struct facet_spec *spec, uint32_t index,
+                                                struct facet_spec_slot *ret_slot, struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_share(const struct facet_spec *spec, uint32_t slot, uint32_t index,
+                                                 struct facet_spec_share *ret_share, struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_exclusive(const struct facet_spec *spec, uint32_t slot, uint32_t index,
+                                                     const char **ret_pattern, struct facet_error *error);
+FACET_API enum facet_status facet_spec_put_slot(struct facet_spec *spec, const struct facet_spec_slot *slot,
+                                                struct facet_error *error);
+
+/* --- devices --- */
+
+enum facet_spec_health {
+    FACET_SPEC_HEALTH_UNKNOWN = 0, /* absent */
+    FACET_SPEC_HEALTHY = 1,
+    FACET_SPEC_DEGRADED = 2,
+    FACET_SPEC_OFFLINE = 3,
+    FACET_SPEC_UNAVAILABLE = 4,
+};
+FACET_API const char *facet_spec_health_name(uint32_t health); /* "healthy"; NULL when unknown */
+
+enum facet_spec_support {
+    FACET_SPEC_NONE = 0,
+    FACET_SPEC_EMULATED = 1,
+    FACET_SPEC_NATIVE = 2,
+};
+FACET_API const char *facet_spec_support_name(uint32_t support); /* "none"; NULL when unknown */
+
+struct facet_spec_unit {
+    const char *name; /* "SM", "Tensor Core", "CU", "AI Core" */
+    uint64_t count;
+};
+
+struct facet_spec_precision {
+    const char *format; /* "FP64", "TF32", "BF16", "FP8", "INT4", "FP4" */
+    uint32_t support;   /* enum facet_spec_support */
+    uint32_t reserved;
+};
+
+#define FACET_SPEC_PARTITIONING_HAS_MAX    (UINT32_C(1) << 0)
+#define FACET_SPEC_PARTITIONING_HAS_ACTIVE (UINT32_C(1) << 1)
+
+struct facet_spec_partitioning {
+    const char *technology; /* "MIG", "fGPU" */
+    uint32_t valid;         /* FACET_SPEC_PARTITIONING_HAS_* */
+    uint32_t active;        /* the device is in this mode now */
+    uint64_t max_partitions;
+};
+
+#define FACET_SPEC_DEVICE_HAS_NUMA       (UINT32_C(1) << 0)
+#define FACET_SPEC_DEVICE_HAS_MEMORY     (UINT32_C(1) << 1)
+#define FACET_SPEC_DEVICE_HAS_BANDWIDTH  (UINT32_C(1) << 2)
+#define FACET_SPEC_DEVICE_HAS_L1         (UINT32_C(1) << 3)
+#define FACET_SPEC_DEVICE_HAS_L2         (UINT32_C(1) << 4)
+#define FACET_SPEC_DEVICE_HAS_SHARED     (UINT32_C(1) << 5)
+#define FACET_SPEC_DEVICE_HAS_CHANNELS   (UINT32_C(1) << 6)
+#define FACET_SPEC_DEVICE_HAS_SIMULATED  (UINT32_C(1) << 7)
+#define FACET_SPEC_DEVICE_HAS_SIZE       (UINT32_C(1) << 8) /* memory_size */
+#define FACET_SPEC_DEVICE_HAS_PROCESSING (UINT32_C(1) << 9) /* processing_units */
+
+struct facet_spec_device {
+    uint32_t size;
+    uint32_t valid;          /* FACET_SPEC_DEVICE_HAS_* */
+    const char *device_id;   /* must be given; any characters */
+    const char *device_name; /* must be given: "cuda" */
+    const char *parent_id;   /* of a partition: the device_id of the device that it is cut from */
+    const char *facet_id;    /* "opencl:0", what `facet run -d` takes */
+    const char *uuid;
+    const char *serial;
+    const char *model_name;
+    const char *vendor;
+    const char *driver_version;
+    const char *provider;
+    const char *kind; /* "cpu", "gpu", "npu", "accelerator", "other" */
+    const char *hw_location;
+    const char *memory_type; /* "HBM3" */
+    const char *status_info; /* why it is not healthy; only with a health */
+    uint32_t numa_node;
+    uint32_t simulated; /* it does not exist */
+    uint32_t health;    /* enum facet_spec_health */
+    uint32_t unit_count;
+    uint64_t total_memory; /* bytes */
+    uint64_t bandwidth_bytes_per_second;
+    uint64_t l1_cache_per_core;
+    uint64_t l2_cache;
+    uint64_t shared_mem_per_core;
+    uint64_t memory_channels;
+    uint64_t memory_size;      /* legacy. Put without its bit: as total_memory */
+    uint64_t processing_units; /* legacy. Put without its bit: as the first of `units`, or of those that were there */
+    const struct facet_spec_unit *units; /* the representative one first */
+    const struct facet_spec_precision *precisions;
+    const struct facet_spec_partitioning *partitionings;
+    uint32_t precision_count;
+    uint32_t partitioning_count;
+};
+FACET_API uint32_t facet_spec_device_count(const struct facet_spec *spec);
+FACET_API enum facet_status facet_spec_get_device(const struct facet_spec *spec, uint32_t index,
+                                                  struct facet_spec_device *ret_device, struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_unit(const struct facet_spec *spec, uint32_t device, uint32_t index,
+                                                struct facet_spec_unit *ret_unit, struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_precision(const struct facet_spec *spec, uint32_t device, uint32_t index,
+                                                     struct facet_spec_precision *ret_precision,
+                                                     struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_partitioning(const struct facet_spec *spec, uint32_t device, uint32_t index,
+                                                        struct facet_spec_partitioning *ret_partitioning,
+                                                        struct facet_error *error);
+/* Devices are the same when device_name and device_id are. */
+FACET_API enum facet_status facet_spec_put_device(struct facet_spec *spec, const struct facet_spec_device *device,
+                                                  struct facet_error *error);
+
+/* --- node info --- */
+
+struct facet_spec_pair {
+    const char *key;
+    const char *value;
+};
+
+/* A driver, runtime or provider: what get_version(), extra_info() and get_node_hwinfo() said of it. */
+struct facet_spec_component {
+    uint32_t size;
+    uint32_t health;  /* enum facet_spec_health */
+    const char *name; /* must be given: "cuda" */
+    const char *version;
+    const char *status_info;
+    const struct facet_spec_pair *extra;    /* put: added to what is there, key by key */
+    const struct facet_spec_pair *metadata; /* of its health; only with one */
+    uint32_t extra_count;
+    uint32_t metadata_count;
+};
+FACET_API uint32_t facet_spec_component_count(const struct facet_spec *spec);
+FACET_API enum facet_status facet_spec_get_component(const struct facet_spec *spec, uint32_t index,
+                                                     struct facet_spec_component *ret_component,
+                                                     struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_extra(const struct facet_spec *spec, uint32_t component, uint32_t index,
+                                                 struct facet_spec_pair *ret_pair, struct facet_error *error);
+FACET_API enum facet_status facet_spec_get_metadata(const struct facet_spec *spec, uint32_t component, uint32_t index,
+                                                    struct facet_spec_pair *ret_pair, struct facet_error *error);
+FACET_API enum facet_status facet_spec_put_component(struct facet_spec *spec,
+                                                     const struct facet_spec_component *component,
+                                                     struct facet_error *error);
+/* The worst that is known of components and devices; FACET_SPEC_HEALTH_UNKNOWN when nothing is. */
+FACET_API uint32_t facet_spec_health(const struct facet_spec *spec);
+
+/* --- other forms of it --- */
+
+/* An amount of a slot that a workload has been given on a device. */
+struct facet_spec_grant {
+    const char *slot_name;
+    const char *device_id;
+    int64_t amount_micro;
+};
+
+/*
+ * The list of devices as the interface before seed 001 had it: a JSON array of {"device_id", "hw_location",
+ * "memory_size", "processing_units", "numa_node", "device_name"}. There absent is null, for a NUMA node only; a device
+ * whose size or units are not known is FACET_UNSUPPORTED, and named: that interface has no way to say so.
+ */
+FACET_API enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char **ret_text,
+                                                      struct facet_error *error);
+
+/*
+ * What of the node a workload sees (to_device_list): a JSON array of {"device_id", "model_name", "data": {"mem",
+ * "proc"}, "slots": {slot: amount}}, devices in the document's order, each once however many slots it gives, and the
+ * devices of unified slots always. FACET_NOT_FOUND names a grant whose slot or device is not in the document.
+ */
+FACET_API enum facet_status facet_spec_device_list(const struct facet_spec *spec, const struct facet_spec_grant *grants,
+                                                   uint32_t count, char **ret_text, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

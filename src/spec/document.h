@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: judging a document of a kind: its schema, then the rules that a schema cannot say.
+ * Never: changes the document.
+ */
+#ifndef FACET_SPEC_DOCUMENT_H
+#define FACET_SPEC_DOCUMENT_H
+
+#include "spec/json.h"
+#include "spec/violation.h"
+
+enum facet_status facet_document_judge(uint32_t document, const json_t *json, struct facet_violations **ret_violations,
+                                       struct facet_error *error);
+
+/* FACET_INVALID_ARGUMENT, with the first violation and how many there are, unless it is valid. */
+enum facet_status facet_document_demand(uint32_t document, const json_t *json, struct facet_error *error);
+
+/* Reads and demands. */
+enum facet_status facet_document_read(uint32_t document, const char *text, size_t bytes, json_t **ret_json,
+                                      struct facet_error *error);
+
+/* What a schema cannot say. Whatever has the wrong type was reported before, and is passed over. */
+void facet_rules_node(const json_t *node, struct facet_violations *violations);
+void facet_rules_workload(const json_t *workload, struct facet_violations *violations);
+
+/* Reports items of `array` (at `parent`) whose `key`, joined with that of `second` when not NULL, was there before. */
+void facet_rules_once(const json_t *array, const struct facet_step *parent, const char *key, const char *second,
+                      struct facet_violations *violations);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: tables of which member of a struct is which member of JSON, and going from one to the other by them.
+ * Never: touches a member that no table names.
+ */
+#ifndef FACET_SPEC_FIELDS_H
+#define FACET_SPEC_FIELDS_H
+
+#include "spec/json.h"
+
+enum facet_field_kind {
+    FACET_FIELD_TEXT,   /* const char *; NULL is absent */
+    FACET_FIELD_U64,    /* by its bit */
+    FACET_FIELD_U32,    /* by its bit */
+    FACET_FIELD_BOOL,   /* uint32_t, by its bit */
+    FACET_FIELD_AMOUNT, /* int64_t micro-units, by its bit; a text in JSON */
+    FACET_FIELD_NAME,   /* uint32_t, by the names; a value without a name is absent */
+};
+
+struct facet_field {
+    const char *key;   /* in JSON */
+    const char *group; /* the object that has it; NULL: the item itself */
+    size_t offset;
+    uint32_t bit; /* in `valid`; 0: always there */
+    enum facet_field_kind kind;
+    const char *(*name)(uint32_t value); /* of FACET_FIELD_NAME */
+};
+
+struct facet_fields {
+    const struct facet_field *list;
+    size_t count;
+    size_t valid; /* offset of the bits; SIZE_MAX: there are none */
+};
+
+/* JSON to struct: sets texts (borrowed), numbers and bits. Beyond what a member can hold is absent. */
+void facet_fields_get(const struct facet_fields *fields, const json_t *item, void *ret_struct);
+
+/* Struct to JSON. FACET_OUT_OF_RANGE: a number that JSON cannot hold. */
+enum facet_status facet_fields_put(const struct facet_fields *fields, const void *from, json_t *item,
+                                   struct facet_error *error);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reading and writing a document as JSON, bounded. Never: judges what is in it. */
+#include "spec/json.h"
+
+#include <stdlib.h>
+
+#include <facet/spec.h>
+
+enum facet_status facet_json_no_memory(struct facet_error *error)
+{
+    return facet_error_set(error, FACET_NO_MEMORY, "no memory for a document");
+}
+
+static enum facet_status refuse(const json_error_t *fault, struct facet_error *error)
+{
+    if (!fault->text[0] || json_error_code(fault) == json_error_out_of_memory)
+        return facet_json_no_memory(error);
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "document", "line %d, column %d: %s; expected JSON",
+                                fault->line, fault->column, fault->text);
+}
+
+enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_json, struct facet_error *error)
+{
+    json_error_t fault = {0};
+
+    if (!text)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "text: expected a document, not NULL");
+    if (bytes > FACET_DOCUMENT_BYTES)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "document", "%zu bytes: expected at most %u", bytes,
+                                    (unsigned)FACET_DOCUMENT_BYTES);
+    /* Without memory for a token's growth jansson drops a byte of it and goes on, or calls it invalid. So a document is
+     * read twice: what one lack of memory spoilt is not the same, and never taken for what the text says. */
+    FACET_CLEANUP_JSON json_t *first = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
+    json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
+    if (!first && !json)
+        return refuse(&fault, error);
+    if (!first || !json || !json_equal(first, json)) {
+        json_decref(json);
+        return facet_json_no_memory(error);
+    }
+    *ret_json = json;
+    return FACET_OK;
+}
+
+/* jansson's own way to a text that it allocates drops bytes where memory runs out: so it is measured, then filled. */
+static char *dump(const json_t *json, size_t flags, size_t extra, size_t *ret_bytes)
+{
+    size_t bytes = json_dumpb(json, NULL, 0, flags);
+    char *text = bytes ? malloc(bytes + extra + 1) : NULL;
+
+    if (!text || json_dumpb(json, text, bytes, flags) != bytes) {
+        free(text);
+        return NULL;
+    }
+    text[bytes] = '\0';
+    *ret_bytes = bytes;
+    return text;
+}
+
+enum facet_status facet_json_write(const json_t *json, char **ret_text, struct facet_error *error)
+{
+    size_t bytes = 0;
+    char *text = dump(json, JSON_INDENT(2) | JSON_ENCODE_ANY, 1, &bytes);
+
+    if (!text)
+        return facet_json_no_memory(error);
+    memcpy(text + bytes, "\n", 2);
+    *ret_text = text;
+    return FACET_OK;
+}
+
+char *facet_json_compact(const json_t *json)
+{
+    size_t bytes;
+
+    return json ? dump(json, JSON_COMPACT, 0, &bytes) : NULL;
+}
+
+size_t facet_json_find(const json_t *array, const char *key, const char *text)
+{
+    size_t index, count = json_array_size(array);
+
+    for (index = 0; index < count; index++) {
+        const char *value = facet_json_text(json_array_get(array, index), key);
+        if (value && text && strcmp(value, text) == 0)
+            return index;
+    }
+    return count;
+}
+
+/* How many bytes follow the first of a character, and what is the least of the second; -1: it begins none. */
+static int tail_of(unsigned char first, unsigned char *ret_least, unsigned char *ret_most)
+{
+    *ret_least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    *ret_most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (first < 0x80)
+        return 0;
+    return first >= 0xc2 && first <= 0xdf ? 1 : (first & 0xf0) == 0xe0 ? 2 : first >= 0xf0 && first <= 0xf4 ? 3 : -1;
+}
+
+bool facet_json_is_utf8(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    unsigned char least, most;
+
+    if (!text)
+        return false;
+    while (*at) {
+        int tail = tail_of(*at++, &least, &most);
+        for (int i = 0; i < tail; i++, at++)
+            if (*at < (i ? 0x80 : least) || *at > (i ? 0xbf : most))
+                return false;
+        if (tail < 0)
+            return false;
+    }
+    return true;
+}

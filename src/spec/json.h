@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what the files of this room share: JSON that is released by itself, reading a document, texts that grow.
+ * Never: knows what a document means.
+ */
+#ifndef FACET_SPEC_JSON_H
+#define FACET_SPEC_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <facet/error.h>
+
+static inline void facet_cleanup_json(json_t **json)
+{
+    json_decref(*json);
+}
+/* Also of what is only there to be released. */
+#define FACET_CLEANUP_JSON __attribute__((cleanup(facet_cleanup_json), unused))
+
+/* An object or array, members once each. The message of a refusal has line and column. */
+enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_json, struct facet_error *error);
+
+/* As it is written to files: indented, a line feed at the end. */
+enum facet_status facet_json_write(const json_t *json, char **ret_text, struct facet_error *error);
+
+/* Without a blank, to be freed; NULL when out of memory, or there is none. */
+char *facet_json_compact(const json_t *json);
+
+enum facet_status facet_json_no_memory(struct facet_error *error);
+
+/* Whether JSON can hold a text: well-formed UTF-8. NULL is none. */
+bool facet_json_is_utf8(const char *text);
+
+/* The item of an array whose `key` is `text`; its place, or the array's size when there is none. */
+size_t facet_json_find(const json_t *array, const char *key, const char *text);
+
+static inline const char *facet_json_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* --- structs that begin with their size --- */
+
+/* The caller's struct as far as both sides know it, the rest zero. */
+static inline bool facet_struct_take(void *ret_ours, size_t bytes, const void *theirs)
+{
+    uint32_t size = 0;
+
+    if (!theirs)
+        return false;
+    memcpy(&size, theirs, sizeof size);
+    if (size < sizeof size)
+        return false;
+    memset(ret_ours, 0, bytes);
+    memcpy(ret_ours, theirs, size < bytes ? size : bytes);
+    return true;
+}
+
+/* Fills the caller's struct as far as both sides know it; its `size` stays. */
+static inline bool facet_struct_give(void *ret_theirs, const void *ours, size_t bytes)
+{
+    uint32_t size = 0;
+
+    if (!ret_theirs)
+        return false;
+    memcpy(&size, ret_theirs, sizeof size);
+    if (size < sizeof size)
+        return false;
+    memcpy((char *)ret_theirs + sizeof size, (const char *)ours + sizeof size,
+           (size < bytes ? size : bytes) - sizeof size);
+    return true;
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: writing resource.txt. Never: writes what would be read as something else. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "spec/legacy.h"
+
+struct writing {
+    const struct facet_resources *resources;
+    struct facet_growing text;
+    facet_slot_type_func type;
+    void *context;
+    struct facet_error *error;
+};
+
+static enum facet_status unsaid(const struct writing *writing, const char *what, const char *text)
+{
+    return facet_error_argument(writing->error, FACET_UNSUPPORTED, "resources", "resource.txt cannot say %s '%.80s'",
+                                what, text);
+}
+
+static bool has_any(const char *text, const char *characters)
+{
+    return text[strcspn(text, characters)] != '\0';
+}
+
+static bool has_blank_ends(const char *text)
+{
+    static const char blanks[] = " \t\r";
+    size_t length = strlen(text);
+
+    return length && (strchr(blanks, text[0]) || strchr(blanks, text[length - 1]));
+}
+
+static bool has_capitals(const char *text)
+{
+    for (; *text; text++)
+        if (*text >= 'A' && *text <= 'Z')
+            return true;
+    return false;
+}
+
+/* The next record of a kind from *at on. */
+static bool next(const struct writing *writing, uint32_t kind, uint32_t *at, struct facet_resources_record *ret_record)
+{
+    ret_record->size = sizeof *ret_record;
+    while (facet_resources_get(writing->resources, (*at)++, ret_record, NULL) == FACET_OK)
+        if (ret_record->kind == kind)
+            return true;
+    return false;
+}
+
+static void add_text(struct writing *writing, const char *text)
+{
+    facet_growing_add(&writing->text, text, strlen(text));
+}
+
+/* --- lines ------------------------------------------------------------------------------------------------------ */
+
+static void put_scratch(struct writing *writing)
+{
+    struct facet_resources_record record = {0};
+    const int64_t mebi = INT64_C(1) << 20;
+    char text[FACET_SPEC_AMOUNT_SIZE];
+    uint32_t at = 0;
+
+    next(writing, FACET_RESOURCES_SCRATCH, &at, &record);
+    int64_t rest = record.number % mebi;
+    /* In MiB as always, where at most two decimals say all of it. */
+    if (rest * 100 % mebi != 0) {
+        facet_growing_format(&writing->text, "SCRATCH_SIZE=%" PRId64 "\n", record.number);
+        return;
+    }
+    facet_spec_format_amount(record.number / mebi * FACET_SPEC_MICRO + rest * 100 / mebi * (FACET_SPEC_MICRO / 100), 0,
+                             text);
+    facet_growing_format(&writing->text, "SCRATCH_SIZE=%sm\n", text);
+}
+
+static enum facet_status put_mounts(struct writing *writing)
+{
+    static const char *const permissions[] = {"ro", "rw", "wd"};
+    struct facet_resources_record record;
+    uint32_t at = 0;
+    bool first = true;
+
+    add_text(writing, "MOUNTS=");
+    for (; next(writing, FACET_RESOURCES_MOUNT, &at, &record); first = false) {
+        const char *source = record.text[1], *target = record.text[2];
+        bool tmpfs = strcmp(record.text[0], "tmpfs") == 0, bind = strcmp(record.text[0], "bind") == 0;
+        if (record.text[3][0])
+            return unsaid(writing, "options of a mount", record.text[3]);
+        if (has_any(source, ",:\n") || has_any(target, ",:\n") || !target[0] || has_blank_ends(target))
+            return unsaid(writing, "the mount at", target);
+        if (tmpfs ? source[0] != '\0' : bind ? source[0] != '/' : source[0] == '/' || !source[0])
+            return unsaid(writing, "the source of a mount", source);
+        if ((!tmpfs && strcmp(source, "None") == 0) || (!tmpfs && !bind && strcmp(record.text[0], "volume") != 0) ||
+            has_blank_ends(source))
+            return unsaid(writing, "the source of a mount", source);
+        facet_growing_format(&writing->text, "%s%s:%s:%s", first ? "" : ",", tmpfs ? "None" : source, target,
+                             permissions[record.number]);
+    }
+    add_text(writing, "\n");
+    return FACET_OK;
+}
+
+/* Takes `json`. */
+static enum facet_status put_json(struct writing *writing, const char *key, json_t *json, bool complete)
+{
+    FACET_CLEANUP_JSON json_t *owned = json;
+    FACET_CLEANUP_FREE char *text = complete ? facet_json_compact(json) : NULL;
+
+    if (!text)
+        return facet_json_no_memory(writing->error);
+    facet_growing_format(&writing->text, "%s=%s\n", key, text);
+    return FACET_OK;
+}
+
+static enum facet_status put_slots(struct writing *writing)
+{
+    struct facet_resources_record record;
+    char amount[FACET_SPEC_AMOUNT_SIZE];
+    json_t *slots = json_object();
+    bool complete = slots != NULL;
+    uint32_t at = 0;
+
+    while (complete && next(writing, FACET_RESOURCES_REQUEST, &at, &record)) {
+        if (!facet_json_is_utf8(record.text[0])) {
+            json_decref(slots);
+            return unsaid(writing, "the slot", record.text[0]);
+        }
+        facet_spec_format_amount(record.number, record.places, amount);
+        complete = json_object_set_new(slots, record.text[0], json_string(amount)) == 0;
+    }
+    return put_json(writing, "SLOTS", slots, complete);
+}
+
+static enum facet_status put_unified(struct writing *writing)
+{
+    struct facet_resources_record record;
+    json_t *pairs = json_array();
+    bool complete = pairs != NULL;
+    uint32_t at = 0;
+
+    while (complete && next(writing, FACET_RESOURCES_UNIFIED, &at, &record)) {
+        if (!facet_json_is_utf8(record.text[0]) || !facet_json_is_utf8(record.text[1])) {
+            json_decref(pairs);
+            return unsaid(writing, "the device", record.text[0]);
+        }
+        complete = json_array_append_new(pairs, json_pack("[s, s]", record.text[0], record.text[1])) == 0;
+    }
+    return put_json(writing, "UNIFIED_DEVICES", pairs, complete);
+}
+
+static enum facet_status put_amount(struct writing *writing, const struct facet_resources_record *grant)
+{
+    uint32_t type = writing->type                        ? writing->type(writing->context, grant->text[0])
+                    : strcmp(grant->text[0], "mem") == 0 ? FACET_SPEC_BYTES
+                                                         : FACET_SPEC_COUNT;
+    char text[FACET_SPEC_AMOUNT_SIZE];
+
+    if (type != FACET_SPEC_BYTES)
+        add_text(writing, facet_spec_format_amount(grant->number, grant->places, text));
+    else if (grant->number % FACET_SPEC_MICRO == 0)
+        add_text(writing, facet_spec_format_binary(grant->number / FACET_SPEC_MICRO, text));
+    else
+        return unsaid(writing, "a part of a byte of slot", grant->text[0]);
+    return FACET_OK;
+}
+
+/* The grants of a slot that begin at the place of its allocation: the first comes right behind it. */
+static enum facet_status put_shares(struct writing *writing, const char *slot, uint32_t at)
+{
+    struct facet_resources_record grant;
+    enum facet_status status = FACET_OK;
+    bool first = true;
+
+    while (status == FACET_OK && next(writing, FACET_RESOURCES_GRANT, &at, &grant)) {
+        if (strcmp(grant.text[0], slot) != 0)
+            continue;
+        if (!grant.text[1][0] || has_any(grant.text[1], ",\n") || has_blank_ends(grant.text[1]))
+            return unsaid(writing, "the device", grant.text[1]);
+        facet_growing_format(&writing->text, "%s%s:", first ? "" : ",", grant.text[1]);
+        status = put_amount(writing, &grant);
+        first = false;
+    }
+    return status;
+}
+
+static enum facet_status put_allocations(struct writing *writing)
+{
+    struct facet_resources_record slot;
+    enum facet_status status = FACET_OK;
+    uint32_t at = 0;
+
+    while (status == FACET_OK && next(writing, FACET_RESOURCES_ALLOCATION, &at, &slot)) {
+        const char *name = slot.text[0];
+        if (!name[0] || has_capitals(name) || has_any(name, "=\n") || has_blank_ends(name))
+            return unsaid(writing, "the slot", name);
+        for (const char *c = name; *c; c++)
+            facet_growing_format(&writing->text, "%c", *c >= 'a' && *c <= 'z' ? *c & ~0x20 : *c);
+        add_text(writing, FACET_LEGACY_SHARES "=");
+        status = put_shares(writing, name, at);
+        add_text(writing, "\n");
+    }
+    return status;
+}
+
+static enum facet_status put_pair(struct writing *writing, const char *key, const char *value)
+{
+    if (has_any(value, "\n") || has_blank_ends(value))
+        return unsaid(writing, "the value of", key);
+    facet_growing_format(&writing->text, "%s=%s\n", key, value);
+    return FACET_OK;
+}
+
+static enum facet_status put_rest(struct writing *writing)
+{
+    struct facet_resources_record record;
+    enum facet_status status = FACET_OK;
+    uint32_t at = 0;
+
+    if (next(writing, FACET_RESOURCES_OWNER, &at, &record))
+        status = put_pair(writing, FACET_LEGACY_OWNER, record.text[0]);
+    at = 0;
+    if (status == FACET_OK && next(writing, FACET_RESOURCES_HANDLE, &at, &record))
+        status = put_pair(writing, FACET_LEGACY_HANDLE, record.text[0]);
+    at = 0;
+    while (status == FACET_OK && next(writing, FACET_RESOURCES_DATA, &at, &record)) {
+        const char *key = record.text[0];
+        if (!key[0] || has_any(key, "=\n") || has_blank_ends(key) || facet_legacy_is_reserved(key))
+            return unsaid(writing, "data with the key", key);
+        status = put_pair(writing, key, record.text[1]);
+    }
+    return status;
+}
+
+enum facet_status facet_resources_format_legacy(const struct facet_resources *resources, facet_slot_type_func type,
+                                                void *context, char **ret_text, struct facet_error *error)
+{
+    static enum facet_status (*const parts[])(struct writing *) = {put_mounts, put_slots, put_unified, put_allocations,
+                                                                   put_rest};
+    struct writing writing = {.resources = resources, .type = type, .context = context, .error = error};
+    enum facet_status status = FACET_OK;
+
+    if (!resources || !ret_text)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "resources",
+                                    "resources: expected them, and a result");
+    put_scratch(&writing);
+    for (size_t i = 0; status == FACET_OK && i < sizeof parts / sizeof parts[0]; i++)
+        status = parts[i](&writing);
+    if (status == FACET_OK && writing.text.failed)
+        status = facet_json_no_memory(error);
+    if (status == FACET_OK)
+        *ret_text = FACET_TAKE_PTR(writing.text.text);
+    free(writing.text.text);
+    return status;
+}

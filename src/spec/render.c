@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what all forms share, and the order of a rendering. Never: knows a form's keys. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "spec/workload.h"
+
+static const struct {
+    const char *name;
+    void (*render)(struct facet_rendering *rendering);
+} forms[] = {
+    [FACET_RENDER_DOCKER] = {"docker", facet_render_docker},
+    [FACET_RENDER_OCI] = {"oci", facet_render_oci},
+    [FACET_RENDER_CDI] = {"cdi", facet_render_cdi},
+    [FACET_RENDER_ENVIRONMENT] = {"env", facet_render_plain},
+};
+
+const char *facet_render_name(uint32_t form)
+{
+    return form < sizeof forms / sizeof forms[0] ? forms[form].name : NULL;
+}
+
+void facet_render_leave(struct facet_rendering *rendering, const char *setting, const char *why)
+{
+    const struct facet_step root = {0}, at = {.parent = &root, .key = setting};
+
+    facet_violations_add(rendering->left, &at, "%s", why);
+}
+
+/* The member of `owner` called by the next part of a path, made with `make` when it is not there. */
+static json_t *step_into(struct facet_rendering *rendering, json_t *owner, const char *part, size_t length,
+                         json_t *(*make)(void))
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)length, part);
+    json_t *found = json_object_get(owner, name);
+    if (!found && owner && json_object_set_new(owner, name, make()) == 0)
+        found = json_object_get(owner, name);
+    if (!found)
+        rendering->failed = true;
+    return found;
+}
+
+static json_t *walk(struct facet_rendering *rendering, const char *path, json_t *(*last)(void))
+{
+    json_t *at = rendering->to;
+
+    while (at && *path) {
+        size_t length = strcspn(path, "/");
+        bool more = path[length] == '/';
+        at = step_into(rendering, at, path, length, more ? json_object : last);
+        path += length + more;
+    }
+    return at;
+}
+
+json_t *facet_render_object(struct facet_rendering *rendering, const char *path)
+{
+    return walk(rendering, path, json_object);
+}
+
+json_t *facet_render_array(struct facet_rendering *rendering, const char *path)
+{
+    return walk(rendering, path, json_array);
+}
+
+void facet_render_set(struct facet_rendering *rendering, const char *path, const char *key, json_t *value)
+{
+    if (json_object_set_new(facet_render_object(rendering, path), key, value) < 0)
+        rendering->failed = true;
+}
+
+void facet_render_append(struct facet_rendering *rendering, const char *path, json_t *value)
+{
+    if (json_array_append_new(facet_render_array(rendering, path), value) < 0)
+        rendering->failed = true;
+}
+
+/* --- environment ------------------------------------------------------------------------------------------------ */
+
+static void append_pair(struct facet_rendering *rendering, const char *path, const char *name, const char *value)
+{
+    facet_render_append(rendering, path, json_sprintf("%s=%s", name, value));
+}
+
+/* "a.so:b.so", in the order of the hooks, behind what the configuration preloads itself. */
+static char *join_hooks(const struct facet_rendering *rendering, const char *before, const char *member)
+{
+    const json_t *hooks = json_object_get(rendering->from, "hooks");
+    size_t index, size = strlen(before) + 1, used;
+    json_t *hook;
+
+    json_array_foreach((json_t *)(uintptr_t)hooks, index, hook) size += strlen(facet_json_text(hook, member)) + 1;
+    char *text = malloc(size);
+    if (!text)
+        return NULL;
+    used = (size_t)snprintf(text, size, "%s", before);
+    json_array_foreach((json_t *)(uintptr_t)hooks, index, hook) used +=
+        (size_t)snprintf(text + used, size - used, "%s%s", used ? ":" : "", facet_json_text(hook, member));
+    return text;
+}
+
+void facet_render_environment(struct facet_rendering *rendering, const char *path, bool inside)
+{
+    const json_t *environment = json_object_get(rendering->from, "environment");
+    const char *before = facet_json_text(environment, "LD_PRELOAD"), *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)environment, name, value) if (strcmp(name, "LD_PRELOAD") != 0)
+        append_pair(rendering, path, name, json_string_value(value));
+    if (!before && json_array_size(json_object_get(rendering->from, "hooks")) == 0)
+        return;
+    FACET_CLEANUP_FREE char *preload = join_hooks(rendering, before ? before : "", inside ? "target" : "source");
+    if (preload)
+        append_pair(rendering, path, "LD_PRELOAD", preload);
+    else
+        rendering->failed = true;
+}
+
+/* --- system calls ----------------------------------------------------------------------------------------------- */
+
+/* The profile that calls are added to: a copy, or NULL. */
+static json_t *base_profile(struct facet_rendering *rendering)
+{
+    const json_t *seccomp = json_object_get(rendering->from, "seccomp"), *own = json_object_get(seccomp, "profile");
+    const char *text = rendering->options->seccomp_profile;
+    json_t *profile = NULL;
+
+    if (own)
+        profile = json_deep_copy((json_t *)(uintptr_t)own);
+    else if (text && facet_json_read(text, strlen(text), &profile, NULL) == FACET_NO_MEMORY)
+        rendering->failed = true;
+    rendering->failed = rendering->failed || (own && !profile);
+    return profile;
+}
+
+json_t *facet_render_seccomp(struct facet_rendering *rendering)
+{
+    const json_t *calls = json_object_get(rendering->from, "system_calls");
+    const char *mode = facet_json_text(json_object_get(rendering->from, "seccomp"), "mode");
+
+    if (mode && strcmp(mode, "unconfined") == 0)
+        return NULL; /* all calls are allowed then */
+    json_t *profile = base_profile(rendering);
+    if (json_array_size(calls) == 0) {
+        if (mode && strcmp(mode, "profile") == 0)
+            return profile;
+        json_decref(profile);
+        return NULL;
+    }
+    if (!profile) {
+        facet_render_leave(rendering, "system_calls", "needs a profile to add them to");
+        return NULL;
+    }
+    json_t *list = json_object_get(profile, "syscalls");
+    if (list && !json_is_array(list)) {
+        facet_render_leave(rendering, "system_calls", "needs a profile in which 'syscalls' is a list");
+        json_decref(profile);
+        return NULL;
+    }
+    FACET_CLEANUP_JSON json_t *all = list ? json_copy(list) : json_array();
+    if (json_array_append_new(all, json_pack("{s:O, s:s}", "names", calls, "action", "SCMP_ACT_ALLOW")) < 0 ||
+        json_object_set(profile, "syscalls", all) < 0)
+        rendering->failed = true;
+    return profile;
+}
+
+/* --- rendering -------------------------------------------------------------------------------------------------- */
+
+static enum facet_status refuse_left(const struct facet_rendering *rendering, const char *form,
+                                     struct facet_error *error)
+{
+    struct facet_violation first = {.size = sizeof first};
+
+    if (facet_violations_get(rendering->left, 0, &first, NULL) != FACET_OK)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_UNSUPPORTED, first.pointer + 1,
+                                "%s cannot say '%s': %s (%" PRIu64 " such settings)", form, first.pointer + 1,
+                                first.message, facet_violations_total(rendering->left));
+}
+
+/* Puts the number where its mark is; it is shorter. */
+static void put_unlimited(char *text)
+{
+    static const char mark[] = "\"" FACET_RENDER_UNLIMITED "\"", number[] = "18446744073709551615";
+
+    for (char *at = strstr(text, mark); at; at = strstr(at, mark)) {
+        memcpy(at, number, sizeof number - 1);
+        memmove(at + sizeof number - 1, at + sizeof mark - 1, strlen(at + sizeof mark - 1) + 1);
+    }
+}
+
+static enum facet_status check_profile(const struct facet_render_options *options, struct facet_error *error)
+{
+    const char *text = options->seccomp_profile;
+    FACET_CLEANUP_JSON json_t *profile = NULL;
+    enum facet_status status = text ? facet_json_read(text, strlen(text), &profile, error) : FACET_OK;
+
+    if (status != FACET_OK || !text || json_is_object(profile))
+        return status;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "seccomp_profile",
+                                "seccomp_profile: expected an object");
+}
+
+/* CDI's names have a grammar; so has what the configuration may say in their place. */
+static enum facet_status check_cdi_names(const struct facet_render_options *options, struct facet_error *error)
+{
+    struct facet_workload *probe = NULL;
+    const char *kind = options->cdi_kind ? options->cdi_kind : "facet.dev/workload";
+    const char *device = options->cdi_device ? options->cdi_device : "default";
+    size_t size = strlen(kind) + strlen(device) + 2;
+    FACET_CLEANUP_FREE char *name = malloc(size);
+    enum facet_status status = name ? facet_workload_create(&probe, error) : facet_json_no_memory(error);
+
+    if (status == FACET_OK) {
+        snprintf(name, size, "%s=%s", kind, device);
+        status = facet_workload_add(probe, FACET_WORKLOAD_CDI_DEVICES, name, error);
+    }
+    facet_workload_destroy(probe);
+    return status;
+}
+
+enum facet_status facet_workload_render(const struct facet_workload *workload, uint32_t form,
+                                        const struct facet_render_options *options, char **ret_text,
+                                        struct facet_violations **ret_left, struct facet_error *error)
+{
+    struct facet_render_options ours = {0};
+    FACET_CLEANUP_JSON json_t *to = NULL;
+    FACET_CLEANUP_VIOLATIONS struct facet_violations *left = NULL;
+    FACET_CLEANUP_FREE char *checked = NULL;
+
+    if (!facet_render_name(form) || !ret_text || (options && !facet_struct_take(&ours, sizeof ours, options)))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "form",
+                                    "form %" PRIu32 ": expected docker, oci, cdi or env, and a result", form);
+    /* Renderers rely on what the schema says. */
+    enum facet_status status = facet_workload_write(workload, &checked, error);
+    if (status == FACET_OK && strstr(checked, FACET_RENDER_UNLIMITED))
+        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "'%s': expected no such text",
+                                      FACET_RENDER_UNLIMITED);
+    if (status == FACET_OK)
+        status = check_profile(&ours, error);
+    if (status == FACET_OK && form == FACET_RENDER_CDI)
+        status = check_cdi_names(&ours, error);
+    if (status != FACET_OK)
+        return status;
+    to = json_object();
+    left = facet_violations_create();
+    if (!to || !left)
+        return facet_json_no_memory(error);
+    struct facet_rendering rendering = {.from = workload->root, .to = to, .left = left, .options = &ours};
+    forms[form].render(&rendering);
+    if (rendering.failed || facet_violations_broken(left))
+        return facet_json_no_memory(error);
+    status = ret_left ? FACET_OK : refuse_left(&rendering, forms[form].name, error);
+    if (status == FACET_OK)
+        status = facet_json_write(to, ret_text, error);
+    if (status == FACET_OK)
+        put_unlimited(*ret_text);
+    if (status == FACET_OK && ret_left)
+        *ret_left = FACET_TAKE_PTR(left);
+    return status;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: CDI specifications of one device, and the rules of CDI's names; the environment of a process on the host.
+ * Never: writes a specification that CDI's own library refuses. */
+#include <ctype.h>
+
+#include "spec/workload.h"
+
+#define EDITS "devices"
+
+static void put_nodes(struct facet_rendering *rendering, json_t *edits)
+{
+    FACET_CLEANUP_JSON json_t *nodes = json_array();
+    size_t index;
+    json_t *node;
+
+    json_array_foreach(json_object_get(rendering->from, "device_nodes"), index, node)
+    {
+        json_t *item = json_pack("{s:O, s:o*, s:o*, s:o*, s:o*, s:o*}", "path", json_object_get(node, "path"),
+                                 "hostPath", facet_render_share(json_object_get(node, "host_path")), "type",
+                                 facet_render_share(json_object_get(node, "type")), "major",
+                                 facet_render_share(json_object_get(node, "major")), "minor",
+                                 facet_render_share(json_object_get(node, "minor")), "permissions",
+                                 facet_render_share(json_object_get(node, "permissions")));
+        if (json_array_append_new(nodes, item) < 0)
+            rendering->failed = true;
+    }
+    if (json_array_size(nodes) && json_object_set(edits, "deviceNodes", nodes) < 0)
+        rendering->failed = true;
+}
+
+/* Takes `options`. `type` may be NULL. */
+static void put_mount(struct facet_rendering *rendering, json_t *mounts, const char *source, const char *target,
+                      const char *type, json_t *options)
+{
+    json_t *mount = json_pack("{s:s, s:s, s:o}", "hostPath", source, "containerPath", target, "options", options);
+
+    if (type && json_object_set_new(mount, "type", json_string(type)) < 0)
+        rendering->failed = true;
+    if (json_array_append_new(mounts, mount) < 0)
+        rendering->failed = true;
+}
+
+static json_t *mount_options(struct facet_rendering *rendering, const json_t *mount, bool bind)
+{
+    json_t *options = bind ? json_pack("[s, s, s, s]", "nosuid", "nodev", "rbind", facet_json_text(mount, "permission"))
+                           : json_pack("[s]", facet_json_text(mount, "permission"));
+
+    if (options && json_object_get(mount, "options") &&
+        json_array_extend(options, json_object_get(mount, "options")) < 0)
+        rendering->failed = true;
+    return options;
+}
+
+static void put_mounts(struct facet_rendering *rendering, json_t *edits)
+{
+    FACET_CLEANUP_JSON json_t *mounts = json_array();
+    size_t index;
+    json_t *item;
+
+    json_array_foreach(json_object_get(rendering->from, "mounts"), index, item)
+    {
+        const char *type = facet_json_text(item, "type"), *target = facet_json_text(item, "target");
+        if (strcmp(type, "bind") == 0)
+            put_mount(rendering, mounts, facet_json_text(item, "source"), target, NULL,
+                      mount_options(rendering, item, true));
+        else if (strcmp(type, "tmpfs") == 0)
+            put_mount(rendering, mounts, "tmpfs", target, "tmpfs", mount_options(rendering, item, false));
+        else
+            facet_render_leave(rendering, "mounts", "CDI knows paths, not volumes");
+    }
+    json_array_foreach(json_object_get(rendering->from, "hooks"), index, item)
+        put_mount(rendering, mounts, facet_json_text(item, "source"), facet_json_text(item, "target"), NULL,
+                  json_pack("[s, s, s, s]", "nosuid", "nodev", "rbind", "ro"));
+    if (json_array_size(mounts) && json_object_set(edits, "mounts", mounts) < 0)
+        rendering->failed = true;
+}
+
+static void put_environment(struct facet_rendering *rendering, json_t *edits)
+{
+    FACET_CLEANUP_JSON json_t *to = json_object();
+    struct facet_rendering inner = *rendering;
+
+    inner.to = to;
+    facet_render_environment(&inner, "env", true);
+    rendering->failed = inner.failed || !to;
+    if (json_object_get(to, "env") && json_object_set(edits, "env", json_object_get(to, "env")) < 0)
+        rendering->failed = true;
+}
+
+static void leave_all(struct facet_rendering *rendering, const char *const *settings, size_t count, const char *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (json_object_get(rendering->from, settings[i]))
+            facet_render_leave(rendering, settings[i], why);
+}
+
+void facet_render_cdi(struct facet_rendering *rendering)
+{
+    static const char *const left[] = {"device_cgroup_rules",
+                                       "cdi_devices",
+                                       "networks",
+                                       "group_names",
+                                       "capabilities",
+                                       "ulimits",
+                                       "sysctls",
+                                       "system_calls",
+                                       "seccomp",
+                                       "ipc_mode",
+                                       "runtime",
+                                       "hugepages",
+                                       "cpuset",
+                                       "memory_nodes",
+                                       "memory_limit_bytes",
+                                       "memory_swap_limit_bytes"};
+    const struct facet_render_options *options = rendering->options;
+    const json_t *groups = json_object_get(rendering->from, "group_ids");
+    FACET_CLEANUP_JSON json_t *edits = json_object();
+
+    put_environment(rendering, edits);
+    put_nodes(rendering, edits);
+    put_mounts(rendering, edits);
+    if (json_array_size(groups) && json_object_set(edits, "additionalGids", (json_t *)(uintptr_t)groups) < 0)
+        rendering->failed = true;
+    leave_all(rendering, left, sizeof left / sizeof left[0], "CDI has no place for it");
+    /* Groups came with 0.7.0; whoever needs none is read by older ones too. */
+    facet_render_set(rendering, "", "cdiVersion", json_string(json_array_size(groups) ? "0.7.0" : "0.6.0"));
+    facet_render_set(rendering, "", "kind", json_string(options->cdi_kind ? options->cdi_kind : "facet.dev/workload"));
+    facet_render_append(rendering, EDITS,
+                        json_pack("{s:s, s:O}", "name", options->cdi_device ? options->cdi_device : "default",
+                                  "containerEdits", edits));
+}
+
+/* A process on the host sees what the host has: nodes and files under their own paths need nothing. */
+void facet_render_plain(struct facet_rendering *rendering)
+{
+    static const char *const left[] = {"device_cgroup_rules",
+                                       "cdi_devices",
+                                       "networks",
+                                       "group_ids",
+                                       "group_names",
+                                       "capabilities",
+                                       "ulimits",
+                                       "sysctls",
+                                       "system_calls",
+                                       "seccomp",
+                                       "ipc_mode",
+                                       "runtime",
+                                       "hugepages",
+                                       "cpuset",
+                                       "memory_nodes",
+                                       "memory_limit_bytes",
+                                       "memory_swap_limit_bytes"};
+    size_t index;
+    json_t *item;
+
+    facet_render_array(rendering, "env");
+    facet_render_environment(rendering, "env", false);
+    json_array_foreach(json_object_get(rendering->from, "device_nodes"), index, item)
+    {
+        const char *host = facet_json_text(item, "host_path");
+        if (host && strcmp(host, facet_json_text(item, "path")) != 0)
+            facet_render_leave(rendering, "device_nodes", "a process sees nodes under the host's names");
+    }
+    json_array_foreach(json_object_get(rendering->from, "mounts"), index, item)
+    {
+        const char *source = facet_json_text(item, "source");
+        if (!source || strcmp(source, facet_json_text(item, "target")) != 0)
+            facet_render_leave(rendering, "mounts", "a process sees files under the host's names");
+    }
+    leave_all(rendering, left, sizeof left / sizeof left[0], "an environment cannot say it");
+}

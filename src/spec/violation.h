@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: lists of violations, and the way to a member while a document is walked.
+ * Never: decides what a violation is; grows without bound.
+ */
+#ifndef FACET_SPEC_VIOLATION_H
+#define FACET_SPEC_VIOLATION_H
+
+#include <stdbool.h>
+
+#include <facet/spec.h>
+
+/* One step of the way, on the walker's stack. */
+struct facet_step {
+    const struct facet_step *parent;
+    const char *key; /* of an object's member; NULL: an array's item, or the document itself (parent is NULL) */
+    size_t index;
+};
+
+struct facet_violations *facet_violations_create(void);
+
+/* Adds one at `step`. A list that is full counts on; out of memory is remembered, see facet_violations_broken(). */
+void facet_violations_add(struct facet_violations *violations, const struct facet_step *step, const char *format, ...)
+    FACET_PRINTF(3, 4);
+/* Lack of memory while judging makes the verdict worthless. */
+void facet_violations_break(struct facet_violations *violations);
+bool facet_violations_broken(const struct facet_violations *violations);
+
+/* The pointer of a step, to be freed; NULL when out of memory. */
+char *facet_step_pointer(const struct facet_step *step);
+
+static inline void facet_cleanup_violations(struct facet_violations **violations)
+{
+    facet_violations_destroy(*violations);
+}
+#define FACET_CLEANUP_VIOLATIONS __attribute__((cleanup(facet_cleanup_violations)))
+
+#endif

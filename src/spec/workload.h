@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the inside of a configuration, and what its renderers share. Never: is a public header. */
+#ifndef FACET_SPEC_WORKLOAD_H
+#define FACET_SPEC_WORKLOAD_H
+
+#include <facet/workload.h>
+
+#include "spec/json.h"
+#include "spec/violation.h"
+
+struct facet_workload {
+    json_t *root;
+};
+
+/* Merges a configuration, or some members of one, into *root, which is replaced or left as it is. */
+enum facet_status facet_merge_configuration(json_t **root, const char *into_name, const json_t *from,
+                                            const char *from_name, struct facet_error *error);
+
+/* A configuration on its way to another form. */
+struct facet_rendering {
+    const json_t *from;
+    json_t *to;
+    struct facet_violations *left;
+    const struct facet_render_options *options;
+    bool failed; /* no memory */
+};
+
+/* The setting is left to the caller. */
+void facet_render_leave(struct facet_rendering *rendering, const char *setting, const char *why);
+
+/* The object at `path` ("HostConfig", "linux/resources") below `to`, made when it is not there. */
+json_t *facet_render_object(struct facet_rendering *rendering, const char *path);
+json_t *facet_render_array(struct facet_rendering *rendering, const char *path);
+
+/* Both take the value; one that is NULL, for lack of memory, is noticed. */
+void facet_render_set(struct facet_rendering *rendering, const char *path, const char *key, json_t *value);
+void facet_render_append(struct facet_rendering *rendering, const char *path, json_t *value);
+
+/* Appends "K=V" for the environment, hooks joined to LD_PRELOAD by the path inside (or on the host). */
+void facet_render_environment(struct facet_rendering *rendering, const char *path, bool inside);
+
+/* Stands for the number 2^64-1 in what is rendered. */
+#define FACET_RENDER_UNLIMITED "facet:no-limit:18446744073709551615"
+
+/* A new reference to `value`, NULL when it is absent. */
+static inline json_t *facet_render_share(const json_t *value)
+{
+    return value ? json_incref((json_t *)(uintptr_t)value) : NULL;
+}
+
+/* The profile with the configuration's `system_calls` added, as OCI writes it: a new reference. NULL: there is nothing
+ * to write, or it was left. */
+json_t *facet_render_seccomp(struct facet_rendering *rendering);
+
+void facet_render_docker(struct facet_rendering *rendering);
+void facet_render_oci(struct facet_rendering *rendering);
+void facet_render_cdi(struct facet_rendering *rendering);
+void facet_render_plain(struct facet_rendering *rendering);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing the reader of node documents and workload configurations: the first byte chooses, the rest is text. */
+#include <stdbool.h>
+
+#include <facet/workload.h>
+
+#include "fuzz.h"
+
+/* What is read can be written, and is the same when it is read again. */
+static void check_node(struct facet_spec *spec)
+{
+    struct facet_spec *again = NULL;
+    char *first = NULL, *second = NULL, *view = NULL;
+    struct facet_spec_device device = {.size = sizeof device};
+    struct facet_spec_slot slot = {.size = sizeof slot};
+
+    PROMISE(facet_spec_write(spec, &first, NULL) == FACET_OK);
+    PROMISE(facet_spec_read(first, strlen(first), &again, NULL) == FACET_OK);
+    for (uint32_t i = 0; facet_spec_get_device(again, i, &device, NULL) == FACET_OK; i++)
+        PROMISE(facet_spec_put_device(again, &device, NULL) == FACET_OK);
+    for (uint32_t i = 0; facet_spec_get_slot(again, i, &slot, NULL) == FACET_OK; i++)
+        PROMISE(facet_spec_put_slot(again, &slot, NULL) == FACET_OK);
+    PROMISE(facet_spec_write(again, &second, NULL) == FACET_OK);
+    if (facet_spec_legacy_devices(again, &view, NULL) == FACET_OK)
+        free(view);
+    free(first);
+    free(second);
+    facet_spec_destroy(again);
+}
+
+static void check_workload(struct facet_workload *workload)
+{
+    struct facet_violations *left = NULL;
+    struct facet_workload *again = NULL;
+    char *text = NULL, *second = NULL;
+
+    PROMISE(facet_workload_write(workload, &text, NULL) == FACET_OK);
+    PROMISE(facet_workload_read(text, strlen(text), &again, NULL) == FACET_OK);
+    /* It agrees with itself. */
+    PROMISE(facet_workload_merge(again, "a", workload, "b", NULL) == FACET_OK);
+    PROMISE(facet_workload_write(again, &second, NULL) == FACET_OK && strcmp(text, second) == 0);
+    free(text);
+    free(second);
+    for (uint32_t form = 0; facet_render_name(form); form++) {
+        text = NULL;
+        if (facet_workload_render(workload, form, NULL, &text, &left, NULL) != FACET_OK)
+            continue;
+        free(text);
+        facet_violations_destroy(left);
+    }
+    facet_workload_destroy(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_violations *violations = NULL;
+    struct facet_workload *workload = NULL;
+    struct facet_spec *spec = NULL;
+    struct facet_error error = {0};
+
+    if (size == 0)
+        return 0;
+    uint32_t kind = data[0] == 'w' ? FACET_DOCUMENT_WORKLOAD : FACET_DOCUMENT_NODE;
+    char *text = fuzz_text(data + 1, size - 1);
+    enum facet_status status = facet_document_check(kind, text, size - 1, &violations, &error);
+    bool valid = status == FACET_OK && facet_violations_total(violations) == 0;
+
+    PROMISE(status == FACET_OK || (status == FACET_INVALID_ARGUMENT && strstr(error.message, "line ")));
+    status = kind == FACET_DOCUMENT_WORKLOAD ? facet_workload_read(text, size - 1, &workload, &error)
+                                             : facet_spec_read(text, size - 1, &spec, &error);
+    PROMISE((status == FACET_OK) == valid);
+    if (spec)
+        check_node(spec);
+    if (workload)
+        check_workload(workload);
+    facet_violations_destroy(violations);
+    facet_workload_destroy(workload);
+    facet_spec_destroy(spec);
+    free(text);
+    return 0;
+}

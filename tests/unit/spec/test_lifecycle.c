@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about hooks: their order, undoing in reverse, denials, deferrals and conflicts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include <facet/workload.h>
+
+#include "failing.h"
+
+/* What was called, in order: "c0 c1 u0". */
+static char journal[512];
+
+struct plugin {
+    int number;
+    uint32_t create_verdict, terminate_verdict;
+    uint64_t retry_ns;
+    enum facet_status create_status, created_status, terminated_status;
+    const char *key, *value; /* of the environment */
+};
+
+static void note(char what, const struct plugin *plugin, bool aborted)
+{
+    size_t used = strlen(journal);
+
+    snprintf(journal + used, sizeof journal - used, "%c%d%s ", what, plugin->number, aborted ? "!" : "");
+}
+
+static enum facet_status pre_create(void *context, const struct facet_lifecycle_workload *workload,
+                                    struct facet_workload *config, struct facet_lifecycle_answer *ret_answer,
+                                    struct facet_error *error)
+{
+    struct plugin *plugin = context;
+
+    note('c', plugin, false);
+    ret_answer->verdict = plugin->create_verdict;
+    ret_answer->retry_ns = plugin->retry_ns;
+    snprintf(ret_answer->reason, sizeof ret_answer->reason, "because of\n%d", plugin->number);
+    if (plugin->create_status != FACET_OK)
+        return plugin->create_status;
+    return plugin->key ? facet_workload_set(config, FACET_WORKLOAD_ENVIRONMENT, plugin->key, plugin->value, error)
+                       : FACET_OK;
+}
+
+static enum facet_status post_create(void *context, const struct facet_lifecycle_workload *workload,
+                                     struct facet_error *error)
+{
+    struct plugin *plugin = context;
+
+    note('s', plugin, false);
+    return plugin->created_status;
+}
+
+static enum facet_status pre_terminate(void *context, const struct facet_lifecycle_workload *workload,
+                                       struct facet_lifecycle_answer *ret_answer, struct facet_error *error)
+{
+    struct plugin *plugin = context;
+
+    note('t', plugin, false);
+    ret_answer->verdict = plugin->terminate_verdict;
+    ret_answer->retry_ns = plugin->retry_ns;
+    return FACET_OK;
+}
+
+static enum facet_status post_terminate(void *context, const struct facet_lifecycle_workload *workload,
+                                        struct facet_error *error)
+{
+    struct plugin *plugin = context;
+
+    note('u', plugin, workload->aborted);
+    return plugin->terminated_status != FACET_OK
+               ? facet_error_set(error, plugin->terminated_status, "plugin %d is stuck", plugin->number)
+               : FACET_OK;
+}
+
+enum { COUNT = 3 };
+
+struct world {
+    struct plugin plugins[COUNT];
+    struct facet_lifecycle_hook hooks[COUNT];
+    const struct facet_lifecycle_hook *list[COUNT];
+    struct facet_lifecycle_workload workload;
+};
+
+static void open_world(struct world *world)
+{
+    static const char *const names[] = {"cuda", "rocm", "npu"};
+
+    *world = (struct world){.workload = {.size = sizeof world->workload, .id = "w"}};
+    for (int i = 0; i < COUNT; i++) {
+        world->plugins[i].number = i;
+        world->hooks[i] = (struct facet_lifecycle_hook){.size = sizeof world->hooks[i],
+                                                        .name = names[i],
+                                                        .context = &world->plugins[i],
+                                                        .pre_create = pre_create,
+                                                        .post_create = post_create,
+                                                        .pre_terminate = pre_terminate,
+                                                        .post_terminate = post_terminate};
+        world->list[i] = &world->hooks[i];
+    }
+    world->plugins[0].key = "A";
+    world->plugins[0].value = "1";
+    world->plugins[2].key = "B";
+    world->plugins[2].value = "2";
+    journal[0] = '\0';
+}
+
+static void test_good(void **state)
+{
+    struct world world;
+    struct facet_workload *config = NULL;
+    struct facet_lifecycle_answer answer;
+    struct facet_error error = {0};
+    char *text;
+
+    open_world(&world);
+    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error), FACET_OK);
+    assert_int_equal(answer.verdict, FACET_VERDICT_GO);
+    assert_int_equal(facet_workload_render(config, FACET_RENDER_ENVIRONMENT, NULL, &text, NULL, &error), FACET_OK);
+    assert_non_null(strstr(text, "\"A=1\""));
+    assert_non_null(strstr(text, "\"B=2\""));
+    assert_int_equal(facet_lifecycle_created(world.list, COUNT, &world.workload, &error), FACET_OK);
+    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_OK);
+    assert_int_equal(facet_lifecycle_terminated(world.list, COUNT, &world.workload, &error), FACET_OK);
+    assert_string_equal(journal, "c0 c1 c2 s0 s1 s2 t2 t1 t0 u2 u1 u0 ");
+    free(text);
+    facet_workload_destroy(config);
+}
+
+/* Whichever denies, defers or fails: those before it are undone in reverse, it and those behind it are not. */
+static void test_undone(void **state)
+{
+    static const char *const expected[] = {"c0 ", "c0 c1 u0! ", "c0 c1 c2 u1! u0! "};
+
+    for (int i = 0; i < COUNT; i++) {
+        for (int how = 0; how < 3; how++) {
+            struct world world;
+            struct facet_workload *config = NULL;
+            struct facet_lifecycle_answer answer = {0};
+            struct facet_error error = {0};
+
+            open_world(&world);
+            world.plugins[i].create_verdict = how == 0 ? FACET_VERDICT_DENY : how == 1 ? FACET_VERDICT_DEFER : 0;
+            world.plugins[i].create_status = how == 2 ? FACET_BUSY : FACET_OK;
+            world.plugins[i].retry_ns = 5;
+            enum facet_status status =
+                facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error);
+            assert_null(config);
+            assert_string_equal(journal, expected[i]);
+            if (how == 2) {
+                assert_int_equal(status, FACET_BUSY);
+                assert_non_null(strstr(error.message, world.hooks[i].name));
+                continue;
+            }
+            assert_int_equal(status, FACET_OK);
+            assert_int_equal(answer.verdict, how == 0 ? FACET_VERDICT_DENY : FACET_VERDICT_DEFER);
+            assert_string_equal(answer.hook, world.hooks[i].name);
+            assert_int_equal(answer.retry_ns, 5);
+            assert_non_null(strstr(answer.reason, "because of?"));
+        }
+    }
+}
+
+static void test_conflict(void **state)
+{
+    struct world world;
+    struct facet_workload *config = NULL;
+    struct facet_lifecycle_answer answer;
+    struct facet_error error = {0};
+
+    open_world(&world);
+    world.plugins[2].key = "A";
+    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error),
+                     FACET_ALREADY_EXISTS);
+    assert_non_null(strstr(error.message, "/environment/A: 'cuda' and 'npu'"));
+    assert_string_equal(journal, "c0 c1 c2 u2! u1! u0! ");
+    assert_null(config);
+}
+
+static void test_after(void **state)
+{
+    struct world world;
+    struct facet_lifecycle_answer answer = {0};
+    struct facet_error error = {0};
+
+    open_world(&world);
+    world.plugins[1].created_status = FACET_IO;
+    assert_int_equal(facet_lifecycle_created(world.list, COUNT, &world.workload, &error), FACET_IO);
+    assert_string_equal(journal, "s0 s1 u2! u1! u0! ");
+    open_world(&world);
+    world.plugins[0].terminate_verdict = world.plugins[2].terminate_verdict = FACET_VERDICT_DEFER;
+    world.plugins[0].retry_ns = 9;
+    world.plugins[2].retry_ns = 3;
+    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_OK);
+    assert_true(answer.verdict == FACET_VERDICT_DEFER && answer.retry_ns == 9);
+    assert_string_equal(answer.hook, "cuda");
+    world.plugins[1].terminate_verdict = FACET_VERDICT_DENY;
+    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_BAD_STATE);
+    assert_non_null(strstr(error.message, "rocm"));
+    open_world(&world);
+    world.plugins[2].terminated_status = FACET_IO;
+    world.plugins[1].terminated_status = FACET_BUSY;
+    assert_int_equal(facet_lifecycle_terminated(world.list, COUNT, &world.workload, &error), FACET_IO);
+    assert_string_equal(journal, "u2 u1 u0 ");
+    assert_non_null(strstr(error.message, "npu"));
+}
+
+static void test_refusals(void **state)
+{
+    struct world world;
+    struct facet_workload *config = NULL;
+    struct facet_lifecycle_answer answer;
+
+    open_world(&world);
+    world.hooks[1].name = NULL;
+    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, NULL),
+                     FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_lifecycle_create(NULL, COUNT, &world.workload, &config, &answer, NULL),
+                     FACET_INVALID_ARGUMENT);
+    assert_string_equal(journal, "");
+    assert_int_equal(facet_lifecycle_create(NULL, 0, &world.workload, &config, &answer, NULL), FACET_OK);
+    facet_workload_destroy(config);
+}
+
+static bool create(void *context)
+{
+    struct world world;
+    struct facet_workload *config = NULL;
+    struct facet_lifecycle_answer answer;
+    struct facet_error error = {0};
+
+    open_world(&world);
+    enum facet_status status = facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error);
+    if (status != FACET_OK) {
+        assert_int_equal(status, FACET_NO_MEMORY);
+        assert_null(config);
+        /* As many undone as had been asked and had gone well. */
+        size_t asked = 0, undone = 0;
+        for (const char *c = journal; *c; c++) {
+            asked += *c == 'c';
+            undone += *c == 'u';
+        }
+        assert_true(undone == asked || undone + 1 == asked);
+    }
+    facet_workload_destroy(config);
+    return status == FACET_OK;
+}
+
+static void test_out_of_memory(void **state)
+{
+    assert_true(failing_loop(create, NULL) > 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),  cmocka_unit_test(test_undone),   cmocka_unit_test(test_conflict),
+        cmocka_unit_test(test_after), cmocka_unit_test(test_refusals), cmocka_unit_test(test_out_of_memory),
+    };
+
+    failing_begin();
+    return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
+}

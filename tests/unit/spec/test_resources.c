@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about resource files: exact, whole or refused, and the legacy form. Never: needs the shared vectors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <facet/workload.h>
+
+#include "failing.h"
+
+/* The Nth call on files that fails; 0: none does. */
+static uint64_t file_calls, file_fail_at;
+
+int __real_openat(int folder, const char *name, int flags, ...);
+ssize_t __real_write(int fd, const void *data, size_t bytes);
+int __real_fsync(int fd);
+int __real_renameat(int from, const char *old, int to, const char *new);
+int __wrap_openat(int folder, const char *name, int flags, mode_t mode);
+ssize_t __wrap_write(int fd, const void *data, size_t bytes);
+int __wrap_fsync(int fd);
+int __wrap_renameat(int from, const char *old, int to, const char *new);
+
+static bool file_fails(void)
+{
+    errno = EIO;
+    return ++file_calls == file_fail_at;
+}
+
+int __wrap_openat(int folder, const char *name, int flags, mode_t mode)
+{
+    return file_fails() ? -1 : __real_openat(folder, name, flags, mode);
+}
+
+ssize_t __wrap_write(int fd, const void *data, size_t bytes)
+{
+    /* In small pieces, so that one of them can fail in the middle. */
+    return file_fails() ? -1 : __real_write(fd, data, bytes > 40 ? 40 : bytes);
+}
+
+int __wrap_fsync(int fd)
+{
+    return file_fails() ? -1 : __real_fsync(fd);
+}
+
+int __wrap_renameat(int from, const char *old, int to, const char *new)
+{
+    return file_fails() ? -1 : __real_renameat(from, old, to, new);
+}
+
+#define RECORD(...) (&(struct facet_resources_record){.size = sizeof(struct facet_resources_record), __VA_ARGS__})
+
+/* Ids and paths of all kinds of bytes. */
+static enum facet_status fill(struct facet_resources *resources, struct facet_error *error)
+{
+    const struct facet_resources_record records[] = {
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_OWNER, .text = {"agent 7\n\xff"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_HANDLE, .text = {""}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_SCRATCH, .number = INT64_MAX},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_REQUEST, .text = {"mem"}, .number = 4294971392000000},
+        {.size = sizeof records[0],
+         .kind = FACET_RESOURCES_GRANT,
+         .text = {"cuda.device", "0000:41:00.0"},
+         .number = 1000000},
+        {.size = sizeof records[0],
+         .kind = FACET_RESOURCES_GRANT,
+         .text = {"cuda.device", "a,b=c 12:x\nend 3"},
+         .number = 1,
+         .places = 6},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_ALLOCATION, .text = {"Empty.slot"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_UNIFIED, .text = {"dummy", "dummy.device"}},
+        {.size = sizeof records[0],
+         .kind = FACET_RESOURCES_MOUNT,
+         .text = {"bind", "/a,b:c", "/x y", "rprivate"},
+         .number = FACET_RESOURCES_DELETE},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X_SHARES", "line\nline"}},
+    };
+    enum facet_status status = FACET_OK;
+
+    for (size_t i = 0; status == FACET_OK && i < sizeof records / sizeof records[0]; i++)
+        status = facet_resources_add(resources, &records[i], error);
+    return status;
+}
+
+static struct facet_resources *make(void)
+{
+    struct facet_resources *resources;
+
+    assert_int_equal(facet_resources_create(&resources, NULL), FACET_OK);
+    assert_int_equal(fill(resources, NULL), FACET_OK);
+    return resources;
+}
+
+static void assert_same(const struct facet_resources *left, const struct facet_resources *right)
+{
+    struct facet_resources_record a = {.size = sizeof a}, b = {.size = sizeof b};
+
+    assert_int_equal(facet_resources_count(left), facet_resources_count(right));
+    for (uint32_t i = 0; facet_resources_get(left, i, &a, NULL) == FACET_OK; i++) {
+        assert_int_equal(facet_resources_get(right, i, &b, NULL), FACET_OK);
+        assert_true(a.kind == b.kind && a.number == b.number && a.places == b.places);
+        for (int t = 0; t < 4; t++)
+            assert_true(a.text[t] == b.text[t] || strcmp(a.text[t], b.text[t]) == 0);
+    }
+}
+
+static void test_exact(void **state)
+{
+    struct facet_resources *resources = make(), *again;
+    char *text, *second;
+    size_t bytes, second_bytes;
+    struct facet_error error = {0};
+
+    assert_int_equal(facet_resources_format(resources, &text, &bytes, &error), FACET_OK);
+    if (facet_resources_parse(text, bytes, &again, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_same(resources, again);
+    assert_int_equal(facet_resources_format(again, &second, &second_bytes, &error), FACET_OK);
+    assert_int_equal(bytes, second_bytes);
+    assert_memory_equal(text, second, bytes);
+    free(text);
+    free(second);
+    facet_resources_destroy(resources);
+    facet_resources_destroy(again);
+}
+
+/* Cut anywhere, or one byte wrong anywhere: refused, and nothing is returned. */
+static void test_damaged(void **state)
+{
+    struct facet_resources *resources = make(), *again = NULL;
+    char *text;
+    size_t bytes;
+    struct facet_error error;
+
+    assert_int_equal(facet_resources_format(resources, &text, &bytes, NULL), FACET_OK);
+    for (size_t i = 0; i < bytes; i++) {
+        error = (struct facet_error){0};
+        assert_int_equal(facet_resources_parse(text, i, &again, &error), FACET_CORRUPT);
+        assert_non_null(strstr(error.message, "line "));
+        for (unsigned bit = 1; bit < 256; bit <<= 1) {
+            text[i] = (char)(text[i] ^ (char)bit);
+            enum facet_status status = facet_resources_parse(text, bytes, &again, &error);
+            assert_true(status == FACET_CORRUPT || (status == FACET_UNSUPPORTED && i == strlen("facet-resources ")));
+            text[i] = (char)(text[i] ^ (char)bit);
+        }
+    }
+    assert_null(again);
+    text[strlen("facet-resources ")] = '2';
+    assert_int_equal(facet_resources_parse(text, bytes, &again, &error), FACET_UNSUPPORTED);
+    free(text);
+    facet_resources_destroy(resources);
+}
+
+static void test_once(void **state)
+{
+    struct facet_resources *resources = make();
+    uint32_t count = facet_resources_count(resources);
+
+    assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_OWNER, .text = {"x"}), NULL),
+                     FACET_ALREADY_EXISTS);
+    assert_int_equal(facet_resources_add(resources,
+                                         RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"cuda.device", "0000:41:00.0"}),
+                                         NULL),
+                     FACET_ALREADY_EXISTS);
+    assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_REQUEST, .text = {"mem"}), NULL),
+                     FACET_ALREADY_EXISTS);
+    assert_int_equal(facet_resources_add(resources,
+                                         RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"new.slot", "0"}, .number = -1),
+                                         NULL),
+                     FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"new.slot"}), NULL),
+                     FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_resources_add(resources, RECORD(.kind = 99), NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_resources_count(resources), count);
+    /* The same id in pieces is another one. */
+    assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"a", "b c"}), NULL),
+                     FACET_OK);
+    assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"a b", "c"}), NULL),
+                     FACET_OK);
+    facet_resources_destroy(resources);
+}
+
+/* --- files ------------------------------------------------------------------------------------------------------ */
+
+static int open_folder(char path[32])
+{
+    snprintf(path, 32, "/tmp/facet-test-XXXXXX");
+    assert_non_null(mkdtemp(path));
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static uint32_t count_files(int folder)
+{
+    DIR *dir = fdopendir(dup(folder));
+    uint32_t count = 0;
+
+    assert_non_null(dir);
+    rewinddir(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(dir);
+    return count;
+}
+
+/* Whatever fails: the old file or the new one is there, whole, and nothing besides. */
+static void test_replace(void **state)
+{
+    struct facet_resources *old, *new = make(), *read;
+    char path[32];
+    int folder = open_folder(path);
+    uint64_t at = 0;
+    bool done = false;
+
+    assert_int_equal(facet_resources_create(&old, NULL), FACET_OK);
+    while (!done) {
+        file_fail_at = 0;
+        assert_int_equal(facet_resources_save(old, folder, "resources", NULL), FACET_OK);
+        struct facet_error error = {0};
+        file_calls = 0;
+        file_fail_at = ++at;
+        done = facet_resources_save(new, folder, "resources", &error) == FACET_OK;
+        file_fail_at = 0;
+        assert_int_equal(count_files(folder), 1);
+        assert_int_equal(facet_resources_load(folder, "resources", &read, NULL), FACET_OK);
+        if (done)
+            assert_same(new, read);
+        else
+            assert_true(error.status == FACET_IO && (facet_resources_count(read) == 0 ||
+                                                     facet_resources_count(read) == facet_resources_count(new)));
+        facet_resources_destroy(read);
+    }
+    assert_true(at > 6);
+    unlinkat(folder, "resources", 0);
+    assert_int_equal(facet_resources_load(folder, "resources", &read, NULL), FACET_NOT_FOUND);
+    assert_int_equal(facet_resources_load(folder, "../x", &read, NULL), FACET_INVALID_ARGUMENT);
+    assert_int_equal(mkfifoat(folder, "pipe", 0600), 0);
+    assert_int_equal(facet_resources_load(folder, "pipe", &read, NULL), FACET_CORRUPT);
+    unlinkat(folder, "pipe", 0);
+    assert_int_equal(symlinkat("/etc/passwd", folder, "link"), 0);
+    assert_int_not_equal(facet_resources_load(folder, "link", &read, NULL), FACET_OK);
+    unlinkat(folder, "link", 0);
+    close(folder);
+    rmdir(path);
+    facet_resources_destroy(old);
+    facet_resources_destroy(new);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------------------------ */
+
+static void test_sizes(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } good[] = {{"0m", 0},      {"1.5g", 1610612736}, {"512", 512},       {"4k", 4096},
+                {"2KiB", 2048}, {"1_024", 1024},      {"3 MiB", 3145728}, {"40G", INT64_C(42949672960)},
+                {"1.0", 1},     {"1.000000", 1},      {"0.5k", 512},      {"7t", INT64_C(7) << 40}};
+    static const char *const wrong[] = {
+        "inf", "1.5", "1b",   "12bytes", "",     "-1",  "k",
+        "1kk", "_1",  "1__0", "1.",      "0.3k", "nan", "99999999999999999999999999999999",
+        NULL};
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } shown[] = {{0, "0"},
+                 {1023, "1023"},
+                 {1024, "1k"},
+                 {1536, "1.5k"},
+                 {1610612736, "1.5g"},
+                 {1073741825, "1073741825"},
+                 {INT64_C(4294971392), "4294971392"},
+                 {INT64_C(1) << 40, "1t"},
+                 {INT64_MAX, "9223372036854775807"}};
+    char text[FACET_SPEC_AMOUNT_SIZE];
+    int64_t bytes;
+
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(facet_spec_parse_binary(good[i].text, &bytes, NULL), FACET_OK);
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_not_equal(facet_spec_parse_binary(wrong[i], &bytes, NULL), FACET_OK);
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+        assert_string_equal(facet_spec_format_binary(shown[i].bytes, text), shown[i].text);
+        assert_int_equal(facet_spec_parse_binary(text, &bytes, NULL), FACET_OK);
+        assert_int_equal(bytes, shown[i].bytes);
+    }
+}
+
+/* --- the legacy file -------------------------------------------------------------------------------------------- */
+
+static uint32_t type_of(void *context, const char *slot)
+{
+    return strcmp(slot, "mem") == 0 ? FACET_SPEC_BYTES : FACET_SPEC_COUNT;
+}
+
+static void test_legacy(void **state)
+{
+    static const char text[] = "SCRATCH_SIZE=1.5m\nMOUNTS=/a:/b:rw,vol:/c:ro,None:/t:wd\n"
+                               "SLOTS={\"cpu\":\"2\",\"cuda.shares\":\"1.50\"}\nUNIFIED_DEVICES=[[\"d\",\"d.x\"]]\n"
+                               "CPU_SHARES=0:1,1:1\nMEM_SHARES=root:4294971392\nCUDA.SHARES_SHARES=0000:41:00.0:1.0\n"
+                               "ROCM.DEVICE_SHARES=\nCUDA_MEMORY_LIMITS=a:1g\nCID=7=8\n";
+    struct facet_resources *resources;
+    struct facet_error error = {0};
+    char *back;
+
+    if (facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &resources, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    if (facet_resources_format_legacy(resources, type_of, NULL, &back, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_string_equal(back, text);
+    free(back);
+    facet_resources_destroy(resources);
+}
+
+static void test_legacy_wrong(void **state)
+{
+    static const char *const wrong[] = {
+        "SCRATCH_SIZE=0\nSLOTS={}\n",
+        "MOUNTS=\nSLOTS={}\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\n",
+        "SCRATCH_SIZE=x\nMOUNTS=\nSLOTS={}\n",
+        "SCRATCH_SIZE=0\nMOUNTS=/a,b:/x:ro\nSLOTS={}\n",
+        "SCRATCH_SIZE=0\nMOUNTS=/a:/x:xx\nSLOTS={}\n",
+        "SCRATCH_SIZE=0\nMOUNTS=/a:/x:ro:z\nSLOTS={}\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS=[]\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={\"a\":1}\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nUNIFIED_DEVICES=[[1]]\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nCPU_SHARES=0:-1\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nCPU_SHARES=0:1k\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nCPU_SHARES=0:1,0:1\n",
+        "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nnonsense\n",
+    };
+    static const char unit[] = "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={}\nMEM_SHARES=root:4g\n";
+    struct facet_resources *resources = NULL;
+    struct facet_error error;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        error = (struct facet_error){0};
+        if (facet_resources_parse_legacy(wrong[i], strlen(wrong[i]), type_of, NULL, &resources, &error) !=
+            FACET_CORRUPT)
+            fail_msg("%s: %s", wrong[i], error.message);
+        assert_null(resources);
+    }
+    /* Where no type is known, the unit says that it is bytes. */
+    assert_int_equal(facet_resources_parse_legacy(unit, strlen(unit), NULL, NULL, &resources, &error), FACET_OK);
+    facet_resources_destroy(resources);
+}
+
+/* What the legacy form would change on the way is refused instead. */
+static void test_legacy_unsaid(void **state)
+{
+    const struct facet_resources_record records[] = {
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_GRANT, .text = {"Cuda.device", "0"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_GRANT, .text = {"cuda.device", "a,b"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_GRANT, .text = {"mem", "root"}, .number = 1},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_MOUNT, .text = {"bind", "/a,b", "/x", ""}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_MOUNT, .text = {"bind", "/a", "/x", "ro"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_MOUNT, .text = {"volume", "None", "/x", ""}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X_SHARES", "1"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X", "a\nb"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_OWNER, .text = {"a\nb"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_REQUEST, .text = {"\xff"}},
+    };
+    struct facet_error error;
+    char *text = NULL;
+
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
+        struct facet_resources *resources;
+        assert_int_equal(facet_resources_create(&resources, NULL), FACET_OK);
+        assert_int_equal(facet_resources_add(resources, &records[i], NULL), FACET_OK);
+        assert_int_equal(facet_resources_format_legacy(resources, NULL, NULL, &text, &error), FACET_UNSUPPORTED);
+        facet_resources_destroy(resources);
+    }
+    assert_null(text);
+}
+
+/* --- out of memory ---------------------------------------------------------------------------------------------- */
+
+static bool go_round(void *context)
+{
+    struct facet_resources *resources = NULL, *again = NULL, *legacy = NULL;
+    static const char old[] =
+        "SCRATCH_SIZE=0m\nMOUNTS=/a:/b:rw\nSLOTS={\"cpu\":\"2\"}\nUNIFIED_DEVICES=[[\"d\",\"d.x\"]]\n"
+        "CPU_SHARES=0:1,1:1\nFACET_OWNER=me\nCID=7\n";
+    struct facet_error error = {0};
+    char *text = NULL, *back = NULL;
+    size_t bytes = 0;
+    bool done = facet_resources_create(&resources, &error) == FACET_OK && fill(resources, &error) == FACET_OK &&
+                facet_resources_format(resources, &text, &bytes, &error) == FACET_OK &&
+                facet_resources_parse(text, bytes, &again, &error) == FACET_OK &&
+                facet_resources_parse_legacy(old, strlen(old), type_of, NULL, &legacy, &error) == FACET_OK &&
+                facet_resources_format_legacy(legacy, type_of, NULL, &back, &error) == FACET_OK;
+
+    if (!done && error.status != FACET_NO_MEMORY)
+        fail_msg("%d: %s", error.status, error.message);
+    if (done) {
+        assert_same(resources, again);
+        assert_non_null(strstr(back, "FACET_OWNER=me\nCID=7\n"));
+    }
+    free(text);
+    free(back);
+    facet_resources_destroy(resources);
+    facet_resources_destroy(again);
+    facet_resources_destroy(legacy);
+    return done;
+}
+
+static void test_out_of_memory(void **state)
+{
+    assert_true(failing_loop(go_round, NULL) > 60);
+}
+
+/* A grant that cannot be kept leaves nothing behind. */
+static bool add_grant(void *context)
+{
+    struct facet_resources *resources = context;
+    uint32_t count = facet_resources_count(resources);
+    enum facet_status status =
+        facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"one.slot", "0"}), NULL);
+
+    if (status == FACET_NO_MEMORY)
+        assert_int_equal(facet_resources_count(resources), count);
+    return status == FACET_OK || status == FACET_ALREADY_EXISTS;
+}
+
+static void test_half_a_grant(void **state)
+{
+    struct facet_resources *resources = make();
+
+    assert_true(failing_loop(add_grant, resources) > 3);
+    facet_resources_destroy(resources);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),        cmocka_unit_test(test_damaged),       cmocka_unit_test(test_once),
+        cmocka_unit_test(test_replace),      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_legacy),
+        cmocka_unit_test(test_legacy_wrong), cmocka_unit_test(test_legacy_unsaid), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_half_a_grant),
+    };
+
+    failing_begin();
+    return cmocka_run_group_tests_name("resources", tests, NULL, NULL);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about workload configurations: setting, merging, and what each form says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include <facet/workload.h>
+
+#include "failing.h"
+
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        enum facet_status try_status = (call);                                                                         \
+        if (try_status != FACET_OK)                                                                                    \
+            return try_status;                                                                                         \
+    } while (0)
+
+/* Everything that a configuration can say. */
+static enum facet_status fill(struct facet_workload *w, struct facet_error *error)
+{
+    const char *const options[] = {"rprivate"};
+    const struct facet_workload_mount mount = {.size = sizeof mount,
+                                               .writable = 1,
+                                               .type = "bind",
+                                               .source = "/data",
+                                               .target = "/data",
+                                               .options = options,
+                                               .option_count = 1};
+    const struct facet_workload_mount tmpfs = {.size = sizeof tmpfs, .type = "tmpfs", .target = "/scratch"};
+
+    TRY(facet_workload_add_mount(w, &mount, error));
+    TRY(facet_workload_add_mount(w, &tmpfs, error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_ENVIRONMENT, "A", "1=2\n3", error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_ENVIRONMENT, "LD_PRELOAD", "/own.so", error));
+    TRY(facet_workload_add_device_node(w, "/dev/kfd", NULL, "rw", error));
+    TRY(facet_workload_set_device_numbers(w, "/dev/kfd", 'c', 240, 0, error));
+    TRY(facet_workload_add_cgroup_rule(w, 'c', 195, FACET_WORKLOAD_ANY, "rwm", error));
+    TRY(facet_workload_add(w, FACET_WORKLOAD_CDI_DEVICES, "nvidia.com/gpu=GPU-5a:1", error));
+    TRY(facet_workload_add(w, FACET_WORKLOAD_NETWORKS, "rdma0", error));
+    TRY(facet_workload_add_group_id(w, 44, error));
+    TRY(facet_workload_add(w, FACET_WORKLOAD_GROUP_NAMES, "render", error));
+    TRY(facet_workload_add(w, FACET_WORKLOAD_CAPABILITIES, "CAP_IPC_LOCK", error));
+    TRY(facet_workload_set_ulimit(w, "memlock", -1, -1, error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_SYSCTLS, "net.ipv6.conf.all.disable_ipv6", "0", error));
+    TRY(facet_workload_add(w, FACET_WORKLOAD_SYSTEM_CALLS, "mbind", error));
+    TRY(facet_workload_set_seccomp(w, "profile", "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[]}", error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_IPC_MODE, NULL, "host", error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_RUNTIME, NULL, "nvidia", error));
+    TRY(facet_workload_set_hugepages(w, "1GB", UINT64_C(1) << 30, error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_CPUSET, NULL, "0-3,8", error));
+    TRY(facet_workload_set(w, FACET_WORKLOAD_MEMORY_NODES, NULL, "0", error));
+    TRY(facet_workload_set_memory(w, UINT64_C(1) << 30, -1, error));
+    TRY(facet_workload_add_hook(w, "/host/libhook.so", "/opt/libhook.so", error));
+    return facet_workload_set(w, FACET_WORKLOAD_RESOURCE_DATA, "CUDA_GLOBAL_DEVICE_IDS", "0:3", error);
+}
+
+static struct facet_workload *make(void)
+{
+    struct facet_workload *workload;
+    struct facet_error error = {0};
+
+    assert_int_equal(facet_workload_create(&workload, &error), FACET_OK);
+    if (fill(workload, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    return workload;
+}
+
+static void assert_json(const char *got, const char *expected)
+{
+    json_t *a = json_loads(got, 0, NULL), *b = json_loads(expected, 0, NULL);
+
+    assert_non_null(b);
+    if (!json_equal(a, b))
+        fail_msg("%s", got);
+    json_decref(a);
+    json_decref(b);
+}
+
+static void test_round_trip(void **state)
+{
+    struct facet_workload *workload = make(), *again;
+    struct facet_error error = {0};
+    char *text, *second;
+
+    assert_int_equal(facet_workload_write(workload, &text, &error), FACET_OK);
+    assert_int_equal(facet_workload_read(text, strlen(text), &again, &error), FACET_OK);
+    assert_int_equal(facet_workload_write(again, &second, &error), FACET_OK);
+    assert_string_equal(text, second);
+    free(text);
+    free(second);
+    facet_workload_destroy(workload);
+    facet_workload_destroy(again);
+}
+
+static void test_docker(void **state)
+{
+    struct facet_workload *workload = make();
+    struct facet_violations *left = NULL;
+    struct facet_violation item = {.size = sizeof item};
+    struct facet_error error = {0};
+    char *text = NULL;
+
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_DOCKER, NULL, &text, NULL, &error),
+                     FACET_UNSUPPORTED);
+    assert_null(text);
+    assert_string_equal(error.argument, "hugepages");
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_DOCKER, NULL, &text, &left, &error), FACET_OK);
+    assert_int_equal(facet_violations_total(left), 1);
+    facet_violations_get(left, 0, &item, NULL);
+    assert_string_equal(item.pointer, "/hugepages");
+    assert_json(
+        text,
+        "{\"Env\":[\"A=1=2\\n3\",\"LD_PRELOAD=/own.so:/opt/libhook.so\"],\"HostConfig\":{\"Mounts\":["
+        "{\"Type\":\"bind\",\"Source\":\"/data\",\"Target\":\"/data\",\"ReadOnly\":false,\"BindOptions\":"
+        "{\"Propagation\":\"rprivate\"}},{\"Type\":\"tmpfs\",\"Target\":\"/scratch\",\"ReadOnly\":true},"
+        "{\"Type\":\"bind\",\"Source\":\"/host/libhook.so\",\"Target\":\"/opt/libhook.so\",\"ReadOnly\":true}],"
+        "\"Devices\":[{\"PathOnHost\":\"/dev/kfd\",\"PathInContainer\":\"/dev/kfd\",\"CgroupPermissions\":\"rw\"}],"
+        "\"DeviceCgroupRules\":[\"c 195:* rwm\"],\"DeviceRequests\":[{\"Driver\":\"cdi\",\"DeviceIDs\":"
+        "[\"nvidia.com/gpu=GPU-5a:1\"]}],\"GroupAdd\":[\"44\",\"render\"],\"CapAdd\":[\"CAP_IPC_LOCK\"],"
+        "\"Ulimits\":[{\"Name\":\"memlock\",\"Soft\":-1,\"Hard\":-1}],\"Sysctls\":"
+        "{\"net.ipv6.conf.all.disable_ipv6\":\"0\"},\"SecurityOpt\":[\"seccomp={\\\"defaultAction\\\":"
+        "\\\"SCMP_ACT_ERRNO\\\",\\\"syscalls\\\":[{\\\"names\\\":[\\\"mbind\\\"],\\\"action\\\":\\\"SCMP_ACT_ALLOW\\\"}"
+        "]}\"],"
+        "\"IpcMode\":\"host\",\"Runtime\":\"nvidia\",\"CpusetCpus\":\"0-3,8\",\"CpusetMems\":\"0\",\"Memory\":"
+        "1073741824,"
+        "\"MemorySwap\":-1},\"NetworkingConfig\":{\"EndpointsConfig\":{\"rdma0\":{}}}}");
+    free(text);
+    facet_violations_destroy(left);
+    facet_workload_destroy(workload);
+}
+
+static void test_oci(void **state)
+{
+    struct facet_workload *workload = make();
+    struct facet_violations *left = NULL;
+    struct facet_error error = {0};
+    char *text = NULL;
+
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_OCI, NULL, &text, &left, &error), FACET_OK);
+    assert_int_equal(facet_violations_total(left), 5); /* cdi_devices, networks, group_names, runtime, ipc_mode */
+    assert_non_null(strstr(text, "\"hard\": 18446744073709551615\n"));
+    char *number;
+    while ((number = strstr(text, "18446744073709551615"))) /* beyond the test's own reader */
+        memcpy(number, "7                   ", 20);
+    assert_json(
+        text,
+        "{\"process\":{\"env\":[\"A=1=2\\n3\",\"LD_PRELOAD=/own.so:/opt/"
+        "libhook.so\"],\"user\":{\"additionalGids\":[44]},"
+        "\"capabilities\":{\"bounding\":[\"CAP_IPC_LOCK\"],\"effective\":[\"CAP_IPC_LOCK\"],\"permitted\":"
+        "[\"CAP_IPC_LOCK\"]},\"rlimits\":[{\"type\":\"RLIMIT_MEMLOCK\",\"soft\":7,\"hard\":7}]},\"mounts\":["
+        "{\"destination\":\"/data\",\"type\":\"bind\",\"source\":\"/"
+        "data\",\"options\":[\"rbind\",\"rw\",\"rprivate\"]},"
+        "{\"destination\":\"/scratch\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":[\"ro\"]},"
+        "{\"destination\":\"/opt/libhook.so\",\"type\":\"bind\",\"source\":\"/host/libhook.so\",\"options\":"
+        "[\"rbind\",\"ro\"]}],\"linux\":{\"devices\":[{\"path\":\"/dev/"
+        "kfd\",\"type\":\"c\",\"major\":240,\"minor\":0}],"
+        "\"resources\":{\"devices\":[{\"allow\":true,\"type\":\"c\",\"major\":240,\"minor\":0,\"access\":\"rw\"},"
+        "{\"allow\":true,\"type\":\"c\",\"major\":195,\"access\":\"rwm\"}],\"cpu\":{\"cpus\":\"0-3,8\",\"mems\":\"0\"},"
+        "\"memory\":{\"limit\":1073741824,\"swap\":-1},\"hugepageLimits\":[{\"pageSize\":\"1GB\",\"limit\":1073741824}]"
+        "},"
+        "\"sysctl\":{\"net.ipv6.conf.all.disable_ipv6\":\"0\"},\"seccomp\":{\"defaultAction\":\"SCMP_ACT_ERRNO\","
+        "\"syscalls\":[{\"names\":[\"mbind\"],\"action\":\"SCMP_ACT_ALLOW\"}]}}}");
+    free(text);
+    facet_violations_destroy(left);
+    facet_workload_destroy(workload);
+}
+
+static void test_cdi(void **state)
+{
+    struct facet_workload *workload = make();
+    struct facet_render_options options = {
+        .size = sizeof options, .cdi_kind = "facet.dev/gpu", .cdi_device = "vgpu-1:a"};
+    static const struct {
+        const char *kind, *device;
+    } wrong[] = {{"facet.dev", "0"}, {"facet.dev/gpu", ""}, {"facet.dev/gpu", "a="}, {"1/gpu", "0"}, {"a/b/c", "0"},
+                 {"a/b", "-0"},      {"a/b", "0-"},         {"a-/b", "0"},           {"a/b.c", "0"}};
+    struct facet_violations *left = NULL;
+    struct facet_error error = {0};
+    char *text = NULL;
+
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_CDI, &options, &text, &left, &error), FACET_OK);
+    assert_int_equal(facet_violations_total(left), 16);
+    assert_json(text,
+                "{\"cdiVersion\":\"0.7.0\",\"kind\":\"facet.dev/gpu\",\"devices\":[{\"name\":\"vgpu-1:a\","
+                "\"containerEdits\":{\"env\":[\"A=1=2\\n3\",\"LD_PRELOAD=/own.so:/opt/libhook.so\"],\"deviceNodes\":["
+                "{\"path\":\"/dev/kfd\",\"hostPath\":\"/dev/kfd\",\"type\":\"c\",\"major\":240,\"minor\":0,"
+                "\"permissions\":\"rw\"}],\"mounts\":[{\"hostPath\":\"/data\",\"containerPath\":\"/data\",\"options\":"
+                "[\"nosuid\",\"nodev\",\"rbind\",\"rw\",\"rprivate\"]},{\"hostPath\":\"tmpfs\",\"containerPath\":"
+                "\"/scratch\",\"type\":\"tmpfs\",\"options\":[\"ro\"]},{\"hostPath\":\"/host/libhook.so\","
+                "\"containerPath\":\"/opt/libhook.so\",\"options\":[\"nosuid\",\"nodev\",\"rbind\",\"ro\"]}],"
+                "\"additionalGids\":[44]}}]}");
+    free(text);
+    text = NULL;
+    facet_violations_destroy(left);
+    left = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        options.cdi_kind = wrong[i].kind;
+        options.cdi_device = wrong[i].device;
+        assert_int_equal(facet_workload_render(workload, FACET_RENDER_CDI, &options, &text, &left, &error),
+                         FACET_INVALID_ARGUMENT);
+    }
+    assert_true(!text && !left);
+    facet_workload_destroy(workload);
+}
+
+static void test_plain(void **state)
+{
+    struct facet_workload *workload;
+    struct facet_error error = {0};
+    char *text;
+
+    assert_int_equal(facet_workload_create(&workload, &error), FACET_OK);
+    facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, "B", "2", NULL);
+    facet_workload_add_hook(workload, "/a.so", "/in/a.so", NULL);
+    facet_workload_add_hook(workload, "/b.so", NULL, NULL);
+    facet_workload_add_device_node(workload, "/dev/kfd", NULL, NULL, NULL);
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_ENVIRONMENT, NULL, &text, NULL, &error), FACET_OK);
+    assert_json(text, "{\"env\":[\"B=2\",\"LD_PRELOAD=/a.so:/b.so\"]}");
+    free(text);
+    facet_workload_add(workload, FACET_WORKLOAD_SYSTEM_CALLS, "mbind", NULL);
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_DOCKER, NULL, &text, NULL, &error),
+                     FACET_UNSUPPORTED);
+    assert_string_equal(error.argument, "system_calls");
+    const struct facet_render_options options = {.size = sizeof options,
+                                                 .seccomp_profile = "{\"defaultAction\":\"X\"}"};
+    assert_int_equal(facet_workload_render(workload, FACET_RENDER_DOCKER, &options, &text, NULL, &error), FACET_OK);
+    assert_non_null(strstr(text, "mbind"));
+    free(text);
+    facet_workload_destroy(workload);
+}
+
+static void test_merging(void **state)
+{
+    struct facet_workload *a, *b;
+    const struct facet_workload_mount first = {.size = sizeof first, .type = "bind", .source = "/a", .target = "/t"};
+    const struct facet_workload_mount second = {.size = sizeof second, .type = "bind", .source = "/b", .target = "/t"};
+    struct facet_error error = {0};
+    char *before, *after;
+
+    facet_workload_create(&a, NULL);
+    facet_workload_create(&b, NULL);
+    facet_workload_add(a, FACET_WORKLOAD_GROUP_NAMES, "video", NULL);
+    facet_workload_add(b, FACET_WORKLOAD_GROUP_NAMES, "video", NULL);
+    facet_workload_add(b, FACET_WORKLOAD_GROUP_NAMES, "render", NULL);
+    facet_workload_set(a, FACET_WORKLOAD_ENVIRONMENT, "SAME", "1", NULL);
+    facet_workload_set(b, FACET_WORKLOAD_ENVIRONMENT, "SAME", "1", NULL);
+    facet_workload_set(b, FACET_WORKLOAD_ENVIRONMENT, "OTHER", "2", NULL);
+    facet_workload_add_mount(a, &first, NULL);
+    facet_workload_add_mount(b, &first, NULL);
+    assert_int_equal(facet_workload_merge(a, "x", b, "y", &error), FACET_OK);
+    assert_int_equal(facet_workload_write(a, &before, NULL), FACET_OK);
+    assert_json(before, "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\",\"group_names\":[\"video\","
+                        "\"render\"],\"environment\":{\"SAME\":\"1\",\"OTHER\":\"2\"},\"mounts\":[{\"type\":\"bind\","
+                        "\"source\":\"/a\",\"target\":\"/t\",\"permission\":\"ro\"}]}");
+    facet_workload_destroy(b);
+    facet_workload_create(&b, NULL);
+    facet_workload_add(b, FACET_WORKLOAD_NETWORKS, "n", NULL);
+    facet_workload_add_mount(b, &second, NULL);
+    assert_int_equal(facet_workload_merge(a, "cuda", b, "rocm", &error), FACET_ALREADY_EXISTS);
+    assert_non_null(strstr(error.message, "/mounts/0/source: 'cuda' and 'rocm'"));
+    assert_int_equal(facet_workload_write(a, &after, NULL), FACET_OK);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    facet_workload_destroy(a);
+    facet_workload_destroy(b);
+}
+
+static void test_refusals(void **state)
+{
+    struct facet_workload *w = make();
+    const struct facet_workload_mount relative = {
+        .size = sizeof relative, .type = "bind", .source = "a", .target = "/t"};
+    const struct facet_workload_mount latin = {.size = sizeof latin, .type = "bind", .source = "/\xff", .target = "/t"};
+    struct facet_error error = {0};
+    char *before, *after;
+
+    facet_workload_write(w, &before, NULL);
+    assert_int_equal(facet_workload_add(w, FACET_WORKLOAD_CDI_DEVICES, "gpu0", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_add(w, FACET_WORKLOAD_CAPABILITIES, "IPC_LOCK", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set(w, FACET_WORKLOAD_ENVIRONMENT, "A=B", "1", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set(w, FACET_WORKLOAD_IPC_MODE, NULL, "Host", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set(w, FACET_WORKLOAD_CPUSET, NULL, "0-", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set_ulimit(w, "nofile", 10, 5, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set_ulimit(w, "nofile", -1, 5, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set_seccomp(w, "profile", NULL, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set_seccomp(w, "default", "{}", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_add_mount(w, &relative, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_add_mount(w, &latin, &error), FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "UTF-8"));
+    assert_int_equal(facet_workload_add_device_node(w, "dev/x", NULL, NULL, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_add_device_node(w, "/dev/x", NULL, "x", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_add_cgroup_rule(w, 'd', 1, 1, "r", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set_memory(w, 0, 0, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_workload_set_memory(w, 1, -2, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_add(w, 99, "x", &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set(w, 99, NULL, "x", &error), FACET_INVALID_ARGUMENT);
+    facet_workload_write(w, &after, NULL);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    facet_workload_destroy(w);
+}
+
+static bool go_round(void *context)
+{
+    struct facet_workload *workload = NULL;
+    struct facet_violations *left[4] = {0};
+    char *texts[5] = {0};
+    struct facet_error error = {0};
+    bool done = facet_workload_create(&workload, &error) == FACET_OK && fill(workload, &error) == FACET_OK &&
+                facet_workload_write(workload, &texts[4], &error) == FACET_OK;
+
+    for (uint32_t form = 0; done && form < 4; form++)
+        done = facet_workload_render(workload, form, NULL, &texts[form], &left[form], &error) == FACET_OK;
+    if (!done && error.status != FACET_NO_MEMORY)
+        fail_msg("%d: %s", error.status, error.message);
+    if (done)
+        assert_int_equal(facet_violations_total(left[0]), 1);
+    for (uint32_t form = 0; form < 5; form++)
+        free(texts[form]);
+    for (uint32_t form = 0; form < 4; form++)
+        facet_violations_destroy(left[form]);
+    facet_workload_destroy(workload);
+    return done;
+}
+
+/* The parts of it, as the whole takes long: every request for memory in rendering, one form at a time. */
+static bool render_one(void *context)
+{
+    struct facet_violations *left = NULL;
+    char *text = NULL;
+    struct facet_error error = {0};
+    const struct {
+        struct facet_workload *workload;
+        uint32_t form;
+        const char *expected;
+    } *what = context;
+    bool done = facet_workload_render(what->workload, what->form, NULL, &text, &left, &error) == FACET_OK;
+
+    if (!done && error.status != FACET_NO_MEMORY)
+        fail_msg("%d: %s", error.status, error.message);
+    if (done)
+        assert_string_equal(text, what->expected);
+    free(text);
+    facet_violations_destroy(left);
+    return done;
+}
+
+static void test_out_of_memory(void **state)
+{
+    struct {
+        struct facet_workload *workload;
+        uint32_t form;
+        const char *expected;
+    } what = {.workload = make()};
+
+    assert_true(go_round(NULL));
+    for (; facet_render_name(what.form); what.form++) {
+        struct facet_violations *left;
+        char *expected;
+        assert_int_equal(facet_workload_render(what.workload, what.form, NULL, &expected, &left, NULL), FACET_OK);
+        what.expected = expected;
+        assert_true(failing_loop(render_one, &what) > 50);
+        free(expected);
+        facet_violations_destroy(left);
+    }
+    facet_workload_destroy(what.workload);
+}
+
+/* One setter, merging included; the configuration is as before, or has it. */
+static bool add_one(void *context)
+{
+    struct facet_workload *workload = NULL;
+    struct facet_error error = {0};
+    bool done = facet_workload_create(&workload, &error) == FACET_OK &&
+                facet_workload_add_device_node(workload, "/dev/kfd", NULL, "rw", &error) == FACET_OK &&
+                facet_workload_set_device_numbers(workload, "/dev/kfd", 'c', 240, 0, &error) == FACET_OK &&
+                facet_workload_set_ulimit(workload, "memlock", -1, -1, &error) == FACET_OK &&
+                facet_workload_set_memory(workload, 1, 2, &error) == FACET_OK;
+
+    if (!done && error.status != FACET_NO_MEMORY)
+        fail_msg("%d: %s", error.status, error.message);
+    facet_workload_destroy(workload);
+    return done;
+}
+
+static void test_setting_out_of_memory(void **state)
+{
+    assert_true(failing_loop(add_one, NULL) > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_docker),
+        cmocka_unit_test(test_oci),
+        cmocka_unit_test(test_cdi),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_merging),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_setting_out_of_memory),
+    };
+
+    failing_begin();
+    return cmocka_run_group_tests_name("workload", tests, NULL, NULL);
+}
