@@ -31,11 +31,11 @@ static void drop_workload(struct facet_workload **workload)
 
 static bool add_slot(struct libscols_table *table, const struct facet_spec_slot *slot)
 {
-    char amount[FACET_SPEC_AMOUNT_SIZE];
+    char amount[FACET_AMOUNT_SIZE];
 
-    facet_spec_format_amount(slot->amount_micro, 0, amount);
+    facet_amount_format(slot->amount_micro, amount, FACET_AMOUNT_SIZE);
     return view_row(table,
-                    (const char *const[]){slot->slot_name, facet_spec_slot_type_name(slot->type),
+                    (const char *const[]){slot->slot_name, facet_slot_type_name(slot->type),
                                           slot->valid & FACET_SPEC_SLOT_HAS_AMOUNT ? amount : NULL, slot->description},
                     4);
 }

@@ -72,7 +72,7 @@ static enum facet_status add_share(struct building *building, const char *name, 
     if (!copy)
         return no_memory(building);
     building->ids[building->id_count++] = copy;
-    slot->shares[slot->count++] = (struct facet_spec_share){copy, FACET_SPEC_MICRO};
+    slot->shares[slot->count++] = (struct facet_spec_share){copy, FACET_AMOUNT_ONE};
     return FACET_OK;
 }
 
@@ -99,7 +99,7 @@ static enum facet_status put_slot(struct building *building, const struct slot *
         .size = sizeof item,
         .valid = FACET_SPEC_SLOT_HAS_FORMAT,
         .slot_name = slot->name,
-        .type = partition ? FACET_SPEC_UNIQUE : FACET_SPEC_COUNT,
+        .type = partition ? FACET_SLOT_UNIQUE : FACET_SLOT_COUNT,
         .description = text,
         .human_readable_name = name,
         .display_unit = partition ? "partition" : "device",

@@ -3,7 +3,7 @@
  * Allocation maps: what of a node's devices is whose, in the amounts that orchestrators count in.
  *
  * Owns: the maps of one node (struct facet_maps), one for each type of device; planning a request over all of them;
- * grants, each held and released by a handle; exact decimal amounts; how several agents divide a node.
+ * grants, each held and released by a handle; how several agents divide a node.
  * Never: grants more or less than was asked for without saying so; leaves a trace of a request that it refused; touches
  * a device, a file or a clock.
  *
@@ -40,27 +40,11 @@
 
 #include <facet/error.h>
 #include <facet/export.h>
+#include <facet/slot.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* --- amounts --- */
-
-#define FACET_AMOUNT_ONE  INT64_C(1000000)
-#define FACET_AMOUNT_SIZE 24u /* bytes that any amount needs as text */
-
-/*
- * "1.5", "0.000001", "2E+3": exactly. FACET_INVALID_ARGUMENT: no decimal number. FACET_OUT_OF_RANGE: negative, finer
- * than a micro-unit, or above INT64_MAX of them (9,223,372,036,854.775807; of bytes 8.4 TiB). `argument` names it in
- * errors.
- */
-FACET_API enum facet_status facet_amount_parse(const char *text, const char *argument, int64_t *ret_amount,
-                                               struct facet_error *error);
-
-/* The shortest exact form: "0.5", "-0.03", "12". `buffer` has `size` bytes, FACET_AMOUNT_SIZE are enough; returns it.
- */
-FACET_API char *facet_amount_format(int64_t amount, char *buffer, size_t size);
 
 /* --- a node's maps --- */
 
@@ -77,16 +61,8 @@ enum facet_map_strategy {
     FACET_MAP_FILL = 1,   /* from the device that has most free on, each to its end */
 };
 
-enum facet_slot_type {
-    FACET_SLOT_COUNT = 0,
-    FACET_SLOT_BYTES = 1,
-    FACET_SLOT_UNIQUE = 2,  /* exactly 1 of it to a request */
-    FACET_SLOT_UNIFIED = 3, /* attached to every workload: never asked for, never granted */
-};
-
 FACET_API const char *facet_map_kind_name(uint32_t kind);         /* "discrete"; NULL when unknown */
 FACET_API const char *facet_map_strategy_name(uint32_t strategy); /* "evenly"; NULL when unknown */
-FACET_API const char *facet_slot_type_name(uint32_t type);        /* "count"; NULL when unknown */
 
 /* One type of device. Zeroed members mean the default. */
 struct facet_map_config {

@@ -9,8 +9,8 @@
  *     facet_spec_put_device(spec, &(struct facet_spec_device){.size = sizeof(struct facet_spec_device),
  *         .device_id = "GPU-5a", .device_name = "cuda", .model_name = "H100", .health = FACET_SPEC_HEALTHY}, &error);
  *     facet_spec_put_slot(spec, &(struct facet_spec_slot){.size = sizeof(struct facet_spec_slot),
- *         .slot_name = "cuda.device", .type = FACET_SPEC_COUNT, .shares = &(struct facet_spec_share){
- *             .device_id = "GPU-5a", .amount_micro = FACET_SPEC_MICRO}, .share_count = 1}, &error);
+ *         .slot_name = "cuda.device", .type = FACET_SLOT_COUNT, .shares = &(struct facet_spec_share){
+ *             .device_id = "GPU-5a", .amount_micro = FACET_AMOUNT_ONE}, .share_count = 1}, &error);
  *     facet_spec_write(spec, &text, &error);
  *     facet_spec_destroy(spec);
  *
@@ -53,21 +53,13 @@
 #include <stdint.h>
 
 #include <facet/error.h>
+#include <facet/slot.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* --- amounts and slot names --- */
-
-#define FACET_SPEC_MICRO       INT64_C(1000000) /* one whole unit */
-#define FACET_SPEC_AMOUNT_SIZE 24u              /* of the longest text, terminator included */
-
-/* "1.5" -> 1,500,000. Digits, and at most six behind a point: FACET_INVALID_ARGUMENT (no number, negative, too
- * precise), FACET_OUT_OF_RANGE (too large). */
-FACET_API enum facet_status facet_spec_parse_amount(const char *text, int64_t *ret_micro, struct facet_error *error);
-/* The shortest text that means it: "1.5"; with `places` (at most 6) decimals at least: "1.50". Returns `buffer`. */
-FACET_API char *facet_spec_format_amount(int64_t micro, uint32_t places, char buffer[FACET_SPEC_AMOUNT_SIZE]);
+/* --- slot names --- */
 
 /* The parts of "cuda.device:1g.5gb-mig": lengths of "cuda", "device" and "1g.5gb-mig"; 0: there is none. */
 struct facet_spec_slot_name {
@@ -130,14 +122,6 @@ FACET_API void facet_spec_destroy(struct facet_spec *spec); /* NULL is fine */
 
 /* --- resource specs --- */
 
-enum facet_spec_slot_type {
-    FACET_SPEC_COUNT = 0,
-    FACET_SPEC_BYTES = 1,
-    FACET_SPEC_UNIQUE = 2,  /* exactly 1 in a request */
-    FACET_SPEC_UNIFIED = 3, /* its devices are attached to everybody; nothing is allocated */
-};
-FACET_API const char *facet_spec_slot_type_name(uint32_t type); /* "count"; NULL when unknown */
-
 /* What one device contributes. Its device_name is the first part of the slot's name. */
 struct facet_spec_share {
     const char *device_id;
@@ -151,7 +135,7 @@ struct facet_spec_slot {
     uint32_t size;
     uint32_t valid;        /* FACET_SPEC_SLOT_HAS_* */
     const char *slot_name; /* must be given */
-    uint32_t type;         /* enum facet_spec_slot_type */
+    uint32_t type;         /* enum facet_slot_type */
     uint32_t binary;       /* shown with powers of 1024 */
     uint32_t round_length; /* decimals that are shown; at most 18 */
     uint32_t share_count;

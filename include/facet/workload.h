@@ -290,7 +290,7 @@ FACET_API enum facet_status facet_resources_load(int folder, const char *name, s
 
 /* --- the legacy file, resource.txt --- */
 
-/* The type of a slot, as facet_spec_slot_type_name() counts them; anything else: not known. */
+/* The type of a slot, as facet_slot_type_name() counts them; anything else: not known. */
 typedef uint32_t (*facet_slot_type_func)(void *context, const char *slot);
 
 /*
@@ -310,7 +310,7 @@ FACET_API enum facet_status facet_resources_format_legacy(const struct facet_res
 /* "1.5g", "2KiB", "1_024", "512": bytes, exactly: FACET_INVALID_ARGUMENT for half a byte, too. And the shortest that
  * means the same: "1.5g", at most two decimals, else all digits. Returns `buffer`. */
 FACET_API enum facet_status facet_spec_parse_binary(const char *text, int64_t *ret_bytes, struct facet_error *error);
-FACET_API char *facet_spec_format_binary(int64_t bytes, char buffer[FACET_SPEC_AMOUNT_SIZE]);
+FACET_API char *facet_spec_format_binary(int64_t bytes, char buffer[FACET_AMOUNT_SIZE]);
 
 #ifdef __cplusplus
 }

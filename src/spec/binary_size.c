@@ -89,7 +89,7 @@ enum facet_status facet_spec_parse_binary(const char *text, int64_t *ret_bytes, 
     return FACET_OK;
 }
 
-char *facet_spec_format_binary(int64_t bytes, char buffer[FACET_SPEC_AMOUNT_SIZE])
+char *facet_spec_format_binary(int64_t bytes, char buffer[FACET_AMOUNT_SIZE])
 {
     uint64_t size = bytes < 0 ? 0 : (uint64_t)bytes, unit = 1;
     int index = -1;
@@ -100,10 +100,10 @@ char *facet_spec_format_binary(int64_t bytes, char buffer[FACET_SPEC_AMOUNT_SIZE
     }
     uint64_t hundredths = (uint64_t)((wide)(size % unit) * 100 / unit);
     if (index < 0 || (wide)(size % unit) * 100 % unit != 0) {
-        snprintf(buffer, FACET_SPEC_AMOUNT_SIZE, "%" PRIu64, size);
+        snprintf(buffer, FACET_AMOUNT_SIZE, "%" PRIu64, size);
         return buffer;
     }
-    int length = snprintf(buffer, FACET_SPEC_AMOUNT_SIZE, "%" PRIu64 ".%02" PRIu64, size / unit, hundredths);
+    int length = snprintf(buffer, FACET_AMOUNT_SIZE, "%" PRIu64 ".%02" PRIu64, size / unit, hundredths);
     while (buffer[length - 1] == '0')
         length--;
     if (buffer[length - 1] == '.')

@@ -71,7 +71,7 @@ static bool get_field(const struct facet_field *field, const json_t *value, void
         memcpy(to, &wide, sizeof wide);
         return true;
     case FACET_FIELD_AMOUNT:
-        if (!text || facet_spec_parse_amount(text, &micro, NULL) != FACET_OK)
+        if (!text || facet_amount_parse(text, "amount", &micro, NULL) != FACET_OK)
             return false;
         memcpy(to, &micro, sizeof micro);
         return true;
@@ -115,11 +115,11 @@ static bool make_u32(const struct facet_field *field, const void *from, json_t *
 
 static bool make_amount(const void *from, json_t **ret_value)
 {
-    char text[FACET_SPEC_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE];
     int64_t micro;
 
     memcpy(&micro, from, sizeof micro);
-    *ret_value = json_string(facet_spec_format_amount(micro, 0, text));
+    *ret_value = json_string(facet_amount_format(micro, text, FACET_AMOUNT_SIZE));
     return *ret_value != NULL;
 }
 

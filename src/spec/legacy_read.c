@@ -92,14 +92,14 @@ static bool read_amount(const struct reading *reading, const char *slot, const c
     int64_t bytes;
 
     record->places = 0;
-    if (type != FACET_SPEC_BYTES && facet_spec_parse_amount(text, &record->number, NULL) == FACET_OK) {
+    if (type != FACET_SLOT_BYTES && facet_amount_parse(text, "amount", &record->number, NULL) == FACET_OK) {
         record->places = places_of(text);
         return true;
     }
-    if (type != FACET_SPEC_BYTES && facet_spec_slot_type_name(type))
+    if (type != FACET_SLOT_BYTES && facet_slot_type_name(type))
         return false;
     return facet_spec_parse_binary(text, &bytes, NULL) == FACET_OK &&
-           !__builtin_mul_overflow(bytes, FACET_SPEC_MICRO, &record->number);
+           !__builtin_mul_overflow(bytes, FACET_AMOUNT_ONE, &record->number);
 }
 
 /* "id:amount"; an id may have colons of its own. What has no colon, no id or no amount is passed over. */
@@ -181,7 +181,7 @@ static enum facet_status read_slots(const struct reading *reading, const char *v
     {
         struct facet_resources_record record = {.kind = FACET_RESOURCES_REQUEST, .text = {name}};
         const char *text = json_string_value(amount);
-        if (status == FACET_OK && (!text || facet_spec_parse_amount(text, &record.number, NULL) != FACET_OK))
+        if (status == FACET_OK && (!text || facet_amount_parse(text, "amount", &record.number, NULL) != FACET_OK))
             status = damaged(reading, "SLOTS", "a decimal as a text", text ? text : name);
         record.places = text ? places_of(text) : 0;
         if (status == FACET_OK)

@@ -62,7 +62,7 @@ static void put_scratch(struct writing *writing)
 {
     struct facet_resources_record record = {0};
     const int64_t mebi = INT64_C(1) << 20;
-    char text[FACET_SPEC_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE];
     uint32_t at = 0;
 
     next(writing, FACET_RESOURCES_SCRATCH, &at, &record);
@@ -72,8 +72,8 @@ static void put_scratch(struct writing *writing)
         facet_growing_format(&writing->text, "SCRATCH_SIZE=%" PRId64 "\n", record.number);
         return;
     }
-    facet_spec_format_amount(record.number / mebi * FACET_SPEC_MICRO + rest * 100 / mebi * (FACET_SPEC_MICRO / 100), 0,
-                             text);
+    facet_amount_format(record.number / mebi * FACET_AMOUNT_ONE + rest * 100 / mebi * (FACET_AMOUNT_ONE / 100), text,
+                        FACET_AMOUNT_SIZE);
     facet_growing_format(&writing->text, "SCRATCH_SIZE=%sm\n", text);
 }
 
@@ -119,7 +119,7 @@ static enum facet_status put_json(struct writing *writing, const char *key, json
 static enum facet_status put_slots(struct writing *writing)
 {
     struct facet_resources_record record;
-    char amount[FACET_SPEC_AMOUNT_SIZE];
+    char amount[FACET_AMOUNT_SIZE];
     json_t *slots = json_object();
     bool complete = slots != NULL;
     uint32_t at = 0;
@@ -129,7 +129,7 @@ static enum facet_status put_slots(struct writing *writing)
             json_decref(slots);
             return unsaid(writing, "the slot", record.text[0]);
         }
-        facet_spec_format_amount(record.number, record.places, amount);
+        facet_amount_format_places(record.number, record.places, amount, FACET_AMOUNT_SIZE);
         complete = json_object_set_new(slots, record.text[0], json_string(amount)) == 0;
     }
     return put_json(writing, "SLOTS", slots, complete);
@@ -155,14 +155,14 @@ static enum facet_status put_unified(struct writing *writing)
 static enum facet_status put_amount(struct writing *writing, const struct facet_resources_record *grant)
 {
     uint32_t type = writing->type                        ? writing->type(writing->context, grant->text[0])
-                    : strcmp(grant->text[0], "mem") == 0 ? FACET_SPEC_BYTES
-                                                         : FACET_SPEC_COUNT;
-    char text[FACET_SPEC_AMOUNT_SIZE];
+                    : strcmp(grant->text[0], "mem") == 0 ? FACET_SLOT_BYTES
+                                                         : FACET_SLOT_COUNT;
+    char text[FACET_AMOUNT_SIZE];
 
-    if (type != FACET_SPEC_BYTES)
-        add_text(writing, facet_spec_format_amount(grant->number, grant->places, text));
-    else if (grant->number % FACET_SPEC_MICRO == 0)
-        add_text(writing, facet_spec_format_binary(grant->number / FACET_SPEC_MICRO, text));
+    if (type != FACET_SLOT_BYTES)
+        add_text(writing, facet_amount_format_places(grant->number, grant->places, text, FACET_AMOUNT_SIZE));
+    else if (grant->number % FACET_AMOUNT_ONE == 0)
+        add_text(writing, facet_spec_format_binary(grant->number / FACET_AMOUNT_ONE, text));
     else
         return unsaid(writing, "a part of a byte of slot", grant->text[0]);
     return FACET_OK;

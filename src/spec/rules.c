@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "spec/document.h"
@@ -66,18 +67,26 @@ struct slot {
     bool whole;    /* amounts have no fraction */
 };
 
-/* False: not an amount. Out of range is reported here: the schema knows digits only. */
+/* What the schema takes for an amount: digits, and six behind a point at most. */
+static bool has_form(const char *text)
+{
+    size_t whole = strspn(text, "0123456789"), part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
+
+    return whole > 0 && part <= 6 && (text[whole] == '\0' || (part > 0 && text[whole + 1 + part] == '\0'));
+}
+
+/* False: not an amount. Too large is reported here: the schema knows digits only. */
 static bool amount_of(const struct slot *slot, const json_t *object, const struct facet_step *step, int64_t *ret_micro)
 {
     const char *text = facet_json_text(object, "amount");
     const struct facet_step at = {.parent = step, .key = "amount"};
 
-    if (!text)
+    if (!text || !has_form(text))
         return false;
-    enum facet_status status = facet_spec_parse_amount(text, ret_micro, NULL);
+    enum facet_status status = facet_amount_parse(text, "amount", ret_micro, NULL);
     if (status == FACET_OUT_OF_RANGE)
         facet_violations_add(slot->violations, &at, "expected at most 9223372036854.775807, got %.40s", text);
-    if (status == FACET_OK && slot->whole && *ret_micro % FACET_SPEC_MICRO != 0)
+    if (status == FACET_OK && slot->whole && *ret_micro % FACET_AMOUNT_ONE != 0)
         facet_violations_add(slot->violations, &at, "expected a whole number for this type of slot, got %.40s", text);
     return status == FACET_OK;
 }
@@ -122,7 +131,7 @@ static void judge_slot(struct slot *slot)
 {
     const char *type = facet_json_text(slot->json, "type");
     const struct facet_step at = {.parent = slot->step, .key = "amount"};
-    char text[FACET_SPEC_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE];
     int64_t sum, amount;
 
     slot->name = facet_json_text(slot->json, "slot_name");
@@ -131,7 +140,7 @@ static void judge_slot(struct slot *slot)
     bool summed = judge_shares(slot, &sum);
     if (amount_of(slot, slot->json, slot->step, &amount) && summed && sum != amount)
         facet_violations_add(slot->violations, &at, "expected %s, the sum of the shares",
-                             facet_spec_format_amount(sum, 0, text));
+                             facet_amount_format(sum, text, FACET_AMOUNT_SIZE));
 }
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */

@@ -11,13 +11,6 @@ static const char *name_of(const char *const *names, size_t count, uint32_t valu
     return value < count ? names[value] : NULL;
 }
 
-const char *facet_spec_slot_type_name(uint32_t type)
-{
-    static const char *const names[] = {"count", "bytes", "unique", "unified"};
-
-    return name_of(names, sizeof names / sizeof names[0], type);
-}
-
 const char *facet_spec_health_name(uint32_t health)
 {
     static const char *const names[] = {NULL, "healthy", "degraded", "offline", "unavailable"};
@@ -53,7 +46,7 @@ const char *facet_spec_support_name(uint32_t support)
 
 static const struct facet_field slot_list[] = {
     TEXT(facet_spec_slot, slot_name),
-    {"type", NULL, offsetof(struct facet_spec_slot, type), 0, FACET_FIELD_NAME, facet_spec_slot_type_name},
+    {"type", NULL, offsetof(struct facet_spec_slot, type), 0, FACET_FIELD_NAME, facet_slot_type_name},
     TEXT(facet_spec_slot, description),
     TEXT(facet_spec_slot, human_readable_name),
     TEXT(facet_spec_slot, display_unit),

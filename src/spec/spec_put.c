@@ -109,7 +109,7 @@ enum facet_status facet_spec_put_slot(struct facet_spec *spec, const struct face
 
     if (!slots || !facet_struct_take(&ours, sizeof ours, slot))
         return no_argument(slots ? "slot" : "spec", "a struct with its size", error);
-    if (!facet_spec_slot_type_name(ours.type))
+    if (!facet_slot_type_name(ours.type))
         return no_argument("type", "count, bytes, unique or unified", error);
     enum facet_status status = facet_spec_parse_slot_name(ours.slot_name, &name, error);
     if (status == FACET_OK)

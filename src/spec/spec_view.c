@@ -76,15 +76,15 @@ static bool is_of(const json_t *device, const char *slot)
 static enum facet_status add_amount(json_t *slots, const struct facet_spec_grant *grant, struct facet_error *error)
 {
     const char *before = facet_json_text(slots, grant->slot_name);
-    char text[FACET_SPEC_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE];
     int64_t sum = 0;
 
     if (before)
-        facet_spec_parse_amount(before, &sum, NULL);
+        facet_amount_parse(before, "amount", &sum, NULL);
     if (grant->amount_micro < 0 || __builtin_add_overflow(sum, grant->amount_micro, &sum))
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "grants", "slot '%.80s': its amount on device '%.80s'",
                                     grant->slot_name, grant->device_id);
-    facet_spec_format_amount(sum, 0, text);
+    facet_amount_format(sum, text, FACET_AMOUNT_SIZE);
     return json_object_set_new(slots, grant->slot_name, json_string(text)) == 0 ? FACET_OK
                                                                                 : facet_json_no_memory(error);
 }

@@ -6,12 +6,12 @@
 
 static uint32_t type_of(void *context, const char *slot)
 {
-    return strcmp(slot, "mem") == 0 ? FACET_SPEC_BYTES : strcmp(slot, "cpu") == 0 ? FACET_SPEC_COUNT : UINT32_MAX;
+    return strcmp(slot, "mem") == 0 ? FACET_SLOT_BYTES : strcmp(slot, "cpu") == 0 ? FACET_SLOT_COUNT : UINT32_MAX;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = fuzz_text(data, size), *back = NULL, *second = NULL, shown[FACET_SPEC_AMOUNT_SIZE];
+    char *text = fuzz_text(data, size), *back = NULL, *second = NULL, shown[FACET_AMOUNT_SIZE];
     struct facet_resources *resources = NULL, *again = NULL;
     struct facet_error error = {0};
     int64_t bytes, same;

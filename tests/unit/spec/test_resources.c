@@ -280,7 +280,7 @@ static void test_sizes(void **state)
                  {INT64_C(4294971392), "4294971392"},
                  {INT64_C(1) << 40, "1t"},
                  {INT64_MAX, "9223372036854775807"}};
-    char text[FACET_SPEC_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE];
     int64_t bytes;
 
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -300,7 +300,7 @@ static void test_sizes(void **state)
 
 static uint32_t type_of(void *context, const char *slot)
 {
-    return strcmp(slot, "mem") == 0 ? FACET_SPEC_BYTES : FACET_SPEC_COUNT;
+    return strcmp(slot, "mem") == 0 ? FACET_SLOT_BYTES : FACET_SLOT_COUNT;
 }
 
 static void test_legacy(void **state)

@@ -71,8 +71,8 @@ static enum facet_status put_partition(struct facet_spec *spec, uint32_t parent,
 /* Two GPUs in partitions, six whole ones, an NPU. */
 static enum facet_status fill(struct facet_spec *spec, struct facet_error *error)
 {
-    const struct facet_spec_share mig[] = {{"MIG-0/0/0", FACET_SPEC_MICRO}, {"MIG-1/0/0", FACET_SPEC_MICRO}};
-    const struct facet_spec_share npu[] = {{"npu,0\n:", FACET_SPEC_MICRO / 2}};
+    const struct facet_spec_share mig[] = {{"MIG-0/0/0", FACET_AMOUNT_ONE}, {"MIG-1/0/0", FACET_AMOUNT_ONE}};
+    const struct facet_spec_share npu[] = {{"npu,0\n:", FACET_AMOUNT_ONE / 2}};
     struct facet_spec_share whole[6];
     char ids[6][32];
     const char *const exclusive[] = {"cuda.device:*-mig", "cuda.shares"};
@@ -84,7 +84,7 @@ static enum facet_status fill(struct facet_spec *spec, struct facet_error *error
         status = put_partition(spec, i, 0, error);
     for (uint32_t i = 0; i < 6; i++) {
         snprintf(ids[i], sizeof ids[i], "0000:%02x:00.0", i + 2);
-        whole[i] = (struct facet_spec_share){ids[i], FACET_SPEC_MICRO};
+        whole[i] = (struct facet_spec_share){ids[i], FACET_AMOUNT_ONE};
     }
     if (status == FACET_OK)
         status = facet_spec_put_device(spec,
@@ -99,7 +99,7 @@ static enum facet_status fill(struct facet_spec *spec, struct facet_error *error
         {.size = sizeof slots[0],
          .valid = FACET_SPEC_SLOT_HAS_FORMAT,
          .slot_name = "cuda.device",
-         .type = FACET_SPEC_COUNT,
+         .type = FACET_SLOT_COUNT,
          .human_readable_name = "GPU",
          .display_unit = "GPU",
          .display_icon = "gpu1",
@@ -109,12 +109,12 @@ static enum facet_status fill(struct facet_spec *spec, struct facet_error *error
          .exclusive_count = 2},
         {.size = sizeof slots[0],
          .slot_name = "cuda.device:1g.5gb-mig",
-         .type = FACET_SPEC_UNIQUE,
+         .type = FACET_SLOT_UNIQUE,
          .shares = mig,
          .share_count = 2},
         {.size = sizeof slots[0],
          .slot_name = "ascend.shares",
-         .type = FACET_SPEC_COUNT,
+         .type = FACET_SLOT_COUNT,
          .shares = npu,
          .share_count = 1},
     };
@@ -180,9 +180,9 @@ static void test_round_trip(void **state)
     assert_string_equal(device.parent_id, "0000:00:00.0");
     assert_true(device.valid == 0 && !device.memory_type && device.health == FACET_SPEC_HEALTH_UNKNOWN);
     assert_int_equal(facet_spec_get_slot(again, 0, &slot, &error), FACET_OK);
-    assert_true(slot.amount_micro == 6 * FACET_SPEC_MICRO && slot.valid == 3 && slot.binary == 0);
+    assert_true(slot.amount_micro == 6 * FACET_AMOUNT_ONE && slot.valid == 3 && slot.binary == 0);
     assert_int_equal(facet_spec_get_slot(again, 1, &slot, &error), FACET_OK);
-    assert_true(slot.type == FACET_SPEC_UNIQUE && slot.share_count == 2 && !slot.description);
+    assert_true(slot.type == FACET_SLOT_UNIQUE && slot.share_count == 2 && !slot.description);
     assert_int_equal(facet_spec_get_share(again, 2, 0, &share, &error), FACET_OK);
     assert_string_equal(share.device_id, "npu,0\n:");
     assert_int_equal(share.amount_micro, 500000);
@@ -389,12 +389,12 @@ static void test_many_violations(void **state)
 static void test_views(void **state)
 {
     struct facet_spec *spec = make();
-    const struct facet_spec_grant grants[] = {{"cuda.device:1g.5gb-mig", "MIG-1/0/0", FACET_SPEC_MICRO},
-                                              {"cuda.device", "0000:03:00.0", FACET_SPEC_MICRO},
-                                              {"cuda.device", "0000:03:00.0", FACET_SPEC_MICRO / 2}};
+    const struct facet_spec_grant grants[] = {{"cuda.device:1g.5gb-mig", "MIG-1/0/0", FACET_AMOUNT_ONE},
+                                              {"cuda.device", "0000:03:00.0", FACET_AMOUNT_ONE},
+                                              {"cuda.device", "0000:03:00.0", FACET_AMOUNT_ONE / 2}};
     const struct facet_spec_grant unknown = {"cuda.device", "ff", 1}, no_slot = {"cuda.shares", "0000:03:00.0", 1};
     const struct facet_spec_slot unified = {
-        .size = sizeof unified, .slot_name = "ascend.all", .type = FACET_SPEC_UNIFIED};
+        .size = sizeof unified, .slot_name = "ascend.all", .type = FACET_SLOT_UNIFIED};
     struct facet_error error = {0};
     char *text = NULL;
 
@@ -481,7 +481,7 @@ static bool build_and_write(void *context)
 
 static bool read_and_view(void *context)
 {
-    const struct facet_spec_grant grant = {"cuda.device", "0000:03:00.0", FACET_SPEC_MICRO};
+    const struct facet_spec_grant grant = {"cuda.device", "0000:03:00.0", FACET_AMOUNT_ONE};
     struct facet_spec *spec = NULL;
     char *text = NULL;
     struct facet_error error = {0};

@@ -28,9 +28,9 @@ static uint32_t type_of(void *context, const char *slot)
 
     if (context && json_object_size(context) == 0)
         return UINT32_MAX;
-    return context                    ? (type && strcmp(type, "bytes") == 0 ? FACET_SPEC_BYTES : FACET_SPEC_COUNT)
-           : strcmp(slot, "mem") == 0 ? FACET_SPEC_BYTES
-                                      : FACET_SPEC_COUNT;
+    return context                    ? (type && strcmp(type, "bytes") == 0 ? FACET_SLOT_BYTES : FACET_SLOT_COUNT)
+           : strcmp(slot, "mem") == 0 ? FACET_SLOT_BYTES
+                                      : FACET_SLOT_COUNT;
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -48,7 +48,7 @@ static struct facet_resources_record amount(struct facet_resources_record record
 {
     const char *point = strchr(text, '.');
 
-    assert_int_equal(facet_spec_parse_amount(text, &record.number, NULL), FACET_OK);
+    assert_int_equal(facet_amount_parse(text, "amount", &record.number, NULL), FACET_OK);
     record.places = point ? (uint32_t)strlen(point + 1) : 0;
     return record;
 }
@@ -120,7 +120,7 @@ static void assert_allocations(const struct facet_resources *resources, const js
         const json_t *found =
             json_object_get(json_object_get(json_object_get(expected, device), record.text[0]), record.text[1]);
         assert_non_null(found);
-        assert_int_equal(facet_spec_parse_amount(json_string_value(found), &micro, NULL), FACET_OK);
+        assert_int_equal(facet_amount_parse(json_string_value(found), "amount", &micro, NULL), FACET_OK);
         assert_int_equal(micro, record.number);
     }
     assert_int_equal(grants, grants_expected);
@@ -225,7 +225,7 @@ static void test_defects(void **state)
 
 static void test_sizes(void **state)
 {
-    char text[FACET_SPEC_AMOUNT_SIZE];
+    char text[FACET_AMOUNT_SIZE];
     size_t index;
     json_t *one;
     int64_t bytes;

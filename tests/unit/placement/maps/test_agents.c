@@ -1,93 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about amounts as text, names, agents' parts and aligned memory. */
+/* Owns: proofs about names, agents' parts and aligned memory. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "node.h"
-
-static void test_exact(void **state)
-{
-    static const struct {
-        const char *text;
-        int64_t amount;
-        const char *again;
-    } cases[] = {
-        {"1", ONE, "1"},
-        {"0", 0, "0"},
-        {"-0", 0, "0"},
-        {"0.5", 500000, "0.5"},
-        {"1.000001", 1000001, "1.000001"},
-        {"0.000001", 1, "0.000001"},
-        {"1.50000000000000000000000", 1500000, "1.5"},
-        {"007", 7 * ONE, "7"},
-        {".5", 500000, "0.5"},
-        {"5.", 5 * ONE, "5"},
-        {"1E+3", 1000 * ONE, "1000"},
-        {"25e-2", 250000, "0.25"},
-        {"100000000000000000000e-20", ONE, "1"},
-        {"0e99999999", 0, "0"},
-        {"9223372036854.775807", INT64_MAX, "9223372036854.775807"},
-    };
-
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        char again[FACET_AMOUNT_SIZE];
-        int64_t amount = -1;
-
-        assert_int_equal(facet_amount_parse(cases[i].text, "amount", &amount, NULL), FACET_OK);
-        assert_int_equal(amount, cases[i].amount);
-        assert_string_equal(facet_amount_format(amount, again, sizeof again), cases[i].again);
-    }
-}
-
-static void test_refused(void **state)
-{
-    static const struct {
-        const char *text;
-        enum facet_status status;
-        const char *says;
-    } cases[] = {
-        {"", FACET_INVALID_ARGUMENT, "decimal"},
-        {".", FACET_INVALID_ARGUMENT, "decimal"},
-        {"x", FACET_INVALID_ARGUMENT, "decimal"},
-        {"1x", FACET_INVALID_ARGUMENT, "decimal"},
-        {" 1", FACET_INVALID_ARGUMENT, "decimal"},
-        {"1.2.3", FACET_INVALID_ARGUMENT, "decimal"},
-        {"+1", FACET_INVALID_ARGUMENT, "decimal"},
-        {"1e", FACET_INVALID_ARGUMENT, "decimal"},
-        {"1e+", FACET_INVALID_ARGUMENT, "decimal"},
-        {"NaN", FACET_INVALID_ARGUMENT, "decimal"},
-        {"--1", FACET_INVALID_ARGUMENT, "decimal"},
-        {"-1", FACET_OUT_OF_RANGE, "negative"},
-        {"-0.000001", FACET_OUT_OF_RANGE, "negative"},
-        {"0.0000001", FACET_OUT_OF_RANGE, "6 decimals"},
-        {"1.2345678", FACET_OUT_OF_RANGE, "6 decimals"},
-        {"1e-7", FACET_OUT_OF_RANGE, "6 decimals"},
-        {"9223372036854.775808", FACET_OUT_OF_RANGE, "at most"},
-        {"1e14", FACET_OUT_OF_RANGE, "at most"},
-        {"1e999999999999999999999", FACET_OUT_OF_RANGE, "at most"},
-        {"123456789012345678901234567890", FACET_OUT_OF_RANGE, "at most"},
-    };
-
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct facet_error error = {0};
-        int64_t amount = -7;
-
-        assert_int_equal(facet_amount_parse(cases[i].text, "memory", &amount, &error), cases[i].status);
-        assert_int_equal(amount, -7);
-        assert_string_equal(error.argument, "memory");
-        assert_non_null(strstr(error.message, cases[i].text));
-        assert_non_null(strstr(error.message, cases[i].says));
-    }
-    assert_int_equal(facet_amount_parse(NULL, NULL, NULL, NULL), FACET_INVALID_ARGUMENT);
-}
-
-static void test_negative_ones_are_shown(void **state)
-{
-    char text[FACET_AMOUNT_SIZE];
-
-    assert_string_equal(facet_amount_format(-30000, text, sizeof text), "-0.03");
-    assert_string_equal(facet_amount_format(INT64_MIN, text, sizeof text), "-9223372036854.775808");
-}
 
 static void test_names(void **state)
 {
@@ -180,14 +96,11 @@ static void test_aligned_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_negative_ones_are_shown),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_agents),
         cmocka_unit_test(test_agents_refused),
         cmocka_unit_test(test_aligned_memory),
     };
 
-    return cmocka_run_group_tests_name("placement/maps_amount", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("placement/maps_agents", tests, NULL, NULL);
 }

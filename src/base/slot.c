@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: amounts as text, exactly, and the names of what amounts are of. Never: rounds. */
+/* Owns: facet/slot.h: amounts as text, exactly, and types of slots. Never: rounds. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <facet/allocation.h>
+#include <facet/slot.h>
 
 #define DECIMALS      6
 #define EXPONENT_MOST 40
@@ -115,55 +115,29 @@ enum facet_status facet_amount_parse(const char *text, const char *argument, int
     return FACET_OK;
 }
 
-char *facet_amount_format(int64_t amount, char *buffer, size_t size)
+char *facet_amount_format_places(int64_t amount, uint32_t places, char *buffer, size_t size)
 {
     uint64_t magnitude = amount < 0 ? 0 - (uint64_t)amount : (uint64_t)amount;
-    uint64_t part = magnitude % (uint64_t)FACET_AMOUNT_ONE;
-    int decimals = DECIMALS;
+    uint64_t whole = magnitude / (uint64_t)FACET_AMOUNT_ONE, part = magnitude % (uint64_t)FACET_AMOUNT_ONE;
+    int least = places < DECIMALS ? (int)places : DECIMALS, decimals = DECIMALS;
 
-    for (; part && part % 10 == 0; part /= 10)
+    for (; decimals > least && part % 10 == 0; part /= 10)
         decimals--;
-    if (part)
-        snprintf(buffer, size, "%s%" PRIu64 ".%0*" PRIu64, amount < 0 ? "-" : "",
-                 magnitude / (uint64_t)FACET_AMOUNT_ONE, decimals, part);
+    if (decimals > 0)
+        snprintf(buffer, size, "%s%" PRIu64 ".%0*" PRIu64, amount < 0 ? "-" : "", whole, decimals, part);
     else
-        snprintf(buffer, size, "%s%" PRIu64, amount < 0 ? "-" : "", magnitude / (uint64_t)FACET_AMOUNT_ONE);
+        snprintf(buffer, size, "%s%" PRIu64, amount < 0 ? "-" : "", whole);
     return buffer;
 }
 
-#define NAME_OF(names, value) ((value) < sizeof(names) / sizeof(names)[0] ? (names)[value] : NULL)
-
-const char *facet_map_kind_name(uint32_t kind)
+char *facet_amount_format(int64_t amount, char *buffer, size_t size)
 {
-    static const char *const names[] = {"discrete", "fraction"};
-
-    return NAME_OF(names, kind);
-}
-
-const char *facet_map_strategy_name(uint32_t strategy)
-{
-    static const char *const names[] = {"evenly", "fill"};
-
-    return NAME_OF(names, strategy);
+    return facet_amount_format_places(amount, 0, buffer, size);
 }
 
 const char *facet_slot_type_name(uint32_t type)
 {
     static const char *const names[] = {"count", "bytes", "unique", "unified"};
 
-    return NAME_OF(names, type);
-}
-
-const char *facet_refusal_name(uint32_t reason)
-{
-    static const char *const names[] = {"not", "slot", "amount", "quantum", "exclusive", "short", "fragmented"};
-
-    return NAME_OF(names, reason);
-}
-
-const char *facet_agents_mode_name(uint32_t mode)
-{
-    static const char *const names[] = {"shared", "auto-split", "manual"};
-
-    return NAME_OF(names, mode);
+    return type < sizeof names / sizeof names[0] ? names[type] : NULL;
 }
