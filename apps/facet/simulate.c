@@ -29,7 +29,8 @@ enum {
 #define SEED_BASE    1000u
 #define LOAD_MOST    1000u /* percent */
 #define PLOT_POINTS  40u
-#define LIST_BYTES   (INT64_C(1) << 30)
+#define LIST_BYTES   ((size_t)1 << 30)
+#define LIST_ROOM    ((size_t)1 << 16)
 #define MIGRATE_MOST 64u
 #define STRETCH_MOST 1000000u
 
@@ -100,8 +101,9 @@ static bool for_each_part(const struct command *self, struct simulate *simulate,
 static bool add_load(const struct command *self, struct simulate *simulate, const char *text)
 {
     char *end = NULL;
-    unsigned long load = strtoul(text, &end, 10) * 10;
+    unsigned long load = strtoul(text, &end, 10);
 
+    load = load > LOAD_MOST ? LOAD_MOST * 10 + 1 : load * 10; /* ten times a huge one may be a small one */
     if (end != text && end[0] == '.' && end[1] >= '0' && end[1] <= '9') {
         load += (unsigned long)(end[1] - '0');
         end += 2;
@@ -248,31 +250,41 @@ static void make_points(struct simulate *simulate)
         simulate->points[simulate->point_count++] = simulate->loads[load++];
 }
 
-static enum facet_status read_file(const char *path, char **ret_text, size_t *ret_length, struct facet_error *error)
+/* Of a pipe as well: what is read is not known before. */
+static enum facet_status read_bytes(int fd, const char *path, char **ret_text, size_t *ret_length,
+                                    struct facet_error *error)
 {
-    FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    size_t length = 0;
-
-    if (fd < 0 || fstat(fd, &info) < 0)
-        return facet_error_errno(error, errno, "cannot read %s", path);
-    if (!S_ISREG(info.st_mode) || info.st_size > LIST_BYTES)
-        return facet_error_set(error, FACET_INVALID_ARGUMENT, "%s: expected a file of at most 1 GiB", path);
-    size_t size = (size_t)info.st_size;
-    FACET_CLEANUP_FREE char *text = malloc(size + 1);
+    FACET_CLEANUP_FREE char *text = NULL;
+    size_t length = 0, room = 0;
     ssize_t got = 1;
 
-    if (!text)
-        return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", path);
-    while (length < size && got > 0) {
-        got = read(fd, text + length, size - length);
+    while (got > 0 && length <= LIST_BYTES) {
+        if (length == room) {
+            char *moved = realloc(text, room = room ? 2 * room : LIST_ROOM);
+
+            if (!moved)
+                return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", path);
+            text = moved;
+        }
+        got = read(fd, text + length, room - length);
         if (got < 0)
             return facet_error_errno(error, errno, "cannot read %s", path);
         length += (size_t)got;
     }
+    if (length > LIST_BYTES)
+        return facet_error_set(error, FACET_INVALID_ARGUMENT, "%s: expected at most 1 GiB", path);
     *ret_text = FACET_TAKE_PTR(text);
     *ret_length = length;
     return FACET_OK;
+}
+
+static enum facet_status read_file(const char *path, char **ret_text, size_t *ret_length, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return facet_error_errno(error, errno, "cannot read %s", path);
+    return read_bytes(fd, path, ret_text, ret_length, error);
 }
 
 static enum facet_status read_lists(struct simulate *simulate, struct facet_error *error)
@@ -291,11 +303,30 @@ static enum facet_status read_lists(struct simulate *simulate, struct facet_erro
     return status;
 }
 
+/* Before the work is done rather than after it: that the plot can be written, and that it takes no list's place. */
+static enum facet_status check_plot(const struct simulate *simulate, struct facet_error *error)
+{
+    const char *const lists[] = {simulate->node_file, simulate->job_file};
+    FACET_CLEANUP_FD int fd = open(simulate->plot_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    struct stat plot, list;
+
+    if (fd < 0 || fstat(fd, &plot) < 0)
+        return facet_error_errno(error, errno, "cannot write %s", simulate->plot_file);
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        if (stat(lists[i], &list) == 0 && list.st_dev == plot.st_dev && list.st_ino == plot.st_ino)
+            return facet_error_set(error, FACET_INVALID_ARGUMENT, "--plot '%s': expected another file than %s",
+                                   simulate->plot_file, lists[i]);
+    return FACET_OK;
+}
+
 static int work(const struct command *self, struct simulate *simulate)
 {
     struct facet_error error = {0};
     enum facet_status status = read_lists(simulate, &error);
 
+    error.argument[0] = '\0'; /* the message says where: file, line, column */
+    if (status == FACET_OK && simulate->plot_file)
+        status = check_plot(simulate, &error);
     if (status == FACET_OK)
         status = simulate_all(simulate, &error);
     if (status == FACET_OK && simulate->plot_file)

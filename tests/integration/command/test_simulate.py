@@ -122,6 +122,7 @@ REFUSED = [
     (["--seeds", "-1"], "--seeds '-1'"),
     (["--load", "130,100"], "--load '100'"),
     (["--load", "x"], "--load 'x'"),
+    (["--load", "1844674407370955162"], "--load '1844674407370955162'"),
     (["--migrate", "65"], "--migrate '65'"),
     (["--threads", "1e3"], "--threads '1e3'"),
     (["--stretch", "2", "--nodes", "x", "--jobs", "y"], "--stretch"),
@@ -154,6 +155,32 @@ def wrong_lists_are_named():
                 contains(done.stderr, said)
         done = place.facet("simulate", "--nodes", os.path.join(place.root, "none.csv"), *lists[2:])
         contains(done.stderr, "none.csv")
+
+
+@test
+def lists_may_come_through_a_pipe():
+    with Place() as place:
+        lists = write_lists(place)
+        expected = place.facet("simulate", *lists, "--seeds", "1", "--json")
+        done = place.facet("simulate", *lists[:3], "/dev/stdin", "--seeds", "1", "--json", stdin=place.read("jobs.csv"))
+        equal(without_times(objects(done)), without_times(objects(expected)))
+        done = place.facet("simulate", *lists[:3], "/dev/null")
+        equal((done.returncode, done.stdout), (2, ""))
+        equal(done.stderr, "facet simulate: /dev/null: empty, expected a line of headings\n")
+
+
+@test
+def a_plot_takes_no_lists_place():
+    with Place() as place:
+        lists = write_lists(place)
+        for path in (lists[1], lists[3]):
+            with open(path, encoding="utf-8") as file:
+                before = file.read()
+            done = place.facet("simulate", *lists, "--plot", path)
+            equal((done.returncode, done.stdout), (2, ""))
+            contains(done.stderr, "expected another file than")
+            with open(path, encoding="utf-8") as file:
+                equal(file.read(), before)
 
 
 @test
