@@ -30,6 +30,7 @@ static void run_steps(struct replay *replay, const struct replay_at *vector, boo
     struct replay_run run = {.kernel = kernel};
 
     run.faithful = replay_present(&origin) && strcmp(replay_string(&origin), "repo_test") == 0;
+    run.probed = replay_present(&origin) && strcmp(replay_string(&origin), "executed_probe") == 0;
     struct replay_at inside = *vector;
     inside.fault = &run.fault;
     replay_build(&run, &inside);

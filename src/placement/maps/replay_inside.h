@@ -63,6 +63,7 @@ struct replay_run {
     struct replay_text fault, notes;
     bool kernel;   /* several maps, each under its name */
     bool faithful; /* of repository origin: as Backend.AI, strictly */
+    bool probed;   /* what running it did was recorded, whether right or wrong */
     bool broken;   /* an outcome of ours broke a rule */
     bool departed; /* a recorded outcome broke a rule: states recorded since do not count */
     uint32_t affinity;

@@ -3,7 +3,7 @@
  * Judging one step.
  *
  * Owns: the comparison with what was recorded, and the rules by which a recorded outcome is a defect
- * (docs/allocation.md lists them under the same names). A vector of repository origin is compared, and nothing else.
+ * (docs/allocation.md lists them under the same names). Only a probe can have recorded one: the others are compared.
  * Never: calls a difference a defect that breaks no rule.
  */
 #include <inttypes.h>
@@ -255,7 +255,7 @@ static const char *broken_by_us(struct replay_run *run, const struct replay_outc
 static void judge_difference(struct replay_run *run, uint32_t index, const struct record *record,
                              const struct replay_outcome *outcome, const int64_t *ours)
 {
-    const char *rule = run->faithful ? NULL : broken_rule(run, record, outcome);
+    const char *rule = run->probed ? broken_rule(run, record, outcome) : NULL;
 
     if (rule) {
         replay_say(&run->notes, "defect of what was recorded, rule '%s'", rule);

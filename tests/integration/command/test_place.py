@@ -89,7 +89,7 @@ def a_device_that_is_not_there_is_no_match():
 
 
 @test
-def a_recorded_defect_is_told_and_passes_but_not_of_the_repository():
+def a_recorded_defect_is_told_and_passes_but_of_a_probe_only():
     cases = {
         "exact": [allocate("1.5", {"a0": "1"}, {"a0": "1"})],
         "whole": [allocate("1.5", {"a0": "1", "a1": "0.5"}, {"a0": "1", "a1": "0.5"})],
@@ -104,8 +104,9 @@ def a_recorded_defect_is_told_and_passes_but_not_of_the_repository():
             done = replay(place, file_of(vector(rule, steps, origin="executed_probe")))
             equal((done.returncode, verdicts(done)), (0, [f"ok 1 - {rule}"]), rule)
             contains(done.stdout, f"# defect of what was recorded, rule '{rule}:")
-            done = replay(place, file_of(vector(rule, steps)))
-            equal((done.returncode, verdicts(done)), (1, [f"not ok 1 - {rule}"]), rule)
+            for origin in ("repo_test", "issue_wish", "mine", None):
+                done = replay(place, file_of(vector(rule, steps, origin=origin)))
+                equal((done.returncode, verdicts(done)), (1, [f"not ok 1 - {rule}"]), f"{rule} {origin}")
 
 
 @test
