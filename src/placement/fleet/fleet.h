@@ -73,7 +73,7 @@ struct fleet_mix {
     int64_t total;  /* weight of all, those without GPUs included */
     int64_t steps[101];
     uint32_t level_step; /* width of a slot of `level_at` */
-    uint8_t *level_at;
+    uint32_t *level_at;
     uint32_t level_slots;
 };
 

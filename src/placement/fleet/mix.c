@@ -90,7 +90,7 @@ static enum facet_status make_levels(struct fleet_mix *mix, const struct fleet_w
     for (uint32_t slot = 0, level = 0; slot < LEVEL_SLOTS; slot++) {
         while (level + 1 < levels && mix->cpu[level + 1] <= slot * mix->level_step)
             level++;
-        mix->level_at[slot] = (uint8_t)(level < UINT8_MAX ? level : UINT8_MAX);
+        mix->level_at[slot] = level;
     }
     return FACET_OK;
 }
@@ -108,13 +108,20 @@ static void make_ranks(struct fleet_mix *mix, const struct fleet_weighted *list,
     mix->ranks = rank + 1u;
 }
 
+/* Of an amount that is one of them. The 0 before them is not. */
 static uint32_t level_of(const struct fleet_mix *mix, uint32_t cpu)
 {
-    uint32_t level = 1;
+    uint32_t low = 1, high = mix->levels - 1;
 
-    while (mix->cpu[level] != cpu)
-        level++;
-    return level;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (mix->cpu[middle] < cpu)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 static void add_shape(struct fleet_mix *mix, uint32_t models, const struct fleet_weighted *item)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "fixtures.h"
+#include "placement/fleet/mix.h"
 
 #define MODELS 3u
 #define SHAPES 8u
@@ -309,6 +310,30 @@ static void test_names(void **state)
     assert_int_equal(policy, 99);
 }
 
+/* More amounts of CPU than fit a byte: each finds its own, and at most a few steps beyond where the search begins. */
+static void test_mixes_of_many_amounts_of_cpu(void **state)
+{
+    (void)state;
+    struct facet_fleet_node node = node_of(64, 4, "A");
+    struct facet_fleet_request mix[2000];
+
+    for (uint32_t i = 0; i < 2000; i++) {
+        mix[i] = request_of(0, 1, 500, "");
+        mix[i].cpu_milli = 1 + 31 * i;
+    }
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FGD, &node, 1, mix, 2000);
+    const struct fleet_mix *made = &fleet->mix;
+
+    assert_true(made->levels > 1000);
+    for (uint32_t cpu = 0; cpu < 64000; cpu += 7) {
+        uint32_t slot = cpu / made->level_step, level = fleet_mix_level(made, cpu);
+
+        assert_true(made->cpu[level] <= cpu && (level + 1 == made->levels || made->cpu[level + 1] > cpu));
+        assert_true(level - made->level_at[slot < made->level_slots ? slot : made->level_slots - 1] <= 4);
+    }
+    facet_fleet_destroy(fleet);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_facet_keeps_what_others_need),
         cmocka_unit_test(test_facet_keeps_cpu_for_gpus),
         cmocka_unit_test(test_facet_learns_what_comes),
+        cmocka_unit_test(test_mixes_of_many_amounts_of_cpu),
         cmocka_unit_test(test_names),
     };
 
