@@ -307,17 +307,18 @@ static bool reserve_alloc(struct facet_fleet *fleet)
     return true;
 }
 
-void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus)
+void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous)
 {
     struct fleet_alloc *alloc = &fleet->allocs[index];
+    uint32_t *link = previous == FLEET_NONE ? &fleet->plans[node].first : &fleet->allocs[previous].next;
 
     alloc->node = node;
     alloc->gpus = gpus;
-    alloc->previous = FLEET_NONE;
-    alloc->next = fleet->plans[node].first;
+    alloc->previous = previous;
+    alloc->next = *link;
     if (alloc->next != FLEET_NONE)
         fleet->allocs[alloc->next].previous = index;
-    fleet->plans[node].first = index;
+    *link = index;
     fleet_take(fleet, node, &fleet->shapes[alloc->shape], gpus);
 }
 
@@ -399,7 +400,7 @@ enum facet_status facet_fleet_commit(struct facet_fleet *fleet, uint32_t shape,
         return out_of_memory(error, "an allocation");
     uint32_t index = new_alloc(fleet, shape);
 
-    fleet_alloc_link(fleet, index, placement->node, placement->gpus);
+    fleet_alloc_link(fleet, index, placement->node, placement->gpus, FLEET_NONE);
     *ret_allocation = number_of(fleet, index);
     return FACET_OK;
 }

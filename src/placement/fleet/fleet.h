@@ -168,7 +168,8 @@ void fleet_index_changed(struct facet_fleet *fleet, uint32_t node);
 
 /* --- fleet.c --- */
 uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
-void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus);
+/* `previous`: after which other one of the node; FLEET_NONE: before all. */
+void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous);
 void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index);
 
 /* --- random.h: the same numbers everywhere --- */

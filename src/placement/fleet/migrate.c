@@ -3,10 +3,11 @@
  * Owns: making room for a request by moving a few allocations of one node elsewhere.
  * Never: leaves anything moved when the request still does not fit.
  *
- * Nodes that lack least are tried first. On each, the largest allocations leave until the request fits, at most
- * `most` of them; each must find a place of its own.
+ * On each node that could take the request, the largest allocations leave until it fits, at most `most` of them; each
+ * must find a place of its own. All is put back exactly, and then done on the node that needed fewest.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "placement/fleet/fleet.h"
@@ -14,7 +15,8 @@
 struct attempt {
     struct facet_fleet *fleet;
     uint32_t node, most, count;
-    struct facet_fleet_move *moves;
+    struct facet_fleet_move moves[FLEET_MOVES_MOST];
+    uint32_t previous[FLEET_MOVES_MOST]; /* on its node, of what was moved: to put it back where it was */
 };
 
 static bool possible(const struct fleet_plan *plan, const struct fleet_node *node, const struct fleet_shape *shape)
@@ -30,7 +32,7 @@ static void undo(struct attempt *try)
         uint32_t index = (uint32_t)move->allocation;
 
         fleet_alloc_unlink(try->fleet, index);
-        fleet_alloc_link(try->fleet, index, move->from.node, move->from.gpus);
+        fleet_alloc_link(try->fleet, index, move->from.node, move->from.gpus, try->previous[try->count]);
     }
 }
 
@@ -99,9 +101,9 @@ static bool move_one(struct attempt *try, const struct fleet_shape *shape)
     *move = (struct facet_fleet_move){.allocation = (uint64_t)alloc->generation << 32 | index,
                                       .from = {alloc->node, alloc->gpus, 0},
                                       .to = {to, fleet_gpus(fleet, to, &fleet->shapes[alloc->shape]), 0}};
+    try->previous[try->count++] = alloc->previous;
     fleet_alloc_unlink(fleet, index);
-    fleet_alloc_link(fleet, index, to, move->to.gpus);
-    try->count++;
+    fleet_alloc_link(fleet, index, to, move->to.gpus, FLEET_NONE);
     return true;
 }
 
@@ -141,30 +143,43 @@ static enum facet_status check(const struct facet_fleet *fleet, uint32_t shape, 
     return FACET_OK;
 }
 
+/* The node that needs the fewest moves, of equals the first: tried and put back as it was. FLEET_NONE: none. */
+static uint32_t fewest_moves(struct attempt *try, uint32_t shape)
+{
+    struct facet_fleet *fleet = try->fleet;
+    uint32_t fewest = FLEET_NONE;
+
+    for (try->node = 0; try->node < fleet->node_count && try->most > 0; try->node++) {
+        if (!possible(&fleet->plans[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
+            !clear_node(try, shape))
+            continue;
+        fewest = try->node;
+        try->most = try->count > 0 ? try->count - 1 : 0; /* for the next to do better */
+        undo(try);
+    }
+    return fewest;
+}
+
 enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape, uint32_t most,
                                       struct facet_fleet_move *ret_moves, uint32_t *ret_count,
                                       struct facet_fleet_placement *ret_placement, uint64_t *ret_allocation,
                                       struct facet_error *error)
 {
+    struct attempt try = {.fleet = fleet, .most = most};
     enum facet_status status = check(fleet, shape, most, error);
-    struct facet_fleet_move moves[FLEET_MOVES_MOST];
 
-    /* Fewer moves anywhere before more moves somewhere. */
-    for (uint32_t limit = 1; status == FACET_OK && limit <= most; limit++) {
-        for (uint32_t node = 0; node < fleet->node_count; node++) {
-            struct attempt try = {.fleet = fleet, .node = node, .most = limit, .moves = moves};
+    if (status != FACET_OK)
+        return status;
+    uint32_t node = fewest_moves(&try, shape);
 
-            if (!possible(&fleet->plans[node], &fleet->nodes[node], &fleet->shapes[shape]) || !clear_node(&try, shape))
-                continue;
-            status = take(&try, shape, ret_placement, ret_allocation, error);
-            for (uint32_t i = 0; status == FACET_OK && i < try.count; i++)
-                ret_moves[i] = moves[i];
-            if (status == FACET_OK)
-                *ret_count = try.count;
-            return status;
-        }
-    }
-    return status == FACET_OK
-               ? facet_error_set(error, FACET_QUOTA, "no node has room for this, even after %u moves", most)
-               : status;
+    try.node = node;
+    try.most = most;
+    if (node == FLEET_NONE || !clear_node(&try, shape))
+        return facet_error_set(error, FACET_QUOTA, "no node has room for this, even after %u moves", most);
+    status = take(&try, shape, ret_placement, ret_allocation, error);
+    if (status != FACET_OK)
+        return status;
+    memcpy(ret_moves, try.moves, try.count * sizeof *ret_moves);
+    *ret_count = try.count;
+    return FACET_OK;
 }

@@ -126,6 +126,42 @@ static void test_migration_makes_room_or_leaves_all(void **state)
     facet_fleet_destroy(fleet);
 }
 
+static void put(struct facet_fleet *fleet, uint32_t shape, uint32_t node, uint32_t gpus)
+{
+    struct facet_fleet_placement at = {.node = node, .gpus = gpus};
+    uint64_t allocation = 0;
+
+    assert_int_equal(facet_fleet_commit(fleet, shape, &at, &allocation, NULL), FACET_OK);
+}
+
+/* The first node would need two moves, the second one. What was tried on the first is in the order it was in. */
+static void test_migration_moves_as_few_as_it_can(void **state)
+{
+    struct facet_fleet_node nodes[] = {node_of(32, 2, "T4"), node_of(32, 2, "T4"), node_of(32, 4, "T4")};
+    struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FIRST_FIT, nodes, 3, NULL, 0);
+    uint32_t pair = shape_of(fleet, request_of(1, 2, 1000, NULL)), part = shape_of(fleet, request_of(1, 1, 600, NULL));
+    uint32_t rest = shape_of(fleet, request_of(1, 1, 400, NULL)), count = 9;
+    struct facet_fleet_move moves[4];
+    struct facet_fleet_placement at;
+    uint64_t allocation = 0;
+
+    (void)state;
+    put(fleet, part, 0, 1);
+    put(fleet, part, 0, 2);
+    put(fleet, part, 1, 1);
+    for (uint32_t gpu = 0; gpu < 4; gpu++)
+        put(fleet, rest, 2, UINT32_C(1) << gpu);
+    assert_int_equal(facet_fleet_migrate(fleet, pair, 4, moves, &count, &at, &allocation, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(at.node, 1);
+    assert_int_equal(moves[0].from.node, 1);
+    assert_int_equal(fleet->plans[0].first, 1);
+    assert_int_equal(fleet->allocs[1].next, 0);
+    assert_int_equal(fleet->allocs[0].previous, 1);
+    assert_int_equal(fleet->allocs[0].next, FLEET_NONE);
+    facet_fleet_destroy(fleet);
+}
+
 static enum facet_status created(struct facet_fleet_node *node, uint32_t policy, size_t count)
 {
     struct facet_fleet_config config = {.size = sizeof config, .policy = policy, .nodes = node, .node_count = count};
@@ -199,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_every_resource_can_be_what_lacks),
         cmocka_unit_test(test_commit_checks_what_was_decided),
         cmocka_unit_test(test_migration_makes_room_or_leaves_all),
+        cmocka_unit_test(test_migration_moves_as_few_as_it_can),
         cmocka_unit_test(test_wrong_configurations_are_refused),
         cmocka_unit_test(test_links_choose_among_whole_gpus),
     };
