@@ -219,6 +219,10 @@ static bool check(const struct command *self, struct simulate *simulate)
         command_usage(self, "--plot: expected without --departures, where load is not what jobs arrive by");
         return false;
     }
+    if (simulate->load_count > 0 && simulate->departures) {
+        command_usage(self, "--load: expected without --departures, where load is not what jobs arrive by");
+        return false;
+    }
     if (simulate->policy_count == 0)
         simulate->policies[simulate->policy_count++] = FACET_PLACEMENT_FACET;
     if (simulate->stretch && !simulate->departures) {

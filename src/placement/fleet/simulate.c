@@ -13,6 +13,7 @@
 #define JOB_STREAM     UINT64_C(0x6a6f6273)
 #define PROGRESS_EVERY 256u
 #define STRETCH_MOST   (UINT32_C(1) << 20)
+#define TIMES_MOST     (UINT32_C(1) << 20) /* kept; of a longer run every second, every fourth, ... */
 
 struct run {
     const struct facet_simulate_config *config;
@@ -20,8 +21,9 @@ struct run {
     const struct facet_fleet_job *jobs;
     size_t job_count;
     uint32_t *shapes; /* of each job */
-    uint64_t *times;  /* of each decision */
+    uint64_t *times;  /* of every `time_step`-th decision */
     size_t time_count, time_room;
+    uint64_t time_step, time_seen;
     struct facet_simulate_result result;
 };
 
@@ -102,17 +104,33 @@ static enum facet_status prepare(struct run *run, struct facet_error *error)
 
 /* --- one arrival --- */
 
+static bool grow_times(struct run *run)
+{
+    size_t room = run->time_room ? 2 * run->time_room : 16384;
+    uint64_t *times = realloc(run->times, room * sizeof *times);
+
+    if (!times)
+        return false;
+    run->times = times;
+    run->time_room = room;
+    return true;
+}
+
+/* A list that hardly asks for GPUs makes a run of any length: what is kept of it is bounded. */
 static bool keep_time(struct run *run, uint64_t ns)
 {
-    if (run->time_count == run->time_room) {
-        size_t room = run->time_room ? 2 * run->time_room : 16384;
-        uint64_t *times = realloc(run->times, room * sizeof *times);
-
-        if (!times)
-            return false;
-        run->times = times;
-        run->time_room = room;
+    if (ns > run->result.decision_max_ns)
+        run->result.decision_max_ns = ns;
+    if (run->time_seen++ % run->time_step != 0)
+        return true;
+    if (run->time_count == TIMES_MOST) {
+        run->time_count /= 2;
+        run->time_step *= 2;
+        for (size_t i = 0; i < run->time_count; i++)
+            run->times[i] = run->times[2 * i];
     }
+    if (run->time_count == run->time_room && !grow_times(run))
+        return false;
     run->times[run->time_count++] = ns;
     return true;
 }
@@ -290,7 +308,6 @@ static void summarize_times(struct run *run)
     qsort(run->times, run->time_count, sizeof *run->times, compare_u64);
     run->result.decision_p50_ns = run->times[(run->time_count - 1) / 2];
     run->result.decision_p99_ns = run->times[(run->time_count - 1) * 99 / 100];
-    run->result.decision_max_ns = run->times[run->time_count - 1];
 }
 
 static enum facet_status check_loads(const struct facet_simulate_config *config, struct facet_error *error)
@@ -342,7 +359,7 @@ static enum facet_status check_jobs(const struct run *run, struct facet_error *e
 enum facet_status facet_simulate(const struct facet_simulate_config *config, struct facet_simulate_result *ret_result,
                                  struct facet_error *error)
 {
-    struct run run = {.config = config, .result.size = sizeof run.result};
+    struct run run = {.config = config, .time_step = 1, .result.size = sizeof run.result};
     enum facet_status status = check(config, error);
 
     if (status == FACET_OK)

@@ -127,6 +127,7 @@ REFUSED = [
     (["--threads", "1e3"], "--threads '1e3'"),
     (["--stretch", "2", "--nodes", "x", "--jobs", "y"], "--stretch"),
     (["--departures", "--plot", "a.svg", "--nodes", "x", "--jobs", "y"], "--plot"),
+    (["--departures", "--load", "50", "--nodes", "x", "--jobs", "y"], "--load"),
     (["--sedes", "3"], "did you mean '--seeds'"),
 ]
 

@@ -158,6 +158,37 @@ static void test_wrong_configurations(void **state)
     assert_int_equal(result.requests, 77);
 }
 
+/* The n-th decision takes n nanoseconds. */
+static uint64_t rising_clock(void *data)
+{
+    uint64_t *calls = data;
+
+    ++*calls;
+    return *calls % 2 ? 0 : *calls / 2;
+}
+
+/* More decisions than times are kept: what is kept of them still stands for all. */
+static void test_times_of_long_runs(void **state)
+{
+    static const char text[] = "cpu_milli,num_gpu,gpu_milli\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,1,1\n";
+    struct lists lists = *(struct lists *)*state;
+    struct facet_simulate_result result = {0};
+    uint64_t calls = 0;
+
+    lists.jobs = NULL;
+    assert_int_equal(facet_job_list_parse(text, sizeof text - 1, "j", &lists.jobs, NULL), FACET_OK);
+    struct facet_simulate_config config = config_of(&lists, FACET_PLACEMENT_FIRST_FIT, 3);
+
+    config.clock = rising_clock;
+    config.data = &calls;
+    assert_int_equal(facet_simulate(&config, &result, NULL), FACET_OK);
+    assert_true(result.requests > UINT64_C(1) << 20);
+    assert_true(result.decision_max_ns == result.requests);
+    assert_in_range(result.decision_p50_ns, result.requests / 100 * 49, result.requests / 100 * 51);
+    assert_in_range(result.decision_p99_ns, result.requests / 100 * 98, result.requests);
+    facet_job_list_free(lists.jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_a_seed_says_all),
         cmocka_unit_test(test_jobs_leave),
         cmocka_unit_test(test_time_is_the_callers),
+        cmocka_unit_test(test_times_of_long_runs),
         cmocka_unit_test(test_wrong_configurations),
     };
 
