@@ -12,6 +12,11 @@
 
 #define FIRST_LESSON 16u
 
+static bool wants_mix(const struct facet_fleet *fleet)
+{
+    return fleet->policy == FACET_PLACEMENT_FGD || fleet->policy == FACET_PLACEMENT_FACET;
+}
+
 enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
                                     struct facet_error *error)
 {
@@ -26,7 +31,8 @@ enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct face
     }
     fleet->learns = count == 0 && fleet->policy == FACET_PLACEMENT_FACET;
     fleet->learn_at = FIRST_LESSON;
-    return fleet_mix_make(fleet, list, count, error);
+    /* The tables are large where all jobs differ: the other policies have none. */
+    return fleet_mix_make(fleet, list, wants_mix(fleet) ? count : 0, error);
 }
 
 static void learn_asked(struct facet_fleet *fleet)

@@ -332,6 +332,10 @@ static void test_mixes_of_many_amounts_of_cpu(void **state)
         assert_true(level - made->level_at[slot < made->level_slots ? slot : made->level_slots - 1] <= 4);
     }
     facet_fleet_destroy(fleet);
+    /* Who does not look at a mix has no tables of it. */
+    fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, &node, 1, mix, 2000);
+    assert_int_equal(fleet->mix.levels, 1);
+    facet_fleet_destroy(fleet);
 }
 
 int main(void)
