@@ -41,6 +41,8 @@ _facet_value()
         --to) mapfile -t COMPREPLY < <(compgen -W 'docker oci cdi env' -- "$cur") ;;
         --schema) mapfile -t COMPREPLY < <(compgen -W 'node workload' -- "$cur") ;;
         --cdi) COMPREPLY=() ;;
+        --cgroup) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+        --pid) mapfile -t COMPREPLY < <(cd /proc && compgen -G '[0-9]*' | grep "^$cur") ;;
         -m | --memory | -c | --compute | --name | --interval) COMPREPLY=() ;;
         *) return 1 ;;
     esac

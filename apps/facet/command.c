@@ -2,6 +2,8 @@
 /* Owns: dispatch over the tables of verbs, option errors, refusals. Never: knows what a verb does. */
 #include "command.h"
 
+#include "base/clock.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -221,4 +223,21 @@ int command_print_json(const json_t *json)
     json_dumpf(json, stdout, JSON_INDENT(2));
     putchar('\n');
     return EXIT_DONE;
+}
+
+bool command_read_interval(const char *text, uint64_t *ret_ns)
+{
+    uint64_t ms = 0, scale = 1000;
+    const char *at = text;
+
+    for (; *at >= '0' && *at <= '9' && ms < 3600000; at++)
+        ms = ms * 10 + (uint64_t)(*at - '0') * 1000;
+    bool digits = at != text;
+    if (*at == '.')
+        for (at++; *at >= '0' && *at <= '9' && scale > 1; at++, digits = true)
+            ms += (uint64_t)(*at - '0') * (scale /= 10);
+    if (!digits || *at || ms < 100 || ms > 3600000)
+        return false;
+    *ret_ns = ms * FACET_NS_PER_MS;
+    return true;
 }

@@ -10,6 +10,7 @@
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -118,6 +119,9 @@ void command_warn(const struct command *self, const char *format, ...) FACET_PRI
 
 /* Says so; returns EXIT_REFUSED. */
 int command_out_of_memory(const struct command *self);
+
+/* Digits with at most three decimals: 0.1 to 3600 seconds. */
+bool command_read_interval(const char *text, uint64_t *ret_ns);
 
 /* Prints what the daemon said, indented by two. */
 int command_print_json(const json_t *json);

@@ -17,24 +17,6 @@ struct options {
     bool once, json;
 };
 
-/* Digits with at most three decimals, 0.1 to 3600 seconds. */
-static bool read_interval(const char *text, uint64_t *ret_ns)
-{
-    uint64_t ms = 0, scale = 1000;
-    const char *at = text;
-
-    for (; *at >= '0' && *at <= '9' && ms < 3600000; at++)
-        ms = ms * 10 + (uint64_t)(*at - '0') * 1000;
-    bool digits = at != text;
-    if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9' && scale > 1; at++, digits = true)
-            ms += (uint64_t)(*at - '0') * (scale /= 10);
-    if (!digits || *at || ms < 100 || ms > 3600000)
-        return false;
-    *ret_ns = ms * FACET_NS_PER_MS;
-    return true;
-}
-
 static bool read_options(const struct command *self, int argc, char **argv, struct options *options, int *ret_exit)
 {
     static const struct option words[] = {
@@ -53,7 +35,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         }
         options->once |= option == OPTION_ONCE;
         options->json |= option == OPTION_JSON;
-        if (option != OPTION_INTERVAL || read_interval(optarg, &options->interval_ns))
+        if (option != OPTION_INTERVAL || command_read_interval(optarg, &options->interval_ns))
             continue;
         *ret_exit = command_usage(self, "interval '%s': expected seconds from 0.1 to 3600", optarg);
         return false;

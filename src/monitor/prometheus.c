@@ -141,6 +141,22 @@ void facet_prometheus_signed(struct facet_prometheus *prometheus, const struct f
     append_sample(prometheus, labels, label_count, text);
 }
 
+void facet_prometheus_decimal(struct facet_prometheus *prometheus, const struct facet_label *labels, size_t label_count,
+                              int64_t value, uint32_t decimals)
+{
+    uint64_t size = value < 0 ? UINT64_C(0) - (uint64_t)value : (uint64_t)value, one = 1;
+    char text[48];
+
+    for (uint32_t i = 0; i < decimals; i++)
+        one *= 10;
+    if (decimals == 0)
+        snprintf(text, sizeof text, "%" PRIi64, value);
+    else
+        snprintf(text, sizeof text, "%s%" PRIu64 ".%0*" PRIu64, value < 0 ? "-" : "", size / one, (int)decimals,
+                 size % one);
+    append_sample(prometheus, labels, label_count, text);
+}
+
 char *facet_prometheus_take(struct facet_prometheus *prometheus)
 {
     char *text = prometheus->text;

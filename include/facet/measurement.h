@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measurements of nodes, devices, containers and processes: what was measured, in which unit, or why it was not.
+ *
+ * Owns: the registry of meters (what can be measured) and of units, gathering from control groups, /proc and providers,
+ * statistics over the last points, and two forms of output: JSON and Prometheus text.
+ * Never: puts zero for what is not known, lets one meter's failure touch another or last beyond one look, reads a
+ * clock, or opens anything outside the directories that it is given.
+ *
+ *     facet_subject_create(&(struct facet_subject_config){.size = sizeof(struct facet_subject_config),
+ *         .kind = FACET_SUBJECT_CONTAINER, .id = "c0ffee", .points = 16}, &subject, &error);
+ *     for (;;) {
+ *         count = FACET_GATHER_MOST;
+ *         facet_gather_container(cgroup, now_ns(), measurements, &count, &error);
+ *         facet_subject_add(subject, measurements, count, &error);
+ *         facet_subjects_json(&subject, 1, &text, &error);
+ *         ...
+ *     }
+ *
+ * Amounts are signed 64-bit integers: a meter says how many of their digits are behind the point (`decimals`), so that
+ * 45250 of a meter with 3 of them is 45.250. What does not fit is not measurable, never cut off. Times are nanoseconds
+ * of one clock that only goes forward (CLOCK_MONOTONIC), given by the caller.
+ *
+ * Thread rule: gathering and what only asks is pure and may run in any thread; one thread at a time for each subject.
+ * Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. On failure nothing has changed. Source: seed
+ * 001, "gather_node_measures", "gather_container_measures", "gather_process_measures"; docs/measurements.md.
+ */
+#ifndef FACET_MEASUREMENT_H
+#define FACET_MEASUREMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct facet_device_metrics;
+
+/* --- units: a closed list --- */
+
+enum facet_unit {
+    FACET_UNIT_COUNT = 0,
+    FACET_UNIT_BYTES = 1,
+    FACET_UNIT_PERCENT = 2, /* of one CPU or device: two CPUs at work are 200 */
+    FACET_UNIT_NANOSECONDS = 3,
+    FACET_UNIT_MILLISECONDS = 4,
+    FACET_UNIT_BITS_PER_SECOND = 5,
+    FACET_UNIT_BYTES_PER_SECOND = 6,
+    FACET_UNIT_COUNT_PER_SECOND = 7,
+    FACET_UNIT_WATTS = 8,
+    FACET_UNIT_JOULES = 9,
+    FACET_UNIT_CELSIUS = 10,
+    FACET_UNIT_HERTZ = 11,
+};
+#define FACET_UNITS 12u
+
+FACET_API const char *facet_unit_name(uint32_t unit); /* "bytes_per_second"; NULL when unknown */
+
+/* By name, upper or lower case; also "msec", "nsec" and "bps" (bits), as older plugins say it. FACET_NOT_FOUND names
+ * those that there are. */
+FACET_API enum facet_status facet_unit_find(const char *name, uint32_t *ret_unit, struct facet_error *error);
+
+/* --- meters: what can be measured --- */
+
+enum facet_meter_type {
+    FACET_METER_GAUGE = 0,        /* a level of the moment */
+    FACET_METER_RATE = 1,         /* per second, between two looks */
+    FACET_METER_UTILIZATION = 2,  /* how much of a capacity was at work between two looks */
+    FACET_METER_ACCUMULATION = 3, /* only grows, until it begins anew */
+};
+#define FACET_METER_TYPES 4u
+
+enum facet_subject_kind {
+    FACET_SUBJECT_NODE = 0,
+    FACET_SUBJECT_DEVICE = 1,
+    FACET_SUBJECT_CONTAINER = 2,
+    FACET_SUBJECT_PROCESS = 3,
+};
+#define FACET_SUBJECT_KINDS 4u
+
+/* Statistics, of which each meter names those that mean something for it. */
+#define FACET_STATISTIC_MIN     (UINT32_C(1) << 0)
+#define FACET_STATISTIC_MAX     (UINT32_C(1) << 1)
+#define FACET_STATISTIC_SUM     (UINT32_C(1) << 2)
+#define FACET_STATISTIC_AVERAGE (UINT32_C(1) << 3)
+#define FACET_STATISTIC_DIFF    (UINT32_C(1) << 4)
+#define FACET_STATISTIC_RATE    (UINT32_C(1) << 5)
+#define FACET_STATISTICS        6u
+
+struct facet_meter {
+    uint32_t size;
+    uint32_t type;       /* enum facet_meter_type */
+    uint32_t unit;       /* enum facet_unit */
+    uint32_t decimals;   /* digits behind the point, 0 to 9 */
+    uint32_t statistics; /* FACET_STATISTIC_* */
+    uint32_t subjects;   /* bit 1 << enum facet_subject_kind: of whom it can be measured */
+    const char *key;     /* "memory_used": lower-case letters, digits and '_', from a letter on, at most 47,
+                            and not ending with _capacity or _total */
+    const char *name;    /* for people, in ASCII, at most 100: "Memory used" */
+};
+
+FACET_API const char *facet_meter_type_name(uint32_t type);            /* "gauge"; NULL when unknown */
+FACET_API const char *facet_subject_kind_name(uint32_t kind);          /* "container"; NULL when unknown */
+FACET_API const char *facet_statistic_name(uint32_t statistic);        /* of one bit: "average"; NULL when unknown */
+FACET_API uint32_t facet_meter_count(void);                            /* of the registry */
+FACET_API const struct facet_meter *facet_meter_at(uint32_t index);    /* NULL beyond the last; never freed */
+FACET_API const struct facet_meter *facet_meter_find(const char *key); /* NULL when there is none */
+
+/*
+ * Whether a meter of the caller's own is sound: its key, type, unit, decimals and subjects, and statistics that its
+ * type allows. A gauge may have all; a rate and a utilization min, max, average and diff; an accumulation diff and
+ * rate. FACET_ALREADY_EXISTS: the registry has the key for something else.
+ */
+FACET_API enum facet_status facet_meter_check(const struct facet_meter *meter, struct facet_error *error);
+
+/* --- measurements --- */
+
+/* Why there is no value. It says nothing of the next look. */
+enum facet_unmeasured {
+    FACET_MEASURED = 0,                /* there is one */
+    FACET_UNMEASURED_ABSENT = 1,       /* the kernel or the device does not offer it */
+    FACET_UNMEASURED_PERMISSION = 2,   /* not for this process to read */
+    FACET_UNMEASURED_MALFORMED = 3,    /* what was read is not what was expected */
+    FACET_UNMEASURED_OUT_OF_RANGE = 4, /* it does not fit into a value */
+    FACET_UNMEASURED_GONE = 5,         /* the process, container or device is no more */
+    FACET_UNMEASURED_IO = 6,           /* reading failed */
+    FACET_UNMEASURED_UNLIMITED = 7,    /* a limit that is not set */
+    FACET_UNMEASURED_FIRST = 8,        /* it takes two looks, and this was the first */
+    FACET_UNMEASURED_RESET = 9,        /* the counter behind it began anew since the last look */
+};
+#define FACET_UNMEASURED_REASONS 10u
+
+FACET_API const char *facet_unmeasured_name(uint32_t reason); /* "permission"; NULL when unknown */
+
+struct facet_measurement {
+    uint32_t size;
+    uint32_t reason;                 /* enum facet_unmeasured; when it is not 0, `value` means nothing */
+    const struct facet_meter *meter; /* the registry's, or one of the caller's that outlives what it is given to */
+    int64_t value;
+    int64_t capacity; /* of which `value` is a part, in the same unit; only with has_capacity */
+    uint32_t has_capacity;
+    uint32_t reserved;
+    uint64_t time_ns;
+    uint64_t identity; /* of whom it was taken: a process' start, a control group's inode; 0: not known */
+};
+
+/* Percent of capacity, in thousandths. False where there is no value, no capacity or one of zero, or it does not fit.
+ */
+FACET_API bool facet_measurement_percent(const struct facet_measurement *measurement, int64_t *ret_percent_milli);
+
+/* --- gathering: one look --- */
+
+#define FACET_GATHER_MOST 32u /* measurements of one look, at most */
+
+/*
+ * Each writes a measurement for every meter that it knows, in the order of the registry, measured or not; *count is how
+ * many there is room for, and becomes how many there are. They take no memory, and follow no path out of the directory.
+ * They fail on arguments only (FACET_TOO_SMALL: no room); what cannot be read is said in each measurement.
+ *
+ * A container: `cgroup` is its directory in a control group file system of version 2, recognized by its file
+ * cgroup.controllers: without that it is taken for gone. An io.stat that is empty is zero, one that does not exist is
+ * absent.
+ */
+FACET_API enum facet_status facet_gather_container(int cgroup, uint64_t now_ns, struct facet_measurement *measurements,
+                                                   uint32_t *count, struct facet_error *error);
+
+/* A process: `proc` is the directory /proc, or one like it. All is read of one process, even if its number is given to
+ * another meanwhile. CPU time comes in steps of the kernel's tick, mostly 10 ms. */
+FACET_API enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t now_ns,
+                                                 struct facet_measurement *measurements, uint32_t *count,
+                                                 struct facet_error *error);
+
+/* The node. Its network is the sum of all interfaces but `lo`, as `proc`'s reader sees them: what goes through a bridge
+ * or a bond is counted at each of them. */
+FACET_API enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements,
+                                              uint32_t *count, struct facet_error *error);
+
+/* A device: what its provider said (facet/provider/metrics.h); NULL when it is lost. `memory_bytes` is what it has; 0:
+ * not known. */
+FACET_API enum facet_status facet_gather_device(const struct facet_device_metrics *metrics, uint64_t memory_bytes,
+                                                uint64_t now_ns, struct facet_measurement *measurements,
+                                                uint32_t *count, struct facet_error *error);
+
+/* --- statistics --- */
+
+struct facet_point {
+    uint64_t time_ns;
+    int64_t value;
+    uint32_t reason; /* enum facet_unmeasured */
+    uint32_t reserved;
+};
+
+struct facet_statistics {
+    uint32_t size;
+    uint32_t valid;    /* FACET_STATISTIC_*: which of these are known */
+    uint32_t points;   /* looked at */
+    uint32_t measured; /* of those, with a value: what min, max, sum and average are of */
+    int64_t min;
+    int64_t max;
+    int64_t sum;
+    int64_t average_milli; /* thousandths of the meter's step, to the nearest */
+    int64_t diff;          /* from the first to the last value */
+    int64_t rate_milli;    /* the same per second, in thousandths of the meter's step */
+};
+
+/*
+ * Statistics of points, oldest first, whose times grow: those that the meter names and that are known. `diff` and
+ * `rate` need two values, one of them the last point. Those of an accumulation that went back in between are not known.
+ */
+FACET_API struct facet_statistics facet_points_summarize(const struct facet_meter *meter,
+                                                         const struct facet_point *points, size_t count);
+
+/* --- subjects: whose measurements they are, over time --- */
+
+#define FACET_SUBJECT_ID_SIZE 512u
+#define FACET_SUBJECT_POINTS  4096u
+#define FACET_SUBJECT_METERS  64u
+
+struct facet_subject;
+
+struct facet_subject_config {
+    uint32_t size;
+    uint32_t kind;   /* enum facet_subject_kind */
+    uint32_t points; /* how many looks statistics are over: 2 to FACET_SUBJECT_POINTS */
+    uint32_t reserved;
+    const char *id; /* a container's or device's id, a pid as text, a node's name; one line of UTF-8, copied */
+};
+
+/* FACET_OUT_OF_RANGE: points, or an id of FACET_SUBJECT_ID_SIZE bytes or more. */
+FACET_API enum facet_status facet_subject_create(const struct facet_subject_config *config,
+                                                 struct facet_subject **ret_subject, struct facet_error *error);
+FACET_API void facet_subject_destroy(struct facet_subject *subject); /* NULL is fine */
+
+/*
+ * One look. Rates and utilizations that the registry derives (cpu_utilization from cpu_time, ...) are made of it and
+ * those before. A meter that is missing from a look keeps what it had. A measurement whose identity is known and
+ * differs from the last known one is of somebody else: its points, and what is derived, begin anew. All or nothing.
+ * FACET_INVALID_ARGUMENT: a time that is not later than the meter's last one or beyond INT64_MAX, a meter twice, not of
+ * this kind of subject or not sound. FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS.
+ */
+FACET_API enum facet_status facet_subject_add(struct facet_subject *subject,
+                                              const struct facet_measurement *measurements, uint32_t count,
+                                              struct facet_error *error);
+
+FACET_API uint32_t
+facet_subject_meters(const struct facet_subject *subject); /* how many it has seen, derived ones too */
+
+/* The last measurement of a meter, in the order in which they came, and statistics over its points (may be NULL).
+ * FACET_NOT_FOUND. */
+FACET_API enum facet_status facet_subject_get(const struct facet_subject *subject, uint32_t index,
+                                              struct facet_measurement *ret_measurement,
+                                              struct facet_statistics *ret_statistics, struct facet_error *error);
+FACET_API enum facet_status facet_subject_find(const struct facet_subject *subject, const char *key,
+                                               struct facet_measurement *ret_measurement,
+                                               struct facet_statistics *ret_statistics, struct facet_error *error);
+
+/* --- output: the caller frees the text --- */
+
+/* As schemas/measurements.schema.json says. Values are whole numbers with their `decimals` beside them; what is not
+ * measured is null with its reason. */
+FACET_API enum facet_status facet_subjects_json(struct facet_subject *const *subjects, size_t count, char **ret_text,
+                                                struct facet_error *error);
+
+/* Exposition format 0.0.4, in base units: facet_container_memory_used_bytes{id="c0ffee"}. What is not measured has no
+ * sample, and one of facet_unmeasurable with its reason. FACET_INVALID_ARGUMENT: two subjects have different meters of
+ * one key. */
+FACET_API enum facet_status facet_subjects_prometheus(struct facet_subject *const *subjects, size_t count,
+                                                      char **ret_text, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what /proc says of the node. Never: adds up what is only partly known. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "monitor/gather/process.h"
+
+#define METERS        6u
+#define KIB           1024
+#define WHOLE_PERCENT 100000 /* one CPU */
+
+/* Of the line "cpu": user, nice, system, idle, iowait, irq, softirq, steal. Guests are in user already. */
+enum { IDLE = 3, IOWAIT = 4, STEAL = 7 };
+enum { RX_BYTES = 0, TX_BYTES = 8, HEADINGS = 2 };
+
+/* ---- lines ---- */
+
+static void take_ticks(struct node_stat *stat, char *line)
+{
+    int64_t ticks = 0;
+    int field = 0;
+
+    stat->ticks = (struct gather_value){0};
+    for (; field <= STEAL && *line && stat->ticks.reason == FACET_MEASURED; field++) {
+        stat->ticks.reason = gather_number(&line, &ticks);
+        if (stat->ticks.reason == FACET_MEASURED && field != IDLE && field != IOWAIT)
+            stat->ticks.reason = gather_add(ticks, &stat->ticks.value);
+    }
+    if (stat->ticks.reason == FACET_MEASURED && field <= IDLE)
+        stat->ticks.reason = FACET_UNMEASURED_MALFORMED;
+}
+
+bool node_take_stat(void *context, char *line)
+{
+    struct node_stat *stat = context;
+
+    if (strncmp(line, "cpu", 3) != 0)
+        return stat->cpus == 0; /* the CPUs come first; "intr" is long */
+    if (gather_word(&line, "cpu")) {
+        if (stat->any)
+            stat->ticks.reason = FACET_UNMEASURED_MALFORMED;
+        else
+            take_ticks(stat, line);
+        stat->any = true;
+    } else if (line[3] >= '0' && line[3] <= '9') {
+        stat->cpus++;
+    }
+    return true;
+}
+
+static void add(struct gather_value *sum, char **text)
+{
+    int64_t value = 0;
+    enum facet_unmeasured reason = gather_number(text, &value);
+
+    if (reason == FACET_MEASURED)
+        reason = gather_add(value, &sum->value);
+    if (sum->reason == FACET_MEASURED)
+        sum->reason = reason;
+}
+
+/* An interface's name ends with the last colon: an alias has one in it. */
+bool node_take_network(void *context, char *line)
+{
+    struct node_network *network = context;
+    char *colon = strrchr(line, ':');
+    int64_t ignored = 0;
+
+    if (network->lines++ < HEADINGS)
+        return true;
+    if (!colon) {
+        network->received.reason = network->sent.reason = FACET_UNMEASURED_MALFORMED;
+        return false;
+    }
+    *colon++ = '\0';
+    if (strcmp(line + strspn(line, " "), "lo") == 0)
+        return true;
+    add(&network->received, &colon);
+    for (int field = RX_BYTES + 1; field < TX_BYTES; field++)
+        if (gather_number(&colon, &ignored) == FACET_UNMEASURED_MALFORMED)
+            network->sent.reason = FACET_UNMEASURED_MALFORMED;
+    add(&network->sent, &colon);
+    return true;
+}
+
+/* ---- files ---- */
+
+static void put_cpu(struct gather_look *look, int proc)
+{
+    struct node_stat stat = {.ticks = GATHER_ABSENT};
+    enum facet_unmeasured reason = gather_file_cut(proc, "stat", node_take_stat, &stat);
+    struct gather_value limit = {.value = stat.cpus};
+
+    if (reason != FACET_MEASURED && !stat.any)
+        stat.ticks.reason = reason;
+    limit.reason = reason != FACET_MEASURED ? reason : stat.cpus == 0 ? FACET_UNMEASURED_ABSENT : FACET_MEASURED;
+    if (limit.reason == FACET_MEASURED)
+        limit.reason = gather_multiply(WHOLE_PERCENT, &limit.value);
+    gather_put(look, GATHER_CPU_TIME, process_ticks(stat.ticks));
+    gather_put(look, GATHER_CPU_LIMIT, limit);
+}
+
+/* Used is what there is less what can be had; both must be known and make sense. */
+static struct gather_value used_of(struct gather_value total, struct gather_value available)
+{
+    if (total.reason != FACET_MEASURED)
+        return total;
+    if (available.reason != FACET_MEASURED)
+        return available;
+    if (available.value > total.value)
+        return (struct gather_value){.reason = FACET_UNMEASURED_OUT_OF_RANGE};
+    return (struct gather_value){.value = total.value - available.value};
+}
+
+static void put_memory(struct gather_look *look, int proc)
+{
+    struct gather_field fields[] = {{"MemTotal:", GATHER_ABSENT},
+                                    {"MemAvailable:", GATHER_ABSENT},
+                                    {"SwapTotal:", GATHER_ABSENT},
+                                    {"SwapFree:", GATHER_ABSENT}};
+
+    gather_read_fields(proc, "meminfo",
+                       &(struct gather_fields){.field = fields, .count = 4, .factor = KIB, .unit = "kB"});
+    gather_put_of(look, GATHER_MEMORY_USED, used_of(fields[0].value, fields[1].value), fields[0].value);
+    gather_put_of(look, GATHER_SWAP_USED, used_of(fields[2].value, fields[3].value), fields[2].value);
+}
+
+/* /proc/net is a link to the reader's own, so "net/dev" is looked up with it followed: only the last part is not. */
+static void put_network(struct gather_look *look, int proc)
+{
+    struct node_network network = {0};
+    enum facet_unmeasured reason = gather_file(proc, "net/dev", node_take_network, &network);
+
+    if (reason == FACET_MEASURED && network.lines < HEADINGS)
+        reason = FACET_UNMEASURED_MALFORMED;
+    if (reason != FACET_MEASURED)
+        network.received.reason = network.sent.reason = reason;
+    gather_put(look, GATHER_NET_RX, network.received);
+    gather_put(look, GATHER_NET_TX, network.sent);
+}
+
+enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements, uint32_t *count,
+                                    struct facet_error *error)
+{
+    enum facet_status status = gather_begin(measurements, count, METERS, error);
+    struct gather_look look = {.out = measurements, .time_ns = now_ns};
+    struct stat directory;
+
+    if (status != FACET_OK)
+        return status;
+    if (fstat(proc, &directory) < 0 || !S_ISDIR(directory.st_mode))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "proc", "proc %d: expected a directory that is open",
+                                    proc);
+    put_cpu(&look, proc);
+    put_memory(&look, proc);
+    put_network(&look, proc);
+    *count = look.count;
+    return FACET_OK;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the small texts of kernels: line by line, without memory, and numbers that are exact or refused.
+ *
+ * Owns: the buffer of a look, and how a failure becomes the reason that a measurement carries.
+ * Never: follows a link out of what it was given, blocks on anything but a regular file, or guesses a number.
+ */
+#ifndef FACET_MONITOR_GATHER_READ_H
+#define FACET_MONITOR_GATHER_READ_H
+
+#include <facet/measurement.h>
+
+#include "monitor/gather/meter.h"
+
+#define GATHER_LINE  4096u               /* a longer line is malformed */
+#define GATHER_BYTES (UINT32_C(1) << 22) /* a longer file is malformed */
+
+/* One line, without its end, terminated. Returns whether the next one is wanted. */
+typedef bool (*gather_line_func)(void *context, char *line);
+
+/* The lines of a text, or of a file below a directory. A byte of zero is malformed. */
+enum facet_unmeasured gather_text(const char *text, size_t length, gather_line_func take, void *context);
+enum facet_unmeasured gather_file(int directory, const char *path, gather_line_func take, void *context);
+
+/* The same for files of which only short lines matter: longer ones (interrupts, groups) are cut off. */
+enum facet_unmeasured gather_file_cut(int directory, const char *path, gather_line_func take, void *context);
+
+/* A number of decimal digits at *text, followed by a blank or the end; *text goes on behind it. */
+enum facet_unmeasured gather_number(char **text, int64_t *ret_value);
+
+/* Whether *text begins with the word `name` and a blank or the end; then *text goes on behind that. */
+bool gather_word(char **text, const char *name);
+
+/* The next word, cut off; NULL when there is none. */
+char *gather_next(char **text);
+
+enum facet_unmeasured gather_add(int64_t value, int64_t *sum);
+enum facet_unmeasured gather_multiply(int64_t factor, int64_t *value);
+
+/* ---- readings ---- */
+
+struct gather_value {
+    enum facet_unmeasured reason;
+    int64_t value;
+};
+
+#define GATHER_ABSENT ((struct gather_value){.reason = FACET_UNMEASURED_ABSENT})
+
+/* "name value" lines: fills those of `values` whose names are there; the others stay absent. */
+struct gather_field {
+    const char *name;
+    struct gather_value value;
+};
+
+struct gather_fields {
+    struct gather_field *field;
+    size_t count;
+    int64_t factor;   /* what each value is multiplied with */
+    const char *unit; /* a word that must follow each value; NULL: nothing may */
+};
+
+bool gather_take_field(void *fields, char *line);
+void gather_read_fields(int directory, const char *path, struct gather_fields *fields);
+
+/* A file of one number, or the word "max", which is unlimited. */
+bool gather_take_single(void *value, char *line);
+struct gather_value gather_read_single(int directory, const char *path);
+
+/* ---- the answer ---- */
+
+struct gather_look {
+    struct facet_measurement *out;
+    uint32_t count;
+    uint64_t time_ns, identity;
+};
+
+enum facet_status gather_begin(const struct facet_measurement *measurements, const uint32_t *count, uint32_t needed,
+                               struct facet_error *error);
+void gather_put(struct gather_look *look, enum gather_meter meter, struct gather_value value);
+void gather_put_of(struct gather_look *look, enum gather_meter meter, struct gather_value value,
+                   struct gather_value capacity);
+
+#endif

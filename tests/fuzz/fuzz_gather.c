@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing the texts of control groups and /proc: the first byte says which, the rest is it. What is measured is
+ * not negative, and what is not measured has a reason. */
+#include "fuzz.h"
+#include "monitor/gather/container.h"
+#include "monitor/gather/process.h"
+
+static void check(struct gather_value value)
+{
+    PROMISE(facet_unmeasured_name(value.reason));
+    PROMISE(value.reason != FACET_MEASURED || value.value >= 0);
+}
+
+static void fuzz_single(const char *text, size_t size)
+{
+    struct gather_value value = GATHER_ABSENT;
+
+    if (gather_text(text, size, gather_take_single, &value) == FACET_MEASURED)
+        check(value);
+}
+
+static void fuzz_fields(const char *text, size_t size, int64_t factor, const char *unit)
+{
+    struct gather_field field[] = {{"usage_usec", GATHER_ABSENT}, {"VmRSS:", GATHER_ABSENT}};
+    struct gather_fields fields = {.field = field, .count = 2, .factor = factor, .unit = unit};
+
+    (void)gather_text(text, size, gather_take_field, &fields);
+    check(field[0].value);
+    check(field[1].value);
+}
+
+static void fuzz_io(const char *text, size_t size)
+{
+    struct container_io io = {0};
+
+    (void)gather_text(text, size, container_take_io, &io);
+    check(io.read);
+    check(io.write);
+}
+
+static void fuzz_cpu_max(const char *text, size_t size)
+{
+    struct gather_value value = GATHER_ABSENT;
+
+    (void)gather_text(text, size, container_take_cpu_max, &value);
+    check(value);
+}
+
+static void fuzz_regions(const char *text, size_t size)
+{
+    struct container_regions regions = {.sum = GATHER_ABSENT};
+
+    (void)gather_text(text, size, container_take_region, &regions);
+    check(regions.sum);
+    PROMISE((regions.count == 0) == (regions.sum.reason == FACET_UNMEASURED_ABSENT));
+}
+
+static void fuzz_process(const char *text, size_t size)
+{
+    struct process_stat stat = {.ticks = GATHER_ABSENT, .start = GATHER_ABSENT, .threads = GATHER_ABSENT};
+
+    (void)gather_text(text, size, process_take_stat, &stat);
+    check(process_ticks(stat.ticks));
+    check(stat.start);
+    check(stat.threads);
+}
+
+static void fuzz_node(const char *text, size_t size)
+{
+    struct node_stat stat = {.ticks = GATHER_ABSENT};
+
+    (void)gather_text(text, size, node_take_stat, &stat);
+    check(process_ticks(stat.ticks));
+    PROMISE(stat.cpus >= 0);
+}
+
+static void fuzz_network(const char *text, size_t size)
+{
+    struct node_network network = {0};
+
+    (void)gather_text(text, size, node_take_network, &network);
+    check(network.received);
+    check(network.sent);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    const char *text = (const char *)data + 1;
+
+    size--;
+    switch (data[0]) {
+    case 's':
+        fuzz_single(text, size);
+        break;
+    case 'f':
+        fuzz_fields(text, size, 1000, NULL);
+        break;
+    case 'k':
+        fuzz_fields(text, size, 1024, "kB");
+        break;
+    case 'i':
+        fuzz_io(text, size);
+        break;
+    case 'c':
+        fuzz_cpu_max(text, size);
+        break;
+    case 'd':
+        fuzz_regions(text, size);
+        break;
+    case 'p':
+        fuzz_process(text, size);
+        break;
+    case 'n':
+        fuzz_node(text, size);
+        break;
+    case 'w':
+        fuzz_network(text, size);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}

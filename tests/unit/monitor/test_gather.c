@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what is gathered from control groups, /proc and providers, and what is said of what cannot be. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include <facet/measurement.h>
+#include <facet/provider/metrics.h>
+
+#include "tree.h"
+
+static struct tree tree;
+static struct facet_measurement found[FACET_GATHER_MOST];
+static uint32_t count;
+static struct facet_error error;
+
+static int set_up(void **state)
+{
+    tree_make(&tree);
+    count = FACET_GATHER_MOST;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_remove(&tree);
+    return 0;
+}
+
+static void value(const char *key, int64_t expected)
+{
+    tree_value(found, count, key, expected);
+}
+
+static void reason(const char *key, enum facet_unmeasured expected)
+{
+    tree_reason(found, count, key, expected);
+}
+
+/* ---- containers ---- */
+
+static void make_group(void)
+{
+    tree_file(&tree, "cgroup.controllers", "cpu io memory pids\n");
+    tree_file(&tree, "cpu.stat", "usage_usec 1500000\nuser_usec 1\nthrottled_usec 7\n");
+    tree_file(&tree, "cpu.max", "150000 100000\n");
+    tree_file(&tree, "memory.current", "4096\n");
+    tree_file(&tree, "memory.max", "8192\n");
+    tree_file(&tree, "memory.stat", "anon 1024\nfile 2048\ninactive_file 3\n");
+    tree_file(&tree, "memory.swap.current", "0\n");
+    tree_file(&tree, "memory.swap.max", "max\n");
+    tree_file(&tree, "io.stat", "8:0 rbytes=10 wbytes=20 rios=1\n259:1 rbytes=5 wbytes=6\n8:16 cost.usage=9\n");
+    tree_file(&tree, "pids.current", "3\n");
+    tree_file(&tree, "pids.max", "100\n");
+}
+
+static void look_at_group(void)
+{
+    count = FACET_GATHER_MOST;
+    assert_int_equal(facet_gather_container(tree.fd, 77, found, &count, &error), FACET_OK);
+    assert_int_equal(count, 11);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(found[i].time_ns, 77);
+        assert_true(found[i].meter->subjects >> FACET_SUBJECT_CONTAINER & 1);
+        assert_true(found[i].identity != 0);
+    }
+}
+
+static void a_container_is_what_its_group_says(void **state)
+{
+    make_group();
+    tree_file(&tree, "dmem.current", "drm/0000:03:00.0/vram0 1000\ndrm/0000:04:00.0/vram0 24\n");
+    tree_file(&tree, "dmem.max", "drm/0000:03:00.0/vram0 2000\ndrm/0000:04:00.0/vram0 48\n");
+    look_at_group();
+    value("cpu_time", 1500000000);
+    value("cpu_limit", 150000);
+    value("cpu_throttled", 7000);
+    value("memory_used", 4096);
+    assert_int_equal(tree_found(found, count, "memory_used")->capacity, 8192);
+    value("memory_anonymous", 1024);
+    value("memory_file", 2048);
+    value("swap_used", 0);
+    assert_false(tree_found(found, count, "swap_used")->has_capacity);
+    value("io_read", 15);
+    value("io_write", 26);
+    value("tasks", 3);
+    value("device_memory_used", 1024);
+    assert_int_equal(tree_found(found, count, "device_memory_used")->capacity, 2048);
+}
+
+static void what_is_missing_is_absent_and_not_zero(void **state)
+{
+    tree_file(&tree, "cgroup.controllers", "");
+    look_at_group();
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(found[i].reason, FACET_UNMEASURED_ABSENT);
+}
+
+static void an_empty_io_stat_is_zero(void **state)
+{
+    make_group();
+    tree_file(&tree, "io.stat", "");
+    tree_file(&tree, "dmem.current", "");
+    look_at_group();
+    value("io_read", 0);
+    value("io_write", 0);
+    reason("device_memory_used", FACET_UNMEASURED_ABSENT);
+}
+
+static void no_limit_is_no_capacity(void **state)
+{
+    make_group();
+    tree_file(&tree, "cpu.max", "max 100000\n");
+    tree_file(&tree, "memory.max", "max\n");
+    tree_file(&tree, "dmem.current", "a 1\nb 2\n");
+    tree_file(&tree, "dmem.max", "a 5\nb max\n");
+    look_at_group();
+    reason("cpu_limit", FACET_UNMEASURED_UNLIMITED);
+    value("memory_used", 4096);
+    assert_false(tree_found(found, count, "memory_used")->has_capacity);
+    value("device_memory_used", 3);
+    assert_false(tree_found(found, count, "device_memory_used")->has_capacity);
+}
+
+static void a_group_that_is_no_more_is_gone(void **state)
+{
+    look_at_group();
+    reason("memory_used", FACET_UNMEASURED_GONE);
+    reason("io_read", FACET_UNMEASURED_GONE);
+}
+
+static void each_broken_file_breaks_only_its_own(void **state)
+{
+    static const struct {
+        const char *file, *text, *key;
+        enum facet_unmeasured reason;
+    } cases[] = {
+        {"memory.current", "", "memory_used", FACET_UNMEASURED_MALFORMED},
+        {"memory.current", "12x\n", "memory_used", FACET_UNMEASURED_MALFORMED},
+        {"memory.current", "-1\n", "memory_used", FACET_UNMEASURED_MALFORMED},
+        {"memory.current", "1\n2\n", "memory_used", FACET_UNMEASURED_MALFORMED},
+        {"memory.current", "18446744073709551615\n", "memory_used", FACET_UNMEASURED_OUT_OF_RANGE},
+        {"memory.current", "9223372036854775808\n", "memory_used", FACET_UNMEASURED_OUT_OF_RANGE},
+        {"cpu.stat", "usage_usec\nthrottled_usec 7\n", "cpu_time", FACET_UNMEASURED_MALFORMED},
+        {"cpu.stat", "usage_usec 1 2\nthrottled_usec 7\n", "cpu_time", FACET_UNMEASURED_MALFORMED},
+        {"cpu.stat", "usage_usec 1\nusage_usec 2\nthrottled_usec 7\n", "cpu_time", FACET_UNMEASURED_MALFORMED},
+        {"cpu.stat", "usage_usec 9223372036854775807\nthrottled_usec 7\n", "cpu_time", FACET_UNMEASURED_OUT_OF_RANGE},
+        {"cpu.stat", "throttled_usec 7\n", "cpu_time", FACET_UNMEASURED_ABSENT},
+        {"cpu.max", "1 0\n", "cpu_limit", FACET_UNMEASURED_MALFORMED},
+        {"cpu.max", "", "cpu_limit", FACET_UNMEASURED_MALFORMED},
+        {"cpu.max", "1\n", "cpu_limit", FACET_UNMEASURED_MALFORMED},
+        {"pids.current", "many\n", "tasks", FACET_UNMEASURED_MALFORMED},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        make_group();
+        tree_file(&tree, cases[i].file, cases[i].text);
+        look_at_group();
+        reason(cases[i].key, cases[i].reason);
+        for (uint32_t k = 0; k < count; k++)
+            if (strcmp(found[k].meter->key, cases[i].key) != 0 &&
+                strcmp(found[k].meter->key, "device_memory_used") != 0)
+                assert_int_equal(found[k].reason, FACET_MEASURED);
+        make_group(); /* and never for good */
+        look_at_group();
+        reason(cases[i].key, FACET_MEASURED);
+    }
+}
+
+static void part_of_a_sum_is_not_the_sum(void **state)
+{
+    make_group();
+    tree_file(&tree, "io.stat", "8:0 rbytes=10 wbytes=20\n8:1 rbytes=x wbytes=1\n");
+    look_at_group();
+    reason("io_read", FACET_UNMEASURED_MALFORMED);
+    value("io_write", 21);
+    tree_file(&tree, "io.stat", "8:0 rbytes=9223372036854775807 wbytes=20\n8:1 rbytes=1 wbytes=1\n");
+    look_at_group();
+    reason("io_read", FACET_UNMEASURED_OUT_OF_RANGE);
+    value("io_write", 21);
+    tree_file(&tree, "io.stat", "rbytes=10\n");
+    look_at_group();
+    reason("io_read", FACET_UNMEASURED_MALFORMED);
+    reason("io_write", FACET_UNMEASURED_MALFORMED);
+}
+
+static void what_is_no_text_is_refused(void **state)
+{
+    char *line = malloc(10000);
+
+    assert_non_null(line);
+    memset(line, '1', 10000);
+    make_group();
+    tree_bytes(&tree, "memory.current", line, 10000);
+    tree_bytes(&tree, "pids.current", "3\0\n", 3);
+    assert_int_equal(unlinkat(tree.fd, "memory.swap.current", 0), 0);
+    tree_folder(&tree, "memory.swap.current");
+    assert_int_equal(unlinkat(tree.fd, "cpu.max", 0), 0);
+    assert_int_equal(symlinkat("/proc/self/stat", tree.fd, "cpu.max"), 0);
+    assert_int_equal(unlinkat(tree.fd, "io.stat", 0), 0);
+    assert_int_equal(mkfifoat(tree.fd, "io.stat", 0600), 0);
+    look_at_group();
+    reason("memory_used", FACET_UNMEASURED_MALFORMED);
+    reason("tasks", FACET_UNMEASURED_MALFORMED);
+    reason("swap_used", FACET_UNMEASURED_MALFORMED);
+    reason("cpu_limit", FACET_UNMEASURED_IO); /* a link is not followed */
+    reason("io_read", FACET_UNMEASURED_MALFORMED);
+    value("cpu_time", 1500000000);
+    free(line);
+}
+
+static void arguments_are_checked(void **state)
+{
+    make_group();
+    count = 10;
+    assert_int_equal(facet_gather_container(tree.fd, 1, found, &count, &error), FACET_TOO_SMALL);
+    assert_int_equal(count, 10);
+    count = FACET_GATHER_MOST;
+    assert_int_equal(facet_gather_container(-1, 1, found, &count, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "cgroup");
+    assert_int_equal(facet_gather_container(tree.fd, 1, NULL, &count, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_gather_node(-1, 1, found, &count, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_gather_process(tree.fd, 0, 1, found, &count, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "pid");
+    assert_int_equal(facet_gather_process(tree.fd, -4, 1, found, &count, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_gather_process(-1, 4, 1, found, &count, &error), FACET_INVALID_ARGUMENT);
+}
+
+/* ---- processes ---- */
+
+#define STAT_REST "R 1 1 1 0 -1 4194304 0 0 0 0 30 20 0 0 20 0 4 0 555 3133440 412 1 2 3\n"
+
+static void make_process(void)
+{
+    (void)mkdirat(tree.fd, "42", 0700);
+    tree_file(&tree, "42/stat", "42 (a) b (c) " STAT_REST);
+    tree_file(&tree, "42/status", "Name:\tx\nVmRSS:\t    1764 kB\nVmSwap:\t       0 kB\nThreads:\t4\n");
+    tree_file(&tree, "42/io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\ncancelled_write_bytes: 0\n");
+}
+
+static void look_at_process(void)
+{
+    count = FACET_GATHER_MOST;
+    assert_int_equal(facet_gather_process(tree.fd, 42, 77, found, &count, &error), FACET_OK);
+    assert_int_equal(count, 6);
+}
+
+static void a_process_is_what_proc_says(void **state)
+{
+    make_process();
+    look_at_process();
+    value("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
+    value("memory_used", 1764 * 1024);
+    value("swap_used", 0);
+    value("io_read", 4096);
+    value("io_write", 0);
+    value("threads", 4);
+    assert_int_equal(found[0].identity, 555);
+}
+
+static void a_process_without_memory_is_not_one_of_zero(void **state)
+{
+    make_process();
+    tree_file(&tree, "42/status", "Name:\tkthread\nThreads:\t1\n");
+    assert_int_equal(unlinkat(tree.fd, "42/io", 0), 0);
+    look_at_process();
+    reason("memory_used", FACET_UNMEASURED_ABSENT);
+    reason("io_read", FACET_UNMEASURED_ABSENT);
+    value("threads", 4);
+}
+
+static void broken_texts_of_a_process_are_malformed(void **state)
+{
+    static const char *const stats[] = {"", "42 comm R 1 2\n", "42 (comm) R 1 1 1 0 -1 4194304 0 0 0 0 30 20\n",
+                                        "42 (comm)\n"};
+
+    for (size_t i = 0; i < sizeof stats / sizeof stats[0]; i++) {
+        make_process();
+        tree_file(&tree, "42/stat", stats[i]);
+        look_at_process();
+        assert_int_not_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
+        assert_int_not_equal(tree_found(found, count, "threads")->reason, FACET_MEASURED);
+        value("memory_used", 1764 * 1024);
+    }
+    tree_file(&tree, "42/status", "VmRSS:\t 12 MB\nVmSwap:\t-1 kB\n");
+    look_at_process();
+    reason("memory_used", FACET_UNMEASURED_MALFORMED);
+    reason("swap_used", FACET_UNMEASURED_MALFORMED);
+    tree_file(&tree, "42/status", "VmRSS:\t 9223372036854775807 kB\n");
+    look_at_process();
+    reason("memory_used", FACET_UNMEASURED_OUT_OF_RANGE);
+}
+
+static void a_process_that_is_not_there_is_gone(void **state)
+{
+    look_at_process();
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(found[i].reason, FACET_UNMEASURED_GONE);
+}
+
+static void this_process_can_be_measured(void **state)
+{
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_true(proc >= 0);
+    assert_int_equal(facet_gather_process(proc, getpid(), 1, found, &count, &error), FACET_OK);
+    assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
+    assert_int_equal(tree_found(found, count, "memory_used")->reason, FACET_MEASURED);
+    assert_true(tree_found(found, count, "memory_used")->value > 0);
+    assert_true(tree_found(found, count, "threads")->value >= 1);
+    assert_true(found[0].identity > 0);
+    count = FACET_GATHER_MOST;
+    assert_int_equal(facet_gather_node(proc, 1, found, &count, &error), FACET_OK);
+    assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
+    assert_true(tree_found(found, count, "cpu_limit")->value >= 100000);
+    assert_true(tree_found(found, count, "memory_used")->value > 0);
+    close(proc);
+}
+
+static void a_child_that_ended_is_gone(void **state)
+{
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(facet_gather_process(proc, child, 1, found, &count, &error), FACET_OK);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(found[i].reason, FACET_UNMEASURED_GONE);
+    close(proc);
+}
+
+/* ---- nodes ---- */
+
+#define NET_HEAD "Inter-|   Receive\n face |bytes\n"
+
+static void make_node(void)
+{
+    (void)mkdirat(tree.fd, "net", 0700);
+    tree_file(&tree, "stat", "cpu  100 20 30 999 5 6 7 8 50 0\ncpu0 1 1 1 1 1\ncpu1 1 1 1 1 1\nintr 5 6\nctxt 7\n");
+    tree_file(&tree, "meminfo",
+              "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\nSwapTotal: 0 kB\n"
+              "SwapFree: 0 kB\n");
+    tree_file(&tree, "net/dev",
+              NET_HEAD "    lo: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n  eth0:100 1 0 0 0 0 0 0 200 1 0 0 0 0 0 0\n"
+                       "eth0:1: 5 1 0 0 0 0 0 0 6 1 0 0 0 0 0 0\n");
+}
+
+static void look_at_node(void)
+{
+    count = FACET_GATHER_MOST;
+    assert_int_equal(facet_gather_node(tree.fd, 77, found, &count, &error), FACET_OK);
+    assert_int_equal(count, 6);
+}
+
+static void a_node_is_what_proc_says(void **state)
+{
+    make_node();
+    look_at_node();
+    value("cpu_time", INT64_C(171) * (1000000000 / sysconf(_SC_CLK_TCK)));
+    value("cpu_limit", 200000);
+    value("memory_used", 600 * 1024);
+    assert_int_equal(tree_found(found, count, "memory_used")->capacity, 1000 * 1024);
+    value("swap_used", 0);
+    value("net_rx", 105);
+    value("net_tx", 206);
+}
+
+static void what_a_node_does_not_say_is_not_known(void **state)
+{
+    int64_t ignored = 0;
+
+    make_node();
+    tree_file(&tree, "stat", "cpu  100 20 30\ncpu0 1\n");
+    tree_file(&tree, "meminfo", "MemTotal: 1000 kB\nSwapTotal: 5 kB\nSwapFree: 6 kB\n");
+    tree_file(&tree, "net/dev", NET_HEAD "eth0: 1 2\n");
+    look_at_node();
+    reason("cpu_time", FACET_UNMEASURED_MALFORMED);
+    value("cpu_limit", 100000);
+    reason("memory_used", FACET_UNMEASURED_ABSENT);
+    reason("swap_used", FACET_UNMEASURED_OUT_OF_RANGE);
+    value("net_rx", 1);
+    reason("net_tx", FACET_UNMEASURED_MALFORMED);
+    tree_file(&tree, "net/dev", NET_HEAD "no colon\n");
+    look_at_node();
+    reason("net_rx", FACET_UNMEASURED_MALFORMED);
+    tree_file(&tree, "net/dev", "");
+    look_at_node();
+    reason("net_rx", FACET_UNMEASURED_MALFORMED);
+    assert_int_equal(unlinkat(tree.fd, "stat", 0), 0);
+    look_at_node();
+    reason("cpu_time", FACET_UNMEASURED_ABSENT);
+    assert_false(facet_measurement_percent(tree_found(found, count, "cpu_time"), &ignored));
+}
+
+/* Interrupts of a large machine, and the groups of a process, make lines of any length. */
+static void long_lines_of_others_do_not_matter(void **state)
+{
+    static char text[40000];
+    int head = snprintf(text, sizeof text, "cpu 1 2 3 4\ncpu0 1\nintr");
+
+    make_node();
+    memset(text + head, '1', sizeof text - (size_t)head - 1);
+    tree_file(&tree, "stat", text);
+    look_at_node();
+    value("cpu_limit", 100000);
+    assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
+    make_process();
+    head = snprintf(text, sizeof text, "VmSwap:\t 1 kB");
+    memset(text + head, ' ', sizeof text - (size_t)head - 1);
+    snprintf(text + sizeof text - 20, 20, "\nVmRSS:\t 12 kB\n");
+    tree_file(&tree, "42/status", text);
+    look_at_process();
+    value("memory_used", 12 * 1024);
+    reason("swap_used", FACET_UNMEASURED_MALFORMED); /* what was cut off is not known */
+}
+
+/* ---- devices ---- */
+
+static void a_device_is_what_its_provider_says(void **state)
+{
+    struct facet_device_metrics metrics = {.size = sizeof metrics,
+                                           .valid = FACET_METRIC_POWER | FACET_METRIC_TEMPERATURE | FACET_METRIC_CLOCK |
+                                                    FACET_METRIC_COMPUTE_ACTIVE | FACET_METRIC_MEMORY_USED |
+                                                    FACET_METRIC_ENERGY,
+                                           .power_mw = 250125,
+                                           .energy_mj = UINT64_MAX,
+                                           .temperature_mc = -5500,
+                                           .clock_mhz = UINT32_MAX,
+                                           .compute_active_milli = 455,
+                                           .memory_used_bytes = 50,
+                                           .ecc_corrected = 9};
+    int64_t percent = 0;
+
+    assert_int_equal(facet_gather_device(&metrics, 200, 77, found, &count, &error), FACET_OK);
+    assert_int_equal(count, 15);
+    value("power", 250125);
+    value("temperature", -5500);
+    value("clock", INT64_C(4294967295000000));
+    value("compute_active", 45500);
+    value("memory_used", 50);
+    assert_true(facet_measurement_percent(tree_found(found, count, "memory_used"), &percent));
+    assert_int_equal(percent, 25000);
+    assert_true(facet_measurement_percent(tree_found(found, count, "compute_active"), &percent));
+    assert_int_equal(percent, 45500);
+    reason("energy", FACET_UNMEASURED_OUT_OF_RANGE);
+    reason("ecc_corrected", FACET_UNMEASURED_ABSENT);
+    reason("busy_time", FACET_UNMEASURED_ABSENT);
+    assert_int_equal(facet_gather_device(NULL, 200, 78, found, &count, &error), FACET_OK);
+    reason("power", FACET_UNMEASURED_GONE);
+    metrics.size = 8;
+    assert_int_equal(facet_gather_device(&metrics, 0, 79, found, &count, &error), FACET_INVALID_ARGUMENT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_container_is_what_its_group_says),
+        TEST(what_is_missing_is_absent_and_not_zero),
+        TEST(an_empty_io_stat_is_zero),
+        TEST(no_limit_is_no_capacity),
+        TEST(a_group_that_is_no_more_is_gone),
+        TEST(each_broken_file_breaks_only_its_own),
+        TEST(part_of_a_sum_is_not_the_sum),
+        TEST(what_is_no_text_is_refused),
+        TEST(arguments_are_checked),
+        TEST(a_process_is_what_proc_says),
+        TEST(a_process_without_memory_is_not_one_of_zero),
+        TEST(broken_texts_of_a_process_are_malformed),
+        TEST(a_process_that_is_not_there_is_gone),
+        TEST(this_process_can_be_measured),
+        TEST(a_child_that_ended_is_gone),
+        TEST(a_node_is_what_proc_says),
+        TEST(what_a_node_does_not_say_is_not_known),
+        TEST(long_lines_of_others_do_not_matter),
+        TEST(a_device_is_what_its_provider_says),
+    };
+
+    return cmocka_run_group_tests_name("gather", tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what happens when memory runs out, at every place where it can: said, nothing half done, nothing kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include <facet/measurement.h>
+
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static unsigned calls, fail_at; /* the call that fails, counted from 1; 0: none */
+
+static bool fails(void)
+{
+    return ++calls == fail_at;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
+/* jansson has its own. */
+static void *json_memory(size_t size)
+{
+    return fails() ? NULL : malloc(size);
+}
+
+static void arm(unsigned at)
+{
+    calls = 0;
+    fail_at = at;
+}
+
+static const struct facet_subject_config config = {
+    .size = sizeof config, .kind = FACET_SUBJECT_PROCESS, .points = 4, .id = "7"};
+
+static uint32_t look_at(uint64_t time_ns, struct facet_measurement *look)
+{
+    static const char *const keys[] = {"cpu_time", "memory_used", "io_read", "io_write", "threads"};
+
+    for (uint32_t i = 0; i < 5; i++)
+        look[i] = (struct facet_measurement){
+            .size = sizeof *look, .meter = facet_meter_find(keys[i]), .value = (int64_t)i, .time_ns = time_ns};
+    look[1].reason = FACET_UNMEASURED_PERMISSION;
+    return 5;
+}
+
+static void a_subject_is_made_or_not(void **state)
+{
+    enum facet_status status = FACET_NO_MEMORY;
+    struct facet_error error = {0};
+    unsigned tries = 0;
+
+    while (status != FACET_OK) {
+        struct facet_subject *subject = NULL;
+
+        arm(++tries);
+        status = facet_subject_create(&config, &subject, &error);
+        arm(0);
+        if (status != FACET_OK) {
+            assert_int_equal(status, FACET_NO_MEMORY);
+            assert_null(subject);
+        }
+        facet_subject_destroy(subject);
+    }
+    assert_true(tries > 1);
+}
+
+static void a_look_is_added_or_not(void **state)
+{
+    struct facet_measurement look[5];
+    enum facet_status status = FACET_NO_MEMORY;
+    struct facet_subject *subject = NULL;
+    struct facet_error error = {0};
+    unsigned tries = 0;
+
+    arm(0);
+    assert_int_equal(facet_subject_create(&config, &subject, &error), FACET_OK);
+    while (status != FACET_OK) {
+        uint32_t count = look_at(1, look);
+
+        arm(++tries);
+        status = facet_subject_add(subject, look, count, &error);
+        arm(0);
+        if (status != FACET_OK) {
+            assert_int_equal(status, FACET_NO_MEMORY);
+            assert_int_equal(facet_subject_meters(subject), 0);
+        }
+    }
+    assert_int_equal(tries, 9); /* five meters and three that are made of them */
+    assert_int_equal(facet_subject_meters(subject), 8);
+    arm(1);
+    assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error), FACET_OK); /* needs no more */
+    facet_subject_destroy(subject);
+}
+
+typedef enum facet_status (*write_func)(struct facet_subject *const *subjects, size_t count, char **ret_text,
+                                        struct facet_error *error);
+
+static unsigned write_until_it_works(write_func write)
+{
+    struct facet_measurement look[5];
+    enum facet_status status = FACET_NO_MEMORY;
+    struct facet_subject *subject = NULL;
+    struct facet_error error = {0};
+    unsigned tries = 0;
+
+    arm(0);
+    assert_int_equal(facet_subject_create(&config, &subject, &error), FACET_OK);
+    assert_int_equal(facet_subject_add(subject, look, look_at(1, look), &error), FACET_OK);
+    while (status != FACET_OK) {
+        char *text = NULL;
+
+        arm(++tries);
+        status = write(&subject, 1, &text, &error);
+        arm(0);
+        if (status != FACET_OK) {
+            assert_int_equal(status, FACET_NO_MEMORY);
+            assert_null(text);
+        }
+        free(text);
+    }
+    facet_subject_destroy(subject);
+    return tries;
+}
+
+static void a_text_is_whole_or_not_there(void **state)
+{
+    assert_true(write_until_it_works(facet_subjects_json) > 100);
+    assert_true(write_until_it_works(facet_subjects_prometheus) > 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_subject_is_made_or_not),
+        cmocka_unit_test(a_look_is_added_or_not),
+        cmocka_unit_test(a_text_is_whole_or_not_there),
+    };
+
+    json_set_alloc_funcs(json_memory, free);
+    return cmocka_run_group_tests_name("measurement_faults", tests, NULL, NULL);
+}
