@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of Backend.AI that this package uses: theirs where ai.backend is installed, else plain ones of the same name.
+
+Owns: where those names are looked for. Never: behaves differently by which of them it found.
+"""
+import enum
+import importlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+_MODULES = ("ai.backend.agent.resources", "ai.backend.agent.alloc_map", "ai.backend.agent.affinity_map",
+            "ai.backend.agent.exception", "ai.backend.agent.errors", "ai.backend.agent.errors.resources",
+            "ai.backend.agent.stats", "ai.backend.agent.types", "ai.backend.common.types",
+            "ai.backend.agent.docker.resources")
+
+
+def _find(name):
+    for module in _MODULES:
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except ImportError:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _theirs(plain):
+    return _find(plain.__name__) or plain
+
+
+# --- errors ---
+
+@_theirs
+class ResourceError(ValueError):
+    pass
+
+
+@_theirs
+class UnsupportedResource(ResourceError):
+    pass
+
+
+@_theirs
+class InvalidResourceCombination(ResourceError):
+    pass
+
+
+@_theirs
+class InvalidResourceArgument(ResourceError):
+    pass
+
+
+@_theirs
+class NotMultipleOfQuantum(InvalidResourceArgument):
+    pass
+
+
+@_theirs
+@dataclass(eq=False)
+class InsufficientResource(ResourceError):
+    msg: str
+    slot_name: str
+    requested_alloc: Decimal
+    total_allocatable: Decimal
+    allocation: dict
+    context_tag: str | None = None
+
+
+@_theirs
+@dataclass(eq=False)
+class FractionalResourceFragmented(ResourceError):
+    msg: str
+    slot_name: str
+    requested_alloc: Decimal
+    dev_allocs: dict
+    context_tag: str | None = None
+
+
+@_theirs
+class ResourceAllocationError(Exception):
+    pass
+
+
+def make_error(kind, message, **details):
+    """Theirs differ by release in which details they take."""
+    for arguments in (((message,), details), ((), details), ((message,), {})):
+        try:
+            return kind(*arguments[0], **arguments[1])
+        except TypeError:
+            continue
+    return kind()
+
+
+# --- types ---
+
+@_theirs
+class SlotTypes(enum.StrEnum):
+    COUNT = "count"
+    BYTES = "bytes"
+    UNIQUE = "unique"
+    UNIFIED = "unified"
+
+
+@_theirs
+class MetricTypes(enum.Enum):
+    GAUGE = 0
+    RATE = 1
+    UTILIZATION = 2
+    ACCUMULATION = 3
+
+
+@_theirs
+@dataclass
+class DeviceSlotInfo:
+    slot_type: SlotTypes
+    slot_name: str
+    amount: Decimal
+
+
+@_theirs
+@dataclass
+class Measurement:
+    value: Decimal
+    capacity: Decimal | None = None
+
+
+@_theirs
+@dataclass
+class NodeMeasurement:
+    key: str
+    type: MetricTypes
+    per_node: Measurement
+    per_device: dict = field(default_factory=dict)
+    stats_filter: frozenset = frozenset()
+    unit_hint: str = "count"
+
+
+@_theirs
+@dataclass
+class AbstractComputeDevice:
+    device_id: str
+    hw_location: str
+    memory_size: int
+    processing_units: int
+    numa_node: int | None = None
+    device_name: str | None = None
+
+
+@_theirs
+@dataclass
+class MountInfo:
+    mode: str
+    src_path: Path
+    dst_path: Path
+
+
+@_theirs
+class AffinityPolicy(enum.Enum):
+    PREFER_SINGLE_NODE = 0
+    INTERLEAVED = 1
+
+
+@_theirs
+class AbstractAllocMap(ABC):
+    def __init__(self, *, device_slots=None, device_mask=None, exclusive_slot_types=None):
+        self.device_slots = dict(device_slots or {})
+        self.device_mask = frozenset(device_mask or ())
+        self.exclusive_slot_types = exclusive_slot_types or set()
+
+    @abstractmethod
+    def allocate(self, slots, *, affinity_hint=None, context_tag=None):
+        ...
+
+    @abstractmethod
+    def apply_allocation(self, existing_alloc):
+        ...
+
+    @abstractmethod
+    def free(self, existing_alloc):
+        ...
+
+
+@_theirs
+class AbstractComputePlugin(ABC):
+    def __init__(self, plugin_config, local_config):
+        self.plugin_config, self.local_config = plugin_config, local_config
+
+
+def find_spec_reader():
+    """Their get_resource_spec_from_container(), None without ai.backend: then nothing can be restored by v21."""
+    return _find("get_resource_spec_from_container")
