@@ -8,7 +8,6 @@ import importlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 
 _MODULES = ("ai.backend.agent.resources", "ai.backend.agent.alloc_map", "ai.backend.agent.affinity_map",
             "ai.backend.agent.exception", "ai.backend.agent.errors", "ai.backend.agent.errors.resources",
@@ -140,6 +139,26 @@ class NodeMeasurement:
 
 @_theirs
 @dataclass
+class ContainerMeasurement:
+    key: str
+    type: MetricTypes
+    per_container: dict
+    stats_filter: frozenset = frozenset()
+    unit_hint: str = "count"
+
+
+@_theirs
+@dataclass
+class ProcessMeasurement:
+    key: str
+    type: MetricTypes
+    per_process: dict
+    stats_filter: frozenset = frozenset()
+    unit_hint: str = "count"
+
+
+@_theirs
+@dataclass
 class AbstractComputeDevice:
     device_id: str
     hw_location: str
@@ -147,20 +166,6 @@ class AbstractComputeDevice:
     processing_units: int
     numa_node: int | None = None
     device_name: str | None = None
-
-
-@_theirs
-@dataclass
-class MountInfo:
-    mode: str
-    src_path: Path
-    dst_path: Path
-
-
-@_theirs
-class AffinityPolicy(enum.Enum):
-    PREFER_SINGLE_NODE = 0
-    INTERLEAVED = 1
 
 
 @_theirs

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lifecycle form of the interface (BEP-1016): pre_create, post_create, pre_terminate, post_terminate.
+
+Owns: the vGPU of one workload. Never: remembers anything: its name comes from the workload's id, so a hook that is made
+again after a restart finds it again.
+"""
+import asyncio
+import hashlib
+
+from . import library as lib
+from .workload import Workload
+
+
+class WorkloadDenied(Exception):
+    """Never so: creating it again fails again."""
+
+
+class WorkloadDeferred(Exception):
+    """Not now; `retry_s` is when asking again makes sense."""
+
+    def __init__(self, reason, retry_s=1.0):
+        super().__init__(reason)
+        self.retry_s = retry_s
+
+
+def vgpu_name(prefix, workload_id):
+    return prefix + hashlib.sha256(str(workload_id).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _raise(error):
+    """By the ranges of facet/status.h: what the caller asked wrong, what is not now, and what is broken."""
+    if -200 < error.status <= -100:
+        raise WorkloadDeferred(error.message) from error
+    if -100 < error.status < 0 or -400 < error.status <= -300:
+        raise WorkloadDenied(error.message) from error
+    raise error
+
+
+class FacetLifecycleHook:
+    def __init__(self, plugin, workload, granted):
+        self._plugin, self._granted = plugin, granted
+        self._name = vgpu_name(plugin._prefix, workload.id) if plugin.enforced(granted) else None
+
+    def _create(self):
+        if self._name:
+            try:  # of an attempt that broke off; one with processes in it is somebody's
+                self._plugin.daemon.delete(self._name)
+            except lib.FacetError as error:
+                if error.status != lib.NOT_FOUND or error.argument == "facetd":
+                    raise
+        with Workload() as workload:
+            self._plugin.fill(workload, self._granted, self._name)
+            return workload.document()
+
+    async def pre_create(self):
+        """Their WorkloadConfig as a dict: mounts, env_vars, resource_data, networks, extra_gids, extra_syscalls. What
+        these six cannot say (CDI, capabilities, ...) is in `document`, our own form of all of it."""
+        try:
+            document = await asyncio.to_thread(self._create)
+        except lib.FacetError as error:
+            _raise(error)
+        if self._name:
+            self._plugin._live[self._name] = None
+        mounts = [dict(mount) for mount in document.get("mounts", ())]
+        mounts += [{"type": "device", **node} for node in document.get("device_nodes", ())]
+        return {"mounts": mounts, "env_vars": document.get("environment", {}),
+                "resource_data": document.get("resource_data", {}), "networks": document.get("networks", []),
+                "extra_gids": self._plugin.get_additional_gids(), "extra_syscalls": document.get("system_calls", []),
+                "document": document}
+
+    async def post_create(self, container_id=None):
+        if self._name:
+            self._plugin._live[self._name] = container_id
+
+    async def pre_terminate(self):
+        """A workload always ends, and nothing here has to be waited for."""
+
+    async def post_terminate(self):
+        """Takes the vGPU back. Again, or without one, is fine; one that a process is still in is deferred."""
+        if self._name is None:
+            return
+        try:
+            await asyncio.to_thread(self._plugin.daemon.delete, self._name)
+        except lib.FacetError as error:
+            if error.status != lib.NOT_FOUND or error.argument == "facetd":
+                _raise(error)
+        self._plugin._live.pop(self._name, None)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload configuration of the C library, and what a container needs to be inside a vGPU.
+
+Owns: the object and its end. Never: renders by itself; every form comes from facet_workload_render().
+"""
+import ctypes
+import json
+import os
+from ctypes import byref, c_void_p
+
+from . import library as lib
+
+LAYER = "libfacet-opencl-layer.so"
+VGPU_VARIABLE = "FACET_VGPU_DIR"
+
+
+class Workload:
+    def __init__(self):
+        self._library, self._pointer = lib.load(), None
+        pointer = c_void_p()
+        self._library.call("workload_create", byref(pointer))
+        self._pointer = pointer
+
+    def close(self):
+        pointer, self._pointer = self._pointer, None
+        if pointer:
+            self._library.workload_destroy(pointer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+    def add(self, setting, text):
+        self._library.call("workload_add", self._pointer, setting, lib.encode(text, "setting"))
+
+    def set(self, setting, key, text):
+        self._library.call("workload_set", self._pointer, setting, None if key is None else lib.encode(key, "key"),
+                           lib.encode(text, "value"))
+
+    def add_mount(self, source, target, writable=False):
+        mount = lib.WorkloadMount(size=ctypes.sizeof(lib.WorkloadMount), writable=int(writable), type=b"bind",
+                                  source=lib.encode(source, "source"), target=lib.encode(target, "target"))
+        self._library.call("workload_add_mount", self._pointer, byref(mount))
+
+    def add_device_node(self, path, permissions="rw"):
+        self._library.call("workload_add_device_node", self._pointer, lib.encode(path, "path"), None,
+                           lib.encode(permissions, "permissions"))
+
+    def add_group_id(self, group):
+        self._library.call("workload_add_group_id", self._pointer, group)
+
+    def render(self, form):
+        return json.loads(self._library.render(self._pointer, form))
+
+    def document(self):
+        return json.loads(self._library.text("workload_write", self._pointer))
+
+
+def find_layer():
+    """Where the layer lies: beside the library, or where that is installed. FacetError lists what was tried."""
+    folders = [os.environ.get("FACET_LIB_DIR"), os.path.dirname(lib.load().path)]
+    folders += [os.path.join(base, "facet") for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                                                         "/usr/lib", "/usr/local/lib/x86_64-linux-gnu",
+                                                         "/usr/local/lib/aarch64-linux-gnu", "/usr/local/lib")]
+    for folder in filter(None, folders):
+        if os.path.exists(os.path.join(folder, LAYER)):
+            return os.path.join(folder, LAYER)
+    raise lib.FacetError(lib.NOT_FOUND, "not_found", "FACET_LIB_DIR",
+                         f"{LAYER}: in none of {', '.join(filter(None, folders))}; set FACET_LIB_DIR")
+
+
+def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
+    """What `facet run` gives a process, given to a container: the segment, the layer, and the variables of both."""
+    segment = vgpu["segment"]
+    workload.add_mount(segment, segment, writable=True)
+    workload.add_mount(layer, layer_target)
+    for name, value in (vgpu.get("environment") or {}).items():
+        workload.set(lib.ENVIRONMENT, name, value)
+    workload.set(lib.ENVIRONMENT, "OPENCL_LAYERS", layer_target)
+    workload.set(lib.ENVIRONMENT, VGPU_VARIABLE, segment)
+
+
+def add_access(workload, access):
+    """How a container reaches a device is its vendor's; this is what the configuration says of it."""
+    for node in access.get("device_nodes", ()):
+        path, _, permissions = node.partition(":")
+        workload.add_device_node(path, permissions or "rw")
+    for setting, key in ((lib.CDI_DEVICES, "cdi_devices"), (lib.GROUP_NAMES, "groups"),
+                         (lib.CAPABILITIES, "capabilities")):
+        for text in access.get(key, ()):
+            workload.add(setting, text)
+    for source in access.get("mounts", ()):
+        workload.add_mount(source, source)
+    for name, value in access.get("environment", {}).items():
+        workload.set(lib.ENVIRONMENT, name, value)
