@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stand-in for the agent's hints. Owns: shapes. Never: an order of devices."""
+import enum
+from dataclasses import dataclass
+
+
+class AffinityPolicy(enum.Enum):
+    PREFER_SINGLE_NODE = 0
+    INTERLEAVED = 1
+
+
+@dataclass
+class AffinityHint:
+    devices: object
+    affinity_map: object
+    policy: AffinityPolicy

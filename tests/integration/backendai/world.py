@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter beside the stand-in of Backend.AI, installed as a package is: importing this comes first.
+
+Owns: where modules are found, a simulated machine, a daemon of its own. Never: a test.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
+PACKAGE = os.path.join(SOURCE, "integrations", "backendai")
+SHARED = os.path.join(os.path.dirname(SOURCE), "shared", "vectors")
+sys.path[:0] = [PACKAGE, os.path.join(HERE, "standin"), os.path.join(HERE, "..", "command")]
+sys.dont_write_bytecode = True
+
+from place import BUILD, wait_until  # noqa: E402
+
+os.environ["FACET_LIB_DIR"] = BUILD
+
+FOLDER = tempfile.TemporaryDirectory(prefix="facet-backendai-")
+
+
+def install():
+    """What an installer leaves of pyproject.toml: metadata with entry points."""
+    with open(os.path.join(PACKAGE, "pyproject.toml"), "rb") as file:
+        project = tomllib.load(file)["project"]
+    info = os.path.join(FOLDER.name, "site", f"facet_backendai-{project['version']}.dist-info")
+    os.makedirs(info)
+    with open(os.path.join(info, "METADATA"), "w", encoding="utf-8") as file:
+        file.write(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    with open(os.path.join(info, "entry_points.txt"), "w", encoding="utf-8") as file:
+        for group, entries in project["entry-points"].items():
+            file.write(f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items()))
+    sys.path.insert(0, os.path.dirname(info))
+
+
+def simulate(profile="dual-socket", *more):
+    """Devices that do not exist, and those of the providers `more` ("cpu")."""
+    state = os.path.join(FOLDER.name, "machine-" + profile)
+    os.makedirs(state, exist_ok=True)
+    os.environ.update(FACET_SIM_STATE=state,
+                      FACET_SIM_PROFILE=os.path.join(SOURCE, "providers", "sim", "profiles", profile + ".json"),
+                      FACET_PROVIDER_PATH=":".join(os.path.join(BUILD, f"facet-provider-{name}.so")
+                                                   for name in ("sim", *more)))
+
+
+class Daemon:
+    """A real one, for as long as the block."""
+
+    def __enter__(self):
+        root = tempfile.mkdtemp(dir=FOLDER.name)
+        runtime = os.path.join(root, "run")
+        os.environ.update(FACET_RUNTIME_DIR=runtime, FACET_STATE_DIR=os.path.join(root, "state"))
+        self._process = subprocess.Popen([os.path.join(BUILD, "facetd"), "--foreground"], stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL)
+        wait_until(lambda: os.path.exists(os.path.join(runtime, "facetd.sock")), "the daemon's socket")
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait()
