@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of Backend.AI that this package uses: theirs where ai.backend is installed, else plain ones of the same name.
+"""The names of Backend.AI that this package uses: theirs where ai.backend is installed, else plain ones like them.
 
 Owns: where those names are looked for. Never: behaves differently by which of them it found.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FacetPlugin: the nineteen methods of backendai_accelerator_v21, and create_lifecycle_hook() of the interface after it.
+"""FacetPlugin: the nineteen methods of backendai_accelerator_v21, and create_lifecycle_hook() of what follows it.
 
 Owns: the slot facet.shares (or facet.device), vGPUs that containers were given, and when they are taken back.
-Never: reports what was not measured, blocks the agent's loop, or hands a fraction to a container that is not held to it.
+Never: reports what was not measured, blocks the agent's loop, or hands out a fraction that nobody is held to.
 """
 import asyncio
 import logging

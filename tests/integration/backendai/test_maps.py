@@ -61,7 +61,8 @@ def structs_are_those_of_the_headers():
         lines.append(f'printf("%zu\\n", sizeof(struct {name}));')
         expected.append(f"{name} {ctypes.sizeof(struct)}")
         for member, *_ in struct._fields_:
-            lines.append(f'printf("%zu %zu\\n", offsetof(struct {name}, {member}), sizeof(((struct {name} *)0)->{member}));')
+            lines.append(f'printf("%zu %zu\\n", offsetof(struct {name}, {member}), '
+                         f'sizeof(((struct {name} *)0)->{member}));')
             field = getattr(struct, member)
             expected.append(f"{name}.{member} {field.offset} {field.size}")
     source, program = (os.path.join(world.FOLDER.name, name) for name in ("layout.c", "layout"))
@@ -81,8 +82,8 @@ def their_classes_are_used():
 
 @test
 def it_imports_without_them():
-    code = ("import facet_backendai.interface as i, facet_backendai.plugin, facet_backendai.maps as m; from decimal import "
-            "Decimal as D; a = m.FacetAllocMap(device_slots={'d': i.DeviceSlotInfo(i.SlotTypes.COUNT, 'x', D(1))}); "
+    code = ("import facet_backendai.interface as i, facet_backendai.plugin, facet_backendai.maps as m; from decimal "
+            "import Decimal as D; a = m.FacetAllocMap(device_slots={'d': i.DeviceSlotInfo(i.SlotTypes.COUNT, 'x', D(1))}); "
             "print(i.ResourceError.__module__, a.allocate({'x': D('0.5')}))")
     done = subprocess.run(["/usr/bin/python3", "-c", code], env={**os.environ, "PYTHONPATH": world.PACKAGE},
                           capture_output=True, text=True, check=False)
@@ -114,7 +115,7 @@ def errors_carry_status_argument_and_message():
 
 @test
 def all_is_granted_or_nothing():
-    alloc_map = FacetAllocMap(device_slots={"a": DeviceSlotInfo("count", "p", D(1)), "b": DeviceSlotInfo("count", "q", D(1))})
+    alloc_map = FacetAllocMap(device_slots={name: DeviceSlotInfo("count", slot, D(1)) for name, slot in ("ap", "bq")})
     refused(exception.InsufficientResource, alloc_map.allocate, {"p": D(1), "q": D(2)})
     equal(taken(alloc_map), {"p": {}, "q": {}})
 

@@ -68,7 +68,8 @@ def devices_and_slots_are_those_of_the_providers():
         contains(await plugin.extra_info(), "sim_driver")
         equal((await plugin.get_node_hwinfo())["status"], "healthy")
         whole = await ready(allocation_mode="discrete")
-        equal((whole.get_metadata()["slot_name"], await whole.available_slots()), ("facet.device", {"facet.device": D(4)}))
+        equal((whole.get_metadata()["slot_name"], await whole.available_slots()),
+              ("facet.device", {"facet.device": D(4)}))
     run(look())
 
 
@@ -127,7 +128,8 @@ def a_container_is_given_what_facet_run_gives_a_process():
         environment = dict(entry.split("=", 1) for entry in arguments["Env"])
         equal(environment["FACET_VGPU_DIR"], vgpu["segment"])
         mounts = {mount["Target"]: mount for mount in arguments["HostConfig"]["Mounts"]}
-        equal((mounts[vgpu["segment"]]["Source"], mounts[vgpu["segment"]].get("ReadOnly", False)), (vgpu["segment"], False))
+        segment = mounts[vgpu["segment"]]
+        equal((segment["Source"], segment.get("ReadOnly", False)), (vgpu["segment"], False))
         layer = mounts[environment["OPENCL_LAYERS"]]
         equal((layer["ReadOnly"], os.path.exists(layer["Source"])), (True, True))
         equal(await plugin.generate_mounts(None, granted), [])
@@ -150,7 +152,8 @@ def a_restart_finds_every_reservation_again():
         again = await ready(reap_after_s=1e-9)
         fresh = await again.create_alloc_map()
         for number, (part, label) in enumerate(zip(granted, labels)):
-            await again.restore_from_container(container(f"c{number}", KernelResourceSpec({"facet": part}), label), fresh)
+            spec = KernelResourceSpec({"facet": part})
+            await again.restore_from_container(container(f"c{number}", spec, label), fresh)
         equal(fresh.allocations, before)
         measures = {item.key: item for item in await again.gather_container_measures(None, ["c0", "c1"])}
         equal(set(measures["facet_mem"].per_container), {"c0", "c1"})
@@ -158,7 +161,8 @@ def a_restart_finds_every_reservation_again():
         await again.restore_from_container(container("c1", KernelResourceSpec({"facet": granted[1]}), labels[1]), fresh)
         more = await again.generate_docker_args(None, fresh.allocate({"facet.shares": D("0.25")}))
         equal({vgpu["name"] for vgpu in again.daemon.list()}, {labels[1][LABEL], more["Labels"][LABEL]})
-        too_much = container("c2", KernelResourceSpec({"facet": {"facet.shares": {next(iter(plugin._devices)): D(9)}}}), {})
+        nine = {"facet.shares": {next(iter(plugin._devices)): D(9)}}
+        too_much = container("c2", KernelResourceSpec({"facet": nine}), {})
         await refused(exception.ResourceError, again.restore_from_container(too_much, fresh))
     with world.Daemon():
         run(look())
@@ -168,7 +172,8 @@ def a_restart_finds_every_reservation_again():
 def resource_txt_comes_back_as_it_was():
     device = "faad83b5-2e2b-83ef-bf38-1f055ecd935f"
     types_of = {"facet.shares": "count", "mem": "bytes"}
-    records = [resources.Record(resources.SCRATCH, (), 0), resources.Record(resources.MOUNT, ("bind", "/vf/a", "/home/a", ""), 1),
+    records = [resources.Record(resources.SCRATCH, (), 0),
+               resources.Record(resources.MOUNT, ("bind", "/vf/a", "/home/a", ""), 1),
                resources.Record(resources.REQUEST, ("facet.shares",), 500000),
                resources.Record(resources.REQUEST, ("mem",), (1 << 30) * 1000000 + 4096 * 1000000),
                resources.Record(resources.GRANT, ("facet.shares", device), 500000),
@@ -221,7 +226,8 @@ def lifecycle_hooks_take_and_give_back():
         workload = types.SimpleNamespace(id="session/1", type="container")
         hook = await plugin.create_lifecycle_hook(workload, granted)
         config = await hook.pre_create()
-        equal(set(config), {"mounts", "env_vars", "resource_data", "networks", "extra_gids", "extra_syscalls", "document"})
+        equal(set(config), {"mounts", "env_vars", "resource_data", "networks", "extra_gids", "extra_syscalls",
+                            "document"})
         contains(config["env_vars"], "FACET_VGPU_DIR")
         equal(len(config["mounts"]), 2)
         await hook.post_create("c1")

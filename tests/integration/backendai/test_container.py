@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A program in a mount namespace made from the Docker arguments: what Docker would do of them, and no more.
+
+Owns: that a fraction is really held. Never: needs Docker, or an accelerator where there is an OpenCL device.
+"""
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+from decimal import Decimal as D
+
+import world
+from facet_backendai.plugin import LABEL, FacetPlugin
+from place import BUILD, wait_until
+from tap import Skip, contains, equal, main, test
+
+BURN = os.path.join(BUILD, "examples", "opencl_burn")
+SPACE = ["unshare", "--user", "--map-current-user", "--mount", "--keep-caps"]
+os.environ["FACET_PROVIDER_PATH"] = os.path.join(BUILD, "facet-provider-opencl.so")
+
+
+def start(arguments, *command):
+    """As root of a namespace of its own: its mounts are nobody else's."""
+    lines = ["set -e", "mount -t tmpfs none /opt"]  # what is in an image there is not for us to change
+    for mount in arguments["HostConfig"]["Mounts"]:
+        source, target = shlex.quote(mount["Source"]), shlex.quote(mount["Target"])
+        if mount["Target"].startswith("/opt/"):
+            lines += [f"mkdir -p $(dirname {target})", f"touch {target}"]
+        lines.append(f"mount --bind {source} {target}")
+    lines.append("exec " + " ".join(map(shlex.quote, command)))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FACET_")}
+    environment.update(entry.split("=", 1) for entry in arguments["Env"])
+    return subprocess.Popen([*SPACE, "sh", "-c", "\n".join(lines)], env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+@test
+def a_program_cannot_have_more_than_its_share():
+    if not shutil.which("unshare") or subprocess.run([*SPACE, "mount", "-t", "tmpfs", "none", "/opt"],
+                                                     capture_output=True, check=False).returncode:
+        raise Skip("no mount namespaces for this user")
+    if not os.path.exists(BURN):
+        raise Skip("opencl_burn is not built")
+
+    async def prepare(plugin):
+        await plugin.init()
+        if not await plugin.available_slots() or not plugin._offered():
+            raise Skip("no device that programs can be run on")
+        alloc_map = await plugin.create_alloc_map()
+        return await plugin.generate_docker_args(None, alloc_map.allocate({"facet.shares": D("0.05")}))
+
+    with world.Daemon():
+        plugin = FacetPlugin({}, {})
+        arguments = asyncio.run(prepare(plugin))
+        name = arguments["Labels"][LABEL]
+        limit = plugin.daemon.get(name)["memory_limit_bytes"]
+        fits = start(arguments, BURN, "--seconds", "0.2", "--steps", "1000")
+        output, errors = fits.communicate(timeout=120)
+        equal(fits.returncode, 0, errors)
+        vgpu = wait_until(lambda: (now := plugin.daemon.get(name))["launches"] and now, "launches are counted")
+        contains(vgpu, "memory_peak_bytes")
+        large = start(arguments, BURN, "--seconds", "0.2", "--steps", "1000", "--memory", str(limit + 1))
+        output, errors = large.communicate(timeout=120)
+        equal(large.returncode != 0, True, output)
+        wait_until(lambda: plugin.daemon.get(name)["denied_allocations"], "the refusal is counted")
+        equal(plugin.daemon.get(name)["memory_peak_bytes"] <= limit, True)
+
+
+main()
