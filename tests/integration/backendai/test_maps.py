@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import threading
 from collections import Counter
-from contextlib import contextmanager
 from decimal import Decimal as D
 
 import world
@@ -421,28 +420,9 @@ def threads_never_take_more_than_there_is():
     equal((faults, taken(alloc_map)), ([], {"facet.shares": {}}))
 
 
-@contextmanager
-def counted():
-    """How many objects of the C library were made and ended in the block."""
-    lib, count, call, destroy = library.load(), Counter(), library.load().call, library.load().maps_destroy
-
-    def counting_call(name, *arguments):
-        call(name, *arguments)
-        count["made"] += name in ("maps_create", "maps_copy")
-
-    def counting_destroy(pointer):
-        count["ended"] += bool(pointer)
-        destroy(pointer)
-    lib.call, lib.maps_destroy = counting_call, counting_destroy
-    try:
-        yield count
-    finally:
-        lib.call, lib.maps_destroy = call, destroy
-
-
 @test
 def what_is_made_is_ended():
-    with counted() as count:
+    with world.counted() as count:
         for _ in range(20):
             alloc_map = make({"a": "1"})
             grant = alloc_map.allocate({"facet.shares": D("0.5")})

@@ -5,6 +5,7 @@
 Owns: what containers are given, and that it is taken back. Never: starts a container.
 """
 import asyncio
+import gc
 import os
 import types
 from decimal import Decimal as D
@@ -259,6 +260,26 @@ def many_coroutines_at_once_are_each_given_their_own():
         equal((len(names), {vgpu["name"] for vgpu in plugin.daemon.list()}), (20, names))
     with world.Daemon():
         run(look())
+
+
+@test
+def what_is_made_is_ended():
+    async def look():
+        plugin = await ready()
+        alloc_map = await plugin.create_alloc_map()
+        granted = alloc_map.allocate({"facet.shares": D("0.5")})
+        await plugin.generate_docker_args(None, granted)
+        hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="1"), granted)
+        await hook.pre_create()
+        await hook.post_terminate()
+        plugin._config["devices"] = {"*": {"mounts": ["relative"]}}
+        await refused(lifecycle.WorkloadDenied, hook.pre_create())
+        alloc_map.close()
+    with world.Daemon(), world.counted() as count:
+        run(look())
+        resource_txt_comes_back_as_it_was()
+        gc.collect()
+    equal((count["made"], count["made"] > 10), (count["ended"], True))
 
 
 main()

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
+from contextlib import contextmanager
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
@@ -16,6 +18,7 @@ SHARED = os.path.join(os.path.dirname(SOURCE), "shared", "vectors")
 sys.path[:0] = [PACKAGE, os.path.join(HERE, "standin"), os.path.join(HERE, "..", "command")]
 sys.dont_write_bytecode = True
 
+from facet_backendai import library  # noqa: E402
 from place import BUILD, wait_until  # noqa: E402
 
 os.environ["FACET_LIB_DIR"] = BUILD
@@ -62,3 +65,34 @@ class Daemon:
     def __exit__(self, *_):
         self._process.terminate()
         self._process.wait()
+
+
+MAKERS = ("maps_create", "maps_copy", "device_list_open", "workload_create", "workload_write", "workload_render",
+          "resources_create", "resources_parse", "resources_parse_legacy", "resources_format",
+          "resources_format_legacy")
+ENDERS = ("maps_destroy", "device_list_close", "workload_destroy", "resources_destroy", "_free")
+
+
+@contextmanager
+def counted():
+    """How many objects and texts of the C library were made and ended in the block."""
+    lib, count = library.load(), Counter()
+    before = {name: getattr(lib, name) for name in ("call", *ENDERS)}
+
+    def call(name, *arguments):
+        before["call"](name, *arguments)
+        count["made"] += name in MAKERS
+
+    def ender(name):
+        def end(pointer):
+            count["ended"] += bool(pointer)
+            before[name](pointer)
+        return end
+    lib.call = call
+    for name in ENDERS:
+        setattr(lib, name, ender(name))
+    try:
+        yield count
+    finally:
+        for name, function in before.items():
+            setattr(lib, name, function)
