@@ -23,8 +23,11 @@ class WorkloadDeferred(Exception):
         self.retry_s = retry_s
 
 
+MARK = "w-"  # behind the prefix, so that nobody else takes these back
+
+
 def vgpu_name(prefix, workload_id):
-    return prefix + hashlib.sha256(str(workload_id).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return prefix + MARK + hashlib.sha256(str(workload_id).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _raise(error):

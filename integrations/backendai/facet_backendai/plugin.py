@@ -149,13 +149,13 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     async def restore_from_container(self, container, alloc_map):
         names = (getattr(container, "labels", None) or {}).get(LABEL, "")
+        for name in filter(None, names.split(",")):  # first: whatever fails below, it is alive
+            self._live[name] = str(container.id)
         reader = interface.find_spec_reader()
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
         taken = spec.allocations.get(KEY, {}) if spec is not None else {}
         known = {slot for slot, _ in self.slot_types}
         alloc_map.apply_allocation({slot: devices for slot, devices in taken.items() if str(slot) in known})
-        for name in filter(None, names.split(",")):
-            self._live[name] = str(container.id)
 
     def _granted(self, device_alloc):
         """[(device, micro-units)] of our slots."""
@@ -225,15 +225,17 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return await asyncio.to_thread(self._docker_args, device_alloc)
 
     def _reap(self):
-        """Of containers that are gone: nobody named them since the maps were cleared, and no process is in them."""
+        """Of containers that are gone: nobody named them since the maps were cleared, and no process is in them. Those
+        of lifecycle hooks are not among them: a hook is told when its workload ends."""
         if not self._reap_after_s or time.monotonic() - self._cleared < self._reap_after_s:
             return
         try:
             oldest = (time.time() - self._reap_after_s) * 1e9
             for vgpu in self.daemon.list():
-                if vgpu["name"].startswith(self._prefix) and vgpu["name"] not in self._live and \
-                        not vgpu.get("processes") and vgpu["created_ns"] < oldest:
-                    self.daemon.delete(vgpu["name"])
+                name = vgpu["name"]
+                if name.startswith(self._prefix) and not name.startswith(self._prefix + lifecycle.MARK) and \
+                        name not in self._live and not vgpu.get("processes") and vgpu["created_ns"] < oldest:
+                    self.daemon.delete(name)
         except FacetError as error:  # another time
             log.warning("facet: vGPUs that nobody uses stay: %s", error)
 
