@@ -82,7 +82,8 @@ def their_classes_are_used():
 @test
 def it_imports_without_them():
     code = ("import facet_backendai.interface as i, facet_backendai.plugin, facet_backendai.maps as m; from "
-            "decimal import Decimal as D; a = m.FacetAllocMap(device_slots={'d': i.DeviceSlotInfo(i.SlotTypes.COUNT, 'x', D(1))}); "
+            "decimal import Decimal as D; slot = i.DeviceSlotInfo(i.SlotTypes.COUNT, 'x', D(1)); "
+            "a = m.FacetAllocMap(device_slots={'d': slot}); "
             "print(i.ResourceError.__module__, a.allocate({'x': D('0.5')}))")
     done = subprocess.run(["/usr/bin/python3", "-c", code], env={**os.environ, "PYTHONPATH": world.PACKAGE},
                           capture_output=True, text=True, check=False)
