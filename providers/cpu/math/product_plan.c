@@ -2,7 +2,7 @@
 /* Owns: how a product is cut, and with which primitives. Never: runs anything. */
 #include "math/product.h"
 
-#define TILE_F32    (UINT64_C(16) << 20) /* multiplications of a tile: some hundred microseconds */
+#define TILE_F32    (UINT64_C(32) << 20) /* multiplications of a tile: some hundred microseconds */
 #define TILE_MEMORY (UINT64_C(1) << 19)  /* elements that a tile reads, where that takes longer */
 #define DEPTH       UINT64_C(4096)
 #define DEPTH_EXACT UINT64_C(1024)       /* so many products of int8 are exact in f32, in any order */
