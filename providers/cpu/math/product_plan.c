@@ -38,11 +38,11 @@ static void choose_depth(struct cpu_math_product_piece *plan)
 static void choose_tile(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *it = &plan->it;
-    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = plan->tile_k;
+    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = cpu_math_most(plan->tile_k, 1); /* no size is 0 */
 
     uint64_t n = limit / (k * 256) >= 256 ? 256 : limit / (k * 128) >= 64 ? 128 : 64;
     plan->tile_n = it->n <= n ? it->n : even(it->n, n, 64);
-    uint64_t m = limit / (k * plan->tile_n) / 16 * 16;
+    uint64_t m = limit / (k * cpu_math_most(plan->tile_n, 1)) / 16 * 16;
     plan->tile_m = even(it->m, cpu_math_least(cpu_math_most(m, 16), 256), 16);
     uint64_t tiles_n = cpu_math_parts(it->n, plan->tile_n);
     while (plan->tile_m > 32 && it->batch < plan->piece.engine->units &&
@@ -91,9 +91,9 @@ static void choose(struct cpu_math_product_piece *plan)
 static void choose_steps(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *it = &plan->it;
-    uint64_t column_bytes = plan->tile_k * plan->as_bytes;
-    uint64_t columns = cpu_math_most(PACK_BYTES / column_bytes / plan->tile_n, 1) * plan->tile_n;
-    uint64_t rows = cpu_math_most(PACK_BYTES / column_bytes / plan->tile_m, 1) * plan->tile_m;
+    uint64_t column_bytes = cpu_math_most(plan->tile_k * plan->as_bytes, 1);
+    uint64_t columns = cpu_math_most(PACK_BYTES / (column_bytes * cpu_math_most(plan->tile_n, 1)), 1) * plan->tile_n;
+    uint64_t rows = cpu_math_most(PACK_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1) * plan->tile_m;
 
     plan->step_n = plan->packs_b ? cpu_math_least(columns, it->n) : it->n;
     plan->step_m = plan->packs_a ? cpu_math_least(rows, it->m) : it->m;
@@ -109,7 +109,7 @@ static void choose_steps(struct cpu_math_product_piece *plan)
 /* The last tile's size when it is another one; 0: there is no such tile. */
 static uint64_t edge(uint64_t whole, uint64_t tile)
 {
-    return whole % tile;
+    return whole % cpu_math_most(tile, 1);
 }
 
 static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, struct facet_error *error)
