@@ -94,24 +94,27 @@ static void leave_all(struct facet_rendering *rendering, const char *const *sett
             facet_render_leave(rendering, settings[i], why);
 }
 
+/* What a plain process cannot be given; CDI has the first of them. */
+static const char *const left[] = {"group_ids",
+                                   "device_cgroup_rules",
+                                   "cdi_devices",
+                                   "networks",
+                                   "group_names",
+                                   "capabilities",
+                                   "ulimits",
+                                   "sysctls",
+                                   "system_calls",
+                                   "seccomp",
+                                   "ipc_mode",
+                                   "runtime",
+                                   "hugepages",
+                                   "cpuset",
+                                   "memory_nodes",
+                                   "memory_limit_bytes",
+                                   "memory_swap_limit_bytes"};
+
 void facet_render_cdi(struct facet_rendering *rendering)
 {
-    static const char *const left[] = {"device_cgroup_rules",
-                                       "cdi_devices",
-                                       "networks",
-                                       "group_names",
-                                       "capabilities",
-                                       "ulimits",
-                                       "sysctls",
-                                       "system_calls",
-                                       "seccomp",
-                                       "ipc_mode",
-                                       "runtime",
-                                       "hugepages",
-                                       "cpuset",
-                                       "memory_nodes",
-                                       "memory_limit_bytes",
-                                       "memory_swap_limit_bytes"};
     const struct facet_render_options *options = rendering->options;
     const json_t *groups = json_object_get(rendering->from, "group_ids");
     FACET_CLEANUP_JSON json_t *edits = json_object();
@@ -121,7 +124,7 @@ void facet_render_cdi(struct facet_rendering *rendering)
     put_mounts(rendering, edits);
     if (json_array_size(groups) && json_object_set(edits, "additionalGids", (json_t *)(uintptr_t)groups) < 0)
         rendering->failed = true;
-    leave_all(rendering, left, sizeof left / sizeof left[0], "CDI has no place for it");
+    leave_all(rendering, left + 1, sizeof left / sizeof left[0] - 1, "CDI has no place for it");
     /* Groups came with 0.7.0; whoever needs none is read by older ones too. */
     facet_render_set(rendering, "", "cdiVersion", json_string(json_array_size(groups) ? "0.7.0" : "0.6.0"));
     facet_render_set(rendering, "", "kind", json_string(options->cdi_kind ? options->cdi_kind : "facet.dev/workload"));
@@ -133,23 +136,6 @@ void facet_render_cdi(struct facet_rendering *rendering)
 /* A process on the host sees what the host has: nodes and files under their own paths need nothing. */
 void facet_render_plain(struct facet_rendering *rendering)
 {
-    static const char *const left[] = {"device_cgroup_rules",
-                                       "cdi_devices",
-                                       "networks",
-                                       "group_ids",
-                                       "group_names",
-                                       "capabilities",
-                                       "ulimits",
-                                       "sysctls",
-                                       "system_calls",
-                                       "seccomp",
-                                       "ipc_mode",
-                                       "runtime",
-                                       "hugepages",
-                                       "cpuset",
-                                       "memory_nodes",
-                                       "memory_limit_bytes",
-                                       "memory_swap_limit_bytes"};
     size_t index;
     json_t *item;
 
