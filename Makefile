@@ -42,6 +42,7 @@ setup-demo:
 
 setup-test:
 	@tools/setup test
+	@tools/kernel
 
 setup-bench:
 	@tools/setup bench

@@ -15,6 +15,11 @@ _facet_vgpus()
     _facet_members vgpu list --no-start name
 }
 
+_facet_reservations()
+{
+    _facet_members place list --no-start name
+}
+
 _facet_devices()
 {
     _facet_members devices id
@@ -36,6 +41,7 @@ _facet_value()
         --std) mapfile -t COMPREPLY < <(compgen -W 'CL1.0 CL1.1 CL1.2 CL3.0' -- "$cur") ;;
         -O) mapfile -t COMPREPLY < <(compgen -W '0 1 2 3' -- "$cur") ;;
         --kernel | --arg | --global | --group | --offset | --print | --timeout | -D) COMPREPLY=() ;;
+        --reservation) mapfile -t COMPREPLY < <(compgen -W "$(_facet_reservations)" -- "$cur") ;;
         --priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") ;;
         --seccomp | --report | -o | --output | -I) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         --to) mapfile -t COMPREPLY < <(compgen -W 'docker oci cdi env' -- "$cur") ;;
@@ -56,7 +62,7 @@ _facet_run_command()
     while ((index < COMP_CWORD)); do
         case ${COMP_WORDS[index]} in
             --) echo $((index + 1)); return ;;
-            -d | -m | -c | --device | --memory | --compute | --mode | --template | --priority | --idle-freeze | --name | --vgpu | --report)
+            -d | -m | -c | --device | --memory | --compute | --mode | --template | --priority | --idle-freeze | --name | --reservation | --vgpu | --report)
                 ((index += 2))
                 [[ ${COMP_WORDS[index]} == :* ]] && ((index += 2))
                 ;;
@@ -112,6 +118,32 @@ _facet_compile()  # COMMAND...: options, else the source or image
     fi
 }
 
+_facet_place()
+{
+    case $prev:$cur in
+        --strategy:*) mapfile -t COMPREPLY < <(compgen -W 'evenly fill' -- "$cur") ;;
+        --affinity:*) mapfile -t COMPREPLY < <(compgen -W 'none interleaved prefer-single-node' -- "$cur") ;;
+        --render:*) mapfile -t COMPREPLY < <(compgen -W 'docker oci cdi environment' -- "$cur") ;;
+        --policy:*) mapfile -t COMPREPLY < <(compgen -W "$_facet_policies" -- "$cur") ;;
+        --nodes:* | --jobs:* | --placed:*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --slot:* | --name:* | --job:*) COMPREPLY=() ;;
+        *:-*)
+            if [[ ${words[2]} == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "$(_facet_options place)" -- "$cur")
+            else
+                mapfile -t COMPREPLY < <(compgen -W "$(_facet_options place "${words[2]}")" -- "$cur")
+            fi
+            ;;
+        *)
+            case $cword:${words[2]} in
+                2:*) mapfile -t COMPREPLY < <(compgen -W 'list show release fleet replay' -- "$cur") ;;
+                *:show | *:release) mapfile -t COMPREPLY < <(compgen -W "$(_facet_reservations)" -- "$cur") ;;
+                *:replay) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+            esac
+            ;;
+    esac
+}
+
 _facet_provider()
 {
     case $prev:$cur in
@@ -141,12 +173,35 @@ _facet_spec()
     esac
 }
 
+_facet_pci_functions()  # the addresses of this machine's functions
+{
+    local path
+
+    for path in /sys/bus/pci/devices/*; do echo "${path##*/}"; done
+}
+
+_facet_pci()
+{
+    local persist=()
+
+    [[ ${words[2]} == persist ]] && persist=("${words[3]}")
+    case $prev:$cur in
+        --qmp:* | --romfile:* | --root:*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        --owner:*) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
+        --driver:* | --port:* | --first-port:* | --clique:* | --segment:* | --qemu-version:* | --libvirt-version:*) COMPREPLY=() ;;
+        persist:*) mapfile -t COMPREPLY < <(compgen -W 'add remove plan apply assert undo' -- "$cur") ;;
+        *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_facet_options pci "${words[2]}" "${persist[@]}")" -- "$cur") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$(_facet_pci_functions)" -- "$cur") ;;
+    esac
+}
+
 _facet()
 {
     local cur prev words cword
     local _facet_groups='entry device topology modes partition limit metrics container memory mapping execution math snapshot threads'
     local _facet_policies='random first_fit best_fit dot_product gpu_packing gpu_clustering fgd facet'
-    local commands='devices run vgpu compile kernel top metrics spec place simulate provider config version help'
+    local _facet_pci_verbs='scan show plan bind unbind attach detach state recover persist watch doctor'
+    local commands='devices run vgpu compile kernel top metrics spec pci place simulate provider config version help'
 
     # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
     if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -163,11 +218,12 @@ _facet()
         *:compile) _facet_compile compile ;;
         2:kernel) mapfile -t COMPREPLY < <(compgen -W 'show run' -- "$cur") ;;
         *:kernel) _facet_compile kernel "${words[2]}" ;;
-        2:place) mapfile -t COMPREPLY < <(compgen -W 'replay' -- "$cur") ;;
-        *:place) _facet_compile place "${words[2]}" ;;
+        *:place) _facet_place ;;
         2:provider) mapfile -t COMPREPLY < <(compgen -W 'list check' -- "$cur") ;;
         2:spec) mapfile -t COMPREPLY < <(compgen -W 'show validate schema render' -- "$cur") ;;
         *:spec) _facet_value || _facet_spec ;;
+        2:pci) mapfile -t COMPREPLY < <(compgen -W "$_facet_pci_verbs" -- "$cur") ;;
+        *:pci) _facet_value || _facet_pci ;;
         2:help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
         *:provider) _facet_provider ;;
         *:simulate) _facet_simulate ;;

@@ -95,10 +95,10 @@ struct patience {
     bool noted;
 };
 
-/* A change, and a device in full, may need a provider. */
+/* A change, a device in full, and a workload's configuration may need a provider. */
 static bool asks_provider(const char *method, const char *url)
 {
-    return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/");
+    return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/") || strstr(url, "/v1/reservations/");
 }
 
 static int on_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
@@ -265,6 +265,7 @@ static const char *spoken_argument(const char *member)
         {"memory_limit_bytes", "memory"},
         {"compute_request_milli", "compute"},
         {"compute_limit_milli", "compute"},
+        {"slots", "slot"},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -343,17 +344,24 @@ enum facet_status client_call(struct client *client, const char *method, const c
     return FACET_OK;
 }
 
-enum facet_status client_call_vgpu(struct client *client, const char *method, const char *ref, const char *suffix,
-                                   const json_t *body, json_t **ret_answer, struct facet_error *error)
+enum facet_status client_call_in(struct client *client, const char *method, const char *folder, const char *ref,
+                                 const char *suffix, const json_t *body, json_t **ret_answer, struct facet_error *error)
 {
     char path[FACET_PATH_SIZE];
     char *escaped = curl_easy_escape(client->curl, ref, 0);
 
     if (!escaped)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
-    int length = snprintf(path, sizeof path, "/v1/vgpus/%s%s", escaped, suffix);
+    int length = snprintf(path, sizeof path, "%s%s%s", folder, escaped, suffix);
     curl_free(escaped);
     if (length < 0 || (size_t)length >= sizeof path)
-        return facet_error_argument(error, FACET_NOT_FOUND, "vgpu", "'%.40s...': longer than any name", ref);
+        return facet_error_argument(error, FACET_NOT_FOUND, strstr(folder, "vgpus") ? "vgpu" : "reservation",
+                                    "'%.40s...': longer than any name", ref);
     return client_call(client, method, path, body, ret_answer, error);
+}
+
+enum facet_status client_call_vgpu(struct client *client, const char *method, const char *ref, const char *suffix,
+                                   const json_t *body, json_t **ret_answer, struct facet_error *error)
+{
+    return client_call_in(client, method, "/v1/vgpus/", ref, suffix, body, ret_answer, error);
 }

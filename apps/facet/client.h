@@ -40,7 +40,12 @@ enum facet_status client_call(struct client *client, const char *method, const c
 /* GET of a text that is not JSON. The caller frees *ret_text. */
 enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error);
 
-/* The same as client_call() on "/v1/vgpus/REF" + `suffix`, with REF escaped. */
+/* The same as client_call() on `folder` + REF + `suffix`, with REF escaped: "/v1/reservations/", "job 7", "". */
+enum facet_status client_call_in(struct client *client, const char *method, const char *folder, const char *ref,
+                                 const char *suffix, const json_t *body, json_t **ret_answer,
+                                 struct facet_error *error);
+
+/* The same on "/v1/vgpus/REF" + `suffix`. */
 enum facet_status client_call_vgpu(struct client *client, const char *method, const char *ref, const char *suffix,
                                    const json_t *body, json_t **ret_answer, struct facet_error *error);
 

@@ -57,6 +57,30 @@ enum long_option {
     OPTION_CDI,
     OPTION_SECCOMP,
     OPTION_PARTIAL,
+    OPTION_ROOT,
+    OPTION_QEMU,
+    OPTION_QMP,
+    OPTION_LIBVIRT,
+    OPTION_CLOUD,
+    OPTION_IOMMUFD,
+    OPTION_MANAGED,
+    OPTION_FIRST_PORT,
+    OPTION_SEGMENT,
+    OPTION_QEMU_VERSION,
+    OPTION_LIBVIRT_VERSION,
+    OPTION_PORT,
+    OPTION_ROMFILE,
+    OPTION_PRIMARY,
+    OPTION_NO_ROM,
+    OPTION_NO_DISPLAY,
+    OPTION_GUEST_IOMMU,
+    OPTION_CLIQUE,
+    OPTION_SLOT,
+    OPTION_STRATEGY,
+    OPTION_AFFINITY,
+    OPTION_DRY_RUN,
+    OPTION_RENDER,
+    OPTION_RESERVATION,
 };
 
 #define COMMAND_OPTION_HELP                                                                                            \
@@ -79,9 +103,9 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
-/* One per file. `vgpu`, `kernel`, `place`, `provider` and `spec` have children. */
+/* One per file. `vgpu`, `kernel`, `pci`, `place`, `provider` and `spec` have children. */
 extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
-    command_config, command_compile, command_kernel, command_place, command_simulate, command_spec;
+    command_config, command_compile, command_kernel, command_place, command_simulate, command_spec, command_pci;
 
 /* The child of `self` called `word`; NULL when there is none. */
 const struct command *command_child(const struct command *self, const char *word);

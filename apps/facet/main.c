@@ -21,12 +21,12 @@ static const char first_screen[] = "Facet: one accelerator, many faces. Unmodifi
                                    "  devices    list the accelerators of this machine\n"
                                    "  run        run a program in a virtual GPU of its own\n"
                                    "  vgpu       create, list, show, set, freeze, resume, destroy virtual GPUs\n"
-                                   "  compile    compile a kernel for this processor or an accelerator\n"
-                                   "  kernel     show what an image holds, run a kernel\n"
+                                   "  compile    compile a kernel for a processor or accelerator; see also 'kernel'\n"
                                    "  top        watch share, memory and throttling of every virtual GPU\n"
                                    "  metrics    print the daemon's metrics for Prometheus\n"
                                    "  spec       describe this node and its workloads to orchestrators\n"
-                                   "  simulate   place lists of jobs on a fleet, policy by policy; see also 'place'\n"
+                                   "  pci        hand whole accelerators to virtual machines\n"
+                                   "  place      reserve parts of this node's devices; 'simulate': jobs on a fleet\n"
                                    "  provider   list the providers that drive the devices\n"
                                    "  config     show the settings, their values and where they come from\n"
                                    "  help       explain a command: 'facet help run'; see also 'facet version'\n"
@@ -78,9 +78,10 @@ static const struct command command_explain = {
 };
 
 static const struct command *const verbs[] = {
-    &command_devices,  &command_run,     &command_vgpu,    &command_compile, &command_kernel,
-    &command_top,      &command_metrics, &command_spec,    &command_place,   &command_simulate,
-    &command_provider, &command_config,  &command_version, &command_explain, NULL,
+    &command_devices, &command_run,      &command_vgpu,    &command_compile,
+    &command_kernel,  &command_top,      &command_metrics, &command_spec,
+    &command_place,   &command_simulate, &command_pci,     &command_provider,
+    &command_config,  &command_version,  &command_explain, NULL,
 };
 
 static const struct command root = {.name = "", .help = first_screen, .children = verbs};

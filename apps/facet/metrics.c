@@ -10,12 +10,14 @@
 #include <facet/measurement.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "client.h"
 #include "command.h"
 #include "metrics_gather.h"
 #include "metrics_library.h"
+#include "metrics_pci.h"
 
-enum { OPTION_NODE = 1024, OPTION_PID, OPTION_CGROUP };
+enum { OPTION_NODE = 1024, OPTION_PID, OPTION_CGROUP, OPTION_PCI };
 
 static int print_published(const struct command *self)
 {
@@ -49,11 +51,23 @@ static int print_gathered(const struct command *self, const struct metrics_reque
     return EXIT_DONE;
 }
 
+static int print_pci(const struct command *self)
+{
+    struct facet_error error = {0};
+    FACET_CLEANUP_FREE char *text = NULL;
+
+    if (metrics_of_pci("/", &text, &error) != FACET_OK)
+        return command_refuse(self, false, &error, NULL);
+    fputs(text, stdout);
+    return EXIT_DONE;
+}
+
 /* ---- options ---- */
 
 struct options {
     struct metrics_request request;
     bool json;
+    bool pci;
     char node[256];
 };
 
@@ -72,7 +86,7 @@ static bool add_subject(const struct command *self, struct options *options, uin
     struct metrics_request *request = &options->request;
 
     if (request->count == METRICS_SUBJECTS) {
-        (void)command_usage(self, "expected at most %d nodes, processes and control groups", METRICS_SUBJECTS);
+        (void)command_usage(self, "expected at most %d nodes, devices, processes and control groups", METRICS_SUBJECTS);
         return false;
     }
     for (uint32_t i = 0; i < request->count; i++)
@@ -89,12 +103,18 @@ static bool take_option(const struct command *self, struct options *options, int
     case OPTION_JSON:
         options->json = true;
         return true;
+    case OPTION_PCI:
+        options->pci = true;
+        return true;
     case OPTION_NODE:
         if (gethostname(options->node, sizeof options->node - 1) < 0 || !options->node[0])
             snprintf(options->node, sizeof options->node, "node");
+        facet_text_make_line(options->node); /* the kernel takes any bytes for it */
         return add_subject(self, options, FACET_SUBJECT_NODE, options->node);
     case OPTION_CGROUP:
         return add_subject(self, options, FACET_SUBJECT_CONTAINER, optarg);
+    case 'd':
+        return add_subject(self, options, FACET_SUBJECT_DEVICE, optarg);
     case OPTION_PID:
         if (is_pid(optarg))
             return add_subject(self, options, FACET_SUBJECT_PROCESS, optarg);
@@ -116,15 +136,17 @@ static int run(const struct command *self, int argc, char **argv)
         COMMAND_OPTION_HELP,
         COMMAND_OPTION_JSON,
         {"node", no_argument, NULL, OPTION_NODE},
+        {"device", required_argument, NULL, 'd'},
         {"pid", required_argument, NULL, OPTION_PID},
         {"cgroup", required_argument, NULL, OPTION_CGROUP},
         {"interval", required_argument, NULL, OPTION_INTERVAL},
+        {"pci", no_argument, NULL, OPTION_PCI},
         COMMAND_OPTION_END,
     };
     struct options options = {0};
     int option;
 
-    while ((option = command_option(self, argc, argv, ":h", words)) != -1) {
+    while ((option = command_option(self, argc, argv, ":hd:", words)) != -1) {
         if (option == 'h')
             return command_help(self);
         if (!take_option(self, &options, option))
@@ -132,18 +154,23 @@ static int run(const struct command *self, int argc, char **argv)
     }
     if (!command_operands(self, argc, argv, 0, 0, ""))
         return EXIT_USAGE;
+    if (options.pci && (options.request.count > 0 || options.json || options.request.interval_ns > 0))
+        return command_usage(self, "--pci: expected no other option with it; 'facet pci scan --json' is its JSON");
+    if (options.pci)
+        return print_pci(self);
     if (options.request.count > 0)
         return print_gathered(self, &options.request, options.json);
     if (options.json || options.request.interval_ns > 0)
-        return command_usage(self, "--json and --interval: expected --node, --pid or --cgroup with them");
+        return command_usage(self, "--json and --interval: expected --node, --device, --pid or --cgroup with them");
     return print_published(self);
 }
 
 const struct command command_metrics = {
     .name = "metrics",
     .help = "usage: facet metrics\n"
-            "       facet metrics [--node] [--pid PID]... [--cgroup DIRECTORY]...\n"
-            "                     [--interval SECONDS] [--json]\n"
+            "       facet metrics [--node] [-d DEVICE]... [--pid PID]...\n"
+            "                     [--cgroup DIRECTORY]... [--interval SECONDS] [--json]\n"
+            "       facet metrics --pci\n"
             "\n"
             "Prints the daemon's metrics in Prometheus' text format 0.0.4: limits, memory,\n"
             "device time, throttling, launches and denied allocations of every virtual GPU.\n"
@@ -154,10 +181,13 @@ const struct command command_metrics = {
             "be measured has no sample, and is listed as facet_unmeasurable with the reason.\n"
             "\n"
             "      --node               this machine: processors, memory, network\n"
+            "  -d, --device DEVICE      a device, as its provider measures it\n"
             "      --pid PID            a process\n"
             "      --cgroup DIRECTORY   a container, by its control group (version 2)\n"
             "      --interval SECONDS   look twice, 0.1 to 3600 apart: rates and utilization\n"
             "                           take two looks\n"
-            "      --json               print it as JSON, with exact whole numbers\n",
+            "      --json               print it as JSON, with exact whole numbers\n"
+            "      --pci                accelerators on PCI, and what shares their groups:\n"
+            "                           links, errors, power, holders, passthrough\n",
     .run = run,
 };

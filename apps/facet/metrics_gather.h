@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: measuring the node, processes and control groups for `facet metrics`. Never: asks the daemon. */
+/* Owns: measuring the node, devices, processes and control groups for `facet metrics`. Never: asks the daemon. */
 #ifndef FACET_METRICS_GATHER_H
 #define FACET_METRICS_GATHER_H
 
@@ -10,8 +10,8 @@
 enum { METRICS_SUBJECTS = 64 };
 
 struct metrics_subject {
-    uint32_t kind;    /* enum facet_subject_kind: a node, a container or a process */
-    const char *name; /* a control group's path, or a pid */
+    uint32_t kind;    /* enum facet_subject_kind */
+    const char *name; /* a control group's path, a pid, or a device by its id, uuid or index */
 };
 
 struct metrics_request {
@@ -20,7 +20,7 @@ struct metrics_request {
     uint64_t interval_ns; /* 0: one look; else two, and what lies between */
 };
 
-/* The text is the caller's. FACET_NOT_FOUND: there is no such process or control group. */
+/* The text is the caller's. FACET_NOT_FOUND: there is no such process, device or control group. */
 enum facet_status metrics_gather(const struct metrics_request *request, bool json, char **ret_text,
                                  struct facet_error *error);
 

@@ -38,6 +38,9 @@ bool request_option(struct request *request, int option, const char *value)
     case OPTION_IDLE_FREEZE:
         request->idle_freeze = value;
         return true;
+    case OPTION_RESERVATION:
+        request->reservation = value;
+        return true;
     case OPTION_NAME:
         request->name = value;
         return true;
@@ -55,6 +58,7 @@ const char *request_given(const struct request *request)
            : request->template_id ? "--template"
            : request->priority    ? "--priority"
            : request->idle_freeze ? "--idle-freeze"
+           : request->reservation ? "--reservation"
            : request->name        ? "--name"
                                   : NULL;
 }
@@ -79,7 +83,14 @@ static enum facet_status check_names(const struct request *request, struct facet
     if (request->template_id && !request->template_id[0])
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "template",
                                     "template '': expected its id; 'facet devices DEVICE' lists them");
-    return request->name ? facet_check_name(request->name, "name", error) : FACET_OK;
+    if (request->reservation && !request->device && request->memory && strchr(request->memory, '%'))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "memory",
+                                    "memory '%.32s': expected a size, or a device beside --reservation: it may have "
+                                    "several",
+                                    request->memory);
+    enum facet_status status =
+        request->reservation ? facet_check_name(request->reservation, "reservation", error) : FACET_OK;
+    return status == FACET_OK && request->name ? facet_check_name(request->name, "name", error) : status;
 }
 
 enum facet_status request_check(const struct request *request, struct facet_error *error)
@@ -201,6 +212,7 @@ enum facet_status request_body(const struct request *request, struct client *cli
     failed |= set_text(body, "mode", request->mode);
     failed |= set_text(body, "template", request->template_id);
     failed |= set_text(body, "priority", request->priority);
+    failed |= set_text(body, "reservation", request->reservation);
     if (failed)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device '%s': not UTF-8",
                                     request->device ? request->device : "");

@@ -309,7 +309,7 @@ const struct command command_run = {
     .name = "run",
     .help = "usage: facet run [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]] [--mode MODE]\n"
             "                 [--template T] [--priority P] [--idle-freeze S] [--name NAME]\n"
-            "                 [--report FILE] [-v]\n"
+            "                 [--reservation R] [--report FILE] [-v]\n"
             "                 [--] COMMAND [ARGUMENT...]\n"
             "       facet run --vgpu VGPU [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
             "\n"
@@ -326,6 +326,8 @@ const struct command command_run = {
             "                           the smallest that holds MEMORY and REQUEST\n"
             "      --priority P         low, normal or high; default normal\n"
             "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
+            "      --reservation R      within what 'facet place' reserved: its first device,\n"
+            "                           and as much by default; hard cannot have more\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n"
             "      --vgpu VGPU          run inside this virtual GPU, by name or id\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"

@@ -2,6 +2,7 @@
 /* Owns: `facet spec`: showing, checking and rendering documents for orchestrators. Never: starts a daemon. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 #include <facet/workload.h>
 
 #include "base/cleanup.h"
+#include "device/node.h"
 #include "inventory.h"
-#include "spec_node.h"
 #include "view.h"
 
 enum { CHOSEN_MAX = 256 };
@@ -20,6 +21,12 @@ static void drop_violations(struct facet_violations **violations)
     facet_violations_destroy(*violations);
 }
 #define CLEANUP_VIOLATIONS __attribute__((cleanup(drop_violations)))
+
+static void drop_spec(struct facet_spec **spec)
+{
+    facet_spec_destroy(*spec);
+}
+#define CLEANUP_SPEC __attribute__((cleanup(drop_spec)))
 
 static void drop_workload(struct facet_workload **workload)
 {
@@ -81,6 +88,10 @@ static int print_spec(const struct command *self, const struct facet_spec *spec)
         complete = add_slot(slots, &slot);
     for (uint32_t i = 0; complete && facet_spec_get_device(spec, i, &device, NULL) == FACET_OK; i++)
         complete = add_device(devices, &device);
+    if (complete && facet_spec_device_count(spec) == 0) {
+        puts("no devices; 'facet provider list' says why");
+        return EXIT_DONE;
+    }
     if (!complete || scols_print_table(slots) != 0)
         return command_out_of_memory(self);
     putchar('\n');
@@ -142,7 +153,7 @@ static int run_show(const struct command *self, int argc, char **argv)
     struct show show = {0};
     struct facet_error error = {0};
     INVENTORY_CLEANUP struct facet_device_table *devices = NULL;
-    SPEC_NODE_CLEANUP struct facet_spec *spec = NULL;
+    CLEANUP_SPEC struct facet_spec *spec = NULL;
     FACET_CLEANUP_FREE char *text = NULL;
     uint32_t chosen[CHOSEN_MAX], count = 0;
     int status = EXIT_DONE;
@@ -150,7 +161,8 @@ static int run_show(const struct command *self, int argc, char **argv)
     if (!read_show(self, argc, argv, &show, &status))
         return status;
     if (inventory_open(&devices, &error) != FACET_OK || choose(devices, &show, chosen, &count, &error) != FACET_OK ||
-        spec_node_make(devices, chosen, count, &spec, &error) != FACET_OK ||
+        facet_node_describe(&(struct facet_node_config){.devices = devices, .chosen = chosen, .count = count}, &spec,
+                            &error) != FACET_OK ||
         facet_spec_write(spec, &text, &error) != FACET_OK)
         return command_refuse(self, show.json, &error, NULL);
     if (!show.json)
@@ -280,17 +292,34 @@ static int print_violations_json(const struct command *self, const char *kind,
     return inventory_print_json(self, json);
 }
 
+/* Names of files and members are anybody's: they must not end the line, or speak to the terminal. */
+static void print_line(const char *text, const char *format, ...) FACET_PRINTF(2, 3);
+static void print_line(const char *text, const char *format, ...)
+{
+    va_list arguments;
+
+    for (; *text; text++)
+        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+}
+
 static void print_violations(const char *name, const struct facet_violations *violations)
 {
     uint64_t total = facet_violations_total(violations);
+    uint32_t shown = facet_violations_count(violations);
     struct facet_violation violation = {.size = sizeof violation};
 
     for (uint32_t i = 0; facet_violations_get(violations, i, &violation, NULL) == FACET_OK; i++)
-        printf("%s: %s\n", violation.pointer[0] ? violation.pointer : "(document)", violation.message);
+        print_line(violation.pointer[0] ? violation.pointer : "(document)", ": %s", violation.message);
     if (total == 0)
-        printf("%s: valid\n", name);
+        print_line(name, ": valid");
+    else if (shown < total)
+        print_line(name, ": %" PRIu64 " violations, of which the first %" PRIu32 " are shown", total, shown);
     else
-        printf("%s: %" PRIu64 " violation%s\n", name, total, total == 1 ? "" : "s");
+        print_line(name, ": %" PRIu64 " violation%s", total, total == 1 ? "" : "s");
 }
 
 static int run_validate(const struct command *self, int argc, char **argv)
@@ -478,7 +507,9 @@ static int run_render(const struct command *self, int argc, char **argv)
     if (!read_render(self, argc, argv, &render, &status))
         return status;
     if (render_file(argv[optind], &render, &text, &left, &error) != FACET_OK) {
-        command_refuse(self, render.json, &error, "use --partial to render the rest");
+        /* Only what the form cannot say can be left out; `workload`: then nothing would remain. */
+        bool partial = error.status == FACET_UNSUPPORTED && strcmp(error.argument, "workload") != 0;
+        command_refuse(self, render.json, &error, partial ? "use --partial to render the rest" : NULL);
         return EXIT_REFUSED;
     }
     for (uint32_t i = 0; facet_violations_get(left, i, &left_item, NULL) == FACET_OK; i++)

@@ -207,7 +207,8 @@ static const struct command create = {
     .name = "vgpu create",
     .help = "usage: facet vgpu create [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]]\n"
             "                         [--mode MODE] [--template T] [--priority P]\n"
-            "                         [--idle-freeze S] [--name NAME] [--json]\n"
+            "                         [--idle-freeze S] [--reservation R] [--name NAME]\n"
+            "                         [--json]\n"
             "\n"
             "Creates a virtual GPU that stays until it is destroyed, across restarts of the\n"
             "daemon and of the machine, and prints its name. Programs run in it through\n"
@@ -222,6 +223,8 @@ static const struct command create = {
             "                           the smallest that holds MEMORY and REQUEST\n"
             "      --priority P         low, normal or high; default normal\n"
             "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
+            "      --reservation R      within what 'facet place' reserved: its first device,\n"
+            "                           and as much by default; hard cannot have more\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n" COMMON_HELP,
     .run = run_create,
 };

@@ -146,16 +146,18 @@ int vgpu_print_card(const struct command *self, const json_t *vgpu)
 
     snprintf(device, sizeof device, "%s  %s%s", view_text(vgpu, "device"), view_text(vgpu, "device_name"),
              json_is_true(json_object_get(vgpu, "simulated")) ? "  (simulated)" : "");
-    bool complete = card && view_card_add(card, "name", view_text(vgpu, "name")) &&
-                    view_card_add(card, "id", view_text(vgpu, "id")) && view_card_add(card, "device", device) &&
-                    view_card_add(card, "state", view_text(vgpu, "state")) &&
-                    view_card_add(card, "mode", view_text(vgpu, "mode")) && add_part(card, vgpu) &&
-                    view_card_add(card, "priority", view_text(vgpu, "priority")) && add_amounts(card, vgpu) &&
-                    add_counts(card, vgpu) && add_idle_freeze(card, vgpu) &&
-                    view_card_add(card, "kept",
-                                  json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"
-                                                                                   : "until destroyed") &&
-                    add_created(card, vgpu) && view_card_add(card, "segment", view_text(vgpu, "segment")) &&
-                    (!view_has(vgpu, "warning") || view_card_add(card, "warning", view_text(vgpu, "warning")));
+    bool complete =
+        card && view_card_add(card, "name", view_text(vgpu, "name")) &&
+        view_card_add(card, "id", view_text(vgpu, "id")) && view_card_add(card, "device", device) &&
+        view_card_add(card, "state", view_text(vgpu, "state")) &&
+        view_card_add(card, "mode", view_text(vgpu, "mode")) && add_part(card, vgpu) &&
+        view_card_add(card, "priority", view_text(vgpu, "priority")) && add_amounts(card, vgpu) &&
+        add_counts(card, vgpu) && add_idle_freeze(card, vgpu) &&
+        (!view_has(vgpu, "reservation") || view_card_add(card, "reservation", view_text(vgpu, "reservation"))) &&
+        view_card_add(card, "kept",
+                      json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"
+                                                                       : "until destroyed") &&
+        add_created(card, vgpu) && view_card_add(card, "segment", view_text(vgpu, "segment")) &&
+        (!view_has(vgpu, "warning") || view_card_add(card, "warning", view_text(vgpu, "warning")));
     return complete && scols_print_table(card) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }

@@ -331,5 +331,6 @@ void registry_reconcile(struct registry *registry, const struct facet_provider_r
         else if (finish(registry, vgpu, false, &removal, &error) != FACET_OK)
             facet_log(FACET_LOG_WARNING, "cannot remove vGPU %s: %s", vgpu->row.name, error.message);
     }
+    reserve_look(registry);
     pthread_mutex_unlock(&registry->change);
 }

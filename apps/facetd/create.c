@@ -21,15 +21,24 @@
 
 /* --- planning: all that can be refused without touching anything ------------------------------------------------ */
 
+enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error)
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return facet_error_set(error, FACET_IO, "getrandom gave no random number for an id");
+    snprintf(ret_id, VGPU_ID_SIZE, "%016" PRIx64, random);
+    return FACET_OK;
+}
+
 static enum facet_status make_id(const struct registry *registry, char *ret_id, struct facet_error *error)
 {
     char id[VGPU_ID_SIZE];
-    uint64_t random;
 
     for (int tries = 0; tries < 16; tries++) {
-        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-            return facet_error_set(error, FACET_IO, "getrandom gave no random number for a vGPU id");
-        snprintf(id, sizeof id, "%016" PRIx64, random);
+        enum facet_status status = registry_random_id(id, error);
+        if (status != FACET_OK)
+            return status;
         if (!registry_look_up(registry, id)) {
             memcpy(ret_id, id, sizeof id);
             return FACET_OK;
@@ -157,7 +166,7 @@ static enum facet_status name_holders(const struct registry *registry, const str
     return status;
 }
 
-static uint64_t wall_clock_ns(void)
+uint64_t registry_wall_clock_ns(void)
 {
     struct timespec now;
 
@@ -172,7 +181,7 @@ static void fill_row(const struct request *request, const struct facet_device_re
     snprintf(row->device_name, sizeof row->device_name, "%s", device->info.name);
     row->ephemeral = request->ephemeral;
     row->idle_freeze_s = request->idle_freeze_s;
-    row->created_ns = wall_clock_ns();
+    row->created_ns = registry_wall_clock_ns();
 }
 
 static enum facet_status plan(struct registry *registry, const struct request *request, struct vgpu *vgpu,
@@ -180,13 +189,22 @@ static enum facet_status plan(struct registry *registry, const struct request *r
 {
     const char *device = request->present & REQUEST_DEVICE ? request->device : NULL;
     struct vgpu_row *row = &vgpu->row;
+    struct request wanted = *request;
+    enum facet_status status = FACET_OK;
 
     *vgpu = (struct vgpu){.retry_after_ns = facet_clock_now_ns() + EPHEMERAL_GRACE_NS};
-    enum facet_status status = facet_device_table_find(registry->parts.devices, device, &vgpu->device, error);
+    if (request->present & REQUEST_RESERVATION)
+        status = reserve_resolve(registry, request->reservation, row->reservation, device ? NULL : &device, error);
     if (status == FACET_OK)
-        status = plan_limits(request, vgpu->device, &row->limits, error);
+        status = facet_device_table_find(registry->parts.devices, device, &vgpu->device, error);
+    if (status == FACET_OK)
+        reserve_default(registry, row->reservation, vgpu->device, &wanted);
+    if (status == FACET_OK)
+        status = plan_limits(&wanted, vgpu->device, &row->limits, error);
     if (status == FACET_OK)
         status = check_neighbours(registry, vgpu->device, row->limits.mode, error);
+    if (status == FACET_OK)
+        status = reserve_check(registry, row, vgpu->device, error);
     if (status == FACET_OK)
         status =
             name_holders(registry, vgpu->device, check_hard_memory(registry, vgpu->device, &row->limits, error), error);

@@ -21,6 +21,7 @@ struct daemon {
     const struct facet_device_table *devices;
     struct sessions *sessions;
     struct events *events;
+    struct measured *measured;
     uint64_t started_ns;
     bool private;
 };
@@ -29,7 +30,8 @@ struct call {
     const char *ref; /* the part of the path that names a vGPU or device; empty when the path has none */
     bool force;
     uint64_t after;
-    const char *body; /* not terminated */
+    const char *render; /* the form that a configuration is wanted in; NULL: as it is */
+    const char *body;   /* not terminated */
     size_t body_size;
 };
 
@@ -56,6 +58,21 @@ enum facet_status endpoint_events(const struct daemon *daemon, const struct call
                                   struct facet_error *error);
 enum facet_status endpoint_providers(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                      struct facet_error *error);
+
+enum facet_status endpoint_node(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                struct facet_error *error);
+
+enum facet_status endpoint_measurements(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
+                                        struct facet_error *error);
+
+enum facet_status endpoint_reservation_list(const struct daemon *daemon, const struct call *call,
+                                            struct answer *ret_answer, struct facet_error *error);
+enum facet_status endpoint_reservation_create(const struct daemon *daemon, const struct call *call,
+                                              struct answer *ret_answer, struct facet_error *error);
+enum facet_status endpoint_reservation_show(const struct daemon *daemon, const struct call *call,
+                                            struct answer *ret_answer, struct facet_error *error);
+enum facet_status endpoint_reservation_release(const struct daemon *daemon, const struct call *call,
+                                               struct answer *ret_answer, struct facet_error *error);
 
 enum facet_status endpoint_vgpu_list(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
                                      struct facet_error *error);

@@ -19,6 +19,7 @@
 #include "detach.h"
 #include "limiter/tenant.h"
 #include "lock.h"
+#include "measured.h"
 #include "options.h"
 #include "server.h"
 
@@ -172,6 +173,8 @@ static enum facet_status open_parts(const struct options *options, struct daemon
     enum facet_status status = sessions_open(daemon->devices, daemon->events, &daemon->sessions, error);
     parts->devices = daemon->devices;
     parts->sessions = daemon->sessions;
+    if (status == FACET_OK)
+        status = measured_open(daemon->devices, daemon->sessions, &daemon->measured, error);
     return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
 }
 
@@ -200,6 +203,7 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
     sessions_stop(daemon.sessions); /* while the registry is there that they tell of restarts */
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
+    measured_close(daemon.measured);
     sessions_close(daemon.sessions);
     events_close(daemon.events);
     facet_device_table_close(devices);

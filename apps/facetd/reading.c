@@ -143,7 +143,8 @@ static void read_health(const struct living *living, uint32_t index, struct devi
         snprintf(reading->reason, sizeof reading->reason, "%s", error.message);
 }
 
-/* A reading that failed is absent; that the device or the provider failed shows in its health. */
+/* A reading that failed is absent; that the device or the provider failed shows in its health. So is one of a provider
+ * that works in its own process: no vGPU runs in ours, and zero would be a lie. */
 static void read_metrics(const struct living *living, const struct place *place, struct device_reading *reading)
 {
     const struct facet_provider *provider = facet_session_provider(living->session);
@@ -152,7 +153,7 @@ static void read_metrics(const struct living *living, const struct place *place,
     void *items = NULL;
 
     reading->metrics.size = sizeof reading->metrics;
-    if (capabilities & FACET_CAN_DEVICE_METRICS)
+    if ((capabilities & FACET_CAN_DEVICE_METRICS) && !(provider->traits & FACET_PROVIDER_OWN_WORK))
         reading->has_metrics =
             provider->metrics->device(query.instance, place->index, &reading->metrics, NULL) == FACET_OK;
     if ((capabilities & FACET_CAN_PROCESS_METRICS) &&

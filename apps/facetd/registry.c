@@ -217,6 +217,7 @@ void registry_close(struct registry *registry)
     store_close(registry->store);
     pthread_mutex_destroy(&registry->lock);
     pthread_mutex_destroy(&registry->change);
+    reservation_list_clear(&registry->reservations);
     free(registry->vgpus);
     free(registry);
 }

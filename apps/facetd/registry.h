@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The vGPUs of this daemon.
+ * The vGPUs of this daemon, and the reservations.
  *
- * Owns: which vGPUs there are; every change to one, as a transaction over the database, the segment and the scheduler:
+ * Owns: which there are; every change to one, as a transaction over the database, the segment and the scheduler:
  * either all three have it or none has, and what was answered with FACET_OK survives kill -9.
  * Never: speaks HTTP, or decides shares.
  *
@@ -17,6 +17,7 @@
 #include "device/table.h"
 #include "grant.h"
 #include "request.h"
+#include "reservation.h"
 #include "scheduler.h"
 #include "store.h"
 
@@ -89,6 +90,20 @@ enum facet_status registry_destroy(struct registry *registry, const char *ref, b
 enum facet_status registry_list(struct registry *registry, struct vgpu_info **ret_infos, size_t *ret_count,
                                 struct facet_error *error);
 size_t registry_count(struct registry *registry);
+
+/*
+ * Grants what `wanted` asks for (its items, strategy, affinity and name; an empty name is made up), on the node as it
+ * is now, and writes it down. With `dry_run` nothing is kept, and there is no id. FACET_NO_SPACE and others that say
+ * which slot; FACET_ALREADY_EXISTS: the name. The caller clears *ret_reservation, here and in the next two.
+ */
+enum facet_status registry_reservation_create(struct registry *registry, const struct reservation *wanted, bool dry_run,
+                                              struct reservation *ret_reservation, struct facet_error *error);
+enum facet_status registry_reservation_find(struct registry *registry, const char *ref,
+                                            struct reservation *ret_reservation, struct facet_error *error);
+enum facet_status registry_reservation_list(struct registry *registry, struct reservation_list *ret_list,
+                                            struct facet_error *error);
+/* Once. FACET_BUSY while a vGPU is in it. */
+enum facet_status registry_reservation_release(struct registry *registry, const char *ref, struct facet_error *error);
 
 /* A provider came back: makes sure that its vGPUs have what they had, and removes what is left of half ones. */
 void registry_reconcile(struct registry *registry, const struct facet_provider_record *provider);

@@ -144,6 +144,20 @@ static enum facet_status read_ephemeral(const json_t *value, const char *member,
     return FACET_OK;
 }
 
+/* Ids are names, too. */
+static enum facet_status read_reservation(const json_t *value, const char *member, struct request *request,
+                                          struct facet_error *error)
+{
+    const char *text = NULL;
+
+    enum facet_status status = read_string(value, member, &text, error);
+    if (status == FACET_OK)
+        status = facet_check_name(text, member, error);
+    if (status == FACET_OK)
+        snprintf(request->reservation, sizeof request->reservation, "%s", text);
+    return status;
+}
+
 static enum facet_status read_template(const json_t *value, const char *member, struct request *request,
                                        struct facet_error *error)
 {
@@ -186,6 +200,7 @@ static const struct member {
     {"ephemeral", REQUEST_EPHEMERAL, read_ephemeral},
     {"template", REQUEST_TEMPLATE, read_template},
     {"idle_freeze_s", REQUEST_IDLE_FREEZE, read_idle_freeze},
+    {"reservation", REQUEST_RESERVATION, read_reservation},
 };
 
 enum { MEMBER_COUNT = sizeof members / sizeof members[0] };

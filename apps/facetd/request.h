@@ -31,8 +31,9 @@ enum request_member {
     REQUEST_EPHEMERAL = 1u << 7,
     REQUEST_TEMPLATE = 1u << 8,
     REQUEST_IDLE_FREEZE = 1u << 9,
+    REQUEST_RESERVATION = 1u << 10,
 };
-#define REQUEST_ALL     0x3ffu
+#define REQUEST_ALL     0x7ffu
 #define REQUEST_COMPUTE (REQUEST_COMPUTE_REQUEST | REQUEST_COMPUTE_LIMIT)
 #define REQUEST_CHANGE  (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE | REQUEST_PRIORITY | REQUEST_IDLE_FREEZE)
 
@@ -48,6 +49,7 @@ struct request {
     struct facet_limits limits;
     bool ephemeral;
     uint32_t idle_freeze_s;
+    char reservation[FACET_NAME_SIZE]; /* id or name of the one that it is in */
 };
 
 /*

@@ -244,5 +244,9 @@ enum facet_status registry_restore(struct registry *registry, struct facet_error
     for (size_t i = 0; status == FACET_OK && i < count; i++)
         if (rows[i].state != ROW_READY)
             status = restore_vgpu(registry, &rows[i], error);
+    if (status == FACET_OK)
+        status = reserve_restore(registry, error);
+    if (status == FACET_OK)
+        reserve_look(registry);
     return status == FACET_OK ? sweep(registry, error) : status;
 }

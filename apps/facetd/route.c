@@ -7,7 +7,7 @@
 
 enum { METHODS_PER_PATH = 3 };
 
-/* `*` in a path stands for one non-empty part: the name or id of a vGPU, or a device. */
+/* `*` in a path stands for one non-empty part: the name or id of a vGPU or reservation, or a device. */
 static const struct path {
     const char *pattern;
     const char *allow;
@@ -21,7 +21,13 @@ static const struct path {
     {"/v1/devices", "GET", {{"GET", endpoint_devices}}},
     {"/v1/devices/*", "GET", {{"GET", endpoint_device}}},
     {"/v1/events", "GET", {{"GET", endpoint_events}}},
+    {"/v1/measurements", "GET", {{"GET", endpoint_measurements}}},
+    {"/v1/node", "GET", {{"GET", endpoint_node}}},
     {"/v1/providers", "GET", {{"GET", endpoint_providers}}},
+    {"/v1/reservations", "GET, POST", {{"GET", endpoint_reservation_list}, {"POST", endpoint_reservation_create}}},
+    {"/v1/reservations/*",
+     "GET, DELETE",
+     {{"GET", endpoint_reservation_show}, {"DELETE", endpoint_reservation_release}}},
     {"/v1/vgpus", "GET, POST", {{"GET", endpoint_vgpu_list}, {"POST", endpoint_vgpu_create}}},
     {"/v1/vgpus/*",
      "GET, PATCH, DELETE",

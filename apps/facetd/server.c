@@ -183,14 +183,17 @@ struct arguments {
     const char *known; /* NULL: none */
     bool force;
     uint64_t after;
+    const char *render;
     struct facet_error error;
     enum facet_status status;
 };
 
-static const char *known_argument(const struct route_match *route, const char *method)
+static const char *known_argument(const struct route_match *route)
 {
-    if (strcmp(method, "DELETE") == 0)
+    if (route->endpoint == endpoint_vgpu_destroy)
         return "force";
+    if (route->endpoint == endpoint_reservation_show || route->endpoint == endpoint_reservation_create)
+        return "render";
     return route->endpoint == endpoint_events ? "after" : NULL;
 }
 
@@ -221,16 +224,18 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
                                                  "unknown argument '%.64s' after '?'", name);
     else if (strcmp(name, "force") == 0)
         arguments->status = read_force(value ? value : "", arguments);
+    else if (strcmp(name, "render") == 0)
+        arguments->render = value ? value : "";
     else
         arguments->status = read_after(value ? value : "", arguments);
     return arguments->status == FACET_OK ? MHD_YES : MHD_NO;
 }
 
 /* All of the request is here. */
-static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection, const char *method,
+static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection,
                                    const struct exchange *exchange)
 {
-    struct arguments arguments = {.known = known_argument(&exchange->route, method)};
+    struct arguments arguments = {.known = known_argument(&exchange->route)};
     struct facet_error error;
     struct answer answer = {0};
 
@@ -244,6 +249,7 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
         .ref = exchange->route.ref,
         .force = arguments.force,
         .after = arguments.after,
+        .render = arguments.render,
         .body = exchange->body ? exchange->body : "",
         .body_size = exchange->size,
     };
@@ -306,7 +312,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     atomic_fetch_add(&server->calls, 1);
     if (!exchange->route.endpoint)
         return refuse_route(connection, &exchange->route, method, path);
-    return answer_call(server, connection, method, exchange);
+    return answer_call(server, connection, exchange);
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **state,

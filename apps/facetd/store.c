@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 #define APPLICATION_ID 1178817584 /* "FCT0": tells our database from any other */
 
 #define TEXT_OF(number)  TEXT_OF_(number)
@@ -53,6 +53,20 @@ static const char *const steps[SCHEMA_VERSION] = {
     "ALTER TABLE vgpu ADD COLUMN idle_freeze_s INTEGER NOT NULL DEFAULT 0;"
     "PRAGMA user_version = 2;"
     "COMMIT;",
+
+    "BEGIN IMMEDIATE;"
+    "CREATE TABLE reservation ("
+    "  position INTEGER PRIMARY KEY,"
+    "  id TEXT NOT NULL UNIQUE,"
+    "  name TEXT NOT NULL UNIQUE,"
+    "  strategy INTEGER NOT NULL CHECK (strategy BETWEEN 0 AND 1),"
+    "  affinity INTEGER NOT NULL CHECK (affinity BETWEEN 0 AND 2),"
+    "  created_ns INTEGER NOT NULL,"
+    "  resources BLOB NOT NULL"
+    ") STRICT;"
+    "ALTER TABLE vgpu ADD COLUMN reservation TEXT NOT NULL DEFAULT '';"
+    "PRAGMA user_version = 3;"
+    "COMMIT;",
 };
 
 static enum facet_status status_of(int code)
@@ -85,7 +99,7 @@ static const char *what_to_do(enum facet_status status)
     case FACET_NO_SPACE:
         return "free space there";
     case FACET_CORRUPT:
-        return "restore it from a backup, or move it aside to start without the vGPUs it names";
+        return "restore it from a backup, or move it aside to start without the vGPUs and reservations it names";
     case FACET_BUSY:
         return "another facetd has it: stop that one, or give each its own FACET_STATE_DIR";
     case FACET_PERMISSION:
@@ -326,6 +340,7 @@ static void bind_row(sqlite3_stmt *statement, const struct vgpu_row *row)
     bind_integer(statement, ":slice_milli", row->slice.compute_milli);
     bind_integer(statement, ":slice_units", row->slice.compute_units);
     bind_integer(statement, ":idle_freeze", row->idle_freeze_s);
+    bind_text(statement, ":reservation", row->reservation);
 }
 
 enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error)
@@ -337,10 +352,10 @@ enum facet_status store_insert(struct store *store, const struct vgpu_row *row, 
                 "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
                 " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state,"
                 " template, start, partition_uuid, address, slice_memory_bytes, slice_compute_milli,"
-                " slice_compute_units, idle_freeze_s)"
+                " slice_compute_units, idle_freeze_s, reservation)"
                 " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
                 " :priority, :ephemeral, :frozen, :created, :state, :template, :start, :partition, :address,"
-                " :slice_memory, :slice_milli, :slice_units, :idle_freeze);",
+                " :slice_memory, :slice_milli, :slice_units, :idle_freeze, :reservation);",
                 "creating a vGPU", &statement, error);
     if (status != FACET_OK)
         return status;
@@ -359,7 +374,7 @@ static enum facet_status step_change(struct store *store, sqlite3_stmt *statemen
     if (code != SQLITE_DONE)
         return fail(store, code, doing, error);
     if (sqlite3_changes(store->db) != 1)
-        return facet_error_set(error, FACET_NOT_FOUND, "%s: database '%s' has no vGPU '%s'", doing, store->path, id);
+        return facet_error_set(error, FACET_NOT_FOUND, "%s: database '%s' has no '%s'", doing, store->path, id);
     return FACET_OK;
 }
 
@@ -425,18 +440,20 @@ static void copy_row(sqlite3_stmt *statement, struct vgpu_row *row)
     row->slice.compute_milli = (uint32_t)sqlite3_column_int(statement, 19);
     row->slice.compute_units = (uint32_t)sqlite3_column_int(statement, 20);
     row->idle_freeze_s = (uint32_t)sqlite3_column_int64(statement, 21);
+    copy_text(statement, 22, row->reservation, sizeof row->reservation);
 }
 
 /* An id names a folder and a name appears in metrics: a database edited by hand must not smuggle in others. */
-static enum facet_status check_row(const struct store *store, const struct vgpu_row *row, struct facet_error *error)
+static enum facet_status check_identity(const struct store *store, const char *kind, const char *id, const char *name,
+                                        struct facet_error *error)
 {
     struct facet_error reason;
 
-    if (strlen(row->id) != VGPU_ID_SIZE - 1 || strspn(row->id, "0123456789abcdef") != VGPU_ID_SIZE - 1)
-        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': vGPU id '%s' is malformed; %s",
-                               store->path, row->id, what_to_do(FACET_CORRUPT));
-    if (facet_check_name(row->name, "name", &reason) != FACET_OK)
-        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': vGPU '%s': %s", store->path, row->id,
+    if (strlen(id) != VGPU_ID_SIZE - 1 || strspn(id, "0123456789abcdef") != VGPU_ID_SIZE - 1)
+        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s id '%s' is malformed; %s", store->path,
+                               kind, id, what_to_do(FACET_CORRUPT));
+    if (facet_check_name(name, "name", &reason) != FACET_OK)
+        return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': %s '%s': %s", store->path, kind, id,
                                reason.message);
     return FACET_OK;
 }
@@ -451,7 +468,8 @@ static enum facet_status append_row(const struct store *store, sqlite3_stmt *sta
     *rows = grown;
     grown[*count] = (struct vgpu_row){0};
     copy_row(statement, &grown[*count]);
-    return check_row(store, &grown[(*count)++], error);
+    const struct vgpu_row *row = &grown[(*count)++];
+    return check_identity(store, "vGPU", row->id, row->name, error);
 }
 
 enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, size_t *ret_count,
@@ -467,7 +485,7 @@ enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, si
                 "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
                 " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state, template, start,"
                 " partition_uuid, address, slice_memory_bytes, slice_compute_milli, slice_compute_units,"
-                " idle_freeze_s FROM vgpu ORDER BY position;",
+                " idle_freeze_s, reservation FROM vgpu ORDER BY position;",
                 "reading", &statement, error);
     while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = append_row(store, statement, &rows, &count, error);
@@ -475,6 +493,103 @@ enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, si
         status = fail(store, code, "reading", error);
     if (status != FACET_OK) {
         free(rows);
+        return status;
+    }
+    *ret_rows = rows;
+    *ret_count = count;
+    return FACET_OK;
+}
+
+/* --- reservations ----------------------------------------------------------------------------------------------- */
+
+enum facet_status store_insert_reservation(struct store *store, const struct reservation_row *row,
+                                           struct facet_error *error)
+{
+    static const char doing[] = "writing a reservation";
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+
+    enum facet_status status = prepare(store,
+                                       "INSERT INTO reservation (id, name, strategy, affinity, created_ns, resources)"
+                                       " VALUES (:id, :name, :strategy, :affinity, :created, :resources);",
+                                       doing, &statement, error);
+    if (status != FACET_OK)
+        return status;
+    bind_text(statement, ":id", row->id);
+    bind_text(statement, ":name", row->name);
+    bind_integer(statement, ":strategy", row->strategy);
+    bind_integer(statement, ":affinity", row->affinity);
+    bind_integer(statement, ":created", row->created_ns);
+    sqlite3_bind_blob64(statement, sqlite3_bind_parameter_index(statement, ":resources"), row->text, row->text_size,
+                        SQLITE_STATIC);
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_CONSTRAINT_UNIQUE)
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a reservation named '%s' exists", row->name);
+    return code == SQLITE_DONE ? FACET_OK : fail(store, code, doing, error);
+}
+
+enum facet_status store_delete_reservation(struct store *store, const char *id, struct facet_error *error)
+{
+    static const char doing[] = "removing a reservation";
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+
+    enum facet_status status = prepare(store, "DELETE FROM reservation WHERE id = :id;", doing, &statement, error);
+    if (status != FACET_OK)
+        return status;
+    bind_text(statement, ":id", id);
+    return step_change(store, statement, id, doing, error);
+}
+
+void reservation_rows_free(struct reservation_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(rows[i].text);
+    free(rows);
+}
+
+static enum facet_status append_reservation(const struct store *store, sqlite3_stmt *statement,
+                                            struct reservation_row **rows, size_t *count, struct facet_error *error)
+{
+    struct reservation_row *grown = reallocarray(*rows, *count + 1, sizeof *grown);
+    const void *text = sqlite3_column_blob(statement, 5);
+    size_t size = (size_t)sqlite3_column_bytes(statement, 5);
+    char *copy = calloc(1, size + 1);
+
+    if (grown)
+        *rows = grown;
+    if (!grown || !copy) {
+        free(copy);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu reservations", *count + 1);
+    }
+    if (size)
+        memcpy(copy, text, size);
+    struct reservation_row *row = &grown[(*count)++];
+    *row = (struct reservation_row){.strategy = (uint32_t)sqlite3_column_int(statement, 2),
+                                    .affinity = (uint32_t)sqlite3_column_int(statement, 3),
+                                    .created_ns = (uint64_t)sqlite3_column_int64(statement, 4),
+                                    .text = copy,
+                                    .text_size = size};
+    copy_text(statement, 0, row->id, sizeof row->id);
+    copy_text(statement, 1, row->name, sizeof row->name);
+    return check_identity(store, "reservation", row->id, row->name, error);
+}
+
+enum facet_status store_load_reservations(struct store *store, struct reservation_row **ret_rows, size_t *ret_count,
+                                          struct facet_error *error)
+{
+    CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
+    struct reservation_row *rows = NULL;
+    size_t count = 0;
+    int code = SQLITE_DONE;
+
+    enum facet_status status =
+        prepare(store, "SELECT id, name, strategy, affinity, created_ns, resources FROM reservation ORDER BY position;",
+                "reading", &statement, error);
+    while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
+        status = append_reservation(store, statement, &rows, &count, error);
+    if (status == FACET_OK && code != SQLITE_DONE)
+        status = fail(store, code, "reading", error);
+    if (status != FACET_OK) {
+        reservation_rows_free(rows, count);
         return status;
     }
     *ret_rows = rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon remembers: one row per vGPU in <state>/facet.db.
+ * What the daemon remembers: a row per vGPU and a row per reservation in <state>/facet.db.
  *
  * Owns: the database file, its schema and its transactions. What a commit returned FACET_OK for survives kill -9 and
  * loss of power (write-ahead log, synchronous=FULL).
@@ -53,7 +53,18 @@ struct vgpu_row {
     uint64_t created_ns; /* CLOCK_REALTIME */
     enum row_state state;
     struct vgpu_slice slice;
-    uint32_t idle_freeze_s; /* frozen when idle for so long; 0: never */
+    uint32_t idle_freeze_s;         /* frozen when idle for so long; 0: never */
+    char reservation[VGPU_ID_SIZE]; /* the id of the one that it is in; empty: none */
+};
+
+/* A reservation (reservation.h), whose text says what was asked for and granted. */
+struct reservation_row {
+    char id[VGPU_ID_SIZE];
+    char name[FACET_NAME_SIZE];
+    uint32_t strategy, affinity;
+    uint64_t created_ns;
+    char *text; /* not terminated */
+    size_t text_size;
 };
 
 struct store; /* opaque */
@@ -75,6 +86,15 @@ void store_rollback(struct store *store); /* does nothing outside a transaction 
 enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error);
 enum facet_status store_update(struct store *store, const struct vgpu_row *row, struct facet_error *error);
 enum facet_status store_delete(struct store *store, const char *id, struct facet_error *error);
+
+enum facet_status store_insert_reservation(struct store *store, const struct reservation_row *row,
+                                           struct facet_error *error);
+enum facet_status store_delete_reservation(struct store *store, const char *id, struct facet_error *error);
+
+/* All reservations in the order of their creation. */
+enum facet_status store_load_reservations(struct store *store, struct reservation_row **ret_rows, size_t *ret_count,
+                                          struct facet_error *error);
+void reservation_rows_free(struct reservation_row *rows, size_t count);
 
 /* All rows in the order of their creation. The caller frees *ret_rows. */
 enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, size_t *ret_count,

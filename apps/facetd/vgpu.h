@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is inside the registry, shared by registry.c (looking), create.c, change.c and restore.c.
+ * What is inside the registry, shared by registry.c (looking), create.c, change.c, restore.c and reserve.c.
  *
  * Owns: struct registry and struct vgpu; putting a segment under the scheduler and taking it away.
  * Never: seen by anybody else.
@@ -33,6 +33,7 @@ struct registry {
     char segments[FACET_PATH_SIZE - 64]; /* <runtime>/vgpu */
     struct vgpu *vgpus;
     size_t count, capacity;
+    struct reservation_list reservations; /* as the list of vGPUs */
 };
 
 /* <runtime>/vgpu/<id> */
@@ -92,6 +93,24 @@ void vgpu_serve_again(struct registry *registry, struct vgpu *place);
 
 /* With the change lock (change.c): takes away what is left of one that is half made or half removed; then its row. */
 enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error);
+
+/* With the change lock (create.c): 16 hexadecimal digits, and what the time is. */
+enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error);
+uint64_t registry_wall_clock_ns(void);
+
+/*
+ * With the change lock (reserve.c): the id of a reservation, and the first device of it that can be used (NULL: not
+ * asked); what a vGPU in it has that names no limits; whether a vGPU about to be made leaves to reservations what they
+ * have, or stays within its own; how the reservations are now, which asks providers; what the database has.
+ */
+enum facet_status reserve_resolve(struct registry *registry, const char *ref, char ret_id[VGPU_ID_SIZE],
+                                  const char **ret_device, struct facet_error *error);
+void reserve_default(const struct registry *registry, const char *id, const struct facet_device_record *device,
+                     struct request *request);
+enum facet_status reserve_check(const struct registry *registry, const struct vgpu_row *row,
+                                const struct facet_device_record *device, struct facet_error *error);
+void reserve_look(struct registry *registry);
+enum facet_status reserve_restore(struct registry *registry, struct facet_error *error);
 
 /* Start-up: fills the registry from the database (restore.c). */
 enum facet_status registry_restore(struct registry *registry, struct facet_error *error);

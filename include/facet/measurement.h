@@ -145,7 +145,8 @@ struct facet_measurement {
     uint32_t has_capacity;
     uint32_t reserved;
     uint64_t time_ns;
-    uint64_t identity; /* of whom it was taken: a process' start, a control group's inode; 0: not known */
+    uint64_t identity; /* of whom it was taken: a process' start, a control group's inode, a set of interfaces; 0: not
+                          known */
 };
 
 /* Percent of capacity, in thousandths. False where there is no value, no capacity or one of zero, or it does not fit.
@@ -175,7 +176,7 @@ FACET_API enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t
                                                  struct facet_error *error);
 
 /* The node. Its network is the sum of all interfaces but `lo`, as `proc`'s reader sees them: what goes through a bridge
- * or a bond is counted at each of them. */
+ * or a bond is counted at each of them. With other interfaces than before it is another sum, and begins anew. */
 FACET_API enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements,
                                               uint32_t *count, struct facet_error *error);
 
@@ -266,8 +267,8 @@ FACET_API enum facet_status facet_subjects_json(struct facet_subject *const *sub
                                                 struct facet_error *error);
 
 /* Exposition format 0.0.4, in base units: facet_container_memory_used_bytes{id="c0ffee"}. What is not measured has no
- * sample, and one of facet_unmeasurable with its reason. FACET_INVALID_ARGUMENT: two subjects have different meters of
- * one key. */
+ * sample, and one of facet_unmeasurable with its reason. FACET_INVALID_ARGUMENT: two subjects of one kind have one id,
+ * or two have different meters of one key. */
 FACET_API enum facet_status facet_subjects_prometheus(struct facet_subject *const *subjects, size_t count,
                                                       char **ret_text, struct facet_error *error);
 

@@ -110,6 +110,7 @@ struct facet_provider {
 
 #define FACET_PROVIDER_SIMULATED (UINT64_C(1) << 0) /* its devices do not exist; shown everywhere */
 #define FACET_PROVIDER_TEMPLATE  (UINT64_C(1) << 1) /* has no devices by design */
+#define FACET_PROVIDER_OWN_WORK  (UINT64_C(1) << 2) /* works in its own process: readings are of this instance alone */
 
 /* The size of struct facet_provider in 1.0, the least a host accepts. */
 #define FACET_PROVIDER_SIZE_1_0 48u

@@ -26,20 +26,24 @@
  * Amounts are micro-units (1 = 10^-6) in int64_t here and exact decimals in JSON ("0.5"); so a slot counted in bytes
  * ends at 9,223,372,036,854 bytes (8.3 TiB) an amount. Sizes are bytes. No floating point anywhere.
  *
- * The translation table of seed 001, row by row, and the interface after it (BEP-1016):
+ * The translation table of seed 001, row by row, and the names in the interface after it (BEP-1016):
  *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
+ *         (configurable_slots: the same, with and without an amount)
  *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
- *     get_version, extra_info, get_node_hwinfo              facet_spec_get_component() (get_node_info)
+ *     get_version, and extra_info, get_node_hwinfo of no row (get_node_info)
+ *                                                           facet_spec_get_component(), facet_spec_health()
  *     get_attached_devices -> to_device_list                facet_spec_device_list() (alloc_to_devices)
- *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h)
+ *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), and what it
+ *                                                           says to facet_maps_commit()
  *     generate_resource_data -> write_into_kernel           facet_resources_save() (facet/workload.h)
  *     get_hooks, generate_docker_args, get_docker_networks, generate_mounts, get_additional_gids,
  *     get_additional_allowed_syscalls -> query_workload_config
  *                                                           facet_lifecycle_create(), facet_workload_render()
- *     create_lifecycle_hook                                 struct facet_lifecycle_hook (facet/workload.h)
- *     create_alloc_map                                      allocation maps: src/placement
- *     gather_node_measures, gather_container_measures, gather_process_measures
- *                                                           measuring: facet/monitor.h for vGPUs and devices
+ *         (create_lifecycle_hook: struct facet_lifecycle_hook, facet/workload.h)
+ *     create_alloc_map                                      facet_maps_create() (facet/allocation.h)
+ *     gather_node_measures (gather_node_metrics)            facet_gather_node(), facet_gather_device()
+ *     gather_container_measures (gather_workload_metrics)   facet_gather_container()
+ *     gather_process_measures (gather_process_metrics)      facet_gather_process() (facet/measurement.h)
  *
  * Owner: the caller, of documents, of lists of violations, and of texts that are returned (to be freed with free()).
  * Thread rule: a document is one thread's at a time; any number of threads may read one that nobody changes. Errors,

@@ -75,7 +75,7 @@ struct facet_workload_mount {
     const char *type;           /* "bind", "volume", "tmpfs" */
     const char *source;         /* a path, or a volume's name; NULL for a tmpfs */
     const char *target;         /* absolute */
-    const char *const *options; /* as of mount(8): "rprivate", "noexec", "size=64m" */
+    const char *const *options; /* as of mount(8), but not ro or rw: "rprivate", "noexec", "size=64m" */
     uint32_t option_count;
     uint32_t reserved;
 };
@@ -99,7 +99,7 @@ FACET_API enum facet_status facet_workload_add_cgroup_rule(struct facet_workload
                                                            struct facet_error *error);
 FACET_API enum facet_status facet_workload_add_group_id(struct facet_workload *workload, uint32_t group,
                                                         struct facet_error *error);
-/* -1: no limit. "memlock" */
+/* -1: no limit. `name` as in getrlimit(2), without RLIMIT_ and small: "memlock". */
 FACET_API enum facet_status facet_workload_set_ulimit(struct facet_workload *workload, const char *name, int64_t soft,
                                                       int64_t hard, struct facet_error *error);
 /* "default", "unconfined", or "profile" with OCI's linux.seccomp as JSON. */
@@ -108,14 +108,16 @@ FACET_API enum facet_status facet_workload_set_seccomp(struct facet_workload *wo
 /* "2MB", "1GB": at most so many bytes of pages of this size. */
 FACET_API enum facet_status facet_workload_set_hugepages(struct facet_workload *workload, const char *page,
                                                          uint64_t bytes, struct facet_error *error);
-/* Bytes; `swap_bytes` is memory and swap together, -1: no limit, 0: not said. */
+/* Bytes; `swap_bytes` is memory and swap together, at least `bytes`; -1: no limit, 0: not said. Replaces both. */
 FACET_API enum facet_status facet_workload_set_memory(struct facet_workload *workload, uint64_t bytes,
                                                       int64_t swap_bytes, struct facet_error *error);
-/* A shared object to preload, and where it is inside. */
+/* A shared object to preload, and where it is inside; NULL: as on the host. LD_PRELOAD is parted at colons and spaces:
+ * `target` has none. */
 FACET_API enum facet_status facet_workload_add_hook(struct facet_workload *workload, const char *source,
                                                     const char *target, struct facet_error *error);
 
-/* Puts `from` into `into`. The names are whose they are, for the message of a conflict. */
+/* Puts `from` into `into`, if what both say together is right by the schema. The names are whose they are, for the
+ * message of a conflict. */
 FACET_API enum facet_status facet_workload_merge(struct facet_workload *into, const char *into_name,
                                                  const struct facet_workload *from, const char *from_name,
                                                  struct facet_error *error);
@@ -201,9 +203,10 @@ struct facet_lifecycle_hook {
 };
 
 /*
- * query_workload_config: asks each hook in order and merges what they add. *ret_answer says who denied or deferred;
- * then, and after a failure or conflict (FACET_ALREADY_EXISTS), those that were asked are undone in reverse, and there
- * is no configuration: *ret_workload is untouched. FACET_OK with FACET_VERDICT_GO: there is one.
+ * query_workload_config: asks each hook in order and merges what they add, which is then right by the schema.
+ * *ret_answer says who denied or deferred; then, and after a failure or conflict (FACET_ALREADY_EXISTS), those that
+ * were asked are undone in reverse, and there is no configuration: *ret_workload is untouched. FACET_OK with
+ * FACET_VERDICT_GO: there is one.
  */
 FACET_API enum facet_status facet_lifecycle_create(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
                                                    const struct facet_lifecycle_workload *workload,
@@ -297,8 +300,9 @@ typedef uint32_t (*facet_slot_type_func)(void *context, const char *slot);
  * KEY=VALUE lines: SCRATCH_SIZE, MOUNTS, SLOTS, UNIFIED_DEVICES, <SLOT>_SHARES, and any others, which are data. Reading
  * takes what that format's own reader takes, and besides ids with colons, and amounts with a unit where the type is not
  * known. Writing refuses (FACET_UNSUPPORTED) what could not be read back as it is: capitals in names, separators in ids
- * and paths, options; and amounts in bytes keep every byte. docs/spec.md lists where it differs, and why. `type` may be
- * NULL: none is known; when writing, slots of bytes are then those named "mem".
+ * and paths, ends of lines, white space at ends, bytes that are no UTF-8, options; and amounts in bytes keep every
+ * byte. docs/spec.md lists where it differs, and why. `type` may be NULL: none is known; when writing, slots of bytes
+ * are then those named "mem".
  */
 FACET_API enum facet_status facet_resources_parse_legacy(const char *text, size_t bytes, facet_slot_type_func type,
                                                          void *context, struct facet_resources **ret_resources,

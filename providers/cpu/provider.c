@@ -19,6 +19,7 @@ static const struct facet_provider provider = {
     .name = "cpu",
     .version = FACET_VERSION,
     .description = "This machine's processors, sharing work-groups fairly",
+    .traits = FACET_PROVIDER_OWN_WORK,
     .device = &cpu_device_ops,
     .limit = &cpu_limit_ops,
     .metrics = &cpu_metrics_ops,

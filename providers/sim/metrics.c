@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table `metrics`: readings of the modelled load, each field with its bit.
- * Never: gives what is not modelled or not told by another process: encoders, decoders and link errors have no bit.
+ * Never: gives what is not modelled or not told by another process: encoders, decoders and link errors have no bit, nor
+ * has a device's load while another process has a context there.
  *
  * Shares are of the time between a reading and the one before it. A reading at the same moment as the last one repeats
  * what that one said; before any time has passed there is no share, and no bit.
@@ -51,6 +52,38 @@ static void read_shares(const struct sim_model *model, struct sim_load *load)
     load->was_read = true;
 }
 
+/* What others do there is in no reading of ours. */
+static bool is_shared(const struct facet_provider_instance *instance, uint32_t device)
+{
+    const struct sim_others *others = sim_others(instance);
+
+    for (size_t i = 0; i < others->count; i++)
+        if (others->items[i].contexts > 0 && others->items[i].device == device)
+            return true;
+    return false;
+}
+
+static void fill_load(const struct sim_load *load, struct facet_device_metrics *ret_metrics)
+{
+    ret_metrics->valid |= FACET_METRIC_POWER | FACET_METRIC_ENERGY | FACET_METRIC_TEMPERATURE | FACET_METRIC_CLOCK |
+                          FACET_METRIC_PCIE_RX | FACET_METRIC_PCIE_TX | FACET_METRIC_BUSY | FACET_METRIC_THROTTLE;
+    ret_metrics->power_mw = load->power_mw;
+    ret_metrics->energy_mj = (uint64_t)(load->energy_pj / PJ_PER_MJ);
+    ret_metrics->temperature_mc = (int32_t)(load->temperature_uc / 1000);
+    ret_metrics->clock_mhz = load->clock_mhz;
+    ret_metrics->pcie_rx_bytes = load->rx_bytes;
+    ret_metrics->pcie_tx_bytes = load->tx_bytes;
+    ret_metrics->busy_ns = load->busy_ns;
+    ret_metrics->throttle = load->throttle;
+    if (!load->was_read)
+        return;
+    ret_metrics->valid |= FACET_METRIC_COMPUTE_ACTIVE | FACET_METRIC_TENSOR_ACTIVE | FACET_METRIC_MEMORY_ACTIVE;
+    ret_metrics->compute_active_milli = load->read.compute_milli;
+    ret_metrics->tensor_active_milli = load->read.tensor_milli;
+    ret_metrics->memory_active_milli = load->read.memory_milli;
+}
+
+/* Memory and faults are told by all processes, load by this one alone. */
 static void fill_device(struct facet_provider_instance *instance, uint32_t device,
                         struct facet_device_metrics *ret_metrics)
 {
@@ -60,27 +93,13 @@ static void fill_device(struct facet_provider_instance *instance, uint32_t devic
     *ret_metrics = (struct facet_device_metrics){
         .size = sizeof *ret_metrics,
         .device = device,
-        .valid = FACET_METRIC_POWER | FACET_METRIC_ENERGY | FACET_METRIC_TEMPERATURE | FACET_METRIC_CLOCK |
-                 FACET_METRIC_MEMORY_USED | FACET_METRIC_PCIE_RX | FACET_METRIC_PCIE_TX | FACET_METRIC_BUSY |
-                 FACET_METRIC_THROTTLE | FACET_METRIC_ECC_CORRECTED | FACET_METRIC_ECC_UNCORRECTED,
+        .valid = FACET_METRIC_MEMORY_USED | FACET_METRIC_ECC_CORRECTED | FACET_METRIC_ECC_UNCORRECTED,
         .timestamp_ns = real_time_ns(),
-        .power_mw = load->power_mw,
-        .energy_mj = (uint64_t)(load->energy_pj / PJ_PER_MJ),
-        .temperature_mc = (int32_t)(load->temperature_uc / 1000),
-        .clock_mhz = load->clock_mhz,
         .memory_used_bytes = sim_engine_use(instance, device, "", "").device,
-        .pcie_rx_bytes = load->rx_bytes,
-        .pcie_tx_bytes = load->tx_bytes,
-        .busy_ns = load->busy_ns,
-        .throttle = load->throttle,
     };
     sim_fault_ecc(instance, device, &ret_metrics->ecc_corrected, &ret_metrics->ecc_uncorrected);
-    if (!load->was_read)
-        return;
-    ret_metrics->valid |= FACET_METRIC_COMPUTE_ACTIVE | FACET_METRIC_TENSOR_ACTIVE | FACET_METRIC_MEMORY_ACTIVE;
-    ret_metrics->compute_active_milli = load->read.compute_milli;
-    ret_metrics->tensor_active_milli = load->read.tensor_milli;
-    ret_metrics->memory_active_milli = load->read.memory_milli;
+    if (!is_shared(instance, device))
+        fill_load(load, ret_metrics);
 }
 
 static enum facet_status metrics_device(struct facet_provider_instance *instance, uint32_t device,

@@ -30,6 +30,7 @@ static void append(char *message, size_t size, const char *text)
 
     if ((size_t)snprintf(message + used, size - used, ": %s", text) >= size - used)
         memcpy(message + size - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    facet_text_make_line(message);
 }
 
 static void set(struct facet_error *error, enum facet_status status, const char *argument, const char *format,

@@ -1,14 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what may stand in a line of text for people. Never: changes a text's length. */
+/* Owns: what may stand in a line of text for people, and what is UTF-8. Never: changes a text's length. */
 #ifndef FACET_BASE_TEXT_H
 #define FACET_BASE_TEXT_H
 
-/* A quoted value must neither break a line in two nor speak to the terminal: control bytes become '?'. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* How many bytes the character at `text` has; 0: there is none, or what is there is no UTF-8. */
+static inline size_t facet_text_character(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text, first = *at;
+    /* The second byte's bounds keep out what could be written shorter, surrogates, and what is beyond Unicode. */
+    unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    size_t length = first == 0     ? 0
+                    : first < 0x80 ? 1
+                    : first < 0xc2 ? 0
+                    : first < 0xe0 ? 2
+                    : first < 0xf0 ? 3
+                    : first < 0xf5 ? 4
+                                   : 0;
+
+    for (size_t i = 1; i < length; i++)
+        if (at[i] < (i == 1 ? least : 0x80) || at[i] > (i == 1 ? most : 0xbf))
+            return 0;
+    return length;
+}
+
+/* Whether the character at `text` speaks to a terminal rather than to people; C1's, of two bytes, too. */
+static inline bool facet_text_is_control(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    return at[0] < 0x20 || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
+}
+
+/* A quoted value must neither break a line in two nor speak to the terminal, and JSON must be able to hold it, also
+ * when it was cut within a character: control characters and what is no UTF-8 become '?'. */
 static inline void facet_text_make_line(char *text)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
+    while (*text) {
+        size_t length = facet_text_character(text);
+        bool keep = length && !facet_text_is_control(text);
+
+        length = length ? length : 1;
+        if (!keep)
+            memset(text, '?', length);
+        text += length;
+    }
 }
 
 #endif

@@ -109,8 +109,8 @@ static enum facet_status check_known(const struct facet_backend *backend, const 
                                     target->name, backend->version);
     return facet_error_argument(error, FACET_UNSUPPORTED, "target",
                                 "target '%s' is not known to the compiler of this build (%s); build Facet with a newer "
-                                "LLVM",
-                                target->name, backend->version);
+                                "LLVM, and with -D%s=enabled",
+                                target->name, backend->version, target->family == FACET_TARGET_PTX ? "cuda" : "rocm");
 }
 
 static enum facet_status add_remarks(struct facet_image *image, const struct facet_backend_result *result,

@@ -37,7 +37,7 @@ struct facet_host_worker {
     struct facet_owner *owner;
     int slots_fd;   /* carries the locks of the registered processes' slots */
     uint32_t count; /* one past the last process registered */
-    struct facet_host_process processes[FACET_SLOT_COUNT];
+    struct facet_host_process processes[FACET_SEGMENT_SLOTS];
 };
 
 struct facet_limiter {

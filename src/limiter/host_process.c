@@ -33,7 +33,7 @@ void facet_host_forget(struct facet_host_worker *worker, uint32_t index)
 
 static void forget_dead(struct facet_host_worker *worker)
 {
-    struct pollfd ended[FACET_SLOT_COUNT];
+    struct pollfd ended[FACET_SEGMENT_SLOTS];
 
     for (uint32_t i = 0; i < worker->count; i++)
         ended[i] = (struct pollfd){.fd = worker->processes[i].pid ? worker->processes[i].pidfd : -1, .events = POLLIN};
@@ -75,7 +75,7 @@ static bool take_slot(struct facet_host_worker *worker, int32_t pid, uint32_t *r
     struct facet_slot_identity identity;
 
     facet_slot_identify(pid, &identity);
-    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
         if (!worker->processes[i].pid && facet_slot_take(worker->owner->usage, worker->slots_fd, i, &identity)) {
             *ret_index = i;
             return true;
@@ -109,7 +109,7 @@ static enum facet_status add_process(struct facet_host_worker *worker, int32_t p
         return status;
     if (!take_slot(worker, pid, &index))
         return facet_error_set(error, FACET_BUSY, "worker '%s' has %u processes, as many as one may", worker->id,
-                               FACET_SLOT_COUNT);
+                               FACET_SEGMENT_SLOTS);
     worker->processes[index] = (struct facet_host_process){.pid = pid, .pidfd = FACET_TAKE_FD(pidfd)};
     if (worker->count <= index)
         worker->count = index + 1;

@@ -141,7 +141,7 @@ static void fill_usage(struct facet_usage *usage)
 {
     usage->version = FACET_SEGMENT_VERSION;
     usage->size = sizeof *usage;
-    usage->slot_count = FACET_SLOT_COUNT;
+    usage->slot_count = FACET_SEGMENT_SLOTS;
     usage->magic = FACET_USAGE_MAGIC;
 }
 
@@ -375,7 +375,7 @@ bool facet_owner_damaged(const struct facet_owner *owner)
 
 bool facet_owner_in_use(const struct facet_owner *owner)
 {
-    return facet_slot_locked(owner->usage_fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SLOT_COUNT));
+    return facet_slot_locked(owner->usage_fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SEGMENT_SLOTS));
 }
 
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals)
@@ -431,7 +431,7 @@ enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct
     if (status != FACET_OK)
         return status;
     munmap((void *)(uintptr_t)usage, sizeof *usage);
-    *ret_in_use = facet_slot_locked(fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SLOT_COUNT));
+    *ret_in_use = facet_slot_locked(fd, FACET_HOLDER_LOCK_OFFSET, FACET_SLOT_LOCK_OFFSET(FACET_SEGMENT_SLOTS));
     return FACET_OK;
 }
 

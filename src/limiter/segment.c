@@ -91,9 +91,9 @@ enum facet_status facet_usage_check(const struct facet_usage *usage, size_t size
         check_header(usage->magic, FACET_USAGE_MAGIC, usage->version, usage->size, sizeof *usage, path, error);
     if (status != FACET_OK)
         return status;
-    if (usage->slot_count != FACET_SLOT_COUNT || atomic_load(&usage->slots_used) > FACET_SLOT_COUNT)
+    if (usage->slot_count != FACET_SEGMENT_SLOTS || atomic_load(&usage->slots_used) > FACET_SEGMENT_SLOTS)
         return facet_error_set(error, FACET_CORRUPT, "%s: %u slots with %u used, expected %u", path, usage->slot_count,
-                               atomic_load(&usage->slots_used), FACET_SLOT_COUNT);
+                               atomic_load(&usage->slots_used), FACET_SEGMENT_SLOTS);
     return FACET_OK;
 }
 
@@ -109,7 +109,7 @@ enum facet_status facet_bell_check(const struct facet_bell *bell, size_t size, c
 static uint32_t slots_used(const struct facet_usage *usage)
 {
     uint32_t used = atomic_load_explicit(&usage->slots_used, memory_order_seq_cst);
-    return used < FACET_SLOT_COUNT ? used : FACET_SLOT_COUNT;
+    return used < FACET_SEGMENT_SLOTS ? used : FACET_SEGMENT_SLOTS;
 }
 
 static uint64_t add_saturating(uint64_t left, uint64_t right)

@@ -36,7 +36,7 @@
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
 
-#define FACET_SLOT_COUNT 256u
+#define FACET_SEGMENT_SLOTS 256u
 
 /* A tenant treats the daemon as gone when its heartbeat is older than this, and paces itself (tenant.h). */
 #define FACET_HEARTBEAT_STALE_NS UINT64_C(400000000)
@@ -120,7 +120,7 @@ struct facet_usage {
     /* The vGPU's budget of device time where no scheduler hands it out (pace.h), agreed by compare-and-swap. */
     _Alignas(64) _Atomic uint64_t pace_ns;
 
-    struct facet_slot slots[FACET_SLOT_COUNT];
+    struct facet_slot slots[FACET_SEGMENT_SLOTS];
 };
 
 /* A device's doorbell. Anything a scheduler must look at soon is announced here. */

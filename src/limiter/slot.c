@@ -113,7 +113,7 @@ struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd)
     struct facet_slot_identity self;
 
     facet_slot_identify(getpid(), &self);
-    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
         if (facet_slot_take(usage, fd, i, &self))
             return &usage->slots[i];
     return NULL;
@@ -129,7 +129,7 @@ unsigned facet_slot_reclaim(struct facet_usage *usage, int fd)
     uint32_t used = atomic_load(&usage->slots_used);
     unsigned reclaimed = 0;
 
-    for (uint32_t i = 0; i < used && i < FACET_SLOT_COUNT; i++) {
+    for (uint32_t i = 0; i < used && i < FACET_SEGMENT_SLOTS; i++) {
         struct facet_slot *slot = &usage->slots[i];
 
         if (!worth_reclaiming(slot) || !facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))

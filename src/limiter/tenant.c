@@ -125,7 +125,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
         tenant.slot = facet_slot_claim(tenant.usage, tenant.usage_fd);
         if (!tenant.slot)
             status = facet_error_set(error, FACET_BUSY, "vGPU segment %s: all %u process slots are taken", dir,
-                                     FACET_SLOT_COUNT);
+                                     FACET_SEGMENT_SLOTS);
     }
     if (status != FACET_OK) {
         unmap(&tenant);

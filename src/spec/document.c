@@ -32,17 +32,19 @@ const char *facet_document_schema(uint32_t document)
     return is_kind(document) ? kinds[document].schema : NULL;
 }
 
-enum facet_status facet_document_judge(uint32_t document, const json_t *json, struct facet_violations **ret_violations,
-                                       struct facet_error *error)
+static enum facet_status read_schema(uint32_t document, json_t **ret_schema, struct facet_error *error)
 {
-    FACET_CLEANUP_JSON json_t *schema = NULL;
+    return facet_json_read(kinds[document].schema, kinds[document].bytes, ret_schema, error);
+}
+
+static enum facet_status judge_by(const json_t *schema, uint32_t document, const json_t *json,
+                                  struct facet_violations **ret_violations, struct facet_error *error)
+{
     FACET_CLEANUP_VIOLATIONS struct facet_violations *violations = facet_violations_create();
 
     if (!violations)
         return facet_json_no_memory(error);
-    enum facet_status status = facet_json_read(kinds[document].schema, kinds[document].bytes, &schema, error);
-    if (status == FACET_OK)
-        status = facet_schema_judge(schema, json, violations, error);
+    enum facet_status status = facet_schema_judge(schema, json, violations, error);
     if (status != FACET_OK)
         return status;
     kinds[document].rules(json, violations);
@@ -53,18 +55,42 @@ enum facet_status facet_document_judge(uint32_t document, const json_t *json, st
     return FACET_OK;
 }
 
-enum facet_status facet_document_demand(uint32_t document, const json_t *json, struct facet_error *error)
+enum facet_status facet_document_judge(uint32_t document, const json_t *json, struct facet_violations **ret_violations,
+                                       struct facet_error *error)
+{
+    FACET_CLEANUP_JSON json_t *schema = NULL;
+    enum facet_status status = read_schema(document, &schema, error);
+
+    return status == FACET_OK ? judge_by(schema, document, json, ret_violations, error) : status;
+}
+
+enum facet_status facet_document_demand_by(uint32_t document, const json_t *json, json_t **ret_schema,
+                                           struct facet_error *error)
 {
     FACET_CLEANUP_VIOLATIONS struct facet_violations *violations = NULL;
+    FACET_CLEANUP_JSON json_t *schema = NULL;
     struct facet_violation first = {.size = sizeof first};
-    enum facet_status status = facet_document_judge(document, json, &violations, error);
+    enum facet_status status = read_schema(document, &schema, error);
 
-    if (status != FACET_OK || facet_violations_total(violations) == 0)
+    if (status == FACET_OK)
+        status = judge_by(schema, document, json, &violations, error);
+    if (status != FACET_OK)
         return status;
+    if (facet_violations_total(violations) == 0) {
+        *ret_schema = json_incref(schema);
+        return FACET_OK;
+    }
     facet_violations_get(violations, 0, &first, NULL);
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "document", "%s: %s (%" PRIu64 " in all)",
                                 first.pointer && first.pointer[0] ? first.pointer : "/", first.message,
                                 facet_violations_total(violations));
+}
+
+enum facet_status facet_document_demand(uint32_t document, const json_t *json, struct facet_error *error)
+{
+    FACET_CLEANUP_JSON json_t *schema = NULL;
+
+    return facet_document_demand_by(document, json, &schema, error);
 }
 
 enum facet_status facet_document_read(uint32_t document, const char *text, size_t bytes, json_t **ret_json,

@@ -15,6 +15,10 @@ enum facet_status facet_document_judge(uint32_t document, const json_t *json, st
 /* FACET_INVALID_ARGUMENT, with the first violation and how many there are, unless it is valid. */
 enum facet_status facet_document_demand(uint32_t document, const json_t *json, struct facet_error *error);
 
+/* The same, and gives the schema that it went by. */
+enum facet_status facet_document_demand_by(uint32_t document, const json_t *json, json_t **ret_schema,
+                                           struct facet_error *error);
+
 /* Reads and demands. */
 enum facet_status facet_document_read(uint32_t document, const char *text, size_t bytes, json_t **ret_json,
                                       struct facet_error *error);

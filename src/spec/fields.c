@@ -186,12 +186,13 @@ static json_t *owner_of(const struct facet_field *field, json_t *item)
     return owner;
 }
 
+/* Its group goes with what heads it: what this version does not know there cannot be without it either. */
 static void remove_field(const struct facet_field *field, json_t *item)
 {
     json_t *owner = field->group ? json_object_get(item, field->group) : item;
 
     json_object_del(owner, field->key);
-    if (field->group && owner && json_object_size(owner) == 0)
+    if (field->group && owner && (field->heads || json_object_size(owner) == 0))
         json_object_del(item, field->group);
 }
 

@@ -24,6 +24,7 @@ struct facet_field {
     uint32_t bit; /* in `valid`; 0: always there */
     enum facet_field_kind kind;
     const char *(*name)(uint32_t value); /* of FACET_FIELD_NAME */
+    bool heads;                          /* its group is nothing without it */
 };
 
 struct facet_fields {

@@ -6,6 +6,8 @@
 
 #include <facet/spec.h>
 
+#include "base/text.h"
+
 enum facet_status facet_json_no_memory(struct facet_error *error)
 {
     return facet_error_set(error, FACET_NO_MEMORY, "no memory for a document");
@@ -88,30 +90,13 @@ size_t facet_json_find(const json_t *array, const char *key, const char *text)
     return count;
 }
 
-/* How many bytes follow the first of a character, and what is the least of the second; -1: it begins none. */
-static int tail_of(unsigned char first, unsigned char *ret_least, unsigned char *ret_most)
-{
-    *ret_least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    *ret_most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (first < 0x80)
-        return 0;
-    return first >= 0xc2 && first <= 0xdf ? 1 : (first & 0xf0) == 0xe0 ? 2 : first >= 0xf0 && first <= 0xf4 ? 3 : -1;
-}
-
 bool facet_json_is_utf8(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    unsigned char least, most;
+    size_t length;
 
     if (!text)
         return false;
-    while (*at) {
-        int tail = tail_of(*at++, &least, &most);
-        for (int i = 0; i < tail; i++, at++)
-            if (*at < (i ? 0x80 : least) || *at > (i ? 0xbf : most))
-                return false;
-        if (tail < 0)
-            return false;
-    }
-    return true;
+    while ((length = facet_text_character(text)) > 0)
+        text += length;
+    return *text == '\0';
 }

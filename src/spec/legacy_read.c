@@ -32,9 +32,20 @@ static enum facet_status add(const struct reading *reading, struct facet_resourc
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
 
+/* What its own reader strips from a line. */
 static bool is_blank(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r';
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
+}
+
+/* Its own reader ends lines at either, and takes both together for one end. */
+static size_t line_length(const char *text, size_t bytes)
+{
+    size_t length = 0;
+
+    while (length < bytes && text[length] != '\n' && text[length] != '\r')
+        length++;
+    return length;
 }
 
 /* KEY=VALUE into `lines`; the last of a key counts, in the first's place. Keys and values are any bytes but NUL. */
@@ -65,11 +76,10 @@ static enum facet_status read_lines(const struct reading *reading, const char *t
     if (memchr(text, '\0', bytes))
         return damaged(reading, "the file", "text without a byte 0", "");
     while (status == FACET_OK && bytes > 0) {
-        const char *end = memchr(text, '\n', bytes);
-        size_t length = end ? (size_t)(end - text) : bytes;
+        size_t length = line_length(text, bytes), end = length < bytes;
         status = read_line(reading, lines, text, length);
-        text += length + (end != NULL);
-        bytes -= length + (end != NULL);
+        text += length + end;
+        bytes -= length + end;
     }
     return status;
 }

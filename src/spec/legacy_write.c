@@ -20,17 +20,50 @@ static enum facet_status unsaid(const struct writing *writing, const char *what,
                                 what, text);
 }
 
+/* Of these, or of what ends a line: to readers in text mode a carriage return does. */
 static bool has_any(const char *text, const char *characters)
 {
-    return text[strcspn(text, characters)] != '\0';
+    return text[strcspn(text, characters)] != '\0' || text[strcspn(text, "\r\n")] != '\0';
 }
 
+/* Whether it begins or ends with what a reader strips: any of Unicode's white space. */
 static bool has_blank_ends(const char *text)
 {
-    static const char blanks[] = " \t\r";
+    static const char *const blanks[] = {" ",
+                                         "\t",
+                                         "\v",
+                                         "\f",
+                                         "\x1c",
+                                         "\x1d",
+                                         "\x1e",
+                                         "\x1f",
+                                         "\xc2\x85",
+                                         "\xc2\xa0",
+                                         "\xe1\x9a\x80",
+                                         "\xe2\x80\x80",
+                                         "\xe2\x80\x81",
+                                         "\xe2\x80\x82",
+                                         "\xe2\x80\x83",
+                                         "\xe2\x80\x84",
+                                         "\xe2\x80\x85",
+                                         "\xe2\x80\x86",
+                                         "\xe2\x80\x87",
+                                         "\xe2\x80\x88",
+                                         "\xe2\x80\x89",
+                                         "\xe2\x80\x8a",
+                                         "\xe2\x80\xa8",
+                                         "\xe2\x80\xa9",
+                                         "\xe2\x80\xaf",
+                                         "\xe2\x81\x9f",
+                                         "\xe3\x80\x80"};
     size_t length = strlen(text);
 
-    return length && (strchr(blanks, text[0]) || strchr(blanks, text[length - 1]));
+    for (size_t i = 0; i < sizeof blanks / sizeof blanks[0]; i++) {
+        size_t blank = strlen(blanks[i]);
+        if (length >= blank && (strncmp(text, blanks[i], blank) == 0 || strcmp(text + length - blank, blanks[i]) == 0))
+            return true;
+    }
+    return false;
 }
 
 static bool has_capitals(const char *text)
@@ -65,14 +98,15 @@ static void put_scratch(struct writing *writing)
     char text[FACET_AMOUNT_SIZE];
     uint32_t at = 0;
 
-    next(writing, FACET_RESOURCES_SCRATCH, &at, &record);
-    int64_t rest = record.number % mebi;
+    /* Without one it is 0, and not what the last record of another kind says. */
+    int64_t bytes = next(writing, FACET_RESOURCES_SCRATCH, &at, &record) ? record.number : 0;
+    int64_t rest = bytes % mebi;
     /* In MiB as always, where at most two decimals say all of it. */
     if (rest * 100 % mebi != 0) {
-        facet_growing_format(&writing->text, "SCRATCH_SIZE=%" PRId64 "\n", record.number);
+        facet_growing_format(&writing->text, "SCRATCH_SIZE=%" PRId64 "\n", bytes);
         return;
     }
-    facet_amount_format(record.number / mebi * FACET_AMOUNT_ONE + rest * 100 / mebi * (FACET_AMOUNT_ONE / 100), text,
+    facet_amount_format(bytes / mebi * FACET_AMOUNT_ONE + rest * 100 / mebi * (FACET_AMOUNT_ONE / 100), text,
                         FACET_AMOUNT_SIZE);
     facet_growing_format(&writing->text, "SCRATCH_SIZE=%sm\n", text);
 }
@@ -90,7 +124,7 @@ static enum facet_status put_mounts(struct writing *writing)
         bool tmpfs = strcmp(record.text[0], "tmpfs") == 0, bind = strcmp(record.text[0], "bind") == 0;
         if (record.text[3][0])
             return unsaid(writing, "options of a mount", record.text[3]);
-        if (has_any(source, ",:\n") || has_any(target, ",:\n") || !target[0] || has_blank_ends(target))
+        if (has_any(source, ",:") || has_any(target, ",:") || !target[0] || has_blank_ends(target))
             return unsaid(writing, "the mount at", target);
         if (tmpfs ? source[0] != '\0' : bind ? source[0] != '/' : source[0] == '/' || !source[0])
             return unsaid(writing, "the source of a mount", source);
@@ -178,7 +212,7 @@ static enum facet_status put_shares(struct writing *writing, const char *slot, u
     while (status == FACET_OK && next(writing, FACET_RESOURCES_GRANT, &at, &grant)) {
         if (strcmp(grant.text[0], slot) != 0)
             continue;
-        if (!grant.text[1][0] || has_any(grant.text[1], ",\n") || has_blank_ends(grant.text[1]))
+        if (!grant.text[1][0] || has_any(grant.text[1], ",") || has_blank_ends(grant.text[1]))
             return unsaid(writing, "the device", grant.text[1]);
         facet_growing_format(&writing->text, "%s%s:", first ? "" : ",", grant.text[1]);
         status = put_amount(writing, &grant);
@@ -195,7 +229,7 @@ static enum facet_status put_allocations(struct writing *writing)
 
     while (status == FACET_OK && next(writing, FACET_RESOURCES_ALLOCATION, &at, &slot)) {
         const char *name = slot.text[0];
-        if (!name[0] || has_capitals(name) || has_any(name, "=\n") || has_blank_ends(name))
+        if (!name[0] || has_capitals(name) || has_any(name, "=") || has_blank_ends(name))
             return unsaid(writing, "the slot", name);
         for (const char *c = name; *c; c++)
             facet_growing_format(&writing->text, "%c", *c >= 'a' && *c <= 'z' ? *c & ~0x20 : *c);
@@ -208,7 +242,7 @@ static enum facet_status put_allocations(struct writing *writing)
 
 static enum facet_status put_pair(struct writing *writing, const char *key, const char *value)
 {
-    if (has_any(value, "\n") || has_blank_ends(value))
+    if (has_any(value, "") || has_blank_ends(value))
         return unsaid(writing, "the value of", key);
     facet_growing_format(&writing->text, "%s=%s\n", key, value);
     return FACET_OK;
@@ -228,7 +262,7 @@ static enum facet_status put_rest(struct writing *writing)
     at = 0;
     while (status == FACET_OK && next(writing, FACET_RESOURCES_DATA, &at, &record)) {
         const char *key = record.text[0];
-        if (!key[0] || has_any(key, "=\n") || has_blank_ends(key) || facet_legacy_is_reserved(key))
+        if (!key[0] || has_any(key, "=") || has_blank_ends(key) || facet_legacy_is_reserved(key))
             return unsaid(writing, "data with the key", key);
         status = put_pair(writing, key, record.text[1]);
     }
@@ -251,6 +285,8 @@ enum facet_status facet_resources_format_legacy(const struct facet_resources *re
         status = parts[i](&writing);
     if (status == FACET_OK && writing.text.failed)
         status = facet_json_no_memory(error);
+    if (status == FACET_OK && !facet_json_is_utf8(writing.text.text))
+        status = unsaid(&writing, "what is no UTF-8", "");
     if (status == FACET_OK)
         *ret_text = FACET_TAKE_PTR(writing.text.text);
     free(writing.text.text);

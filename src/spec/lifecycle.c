@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "spec/document.h"
 #include "spec/workload.h"
 
 enum { HOOKS_MAX = 256 };
@@ -57,6 +58,13 @@ static enum facet_status name_failure(const struct run *run, const char *name, c
     return status;
 }
 
+/* What a failure of the hook that is called next will say: nothing of one before. */
+static void forget_error(const struct run *run)
+{
+    if (run->error)
+        run->error->status = FACET_OK;
+}
+
 /* Undoes the first `count` in reverse. What fails here cannot be helped: the first failure is what is told. */
 static void undo(const struct run *run, uint32_t count)
 {
@@ -81,8 +89,7 @@ static enum facet_status ask_create(const struct run *run, uint32_t index, struc
     answer->hook = hook.name;
     if (!hook.pre_create)
         return FACET_OK;
-    if (run->error)
-        run->error->status = FACET_OK;
+    forget_error(run);
     enum facet_status status = hook.pre_create(hook.context, &run->workload, config, answer, run->error);
     if (status != FACET_OK)
         return name_failure(run, hook.name, "pre_create", status);
@@ -108,6 +115,30 @@ static const char *find_rival(const struct run *run, struct facet_workload *cons
     return "another hook";
 }
 
+/* With whose part the whole became wrong. */
+static const char *find_culprit(const struct run *run, struct facet_workload *const *parts)
+{
+    FACET_CLEANUP_JSON json_t *probe = json_incref(parts[0]->root);
+
+    for (uint32_t i = 1; i < run->count; i++)
+        if (facet_merge_configuration(&probe, "", parts[i]->root, "", NULL) == FACET_OK &&
+            facet_document_demand(FACET_DOCUMENT_WORKLOAD, probe, NULL) == FACET_INVALID_ARGUMENT)
+            return hook_at(run, i).name;
+    return "a hook";
+}
+
+/* Parts that are fine by themselves need not be so together: it is told while everything can still be undone. */
+static enum facet_status judge_merged(const struct run *run, struct facet_workload *const *parts,
+                                      const struct facet_workload *merged)
+{
+    if (run->count < 2)
+        return FACET_OK;
+    enum facet_status status = facet_document_demand(FACET_DOCUMENT_WORKLOAD, merged->root, run->error);
+    if (status == FACET_INVALID_ARGUMENT)
+        name_failure(run, find_culprit(run, parts), "what was added", status);
+    return status;
+}
+
 static enum facet_status ask_all(const struct run *run, struct facet_workload **parts, struct facet_workload *merged,
                                  struct facet_lifecycle_answer *answer, uint32_t *ret_asked)
 {
@@ -126,7 +157,7 @@ static enum facet_status ask_all(const struct run *run, struct facet_workload **
             status = facet_merge_configuration(&merged->root, find_rival(run, parts, i), parts[i]->root,
                                                hook_at(run, i).name, run->error);
     }
-    return status;
+    return status == FACET_OK && answer->verdict == FACET_VERDICT_GO ? judge_merged(run, parts, merged) : status;
 }
 
 enum facet_status facet_lifecycle_create(const struct facet_lifecycle_hook *const *hooks, uint32_t count,
@@ -172,6 +203,7 @@ enum facet_status facet_lifecycle_created(const struct facet_lifecycle_hook *con
         const struct facet_lifecycle_hook hook = hook_at(&run, i);
         if (!hook.post_create)
             continue;
+        forget_error(&run);
         status = hook.post_create(hook.context, &run.workload, error);
         if (status != FACET_OK) {
             name_failure(&run, hook.name, "post_create", status);
@@ -190,6 +222,7 @@ static enum facet_status ask_terminate(const struct run *run, uint32_t index, st
 
     if (!hook.pre_terminate)
         return FACET_OK;
+    forget_error(run);
     enum facet_status status = hook.pre_terminate(hook.context, &run->workload, &answer, run->error);
     if (status != FACET_OK)
         return name_failure(run, hook.name, "pre_terminate", status);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "spec/document.h"
 #include "spec/workload.h"
 
 static const struct {
@@ -86,8 +87,14 @@ static void append_pair(struct facet_rendering *rendering, const char *path, con
     facet_render_append(rendering, path, json_sprintf("%s=%s", name, value));
 }
 
+/* What LD_PRELOAD would take for two paths. */
+static bool is_parted(const char *path)
+{
+    return path[strcspn(path, ": ")] != '\0';
+}
+
 /* "a.so:b.so", in the order of the hooks, behind what the configuration preloads itself. */
-static char *join_hooks(const struct facet_rendering *rendering, const char *before, const char *member)
+static char *join_hooks(struct facet_rendering *rendering, const char *before, const char *member)
 {
     const json_t *hooks = json_object_get(rendering->from, "hooks");
     size_t index, size = strlen(before) + 1, used;
@@ -98,8 +105,14 @@ static char *join_hooks(const struct facet_rendering *rendering, const char *bef
     if (!text)
         return NULL;
     used = (size_t)snprintf(text, size, "%s", before);
-    json_array_foreach((json_t *)(uintptr_t)hooks, index, hook) used +=
-        (size_t)snprintf(text + used, size - used, "%s%s", used ? ":" : "", facet_json_text(hook, member));
+    json_array_foreach((json_t *)(uintptr_t)hooks, index, hook)
+    {
+        const char *path = facet_json_text(hook, member);
+        if (is_parted(path))
+            facet_render_leave(rendering, "hooks", "LD_PRELOAD is parted at colons and spaces");
+        else
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ":" : "", path);
+    }
     return text;
 }
 
@@ -111,13 +124,11 @@ void facet_render_environment(struct facet_rendering *rendering, const char *pat
 
     json_object_foreach((json_t *)(uintptr_t)environment, name, value) if (strcmp(name, "LD_PRELOAD") != 0)
         append_pair(rendering, path, name, json_string_value(value));
-    if (!before && json_array_size(json_object_get(rendering->from, "hooks")) == 0)
-        return;
     FACET_CLEANUP_FREE char *preload = join_hooks(rendering, before ? before : "", inside ? "target" : "source");
-    if (preload)
-        append_pair(rendering, path, "LD_PRELOAD", preload);
-    else
+    if (!preload)
         rendering->failed = true;
+    else if (before || preload[0])
+        append_pair(rendering, path, "LD_PRELOAD", preload);
 }
 
 /* --- system calls ----------------------------------------------------------------------------------------------- */
@@ -166,6 +177,50 @@ json_t *facet_render_seccomp(struct facet_rendering *rendering)
         json_object_set(profile, "syscalls", all) < 0)
         rendering->failed = true;
     return profile;
+}
+
+/* --- members of a later version --------------------------------------------------------------------------------- */
+
+/* Those of one object that its schema does not describe. "x-...": a note, which says nothing to an engine. */
+static void leave_members(struct facet_rendering *rendering, const json_t *schema, const json_t *object,
+                          const char *setting)
+{
+    const json_t *known = json_object_get(schema, "properties");
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name,
+                        value) if (strncmp(name, "x-", 2) != 0 && !json_object_get(known, name))
+        facet_render_leave(rendering, setting ? setting : name, "this version does not know all of it");
+}
+
+/* Of one setting: an object, a list of objects, or a map of them. */
+static void leave_inner(struct facet_rendering *rendering, const json_t *schema, const json_t *setting,
+                        const char *name)
+{
+    const json_t *items = json_object_get(schema, "items"), *values = json_object_get(schema, "additionalProperties");
+    const char *key;
+    size_t index;
+    json_t *item;
+
+    if (json_object_get(schema, "properties"))
+        leave_members(rendering, schema, setting, name);
+    if (json_object_get(items, "properties"))
+        json_array_foreach((json_t *)(uintptr_t)setting, index, item) leave_members(rendering, items, item, name);
+    if (json_object_get(values, "properties"))
+        json_object_foreach((json_t *)(uintptr_t)setting, key, item) leave_members(rendering, values, item, name);
+}
+
+/* They may be what keeps a workload in bounds: nobody is started without them unawares. */
+static void leave_unknown(struct facet_rendering *rendering, const json_t *schema)
+{
+    const json_t *known = json_object_get(schema, "properties");
+    const char *name;
+    json_t *setting;
+
+    leave_members(rendering, schema, rendering->from, NULL);
+    json_object_foreach((json_t *)(uintptr_t)rendering->from, name, setting)
+        leave_inner(rendering, json_object_get(known, name), setting, name);
 }
 
 /* --- rendering -------------------------------------------------------------------------------------------------- */
@@ -229,14 +284,19 @@ enum facet_status facet_workload_render(const struct facet_workload *workload, u
 {
     struct facet_render_options ours = {0};
     FACET_CLEANUP_JSON json_t *to = NULL;
+    FACET_CLEANUP_JSON json_t *schema = NULL;
     FACET_CLEANUP_VIOLATIONS struct facet_violations *left = NULL;
     FACET_CLEANUP_FREE char *checked = NULL;
 
     if (!facet_render_name(form) || !ret_text || (options && !facet_struct_take(&ours, sizeof ours, options)))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "form",
                                     "form %" PRIu32 ": expected docker, oci, cdi or env, and a result", form);
+    if (!workload)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "workload: expected it, not NULL");
     /* Renderers rely on what the schema says. */
-    enum facet_status status = facet_workload_write(workload, &checked, error);
+    enum facet_status status = facet_document_demand_by(FACET_DOCUMENT_WORKLOAD, workload->root, &schema, error);
+    if (status == FACET_OK)
+        status = facet_json_write(workload->root, &checked, error);
     if (status == FACET_OK && strstr(checked, FACET_RENDER_UNLIMITED))
         status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "workload", "'%s': expected no such text",
                                       FACET_RENDER_UNLIMITED);
@@ -251,10 +311,13 @@ enum facet_status facet_workload_render(const struct facet_workload *workload, u
     if (!to || !left)
         return facet_json_no_memory(error);
     struct facet_rendering rendering = {.from = workload->root, .to = to, .left = left, .options = &ours};
+    leave_unknown(&rendering, schema);
     forms[form].render(&rendering);
     if (rendering.failed || facet_violations_broken(left))
         return facet_json_no_memory(error);
     status = ret_left ? FACET_OK : refuse_left(&rendering, forms[form].name, error);
+    if (status == FACET_OK && rendering.refused)
+        status = facet_error_argument(error, FACET_UNSUPPORTED, "workload", "%s", rendering.refused);
     if (status == FACET_OK)
         status = facet_json_write(to, ret_text, error);
     if (status == FACET_OK)

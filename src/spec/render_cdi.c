@@ -113,20 +113,39 @@ static const char *const left[] = {"group_ids",
                                    "memory_limit_bytes",
                                    "memory_swap_limit_bytes"};
 
+/* CDI's own library passes over group 0. */
+static void put_groups(struct facet_rendering *rendering, json_t *edits)
+{
+    FACET_CLEANUP_JSON json_t *groups = json_array();
+    size_t index;
+    json_t *group;
+
+    json_array_foreach(json_object_get(rendering->from, "group_ids"), index, group)
+    {
+        if (json_integer_value(group) == 0)
+            facet_render_leave(rendering, "group_ids", "CDI cannot give group 0");
+        else if (json_array_append(groups, group) < 0)
+            rendering->failed = true;
+    }
+    if (json_array_size(groups) && json_object_set(edits, "additionalGids", groups) < 0)
+        rendering->failed = true;
+}
+
 void facet_render_cdi(struct facet_rendering *rendering)
 {
     const struct facet_render_options *options = rendering->options;
-    const json_t *groups = json_object_get(rendering->from, "group_ids");
     FACET_CLEANUP_JSON json_t *edits = json_object();
 
     put_environment(rendering, edits);
     put_nodes(rendering, edits);
     put_mounts(rendering, edits);
-    if (json_array_size(groups) && json_object_set(edits, "additionalGids", (json_t *)(uintptr_t)groups) < 0)
-        rendering->failed = true;
+    put_groups(rendering, edits);
+    if (edits && json_object_size(edits) == 0)
+        rendering->refused = "a CDI device needs an environment, device nodes, mounts or groups; there is none";
     leave_all(rendering, left + 1, sizeof left / sizeof left[0] - 1, "CDI has no place for it");
     /* Groups came with 0.7.0; whoever needs none is read by older ones too. */
-    facet_render_set(rendering, "", "cdiVersion", json_string(json_array_size(groups) ? "0.7.0" : "0.6.0"));
+    facet_render_set(rendering, "", "cdiVersion",
+                     json_string(json_object_get(edits, "additionalGids") ? "0.7.0" : "0.6.0"));
     facet_render_set(rendering, "", "kind", json_string(options->cdi_kind ? options->cdi_kind : "facet.dev/workload"));
     facet_render_append(rendering, EDITS,
                         json_pack("{s:s, s:O}", "name", options->cdi_device ? options->cdi_device : "default",

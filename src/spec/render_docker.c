@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the keys of Docker's POST /containers/create. Never: writes a key that Docker ignores. */
+#include <ctype.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
@@ -7,23 +8,46 @@
 
 #define HOST "HostConfig"
 
-/* Options of a mount that Docker has a place for; the others are left. */
-static bool put_option(struct facet_rendering *rendering, json_t *mount, const char *type, const char *option)
+/* "size=67108864", "size=64m" */
+static bool read_size(const char *option, json_int_t *ret_bytes)
+{
+    static const char mark[] = "size=", units[] = "kmg";
+    const char *at = option + sizeof mark - 1;
+    json_int_t bytes = 0;
+
+    if (strncmp(option, mark, sizeof mark - 1) != 0 || !isdigit((unsigned char)*at))
+        return false;
+    for (; isdigit((unsigned char)*at); at++)
+        if (__builtin_mul_overflow(bytes, 10, &bytes) || __builtin_add_overflow(bytes, *at - '0', &bytes))
+            return false;
+    const char *unit = *at ? strchr(units, tolower((unsigned char)*at)) : NULL;
+    if (unit && __builtin_mul_overflow(bytes, INT64_C(1) << 10 * (unit - units + 1), &bytes))
+        return false;
+    *ret_bytes = bytes;
+    return unit ? at[1] == '\0' : *at == '\0';
+}
+
+static bool is_propagation(const char *option)
 {
     static const char *const propagations[] = {"private", "rprivate", "shared", "rshared", "slave", "rslave"};
-    json_int_t size = 0;
-    char rest = '\0';
 
-    for (size_t i = 0; strcmp(type, "bind") == 0 && i < sizeof propagations / sizeof propagations[0]; i++) {
-        if (strcmp(option, propagations[i]) != 0)
-            continue;
-        if (json_object_set_new(mount, "BindOptions", json_pack("{s:s}", "Propagation", option)) < 0)
-            rendering->failed = true;
-        return true;
-    }
-    if (strcmp(type, "tmpfs") != 0 || sscanf(option, "size=%" JSON_INTEGER_FORMAT "%c", &size, &rest) != 1)
+    for (size_t i = 0; i < sizeof propagations / sizeof propagations[0]; i++)
+        if (strcmp(option, propagations[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Options of a mount that Docker has a place for, each place once; the others are left. */
+static bool put_option(struct facet_rendering *rendering, json_t *mount, const char *type, const char *option)
+{
+    bool bind = strcmp(type, "bind") == 0 && is_propagation(option);
+    const char *place = bind ? "BindOptions" : "TmpfsOptions";
+    json_int_t size = 0;
+
+    if ((!bind && (strcmp(type, "tmpfs") != 0 || !read_size(option, &size))) || json_object_get(mount, place))
         return false;
-    if (json_object_set_new(mount, "TmpfsOptions", json_pack("{s:I}", "SizeBytes", size)) < 0)
+    json_t *value = bind ? json_pack("{s:s}", "Propagation", option) : json_pack("{s:I}", "SizeBytes", size);
+    if (json_object_set_new(mount, place, value) < 0)
         rendering->failed = true;
     return true;
 }
@@ -114,9 +138,14 @@ static void put_limits(struct facet_rendering *rendering)
     json_t *limit;
 
     json_object_foreach(json_object_get(rendering->from, "ulimits"), name, limit)
-        facet_render_append(rendering, HOST "/Ulimits",
-                            json_pack("{s:s, s:O, s:O}", "Name", name, "Soft", json_object_get(limit, "soft"), "Hard",
-                                      json_object_get(limit, "hard")));
+    {
+        if (strcmp(name, "as") == 0)
+            facet_render_leave(rendering, "ulimits", "Docker has no limit 'as'");
+        else
+            facet_render_append(rendering, HOST "/Ulimits",
+                                json_pack("{s:s, s:O, s:O}", "Name", name, "Soft", json_object_get(limit, "soft"),
+                                          "Hard", json_object_get(limit, "hard")));
+    }
 }
 
 /* Docker takes a profile as text in an option. */

@@ -145,6 +145,36 @@ static void put_resources(struct facet_rendering *rendering)
     json_object_foreach(json_object_get(rendering->from, "ulimits"), name, value) put_limit(rendering, name, value);
 }
 
+/* Docker's profiles allow some calls to those with a capability or kernel only. A runtime does not look at that, and
+ * would allow them to all. */
+static bool has_conditions(const json_t *profile)
+{
+    size_t index;
+    json_t *rule;
+
+    if (json_object_get(profile, "archMap"))
+        return true;
+    json_array_foreach(json_object_get(profile, "syscalls"), index, rule)
+    {
+        if (json_object_size(json_object_get(rule, "includes")) || json_object_size(json_object_get(rule, "excludes")))
+            return true;
+    }
+    return false;
+}
+
+static void put_seccomp(struct facet_rendering *rendering)
+{
+    const char *mode = facet_json_text(json_object_get(rendering->from, "seccomp"), "mode");
+    FACET_CLEANUP_JSON json_t *profile = facet_render_seccomp(rendering);
+
+    if (has_conditions(profile))
+        facet_render_leave(rendering, "seccomp", "the profile has Docker's archMap, includes or excludes");
+    else if (profile)
+        facet_render_set(rendering, "linux", "seccomp", facet_render_share(profile));
+    else if (mode && strcmp(mode, "unconfined") == 0)
+        facet_render_set(rendering, "linux", "seccomp", json_pack("{s:s}", "defaultAction", "SCMP_ACT_ALLOW"));
+}
+
 void facet_render_oci(struct facet_rendering *rendering)
 {
     static const struct {
@@ -155,19 +185,13 @@ void facet_render_oci(struct facet_rendering *rendering)
         {"group_names", "OCI knows numbers only"},
         {"runtime", "it is the runtime that reads this"},
     };
-    const char *mode = facet_json_text(json_object_get(rendering->from, "seccomp"), "mode");
-    json_t *profile;
 
     put_process(rendering);
     put_mounts(rendering);
     put_devices(rendering);
     put_resources(rendering);
     put_ipc(rendering);
-    profile = facet_render_seccomp(rendering);
-    if (profile)
-        facet_render_set(rendering, "linux", "seccomp", profile);
-    else if (mode && strcmp(mode, "unconfined") == 0)
-        facet_render_set(rendering, "linux", "seccomp", json_pack("{s:s}", "defaultAction", "SCMP_ACT_ALLOW"));
+    put_seccomp(rendering);
     for (size_t i = 0; i < sizeof left / sizeof left[0]; i++)
         if (json_object_get(rendering->from, left[i].setting))
             facet_render_leave(rendering, left[i].setting, left[i].why);

@@ -199,7 +199,7 @@ enum facet_status facet_resources_add(struct facet_resources *resources, const s
     ours.size = sizeof ours;
     const struct facet_resources_form *form = facet_resources_form(ours.kind);
     if (!form->number)
-        ours.number = 0;
+        ours.number = ours.places = 0;
     if (ours.kind != FACET_RESOURCES_GRANT)
         return append(resources, &ours, error);
     /* The first grant of a slot brings the slot with it. */

@@ -2,8 +2,10 @@
 /* Owns: resource files on disk, by the descriptor of their folder. Never: leaves a file that is half written. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,13 +24,17 @@ static enum facet_status check_name(const char *name, struct facet_error *error)
                                 name ? name : "NULL");
 }
 
-/* A new file beside the one that it will replace. Its name is nobody else's, or it is tried again. */
+/* A new file beside the one that it will replace. Its name is nobody else's, or it is tried again; nor that of a draft
+ * which was left by a process that was killed, and had the same number in a container. */
 static int open_draft(int folder, const char *name, char ret_draft[NAME_SIZE])
 {
     int fd = -1;
 
     for (int attempt = 0; fd < 0 && attempt < ATTEMPTS; attempt++) {
-        snprintf(ret_draft, NAME_SIZE, ".%s.%ld.%d", name, (long)getpid(), attempt);
+        uint64_t number;
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+            return -1;
+        snprintf(ret_draft, NAME_SIZE, ".%s.%016" PRIx64, name, number);
         fd = openat(folder, ret_draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0 && errno != EEXIST)
             return -1;

@@ -10,10 +10,27 @@ static void report(struct facet_violations *violations, const struct facet_step 
     facet_violations_add(violations, &at, "expected %s", expected);
 }
 
+/* Engines obey the last of them: an option must not undo the permission. */
+static void judge_options(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
+{
+    const struct facet_step list = {.parent = at, .key = "options"};
+    size_t index;
+    json_t *option;
+
+    json_array_foreach(json_object_get(mount, "options"), index, option)
+    {
+        const struct facet_step step = {.parent = &list, .index = index};
+        const char *text = json_string_value(option);
+        if (text && (strcmp(text, "ro") == 0 || strcmp(text, "rw") == 0))
+            facet_violations_add(violations, &step, "expected 'permission' to say it, not an option '%s'", text);
+    }
+}
+
 static void judge_mount(const json_t *mount, const struct facet_step *at, struct facet_violations *violations)
 {
     const char *type = facet_json_text(mount, "type"), *source = facet_json_text(mount, "source");
 
+    judge_options(mount, at, violations);
     if (!type)
         return;
     if (strcmp(type, "tmpfs") == 0 ? source != NULL : !source || !source[0])
@@ -32,6 +49,40 @@ static void judge_limit(const json_t *limit, const struct facet_step *at, struct
 
     if (json_is_integer(soft) && json_is_integer(hard) && most >= 0 && (least < 0 || least > most))
         report(violations, at, "soft", "at most the hard limit");
+}
+
+/* Memory and swap together are no less than memory, which has to be limited then: no engine takes it otherwise. */
+static void judge_swap(const json_t *workload, const struct facet_step *root, struct facet_violations *violations)
+{
+    const json_t *swap = json_object_get(workload, "memory_swap_limit_bytes");
+    const json_t *memory = json_object_get(workload, "memory_limit_bytes");
+
+    if (!json_is_integer(swap) || json_integer_value(swap) < 0 || (memory && !json_is_integer(memory)))
+        return;
+    if (!memory || json_integer_value(swap) < json_integer_value(memory))
+        report(violations, root, "memory_swap_limit_bytes", "a memory_limit_bytes, and no less than that");
+}
+
+/* A hook is mounted as well. */
+static void judge_targets(const json_t *workload, const struct facet_step *hooks, struct facet_violations *violations)
+{
+    FACET_CLEANUP_JSON json_t *mounted = json_object();
+    size_t index;
+    json_t *item;
+
+    json_array_foreach(json_object_get(workload, "mounts"), index, item)
+    {
+        const char *target = facet_json_text(item, "target");
+        if (target && json_object_set_new(mounted, target, json_true()) < 0)
+            facet_violations_break(violations);
+    }
+    json_array_foreach(json_object_get(workload, "hooks"), index, item)
+    {
+        const struct facet_step at = {.parent = hooks, .index = index};
+        const char *target = facet_json_text(item, "target");
+        if (target && json_object_get(mounted, target))
+            report(violations, &at, "target", "a path at which nothing else is mounted");
+    }
 }
 
 void facet_rules_workload(const json_t *workload, struct facet_violations *violations)
@@ -58,6 +109,8 @@ void facet_rules_workload(const json_t *workload, struct facet_violations *viola
     facet_rules_once(json_object_get(workload, "mounts"), &mounts, "target", NULL, violations);
     facet_rules_once(json_object_get(workload, "device_nodes"), &nodes, "path", NULL, violations);
     facet_rules_once(json_object_get(workload, "hooks"), &hooks, "target", NULL, violations);
+    judge_targets(workload, &hooks, violations);
+    judge_swap(workload, &root, violations);
     if (mode && (strcmp(mode, "profile") == 0) != (json_object_get(profile, "profile") != NULL))
         report(violations, &seccomp, "profile", "a profile with the mode 'profile', and none otherwise");
 }

@@ -29,15 +29,15 @@ const char *facet_spec_support_name(uint32_t support)
 
 #define TEXT(type, member)                                                                                             \
     {                                                                                                                  \
-#member, NULL, offsetof(struct type, member), 0, FACET_FIELD_TEXT, NULL                                        \
+#member, NULL, offsetof(struct type, member), 0, FACET_FIELD_TEXT, NULL, false                                 \
     }
 #define TEXT_IN(type, group, key, member)                                                                              \
     {                                                                                                                  \
-        key, group, offsetof(struct type, member), 0, FACET_FIELD_TEXT, NULL                                           \
+        key, group, offsetof(struct type, member), 0, FACET_FIELD_TEXT, NULL, false                                    \
     }
 #define U64_IN(type, group, member, bit)                                                                               \
     {                                                                                                                  \
-#member, group, offsetof(struct type, member), bit, FACET_FIELD_U64, NULL                                      \
+#member, group, offsetof(struct type, member), bit, FACET_FIELD_U64, NULL, false                               \
     }
 #define FIELDS(list, valid)                                                                                            \
     {                                                                                                                  \
@@ -46,22 +46,22 @@ const char *facet_spec_support_name(uint32_t support)
 
 static const struct facet_field slot_list[] = {
     TEXT(facet_spec_slot, slot_name),
-    {"type", NULL, offsetof(struct facet_spec_slot, type), 0, FACET_FIELD_NAME, facet_slot_type_name},
+    {"type", NULL, offsetof(struct facet_spec_slot, type), 0, FACET_FIELD_NAME, facet_slot_type_name, false},
     TEXT(facet_spec_slot, description),
     TEXT(facet_spec_slot, human_readable_name),
     TEXT(facet_spec_slot, display_unit),
     TEXT(facet_spec_slot, display_icon),
     {"binary", "number_format", offsetof(struct facet_spec_slot, binary), FACET_SPEC_SLOT_HAS_FORMAT, FACET_FIELD_BOOL,
-     NULL},
+     NULL, true},
     {"round_length", "number_format", offsetof(struct facet_spec_slot, round_length), FACET_SPEC_SLOT_HAS_FORMAT,
-     FACET_FIELD_U32, NULL},
+     FACET_FIELD_U32, NULL, false},
     {"amount", NULL, offsetof(struct facet_spec_slot, amount_micro), FACET_SPEC_SLOT_HAS_AMOUNT, FACET_FIELD_AMOUNT,
-     NULL},
+     NULL, false},
 };
 
 static const struct facet_field share_list[] = {
     TEXT(facet_spec_share, device_id),
-    {"amount", NULL, offsetof(struct facet_spec_share, amount_micro), 0, FACET_FIELD_AMOUNT, NULL},
+    {"amount", NULL, offsetof(struct facet_spec_share, amount_micro), 0, FACET_FIELD_AMOUNT, NULL, false},
 };
 
 static const struct facet_field device_list[] = {
@@ -77,10 +77,10 @@ static const struct facet_field device_list[] = {
     TEXT(facet_spec_device, provider),
     TEXT(facet_spec_device, kind),
     {"simulated", NULL, offsetof(struct facet_spec_device, simulated), FACET_SPEC_DEVICE_HAS_SIMULATED,
-     FACET_FIELD_BOOL, NULL},
+     FACET_FIELD_BOOL, NULL, false},
     TEXT(facet_spec_device, hw_location),
     {"numa_node", NULL, offsetof(struct facet_spec_device, numa_node), FACET_SPEC_DEVICE_HAS_NUMA, FACET_FIELD_U32,
-     NULL},
+     NULL, false},
     U64_IN(facet_spec_device, NULL, memory_size, FACET_SPEC_DEVICE_HAS_SIZE),
     U64_IN(facet_spec_device, NULL, processing_units, FACET_SPEC_DEVICE_HAS_PROCESSING),
     U64_IN(facet_spec_device, "memory_spec", total_memory, FACET_SPEC_DEVICE_HAS_MEMORY),
@@ -90,7 +90,7 @@ static const struct facet_field device_list[] = {
     U64_IN(facet_spec_device, "memory_spec", l2_cache, FACET_SPEC_DEVICE_HAS_L2),
     U64_IN(facet_spec_device, "memory_spec", shared_mem_per_core, FACET_SPEC_DEVICE_HAS_SHARED),
     U64_IN(facet_spec_device, "memory_spec", memory_channels, FACET_SPEC_DEVICE_HAS_CHANNELS),
-    {"status", "health", offsetof(struct facet_spec_device, health), 0, FACET_FIELD_NAME, facet_spec_health_name},
+    {"status", "health", offsetof(struct facet_spec_device, health), 0, FACET_FIELD_NAME, facet_spec_health_name, true},
     TEXT_IN(facet_spec_device, "health", "status_info", status_info),
 };
 
@@ -101,20 +101,22 @@ static const struct facet_field unit_list[] = {
 
 static const struct facet_field precision_list[] = {
     TEXT(facet_spec_precision, format),
-    {"support", NULL, offsetof(struct facet_spec_precision, support), 0, FACET_FIELD_NAME, facet_spec_support_name},
+    {"support", NULL, offsetof(struct facet_spec_precision, support), 0, FACET_FIELD_NAME, facet_spec_support_name,
+     false},
 };
 
 static const struct facet_field partitioning_list[] = {
     TEXT(facet_spec_partitioning, technology),
     U64_IN(facet_spec_partitioning, NULL, max_partitions, FACET_SPEC_PARTITIONING_HAS_MAX),
     {"active", NULL, offsetof(struct facet_spec_partitioning, active), FACET_SPEC_PARTITIONING_HAS_ACTIVE,
-     FACET_FIELD_BOOL, NULL},
+     FACET_FIELD_BOOL, NULL, false},
 };
 
 static const struct facet_field component_list[] = {
     TEXT(facet_spec_component, name),
     TEXT(facet_spec_component, version),
-    {"status", "health", offsetof(struct facet_spec_component, health), 0, FACET_FIELD_NAME, facet_spec_health_name},
+    {"status", "health", offsetof(struct facet_spec_component, health), 0, FACET_FIELD_NAME, facet_spec_health_name,
+     true},
     TEXT_IN(facet_spec_component, "health", "status_info", status_info),
 };
 

@@ -76,9 +76,12 @@ static enum facet_status put_exclusive(json_t *item, const struct facet_spec_slo
 
     if (!slot->exclusive_with)
         return FACET_OK;
-    for (uint32_t i = 0; i < slot->exclusive_count; i++)
+    for (uint32_t i = 0; i < slot->exclusive_count; i++) {
+        if (!facet_json_is_utf8(slot->exclusive_with[i]))
+            return no_argument("exclusive_with", "texts in UTF-8, not NULL", error);
         if (json_array_append_new(array, json_string(slot->exclusive_with[i])) < 0)
             return facet_json_no_memory(error);
+    }
     return json_object_set(item, "exclusive_with", array) == 0 ? FACET_OK : facet_json_no_memory(error);
 }
 
@@ -212,24 +215,25 @@ static enum facet_status put_pairs(json_t *owner, const char *member, const stru
     if (!json_object_get(owner, member) && json_object_set_new(owner, member, json_object()) < 0)
         return facet_json_no_memory(error);
     for (uint32_t i = 0; i < count; i++) {
-        if (!pairs[i].key || !pairs[i].value)
-            return no_argument(member, "keys and values, not NULL", error);
+        if (!facet_json_is_utf8(pairs[i].key) || !facet_json_is_utf8(pairs[i].value))
+            return no_argument(member, "keys and values in UTF-8, not NULL", error);
         if (json_object_set_new(json_object_get(owner, member), pairs[i].key, json_string(pairs[i].value)) < 0)
             return facet_json_no_memory(error);
     }
     return FACET_OK;
 }
 
-/* node.components, made when it is not there. */
-static json_t *component_list(struct facet_spec *spec)
+/* The first of node.components, which is made with it in it. */
+static enum facet_status put_first_component(struct facet_spec *spec, json_t *item, struct facet_error *error)
 {
-    json_t *node = facet_spec_items(spec, "node");
+    const json_t *node = facet_spec_items(spec, "node");
+    FACET_CLEANUP_JSON json_t *draft = node ? json_copy((json_t *)(uintptr_t)node) : json_object();
+    FACET_CLEANUP_JSON json_t *components = json_array();
 
-    if (!node && json_object_set_new(spec->root, "node", json_object()) == 0)
-        node = facet_spec_items(spec, "node");
-    if (node && !json_object_get(node, "components"))
-        json_object_set_new(node, "components", json_array());
-    return json_object_get(node, "components");
+    if (json_array_append(components, item) < 0 || json_object_set(draft, "components", components) < 0 ||
+        json_object_set(spec->root, "node", draft) < 0)
+        return facet_json_no_memory(error);
+    return FACET_OK;
 }
 
 enum facet_status facet_spec_put_component(struct facet_spec *spec, const struct facet_spec_component *component,
@@ -243,15 +247,17 @@ enum facet_status facet_spec_put_component(struct facet_spec *spec, const struct
         return no_argument("name", "a text, not NULL", error);
     if ((ours.status_info || ours.metadata_count) && !facet_spec_health_name(ours.health))
         return no_argument("status_info", "a health as well", error);
-    json_t *components = component_list(spec);
+    json_t *components = facet_spec_components(spec);
     size_t index = facet_json_find(components, "name", ours.name);
     FACET_CLEANUP_JSON json_t *item = copy_of(json_array_get(components, index));
-    if (!components || !item)
+    if (!item)
         return facet_json_no_memory(error);
     enum facet_status status = facet_fields_put(&facet_component_fields, &ours, item, error);
     if (status == FACET_OK)
         status = put_pairs(item, "extra", ours.extra, ours.extra_count, error);
     if (status == FACET_OK)
         status = put_pairs(json_object_get(item, "health"), "metadata", ours.metadata, ours.metadata_count, error);
-    return status == FACET_OK ? replace(components, index, item, error) : status;
+    if (status != FACET_OK)
+        return status;
+    return components ? replace(components, index, item, error) : put_first_component(spec, item, error);
 }

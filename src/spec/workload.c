@@ -294,18 +294,22 @@ enum facet_status facet_workload_set_memory(struct facet_workload *workload, uin
 {
     if (bytes > INT64_MAX || bytes == 0)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes: expected 1 to %" PRId64, INT64_MAX);
-    /* Judged before either is set. */
-    enum facet_status status =
-        swap_bytes ? demand("memory_swap_limit_bytes", json_integer(swap_bytes), error) : FACET_OK;
-    if (status == FACET_OK && !workload)
+    if (!workload)
         return no_argument("workload", error);
+    /* Both are set, or none: what was said of swap before was said of another limit. */
+    FACET_CLEANUP_JSON json_t *both = json_pack("{s:s, s:s, s:I}", "format", "facet-accelerator-workload", "version",
+                                                "1.0", "memory_limit_bytes", (json_int_t)bytes);
+    FACET_CLEANUP_JSON json_t *copy = json_copy(workload->root);
+    if (!both || !copy ||
+        (swap_bytes && json_object_set_new(both, "memory_swap_limit_bytes", json_integer(swap_bytes)) < 0))
+        return facet_json_no_memory(error);
+    enum facet_status status = facet_document_demand(FACET_DOCUMENT_WORKLOAD, both, error);
     if (status != FACET_OK)
         return status;
-    FACET_CLEANUP_JSON json_t *both = swap_bytes ? json_pack("{s:I, s:I}", "memory_limit_bytes", (json_int_t)bytes,
-                                                             "memory_swap_limit_bytes", (json_int_t)swap_bytes)
-                                                 : json_pack("{s:I}", "memory_limit_bytes", (json_int_t)bytes);
-    FACET_CLEANUP_JSON json_t *copy = json_copy(workload->root);
-    if (!both || !copy || json_object_update(copy, both) < 0)
+    json_object_del(copy, "memory_swap_limit_bytes");
+    json_object_del(both, "format");
+    json_object_del(both, "version");
+    if (json_object_update(copy, both) < 0)
         return facet_json_no_memory(error);
     json_decref(workload->root);
     workload->root = json_incref(copy);
@@ -330,6 +334,15 @@ enum facet_status facet_workload_merge(struct facet_workload *into, const char *
 {
     if (!into || !from)
         return no_argument(into ? "from" : "into", error);
-    return facet_merge_configuration(&into->root, into_name ? into_name : "the first", from->root,
-                                     from_name ? from_name : "the second", error);
+    /* Each may be fine by itself, and both together not: then nothing is merged. */
+    FACET_CLEANUP_JSON json_t *both = json_incref(into->root);
+    enum facet_status status = facet_merge_configuration(&both, into_name ? into_name : "the first", from->root,
+                                                         from_name ? from_name : "the second", error);
+    if (status == FACET_OK)
+        status = facet_document_demand(FACET_DOCUMENT_WORKLOAD, both, error);
+    if (status != FACET_OK)
+        return status;
+    json_decref(into->root);
+    into->root = json_incref(both);
+    return FACET_OK;
 }

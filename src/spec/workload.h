@@ -22,7 +22,8 @@ struct facet_rendering {
     json_t *to;
     struct facet_violations *left;
     const struct facet_render_options *options;
-    bool failed; /* no memory */
+    bool failed;         /* no memory */
+    const char *refused; /* why nothing can be written, whatever is left to the caller */
 };
 
 /* The setting is left to the caller. */

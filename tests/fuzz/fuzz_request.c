@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing request_parse(): the first byte is what the call allows, the rest is the body. */
+/* Owns: fuzzing request_parse(): the first byte, twice, is what the call allows, the rest is the body. */
 #include "request.h"
 
 #include "fuzz.h"
@@ -10,6 +10,8 @@ static void check_accepted(const struct request *request, uint32_t allowed)
 
     PROMISE((request->present & ~allowed) == 0);
     PROMISE(!(request->present & REQUEST_NAME) || facet_check_name(request->name, "name", NULL) == FACET_OK);
+    PROMISE(!(request->present & REQUEST_RESERVATION) ||
+            facet_check_name(request->reservation, "reservation", NULL) == FACET_OK);
     PROMISE(!(request->present & REQUEST_DEVICE) == !request->device[0]);
     PROMISE(!(request->present & REQUEST_MEMORY_LIMIT) == !limits->memory_bytes);
     PROMISE(limits->compute_request_milli <= FACET_MILLI_WHOLE);
@@ -20,7 +22,7 @@ static void check_accepted(const struct request *request, uint32_t allowed)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint32_t allowed = size ? data[0] : REQUEST_ALL;
+    uint32_t allowed = size ? (data[0] | (uint32_t)data[0] << 8) & REQUEST_ALL : REQUEST_ALL;
     struct facet_error error = {0};
     struct request request, untouched;
 

@@ -215,6 +215,54 @@ def test_setup_refuses_unknown_goal():
         assert result.returncode == 2 and "'everything'" in result.stderr, result
 
 
+# ---- kernel ----
+
+def run_kernel(folder, download="touch linux-image.deb"):
+    """tools/kernel in a tree of its own, where apt knows a package and dpkg-deb unpacks a small one."""
+    package = Path(folder) / "package"
+    write(package, {name: "" for name in (
+        "boot/vmlinuz-6.1.0-9", "boot/config-6.1.0-9", "lib/modules/6.1.0-9/modules.builtin",
+        "lib/modules/6.1.0-9/kernel/drivers/gpu/big.ko",
+        "lib/modules/6.1.0-9/kernel/drivers/vfio/pci/vfio-pci.ko",
+        *(f"lib/modules/6.1.0-9/kernel/{name}/one.ko" for name in (
+            "block", "crypto", "lib", "virt", "arch/x86/crypto", *(f"drivers/{name}" for name in (
+                "block", "nvme", "pci", "vfio", "virtio")))))})
+    fakes = {
+        "uname": "#!/bin/sh\necho x86_64\n",
+        "id": "#!/bin/sh\necho 1000\n",
+        "apt-cache": "#!/bin/sh\necho linux-image-amd64\necho '  Depends: linux-image-6.1.0-9-amd64'\n",
+        "apt-get": f'#!/bin/sh\necho "$@" >>{folder}/calls\n{download}\n',
+        "dpkg-deb": f"#!/bin/sh\nexec tar -c -C {package} ./boot ./lib\n",
+    }
+    write(Path(folder) / "bin", fakes)
+    write(Path(folder) / "tree", {"tools/kernel": (ROOT / "tools" / "kernel").read_text()})
+    for name in fakes:
+        (Path(folder) / "bin" / name).chmod(stat.S_IRWXU)
+    environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}")
+    return subprocess.run(["bash", Path(folder) / "tree" / "tools" / "kernel"], env=environment, check=False, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_kernel_unpacks_what_is_needed():
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = run_kernel(folder), run_kernel(folder)
+        kernel = Path(folder) / "tree" / "build-kernel"
+        assert first.returncode == 0, first
+        assert (kernel / "boot" / "vmlinuz-6.1.0-9").exists()
+        assert len(list(kernel.rglob("one.ko"))) == 10 and not list(kernel.rglob("big.ko"))
+        assert [path.name for path in kernel.parent.iterdir() if path.name.startswith("build")] == ["build-kernel"]
+        assert (second.returncode, second.stdout, second.stderr) == (0, "", ""), second
+        calls = (Path(folder) / "calls").read_text().splitlines()
+        assert len(calls) == 1 and calls[0].endswith("linux-image-6.1.0-9-amd64"), calls
+
+
+def test_kernel_leaves_nothing_half_made():
+    with tempfile.TemporaryDirectory() as folder:
+        result = run_kernel(folder, "exit 100")
+        assert result.returncode == 1 and "no linux-image-amd64 to download" in result.stderr, result
+        assert not list((Path(folder) / "tree").glob("build-kernel*"))
+
+
 def test_every_library_has_its_package():
     """Each dependency that meson.build demands is provided by a package of the build, library or test groups."""
     text = (ROOT / "meson.build").read_text()

@@ -14,8 +14,13 @@ from urllib.parse import quote
 from .library import IO, NOT_FOUND, FacetError, load
 
 TIMEOUT_S = 10
-_LINE = re.compile(r"^(facet_[a-z_]+)\{([^}]*)\} (\S+)$")
-_LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+_LINE = re.compile(r"^(facet_[a-z0-9_]+)\{(.*)\} (\S+)$")
+_LABEL = re.compile(r'([a-z0-9_]+)="((?:[^"\\]|\\.)*)"')
+
+
+def _labels(text):
+    return {name: re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
+            for name, value in _LABEL.findall(text)}
 
 
 def socket_path():
@@ -67,7 +72,7 @@ class Daemon:
             if status < 400:
                 return answer
             refusal = answer["error"]
-            code = refusal["code"]
+            code = str(refusal["code"])
         except (ValueError, KeyError, TypeError) as error:
             raise FacetError(IO, "io", "facetd", f"facetd on {self.path}: its answer is no JSON of ours") from error
         raise FacetError(load().status_from_name(code.encode()), code, refusal.get("argument", ""),
@@ -98,5 +103,5 @@ class Daemon:
             except InvalidOperation:
                 continue
             if value is not None and value.is_finite():
-                found.append((match[1], dict(_LABEL.findall(match[2])), value))
+                found.append((match[1], _labels(match[2]), value))
         return found

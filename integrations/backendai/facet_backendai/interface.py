@@ -84,13 +84,17 @@ class ResourceAllocationError(Exception):
 
 
 def make_error(kind, message, **details):
-    """Theirs differ by release in which details they take."""
-    for arguments in (((message,), details), ((), details), ((message,), {})):
+    """Theirs differ by release in which details they take. What has no place for the message gets it as a note."""
+    error = None
+    for arguments in (((message,), details), ((), details), ((message,), {}), ((), {})):
         try:
-            return kind(*arguments[0], **arguments[1])
+            error = kind(*arguments[0], **arguments[1])
         except TypeError:
             continue
-    return kind()
+        break
+    if message not in str(error):
+        error.add_note(message)
+    return error
 
 
 # --- types ---

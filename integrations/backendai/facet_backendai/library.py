@@ -8,7 +8,7 @@ import ctypes
 import os
 from ctypes import (POINTER, byref, c_char, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32,
                     c_uint64, c_void_p)
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 SONAME = "libfacet.so.0"
@@ -188,7 +188,9 @@ class Library:
             setattr(self, name, self._bind(name, result, arguments))
 
     def _bind(self, name, result, arguments):
-        function = getattr(self._dll, "facet_" + name)
+        function = getattr(self._dll, "facet_" + name, None)
+        if function is None:
+            raise OSError(f"{self.path}: has no facet_{name}(): expected the libfacet that this package came with")
         function.argtypes, function.restype = tuple(arguments), result
         return function
 
@@ -228,12 +230,21 @@ def load():
     """The library of $FACET_LIB_DIR, else the one that the linker finds. OSError names what was tried."""
     folder = os.environ.get("FACET_LIB_DIR")
     beside = os.path.join(folder, SONAME) if folder else ""
-    return _open(beside if beside and os.path.exists(beside) else SONAME)
+    if beside and os.path.exists(beside):
+        return _open(beside)
+    try:
+        return _open(SONAME)
+    except OSError as error:
+        raise OSError(f"{beside}: is not there, and {error}" if beside else
+                      f"{error}; set FACET_LIB_DIR to the folder that it is in") from error
 
 
 def encode(text, argument):
     """C text; one that C would cut short is refused."""
-    raw = str(text).encode("utf-8", "surrogateescape")
+    try:
+        raw = str(text).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {text!r}: is no UTF-8") from error
     if b"\0" in raw:
         raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {text!r}: has a NUL in it")
     return raw
@@ -241,7 +252,11 @@ def encode(text, argument):
 
 def to_micro(value, argument="amount"):
     """Micro-units of a Decimal (or int, or text), exactly; what is no such number is refused, never rounded."""
-    value = value if isinstance(value, Decimal) else Decimal(str(value))
+    try:
+        value = value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation as error:
+        raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument,
+                         f"{argument} {str(value)[:40]!r}: expected a number") from error
     if not value.is_finite():
         raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {value}: expected a number")
     if not value:

@@ -7,6 +7,7 @@ again after a restart finds it again.
 import asyncio
 import hashlib
 
+from . import interface
 from . import library as lib
 from .workload import Workload
 
@@ -31,8 +32,9 @@ def vgpu_name(prefix, workload_id):
 
 
 def _raise(error):
-    """By the ranges of facet/status.h: what the caller asked wrong, what is not now, and what is broken."""
-    if -200 < error.status <= -100:
+    """By the ranges of facet/status.h: what the caller asked wrong, what is not now, and what is broken. A daemon that
+    is away, or does not answer, is not now."""
+    if error.argument == "facetd" or -200 < error.status <= -100:
         raise WorkloadDeferred(error.message) from error
     if -100 < error.status < 0 or -400 < error.status <= -300:
         raise WorkloadDenied(error.message) from error
@@ -55,13 +57,19 @@ class FacetLifecycleHook:
             self._plugin.fill(workload, self._granted, self._name)
             return workload.document()
 
+    def _take_back(self):
+        if self._name:
+            self._plugin.take_back(self._name)
+
     async def pre_create(self):
         """Their WorkloadConfig as a dict: mounts, env_vars, resource_data, networks, extra_gids, extra_syscalls. What
         these six cannot say (CDI, capabilities, ...) is in `document`, our own form of all of it."""
         try:
-            document = await asyncio.to_thread(self._create)
+            document = await self._plugin.complete(self._create, self._take_back)
         except lib.FacetError as error:
             _raise(error)
+        except interface.ResourceAllocationError as error:
+            raise WorkloadDenied(str(error)) from error
         if self._name:
             self._plugin._live[self._name] = None
         mounts = [dict(mount) for mount in document.get("mounts", ())]

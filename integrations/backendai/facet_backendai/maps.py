@@ -10,11 +10,12 @@ assigning it replaces what is taken.
 import ctypes
 import threading
 from collections import defaultdict
+from contextlib import contextmanager
 from ctypes import byref, c_uint32, c_uint64, c_void_p
 
 from . import interface
-from .library import (TOO_SMALL, FacetError, MapConfig, MapDevice, MapsConfig, MapsItem, MapsPart, MapsPlace,
-                      MapsRefusal, MapsRequest, encode, from_micro, load, to_micro)
+from .library import (INVALID_ARGUMENT, TOO_SMALL, FacetError, MapConfig, MapDevice, MapsConfig, MapsItem, MapsPart,
+                      MapsPlace, MapsRefusal, MapsRequest, encode, from_micro, load, to_micro)
 
 EXACT, ROUND_DOWN = 0, 1
 KINDS = {"discrete": 0, "fraction": 1}
@@ -30,11 +31,12 @@ def _word(value):
 
 
 class FacetAllocMap(interface.AbstractAllocMap):
-    """`numa_nodes`: by device id. `most_devices`: a grant on more devices than this is refused; None: any number."""
+    """`numa_nodes`: by device id. `unhealthy`: ids, or a function that says which there are now: of those nothing is
+    granted. `most_devices`: a grant on more devices than this is refused; None: any number."""
 
     def __init__(self, *, device_slots, device_mask=(), exclusive_slot_types=(), kind="fraction", strategy="evenly",
                  quantum=None, rules=EXACT, numa_nodes=None, unhealthy=(), most_devices=None, name="facet"):
-        self._pointer = None  # whatever fails below, closing finds it
+        self._pointer, self._lock = None, threading.RLock()  # whatever fails below, closing finds them
         slots = {key: info for key, info in device_slots.items() if key not in frozenset(device_mask or ())}
         self._set_up(kind, rules, dict(numa_nodes or {}), most_devices, name)
         self.strategy = strategy
@@ -42,10 +44,12 @@ class FacetAllocMap(interface.AbstractAllocMap):
         self._numbers = {place: number for number, place in enumerate(self._places)}
         super().__init__(device_slots=slots, device_mask=frozenset(device_mask or ()),
                          exclusive_slot_types=set(exclusive_slot_types))
-        self._create(strategy, quantum, frozenset(unhealthy))
+        self._ask_unhealthy = unhealthy if callable(unhealthy) else None
+        self._unhealthy = frozenset(self._ask_unhealthy() if self._ask_unhealthy else unhealthy)
+        self._create(strategy, quantum, self._unhealthy)
 
     def _set_up(self, kind, rules, numa_nodes, most_devices, name):
-        self._library, self._lock = load(), threading.RLock()
+        self._library = load()
         self.kind, self.rules, self.numa_nodes, self.most_devices = kind, rules, numa_nodes, most_devices
         self.name, self._on_clear = name, []
 
@@ -69,19 +73,21 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def close(self):
         """Ends it, with what is taken. Twice is fine."""
-        pointer, self._pointer = self._pointer, None
-        if pointer:
-            self._library.maps_destroy(pointer)
+        with self._lock:
+            pointer, self._pointer = self._pointer, None
+            if pointer:
+                self._library.maps_destroy(pointer)
 
     def __del__(self):
         self.close()
 
     def __deepcopy__(self, memo):
         twin = object.__new__(type(self))
-        twin._pointer = None
+        twin._pointer, twin._lock = None, threading.RLock()
         pointer = c_void_p()
         with self._lock:
-            twin.__dict__.update(self.__dict__, _pointer=None, _lock=threading.RLock(), _on_clear=[])
+            twin.__dict__.update(self.__dict__, _pointer=None, _lock=twin._lock,
+                                 _on_clear=list(self._on_clear))
             self._library.call("maps_copy", self._pointer, byref(pointer))
         twin._pointer = pointer
         memo[id(self)] = twin
@@ -141,6 +147,15 @@ class FacetAllocMap(interface.AbstractAllocMap):
     def set_health(self, device, healthy):
         self._library.call("maps_set_health", self._pointer, 0, encode(device, "device"), 0 if healthy else 1)
 
+    def _look_at_health(self):
+        if self._ask_unhealthy is None:
+            return
+        now = frozenset(self._ask_unhealthy())
+        for _, device in self._places:
+            if (device in now) != (device in self._unhealthy):
+                self.set_health(device, device not in now)
+        self._unhealthy = now
+
     # --- taking ---
 
     def allocate(self, slots, *, affinity_hint=None, context_tag=None, min_memory=None,
@@ -148,26 +163,44 @@ class FacetAllocMap(interface.AbstractAllocMap):
         """{slot: {device: amount}}. Amounts of 0 are left out; all of the rest is granted, or nothing is."""
         items = [(str(slot), self._amount(slot, amount)) for slot, amount in slots.items()]
         items = [(slot, amount) for slot, amount in items if amount != 0]
-        with self._lock:
-            request, keep = self._request(items, affinity_hint)
-            request.guard = 0 if allow_resource_fragmentation else 1
-            request.least = 0 if min_memory is None else to_micro(min_memory, "min_memory")
-            grant, refusal = c_uint64(), MapsRefusal(size=ctypes.sizeof(MapsRefusal))
-            try:
-                self._library.call("maps_allocate", self._pointer, byref(request), byref(grant), byref(refusal))
-            except FacetError as error:
-                raise self._refused(error, refusal, items, context_tag) from error
-            del keep
-            parts = self._grant(grant.value)
-            if self.most_devices is not None and len({self._places[place][1] for place, _ in parts}) > \
-                    self.most_devices:
+        with self._lock, self._refusals():
+            self._look_at_health()
+            least = 0 if min_memory is None else to_micro(min_memory, "min_memory")
+            guard = 0 if allow_resource_fragmentation else 1
+            # What is near may be nearly full: one device elsewhere is better than two near ones that are one too many.
+            again = self.most_devices is not None and affinity_hint is not None
+            for hint in (affinity_hint, None) if again else (affinity_hint,):
+                grant, parts = self._take(items, hint, guard, least, context_tag)
+                devices = {self._places[place][1] for place, _ in parts}
+                if self.most_devices is None or len(devices) <= self.most_devices:
+                    return {slot: self._amounts(parts).get(slot, {}) for slot, _ in items}
                 self._library.call("maps_release", self._pointer, grant)
-                raise interface.make_error(
-                    interface.FractionalResourceFragmented,
-                    f"{self.name}: expected it to fit on {self.most_devices} device(s): one process has one vGPU",
-                    slot_name=items[0][0], requested_alloc=from_micro(items[0][1]), dev_allocs=self._amounts(parts),
-                    context_tag=context_tag)
-            return {slot: self._amounts(parts).get(slot, {}) for slot, _ in items}
+        raise interface.make_error(
+            interface.FractionalResourceFragmented,
+            f"{self.name}: expected it to fit on {self.most_devices} device(s): one process has one vGPU",
+            slot_name=items[0][0], requested_alloc=from_micro(items[0][1]), dev_allocs=self._amounts(parts),
+            context_tag=context_tag)
+
+    def _take(self, items, hint, guard, least, context_tag):
+        """The grant, and its parts."""
+        request, keep = self._request(items, hint)
+        request.guard, request.least = guard, least
+        grant, refusal = c_uint64(), MapsRefusal(size=ctypes.sizeof(MapsRefusal))
+        try:
+            self._library.call("maps_allocate", self._pointer, byref(request), byref(grant), byref(refusal))
+        except FacetError as error:
+            raise self._refused(error, refusal, items, context_tag) from error
+        del keep
+        return grant, self._grant(grant.value)
+
+    @contextmanager
+    def _refusals(self):
+        """The agent takes back what others were given for a ResourceError, and for nothing else."""
+        try:
+            yield
+        except FacetError as error:
+            kind = interface.InvalidResourceArgument if error.status == INVALID_ARGUMENT else interface.ResourceError
+            raise interface.make_error(kind, f"{self.name}: {error.message}") from error
 
     def _amount(self, slot, amount):
         try:
@@ -223,15 +256,12 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def apply_allocation(self, existing_alloc):
         """Takes this again, as after a restart: what does not fit is refused, and then nothing of it is taken."""
-        with self._lock:
-            try:
-                self._commit(self._parts(existing_alloc))
-            except FacetError as error:
-                raise interface.make_error(interface.ResourceError, f"{self.name}: {error.message}") from error
+        with self._lock, self._refusals():
+            self._commit(self._parts(existing_alloc))
 
     def free(self, existing_alloc):
         """Gives these amounts back: of the grant that they are, else of those on the same devices."""
-        with self._transaction():
+        with self._refusals(), self._transaction():
             wanted = self._parts(existing_alloc)
             grants = {grant: self._grant(grant) for grant in self._handles()} if wanted else {}
             same = next((grant for grant, parts in grants.items() if sorted(parts) == sorted(wanted.items())), None)

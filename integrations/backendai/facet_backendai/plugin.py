@@ -5,29 +5,50 @@ Owns: the slot facet.shares (or facet.device), vGPUs that containers were given,
 Never: reports what was not measured, blocks the agent's loop, or hands out a fraction that nobody is held to.
 """
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
 from decimal import Decimal
 
-from . import __version__, interface, lifecycle
+from . import __version__, interface, lifecycle, settings
 from .daemon import Daemon
 from .devices import list_devices
-from .library import MICRO, RENDER_DOCKER, FacetError, to_micro
-from .maps import EXACT, ROUND_DOWN, FacetAllocMap
+from .library import MICRO, NOT_FOUND, RENDER_DOCKER, FacetError, to_micro
+from .maps import FacetAllocMap
 from .workload import Workload, add_access, enter_vgpu, find_layer
 
 log = logging.getLogger(__name__)
 
 KEY = "facet"
 LABEL = "ai.facet.vgpus"
-RULES = {"exact": EXACT, "round-down": ROUND_DOWN}
 # metric of the daemon -> key, type, unit, how devices make a node
 READINGS = {
     "facet_device_memory_used_bytes": ("facet_mem", "GAUGE", "bytes", sum),
     "facet_device_power_watts": ("facet_power", "GAUGE", "Watts", sum),
     "facet_device_temperature_celsius": ("facet_temperature", "GAUGE", "Celsius", max),
 }
+
+
+async def _settled(work):
+    """Waits until it is over, whoever is cancelled meanwhile."""
+    while not work.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([work])
+
+
+async def complete(function, undo):
+    """function() in a thread, which nothing can stop half-way: who is cancelled meanwhile waits for it, and undo() then
+    takes back what it made."""
+    loop = asyncio.get_running_loop()
+    work = loop.run_in_executor(None, function)  # no task: the end of the loop does not cancel it
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await _settled(work)
+        if work.exception() is None:
+            await _settled(loop.run_in_executor(None, undo))
+        raise
 
 
 class FacetDevice(interface.AbstractComputeDevice):
@@ -45,39 +66,35 @@ class FacetPlugin(interface.AbstractComputePlugin):
     slot_types = ((f"{KEY}.shares", interface.SlotTypes.COUNT), (f"{KEY}.device", interface.SlotTypes.COUNT))
     exclusive_slot_types = {f"{KEY}.shares", f"{KEY}.device"}
     config_watch_enabled = False
+    complete = staticmethod(complete)
 
     def __init__(self, plugin_config, local_config):
         super().__init__(plugin_config, local_config)
         self._read_config(plugin_config)
         self._devices, self._refusals = {}, []
-        self.daemon = Daemon(self._config.get("socket"))
-        self._live, self._cleared = {}, 0.0
+        # vGPU -> its container, None while it is not known; and of those that nobody names any more, since when
+        self._live, self._lost, self._began = {}, {}, time.monotonic()
+        self._health = {}  # by facet_id, as the daemon said last; before that it is what the list of devices said
 
     def _read_config(self, given):
-        config = dict(given or {})
-        words = {"allocation_mode": ("fractional", "discrete"), "rules": tuple(RULES),
-                 "strategy": ("evenly", "fill"), "enforce": ("vgpu", "none")}
-        for name, allowed in words.items():
-            if config.setdefault(name, allowed[0]) not in allowed:
-                raise ValueError(f"{name} {config[name]!r}: expected one of {', '.join(allowed)}")
-        to_micro(config.setdefault("quantum_size", "0.01"), "quantum_size")
+        config = settings.read(given)
         self._config = config
         self._fractional = config["allocation_mode"] == "fractional"
         self._slot = f"{KEY}.shares" if self._fractional else f"{KEY}.device"
-        self._prefix = config.get("vgpu_prefix", "bai-")
-        self._reap_after_s = float(config.get("reap_after_s", 600))
+        self._prefix, self._reap_after_s = config["vgpu_prefix"], config["reap_after_s"]
+        self.daemon = Daemon(config["socket"])
 
     # --- life ---
 
     async def init(self, context=None):
         self._devices, self._refusals = await self._scan()
-        self._cleared = time.monotonic()
+        self._began = time.monotonic()
         for path, reason in self._refusals:
             log.warning("facet: provider %s was refused: %s", path, reason)
 
     async def _scan(self):
-        devices, refusals = await asyncio.to_thread(list_devices, self._config.get("providers"))
-        mask, usable = set(self._config.get("device_mask", ())), {}
+        devices, refusals = await asyncio.to_thread(list_devices, self._config["providers"])
+        mask, usable = self._config["device_mask"], {}
         for device in devices:
             if device.device_id in mask or device.facet_id in mask:
                 continue
@@ -111,7 +128,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                 if self._config["enforce"] == "none" or device.takes_programs]
 
     async def available_slots(self):
-        return {self._slot: Decimal(len([device for device in self._offered() if device.health != "failed"]))}
+        return {self._slot: Decimal(len([device for device in self._offered() if self._health_of(device) != "failed"]))}
 
     def get_version(self):
         return __version__
@@ -121,12 +138,20 @@ class FacetPlugin(interface.AbstractComputePlugin):
                    if device.driver_version}
         return {**drivers, **{f"refused_{path.rsplit('/', 1)[-1]}": reason for path, reason in self._refusals}}
 
+    def _health_of(self, device):
+        return self._health.get(device.facet_id, device.health)
+
+    def _failed(self):
+        return {device.device_id for device in self._devices.values() if self._health_of(device) == "failed"}
+
     async def get_node_hwinfo(self):
-        bad = [device for device in self._devices.values() if device.health in ("failed", "degraded")]
-        status = ("unavailable" if not self._devices else "healthy" if not bad else
-                  "offline" if all(device.health == "failed" for device in self._devices.values()) else "degraded")
-        return {"status": status, "status_info": ", ".join(f"{item.facet_id} {item.health}" for item in bad) or None,
-                "metadata": {device.device_id: device.health for device in self._devices.values()}}
+        await self._read()
+        health = {device.facet_id: self._health_of(device) for device in self._devices.values()}
+        bad = [f"{name} {word}" for name, word in health.items() if word in ("failed", "degraded")]
+        status = ("unavailable" if not health else "healthy" if not bad else
+                  "offline" if set(health.values()) == {"failed"} else "degraded")
+        return {"status": status, "status_info": ", ".join(bad) or None,
+                "metadata": {device.device_id: health[device.facet_id] for device in self._devices.values()}}
 
     # --- allocation ---
 
@@ -137,25 +162,39 @@ class FacetPlugin(interface.AbstractComputePlugin):
         alloc_map = FacetAllocMap(
             device_slots=slots, exclusive_slot_types=self.exclusive_slot_types,
             kind="fraction" if self._fractional else "discrete", strategy=self._config["strategy"],
-            quantum=self._config["quantum_size"] if self._fractional else None, rules=RULES[self._config["rules"]],
+            quantum=self._config["quantum_size"] if self._fractional else None,
+            rules=settings.RULES[self._config["rules"]],
             numa_nodes={device.device_id: device.numa_node for device in offered},
-            unhealthy=[device.device_id for device in offered if device.health == "failed"],
+            unhealthy=self._failed,
             most_devices=1 if self._config["enforce"] == "vgpu" else None, name=KEY)
         alloc_map.on_clear(self._forget)
         return alloc_map
 
     def _forget(self):
-        self._live, self._cleared = {}, time.monotonic()
+        now = time.monotonic()
+        for name in list(self._live):
+            self._lost.setdefault(name, now)
+        self._live = {}
+
+    def _name(self, name, container):
+        """It is alive, and whose it is."""
+        self._live[name] = container
+        self._lost.pop(name, None)
 
     async def restore_from_container(self, container, alloc_map):
-        names = (getattr(container, "labels", None) or {}).get(LABEL, "")
-        for name in filter(None, names.split(",")):  # first: whatever fails below, it is alive
-            self._live[name] = str(container.id)
+        """An image can have any label: it keeps a vGPU alive, but only who was granted something of ours has one."""
+        names = [name for name in str((getattr(container, "labels", None) or {}).get(LABEL, "")).split(",")
+                 if name.startswith(self._prefix)]
+        for name in names:  # first: whatever fails below, it is alive
+            self._name(name, self._live.get(name))
         reader = interface.find_spec_reader()
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
         taken = spec.allocations.get(KEY, {}) if spec is not None else {}
         known = {slot for slot, _ in self.slot_types}
-        alloc_map.apply_allocation({slot: devices for slot, devices in taken.items() if str(slot) in known})
+        ours = {slot: devices for slot, devices in taken.items() if str(slot) in known}
+        for name in names if reader is None or any(ours.values()) else ():
+            self._name(name, str(container.id))
+        alloc_map.apply_allocation(ours)
 
     def _granted(self, device_alloc):
         """[(device, micro-units)] of our slots."""
@@ -180,14 +219,26 @@ class FacetPlugin(interface.AbstractComputePlugin):
                                        "enforce to 'none' for several")
         device, micro = granted[0]
         milli = micro * 1000 // MICRO
-        cap = milli if self._config.get("cap", True) else None
-        return self.daemon.create(name, device.facet_id, device.memory_bytes * micro // MICRO, milli or None,
-                                  cap or None)
+        if milli == 0:
+            raise interface.make_error(interface.ResourceAllocationError,
+                                       f"facet: a share of {Decimal(micro) / MICRO}: expected 0.001 or more, which a "
+                                       "program can be held to")
+        return self.daemon.create(name, device.facet_id, device.memory_bytes * micro // MICRO, milli,
+                                  milli if self._config["cap"] else None)
+
+    def take_back(self, name):
+        """Whatever there is of it. What cannot be taken back now is left to the reaper, as nobody names it."""
+        try:
+            self.daemon.delete(name, force=True)
+        except FacetError as error:
+            if error.status != NOT_FOUND or error.argument == "facetd":
+                log.warning("facet: vGPU %s may be left: %s", name, error)
+        self._live.pop(name, None)
 
     def fill(self, workload, granted, name):
         """What the devices need, and the way into the vGPU `name`; None: there is none to make."""
         for device, _ in granted:
-            access = self._config.get("devices", {})
+            access = self._config["devices"]
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
         if name is None:
             return
@@ -195,47 +246,59 @@ class FacetPlugin(interface.AbstractComputePlugin):
         vgpu = self.make_vgpu(name, granted)
         try:
             enter_vgpu(workload, vgpu, layer)
-        except FacetError:
-            self.daemon.delete(name, force=True)
+        except BaseException:
+            self.take_back(name)
             raise
 
     def enforced(self, granted):
         return bool(granted) and self._config["enforce"] == "vgpu"
 
-    def _docker_args(self, device_alloc):
-        granted = self._granted(device_alloc)
-        if not granted:
-            return {}
-        self._reap()
-        name = self._prefix + uuid.uuid4().hex[:16] if self.enforced(granted) else None
+    def _docker_args(self, granted, name):
         with Workload() as workload:
             self.fill(workload, granted, name)
-            try:
-                arguments = workload.render(RENDER_DOCKER)
-            except FacetError:
-                if name:
-                    self.daemon.delete(name, force=True)
-                raise
-        if name:
+            return workload.render(RENDER_DOCKER)
+
+    def _make(self, granted, name):
+        """Named before it is there, so that nobody takes it for one that is left over."""
+        self._reap()
+        if name is None:
+            return self._docker_args(granted, None)
+        self._name(name, None)
+        try:
+            arguments = self._docker_args(granted, name)
             arguments.setdefault("Labels", {})[LABEL] = name
-            self._live[name] = None
+        except BaseException:
+            self.take_back(name)
+            raise
         return arguments
 
     async def generate_docker_args(self, docker, device_alloc):
-        return await asyncio.to_thread(self._docker_args, device_alloc)
+        granted = self._granted(device_alloc)
+        if not granted:
+            return {}
+        name = self._prefix + uuid.uuid4().hex[:16] if self.enforced(granted) else None
+        return await complete(lambda: self._make(granted, name), lambda: name and self.take_back(name))
+
+    def _is_left(self, vgpu, now):
+        """Nobody has named it for a while, and no process is in it: how many there are is absent where it was not
+        measured. Those of lifecycle hooks are not among them: a hook is told when its workload ends."""
+        name = vgpu["name"]
+        if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.MARK) or name in self._live:
+            return False
+        return now - self._lost.get(name, self._began) >= self._reap_after_s and vgpu.get("processes") == 0 and \
+            vgpu["created_ns"] < (time.time() - self._reap_after_s) * 1e9
 
     def _reap(self):
-        """Of containers that are gone: nobody named them since the maps were cleared, and no process is in them. Those
-        of lifecycle hooks are not among them: a hook is told when its workload ends."""
-        if not self._reap_after_s or time.monotonic() - self._cleared < self._reap_after_s:
+        if not self._reap_after_s:
             return
         try:
-            oldest = (time.time() - self._reap_after_s) * 1e9
-            for vgpu in self.daemon.list():
-                name = vgpu["name"]
-                if name.startswith(self._prefix) and not name.startswith(self._prefix + lifecycle.MARK) and \
-                        name not in self._live and not vgpu.get("processes") and vgpu["created_ns"] < oldest:
-                    self.daemon.delete(name)
+            listed, now = self.daemon.list(), time.monotonic()
+            for vgpu in listed:
+                if self._is_left(vgpu, now):
+                    self.daemon.delete(vgpu["name"])
+            names = {vgpu["name"] for vgpu in listed}
+            for name in [name for name in list(self._lost) if name not in names]:
+                self._lost.pop(name, None)
         except FacetError as error:  # another time
             log.warning("facet: vGPUs that nobody uses stay: %s", error)
 
@@ -268,7 +331,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return []
 
     def get_additional_gids(self):
-        return [int(group) for group in self._config.get("gids", ())]
+        return list(self._config["gids"])
 
     def get_additional_allowed_syscalls(self):
         return []
@@ -277,7 +340,11 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     async def _read(self):
         try:
-            return await asyncio.to_thread(self.daemon.readings)
+            readings = await asyncio.to_thread(self.daemon.readings)
+            for name, labels, value in readings:
+                if name == "facet_device_health" and value == 1 and labels.get("health", "unknown") != "unknown":
+                    self._health[labels.get("device")] = labels["health"]
+            return readings
         except FacetError as error:
             log.debug("facet: nothing was measured: %s", error)
             return []
@@ -312,10 +379,11 @@ class FacetPlugin(interface.AbstractComputePlugin):
             vgpu = vgpus.get(name)
             if vgpu is None or container not in wanted:
                 continue
-            if "memory_used_bytes" in vgpu:
+            limit = vgpu.get("memory_limit_bytes")
+            if vgpu.get("memory_used_bytes") is not None:
                 memory[container] = interface.Measurement(Decimal(vgpu["memory_used_bytes"]),
-                                                          Decimal(vgpu["memory_limit_bytes"]))
-            if "share_milli" in vgpu:
+                                                          None if limit is None else Decimal(limit))
+            if vgpu.get("share_milli") is not None:
                 share[container] = interface.Measurement(Decimal(vgpu["share_milli"]) / 10, Decimal(100))
         kind = interface.ContainerMeasurement
         return [kind(key=key, type=interface.MetricTypes[word], per_container=values, unit_hint=unit)
@@ -323,8 +391,12 @@ class FacetPlugin(interface.AbstractComputePlugin):
                                                 ("facet_util", "UTILIZATION", share, "percent")) if values]
 
     async def gather_process_measures(self, ctx, pid_map):
-        memory = {int(labels["pid"]): interface.Measurement(value) for name, labels, value in await self._read()
-                  if name == "facet_process_memory_used_bytes" and int(labels["pid"]) in pid_map}
+        memory = {}
+        for name, labels, value in await self._read():
+            pid = labels.get("pid", "")
+            if name == "facet_process_memory_used_bytes" and pid.isdecimal() and int(pid) in pid_map:
+                memory[int(pid)] = memory.get(int(pid), Decimal(0)) + value  # of all devices that it is on
+        memory = {pid: interface.Measurement(value) for pid, value in memory.items()}
         return [interface.ProcessMeasurement(key="facet_mem", type=interface.MetricTypes["GAUGE"],
                                              per_process=memory, unit_hint="bytes")] if memory else []
 

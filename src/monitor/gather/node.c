@@ -61,6 +61,16 @@ static void add(struct gather_value *sum, char **text)
         sum->reason = reason;
 }
 
+/* FNV-1a. They are added up, so their order does not matter. */
+static uint64_t hash_of(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 /* An interface's name ends with the last colon: an alias has one in it. */
 bool node_take_network(void *context, char *line)
 {
@@ -75,8 +85,10 @@ bool node_take_network(void *context, char *line)
         return false;
     }
     *colon++ = '\0';
-    if (strcmp(line + strspn(line, " "), "lo") == 0)
+    line += strspn(line, " ");
+    if (strcmp(line, "lo") == 0)
         return true;
+    network->names += hash_of(line);
     add(&network->received, &colon);
     for (int field = RX_BYTES + 1; field < TX_BYTES; field++)
         if (gather_number(&colon, &ignored) == FACET_UNMEASURED_MALFORMED)
@@ -137,8 +149,11 @@ static void put_network(struct gather_look *look, int proc)
         reason = FACET_UNMEASURED_MALFORMED;
     if (reason != FACET_MEASURED)
         network.received.reason = network.sent.reason = reason;
+    /* An interface that goes takes its bytes with it: the growth of what is left of the sum is nobody's. */
+    look->identity = reason == FACET_MEASURED ? (network.names ? network.names : 1) : 0;
     gather_put(look, GATHER_NET_RX, network.received);
     gather_put(look, GATHER_NET_TX, network.sent);
+    look->identity = 0;
 }
 
 enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements, uint32_t *count,

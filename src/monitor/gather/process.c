@@ -45,7 +45,8 @@ static void add_ticks(struct gather_value *sum, char *word)
         sum->reason = more.reason;
 }
 
-/* The name is in parentheses and may have any of them, and blanks, in it: fields count from the last one. */
+/* The name is in parentheses and may have any of them, blanks and ends of lines in it: fields count from the last one.
+ */
 bool process_take_stat(void *context, char *line)
 {
     struct process_stat *stat = context;
@@ -75,7 +76,7 @@ bool process_take_stat(void *context, char *line)
 static struct process_stat read_stat(int process)
 {
     struct process_stat stat = {.ticks = GATHER_ABSENT, .start = GATHER_ABSENT, .threads = GATHER_ABSENT};
-    enum facet_unmeasured reason = gather_file(process, "stat", process_take_stat, &stat);
+    enum facet_unmeasured reason = gather_file_whole(process, "stat", process_take_stat, &stat);
 
     if (reason != FACET_MEASURED)
         stat.ticks.reason = stat.start.reason = stat.threads.reason = reason;

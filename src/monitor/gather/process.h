@@ -26,6 +26,7 @@ bool node_take_stat(void *stat, char *line);
 /* /proc/net/dev: two lines of headings, then one for each interface. */
 struct node_network {
     struct gather_value received, sent;
+    uint64_t names; /* of the interfaces, together: with another set of them, it is another sum */
     uint32_t lines;
 };
 

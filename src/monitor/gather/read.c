@@ -37,7 +37,8 @@ struct lines {
     gather_line_func take;
     void *context;
     bool enough;
-    bool cut; /* lines that are too long are cut off, not refused */
+    bool cut;   /* lines that are too long are cut off, not refused */
+    bool whole; /* all of it is one line: an end of line is a blank in it */
 };
 
 static enum facet_unmeasured take_line(struct lines *lines)
@@ -62,12 +63,12 @@ static enum facet_unmeasured feed(struct lines *lines, const char *bytes, size_t
     enum facet_unmeasured reason = FACET_MEASURED;
 
     for (size_t i = 0; i < count && !lines->enough && reason == FACET_MEASURED; i++) {
-        if (bytes[i] == '\n')
+        if (bytes[i] == '\n' && !lines->whole)
             reason = take_line(lines);
         else if (lines->length == sizeof lines->buffer - 1)
             reason = too_long(lines);
         else
-            lines->buffer[lines->length++] = bytes[i];
+            lines->buffer[lines->length++] = bytes[i] == '\n' ? ' ' : bytes[i];
     }
     return reason;
 }
@@ -122,6 +123,11 @@ static enum facet_unmeasured read_file(int directory, const char *path, struct l
 enum facet_unmeasured gather_file(int directory, const char *path, gather_line_func take, void *context)
 {
     return read_file(directory, path, &(struct lines){.take = take, .context = context});
+}
+
+enum facet_unmeasured gather_file_whole(int directory, const char *path, gather_line_func take, void *context)
+{
+    return read_file(directory, path, &(struct lines){.take = take, .context = context, .whole = true});
 }
 
 enum facet_unmeasured gather_file_cut(int directory, const char *path, gather_line_func take, void *context)

@@ -25,6 +25,9 @@ enum facet_unmeasured gather_file(int directory, const char *path, gather_line_f
 /* The same for files of which only short lines matter: longer ones (interrupts, groups) are cut off. */
 enum facet_unmeasured gather_file_cut(int directory, const char *path, gather_line_func take, void *context);
 
+/* The same for a file that is one line, in which a name may have ends of lines: they are blanks there. */
+enum facet_unmeasured gather_file_whole(int directory, const char *path, gather_line_func take, void *context);
+
 /* A number of decimal digits at *text, followed by a blank or the end; *text goes on behind it. */
 enum facet_unmeasured gather_number(char **text, int64_t *ret_value);
 

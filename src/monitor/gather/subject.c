@@ -9,41 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define POINTS_LEAST 2u
 
 /* ---- life ---- */
 
-/* The length of the character at `c` in UTF-8; 0: it is none, or a control character. */
-static size_t character(const unsigned char *c)
-{
-    static const uint32_t least[] = {0, 0x20, 0x80, 0x800, 0x10000};
-    size_t length = c[0] < 0x80 ? 1 : c[0] >> 5 == 6 ? 2 : c[0] >> 4 == 14 ? 3 : c[0] >> 3 == 30 ? 4 : 0;
-    uint32_t code = length == 1 ? c[0] : c[0] & (0x7fu >> length);
-
-    if (length == 0)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if (c[i] >> 6 != 2)
-            return 0;
-        code = code << 6 | (c[i] & 0x3fu);
-    }
-    return code < least[length] || code == 0x7f || code >> 11 == 0x1b || code > 0x10ffff ? 0 : length;
-}
-
 static bool is_line(const char *text)
 {
-    const unsigned char *c = (const unsigned char *)text;
     size_t length = 1;
 
-    for (; *c && length > 0; c += length)
-        length = character(c);
+    for (; *text && length > 0; text += length)
+        length = facet_text_is_control(text) ? 0 : facet_text_character(text);
     return length > 0;
 }
 
 static enum facet_status check_id(const char *id, struct facet_error *error)
 {
     if (!id || !*id || !is_line(id))
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "id", "id: expected a line of UTF-8");
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "id", "id '%.200s': expected a line of UTF-8",
+                                    id ? id : "");
     if (strlen(id) >= FACET_SUBJECT_ID_SIZE)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "id", "id '%.40s...': expected at most %u bytes", id,
                                     FACET_SUBJECT_ID_SIZE - 1);

@@ -2,7 +2,10 @@
 /* Owns: subjects as Prometheus text: names in base units, a family for each meter. Never: a sample of what is not
  * known. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 #include "monitor/gather/subject.h"
 #include "monitor/prometheus.h"
@@ -125,6 +128,32 @@ static enum facet_status check_meters(struct facet_subject *const *subjects, siz
     return FACET_OK;
 }
 
+static int compare(const void *one, const void *other)
+{
+    const struct facet_subject *a = *(struct facet_subject *const *)one, *b = *(struct facet_subject *const *)other;
+
+    return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : strcmp(a->id, b->id);
+}
+
+/* Two samples of one name and labels make a reader refuse all of the text. */
+static enum facet_status check_ids(struct facet_subject *const *subjects, size_t count, struct facet_error *error)
+{
+    FACET_CLEANUP_FREE struct facet_subject **sorted = count > 1 ? calloc(count, sizeof(struct facet_subject *)) : NULL;
+
+    if (count < 2)
+        return FACET_OK;
+    if (!sorted)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu subjects", count);
+    memcpy(sorted, subjects, count * sizeof(struct facet_subject *));
+    qsort(sorted, count, sizeof(struct facet_subject *), compare);
+    for (size_t i = 1; i < count; i++)
+        if (compare(&sorted[i - 1], &sorted[i]) == 0)
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
+                                        "%s '%.60s': expected it once among the subjects",
+                                        facet_subject_kind_name(sorted[i]->kind), sorted[i]->id);
+    return FACET_OK;
+}
+
 static void write_all(struct facet_prometheus *text, struct facet_subject *const *subjects, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -152,8 +181,10 @@ enum facet_status facet_subjects_prometheus(struct facet_subject *const *subject
     for (size_t i = 0; i < count; i++)
         if (!subjects[i])
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects", "subject %zu: expected one", i);
-    enum facet_status status = check_meters(subjects, count, error);
+    enum facet_status status = check_ids(subjects, count, error);
 
+    if (status == FACET_OK)
+        status = check_meters(subjects, count, error);
     if (status != FACET_OK)
         return status;
     facet_prometheus_init(&text);

@@ -37,6 +37,11 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
     struct maps_scratch *scratch = &maps->scratch;
     int64_t total = 0, left = item->units, *granted = scratch->sums;
 
+    if (item->units <= item->candidates) { /* one of each of the first: every candidate has that */
+        for (int64_t i = 0; i < item->units; i++)
+            maps_add_part(maps, scratch->cells[i], item->unit);
+        return FACET_OK;
+    }
     for (uint32_t i = 0; i < item->candidates; i++) {
         total += scratch->units[i];
         granted[i] = 0;

@@ -12,9 +12,15 @@ from tap import Skip, contains, equal, main, test
 
 COMMANDS = [[], ["devices"], ["run"], ["vgpu"], ["vgpu", "create"], ["vgpu", "list"], ["vgpu", "show"], ["vgpu", "set"],
             ["vgpu", "freeze"], ["vgpu", "resume"], ["vgpu", "destroy"], ["compile"], ["kernel"], ["kernel", "show"],
-            ["kernel", "run"], ["top"], ["metrics"], ["place"], ["place", "replay"], ["simulate"], ["provider"],
+            ["kernel", "run"], ["top"], ["metrics"], ["place"], ["place", "list"],
+            ["place", "show"], ["place", "release"], ["place", "fleet"], ["place", "replay"], ["simulate"],
+            ["provider"],
             ["provider", "list"], ["provider", "check"], ["spec"], ["spec", "show"], ["spec", "validate"],
             ["spec", "schema"], ["spec", "render"],
+            ["pci"], ["pci", "scan"], ["pci", "show"], ["pci", "watch"], ["pci", "doctor"], ["pci", "attach"], ["pci", "detach"],
+            ["pci", "plan"], ["pci", "bind"], ["pci", "unbind"], ["pci", "state"], ["pci", "recover"],
+            ["pci", "persist"], ["pci", "persist", "add"], ["pci", "persist", "remove"], ["pci", "persist", "plan"],
+            ["pci", "persist", "apply"], ["pci", "persist", "assert"], ["pci", "persist", "undo"],
             ["config"], ["version"], ["help"]]
 
 
@@ -75,8 +81,8 @@ def config_shows_where_values_come_from():
 @test
 def man_pages_name_every_option():
     text = ""
-    for page in ("facet.1", "facet-compile.1", "facet-kernel.1", "facet-run.1", "facet-simulate.1", "facet-spec.1",
-                 "facet-top.1", "facet-vgpu.1"):
+    for page in ("facet.1", "facet-compile.1", "facet-kernel.1", "facet-pci.1", "facet-place.1", "facet-run.1",
+                 "facet-simulate.1", "facet-spec.1", "facet-top.1", "facet-vgpu.1"):
         with open(os.path.join(SOURCE, "man", page), encoding="utf-8") as file:
             text += file.read()
     with Place() as place:
@@ -113,10 +119,18 @@ def completion_offers_commands_options_and_names():
     with Place() as place:
         equal(complete(place, FACET, "v"), ["vgpu", "version"])
         equal(complete(place, FACET, "vgpu", "f"), ["freeze"])
-        equal(complete(place, FACET, "run", "--re"), ["--report"])
+        equal(complete(place, FACET, "run", "--rep"), ["--report"])
         equal(complete(place, FACET, "run", "--mode", "s"), ["shared", "soft"])
         equal(complete(place, FACET, "vgpu", "destroy", "--f"), ["--force"])
         equal(complete(place, FACET, "help", "t"), ["top"])
+        equal(complete(place, FACET, "pci", "a"), ["attach"])
+        equal(complete(place, FACET, "pci", "detach", "--qm"), ["--qmp"])
+        equal(complete(place, FACET, "pci", "persist", "a"), ["add", "apply", "assert"])
+        equal(complete(place, FACET, "pci", "persist", "add", "--al"), ["--alone"])
+        equal(complete(place, FACET, "place", "r"), ["release", "replay"])
+        equal(complete(place, FACET, "place", "--d"), ["--dry-run"])
+        equal(complete(place, FACET, "place", "--slot", "a.device=1", "--affinity", "p"), ["prefer-single-node"])
+        equal(complete(place, FACET, "place", "fleet", "--policy", "be"), ["best_fit"])
         place.facet("vgpu", "create", "--name", "alice")
         equal(complete(place, FACET, "vgpu", "show", "a"), ["alice"])
         equal(complete(place, FACET, "run", "--vgpu", ""), ["alice"])

@@ -8,6 +8,7 @@ import random
 
 import allocation_model
 from place import SOURCE, Place
+from schema import keeps_to, refuses
 from tap import Skip, contains, equal, main, test
 
 SHARED = os.path.join(os.path.dirname(SOURCE), "shared", "vectors", "allocmap_vectors.json")
@@ -60,6 +61,17 @@ def what_is_recorded_passes():
         equal((done.returncode, done.stderr), (0, ""))
         equal(done.stdout.splitlines(), ["TAP version 13", "ok 1 - a life", "ok 2 - again", "1..2",
                                          "# 2 passed, 0 failed; 0 recorded a defect of the original"])
+
+
+@test
+def results_as_json_keep_to_their_schema():
+    with Place() as place:
+        wrong = vector("no", [allocate("1", {"zz": "1"}, {"zz": "1"})])
+        done = replay(place, file_of(GOOD, wrong), "--json")
+        document = json.loads(done.stdout)
+        equal((done.returncode, document["passed"], document["failed"]), (1, 1, 1))
+        keeps_to("replay.schema.json", document)
+        refuses("replay.schema.json", {**document, "passed": "1"})
 
 
 @test

@@ -8,6 +8,7 @@ import subprocess
 import xml.etree.ElementTree
 
 from place import FACET, SOURCE, Place
+from schema import keeps_to, refuses
 from tap import Skip, contains, equal, main, test
 
 TRACES = os.path.join(SOURCE, "..", "shared", "traces", "openb")
@@ -49,6 +50,17 @@ def one_object_per_policy():
             equal(result["decision_ns"]["p50"] <= result["decision_ns"]["p99"], True, "decision_ns")
             equal([run["seed"] for run in result["runs"]], [1000, 1001, 1002])
             equal(len({run["node_order"] for run in result["runs"]}), 3)
+
+
+@test
+def what_is_printed_keeps_to_its_schema():
+    with Place() as place:
+        lists = write_lists(place)
+        for options in (["--policy", "all"], ["--load", "50,97.5"], ["--departures", "--migrate", "2"]):
+            for result in objects(place.facet("simulate", *lists, "--seeds", "2", "--json", *options)):
+                keeps_to("simulation.schema.json", result)
+        refuses("simulation.schema.json", {**result, "other": 1})
+        refuses("simulation.schema.json", {key: value for key, value in result.items() if key != "runs"})
 
 
 @test

@@ -10,6 +10,7 @@ skip: they are the proof, and half of one would be none.
 import copy
 import json
 import os
+import shutil
 
 from place import BUILD, SOURCE, Place
 from real import Real
@@ -137,6 +138,83 @@ def partitions_have_slots_of_their_own():
 
 
 @test
+def a_machine_without_devices_says_so():
+    with Place(real=True) as place:
+        env = {"FACET_PROVIDER_PATH": os.path.join(BUILD, "facet-provider-null.so")}
+        document = show(place, env=env)
+        equal((document["resource_specs"], document["devices"]), ([], []))
+        validator("node").validate(document)
+        done = place.facet("spec", "show", env=env)
+        equal((done.returncode, done.stdout), (0, "no devices; 'facet provider list' says why\n"))
+
+
+@test
+def a_mixed_node_is_one_document():
+    """Two GPUs cut into pieces, six whole ones and an NPU, as whoever fills it through the C interface may have it."""
+    devices = [{"device_id": f"GPU-{i}", "device_name": "cuda", "hw_location": f"0000:{i:02x}:00.0", "numa_node": i // 4,
+                "memory_size": 85899345920, "processing_units": 132,
+                "memory_spec": {"total_memory": 85899345920, "memory_type": "HBM3", "memory_channels": 5,
+                                "bandwidth_bytes_per_second": 3350000000000, "l2_cache": 52428800},
+                "compute_units": [{"name": "SM", "count": 132}, {"name": "Tensor Core", "count": 528}],
+                "precision_support": [{"format": "FP8", "support": "native"}, {"format": "FP4", "support": "none"}],
+                "partitioning_support": [{"technology": "MIG", "max_partitions": 7, "active": i < 2}],
+                "health": {"status": "healthy"}, "__proto__": {"of": ["nobody", 1.5, None]}} for i in range(8)]
+    devices += [{"device_id": f"MIG-{i}/{kind}", "device_name": "cuda", "parent_id": f"GPU-{i}"}
+                for i in range(2) for kind in ("1g", "3g")]
+    devices.append({"device_id": "npu \"0\":\n\u00e9", "device_name": "rngd", "kind": "npu"})
+    parts = {"cuda.device": ("count", [f"GPU-{i}" for i in range(2, 8)]),
+             "cuda.device:1g.10gb-mig": ("unique", ["MIG-0/1g", "MIG-1/1g"]),
+             "cuda.device:3g.40gb-mig": ("unique", ["MIG-0/3g", "MIG-1/3g"]),
+             "rngd.device": ("count", [devices[-1]["device_id"]])}
+    document = {"format": "facet-accelerator-node", "version": "1.0", "devices": devices, "resource_specs": [
+        {"slot_name": name, "type": kind, "amount": str(len(ids)), "exclusive_with": ["cuda.device*"],
+         "number_format": {"binary": False, "round_length": 0},
+         "shares": [{"device_id": device, "amount": "1"} for device in ids]} for name, (kind, ids) in parts.items()]}
+    validator("node").validate(document)
+    with Place() as place:
+        equal(check(place, document), (0, {}))
+        document["resource_specs"][1]["shares"][0]["device_id"] = "GPU-9"
+        equal(list(check(place, document)[1]), ["/resource_specs/1/shares/0/device_id"])
+
+
+@test
+def what_cannot_be_asked_is_not_offered():
+    """The provider dies while it is asked for a device's partitions: unknown is not the same as none."""
+    with Place(real=True) as place:
+        env = simulated(place, "h200x8")
+        for operation in ("partition.list", "device.properties"):
+            env["FACET_SIM_FAULTS"] = place.write(
+                "faults.json", json.dumps({"faults": [{"at_ns": 0, "device": 2, "kind": "crash",
+                                                       "operation": operation}]}))
+            document = show(place, env=env)
+            validator("node").validate(document)
+            slots = {slot["slot_name"]: slot for slot in document["resource_specs"]}
+            equal(slots["sim.device"]["amount"], "7", operation)
+            third = document["devices"][2]
+            equal((third["facet_id"], third["health"]["status"]), ("sim:2", "degraded"))
+            contains(third["health"]["status_info"], "crashed")
+            equal("active" in third["partitioning_support"][0], False)
+            others = [device["health"]["status"] for device in document["devices"] if device is not third]
+            equal(set(others), {"healthy"})
+
+
+@test
+def a_second_provider_of_a_name_says_nothing_of_the_first():
+    with Place(real=True) as place:
+        env = simulated(place, "h200x8")
+        os.makedirs(place.path("others"))
+        shutil.copy(PROVIDER, place.path("others/facet-provider-again.so"))
+        place.write("others/facet-provider-facet.so", "no library")
+        paths = [PROVIDER, place.path("others/facet-provider-again.so"), place.path("others/facet-provider-facet.so")]
+        document = show(place, env={**env, "FACET_PROVIDER_PATH": ":".join(paths)})
+        parts = {part["name"]: part for part in document["node"]["components"]}
+        equal(sorted(parts), ["facet", "facet#2", "sim", "sim#2"])
+        equal([parts[name].get("health", {}).get("status") for name in ("facet", "facet#2", "sim", "sim#2")],
+              [None, "unavailable", "healthy", "unavailable"])
+        equal("version" in parts["facet"], True)
+
+
+@test
 def our_checks_and_the_schema_agree():
     """Each change is refused by both, at the same place; what only rules can tell is refused by us."""
     node = {
@@ -207,6 +285,64 @@ def what_is_no_document_is_refused_with_its_place():
 
 
 @test
+def names_do_not_speak_to_the_terminal():
+    """Members and files are called as somebody else likes; a line is a line, and JSON is exact."""
+    name = "x\nw.json: valid\x1b[2J"
+    document = {"format": "facet-accelerator-workload", "version": "1.0", "sysctls": {name: "1"}}
+    with Place() as place:
+        place.write("w\x1b.json", json.dumps(document))
+        done = place.facet("spec", "validate", "w\x1b.json")
+        equal(done.returncode, 1)
+        equal("\x1b" in done.stdout, False)
+        lines = done.stdout.splitlines()
+        equal((len(lines), lines[0].split(": ")[0], lines[1]), (2, "/sysctls/x?w.json", "w?.json: 1 violation"))
+        equal(list(check(place, document)[1]), ["/sysctls/" + name])
+
+
+@test
+def lists_that_are_cut_say_so():
+    with Place() as place:
+        place.write("many.json", json.dumps({"format": "facet-accelerator-node", "version": "1.0", "resource_specs": [],
+                                             "devices": [1] * 5000}))
+        done = place.facet("spec", "validate", "many.json")
+        equal(done.stdout.splitlines()[-1], "many.json: 5000 violations, of which the first 4096 are shown")
+
+
+@test
+def no_violation_is_lost_for_what_it_quotes():
+    """What is quoted is cut to length, within a character too."""
+    document = {"format": "facet-accelerator-workload", "version": "1.0", "runtime": "a" + "\u00e9" * 60,
+                "ipc_mode": "a" + "\u00e9" * 60, "networks": ["x" + "\u00e9" * 80]}
+    with Place() as place:
+        status, found = check(place, document)
+        equal((status, sorted(found)), (1, ["/ipc_mode", "/networks/0", "/runtime"]))
+
+
+@test
+def refusals_are_json_whatever_a_file_is_called():
+    with Place() as place:
+        for name in (b"\xff.json", ("a" + "\u00e9" * 60).encode()):
+            done = place.facet("spec", "validate", "--json", os.fsdecode(name), errors="surrogateescape")
+            equal(done.returncode, 1)
+            equal(json.loads(done.stdout)["error"]["code"], "not_found")
+
+
+@test
+def advice_is_given_where_it_helps():
+    with Place() as place:
+        done = place.facet("spec", "render", "--to", "docker", "--json", "missing.json")
+        equal((done.returncode, "--partial" in done.stdout + done.stderr), (1, False))
+        place.write("w.json", json.dumps(WORKLOAD))
+        done = place.facet("spec", "render", "--to", "oci", "--json", "w.json")
+        contains(done.stderr, "oci cannot say")
+        contains(json.loads(done.stdout)["error"]["advice"], "--partial")
+        place.write("nothing.json", json.dumps({"format": "facet-accelerator-workload", "version": "1.0"}))
+        for arguments in ([], ["--partial"]):
+            done = place.facet("spec", "render", "--to", "cdi", "--json", *arguments, "nothing.json")
+            equal((done.returncode, "--partial" in done.stdout), (1, False))
+
+
+@test
 def schemas_are_the_published_ones():
     with Place() as place:
         equal(place.facet("spec", "schema").stdout, "node\nworkload\n")
@@ -240,6 +376,20 @@ def a_configuration_is_rendered_or_says_what_is_left():
         for arguments in (["--to", "k8s"], ["--to", "cdi", "--cdi", "x"], []):
             equal(place.facet("spec", "render", *arguments, "w.json").returncode, 2)
         equal(place.facet("spec", "render", "--to", "cdi", "--partial", "--cdi", "x=y", "w.json").returncode, 1)
+
+
+@test
+def the_example_of_the_page_works():
+    with open(os.path.join(SOURCE, "docs", "spec.md"), encoding="utf-8") as file:
+        text = file.read().split("```json\n")[1].split("```")[0]
+    validator("workload").validate(json.loads(text))
+    with Place() as place:
+        place.write("workload.json", text)
+        docker = place.json("spec", "render", "--to", "docker", "workload.json")
+        equal(docker["HostConfig"]["Mounts"],
+              [{"Type": "bind", "Source": "/srv/models", "Target": "/models", "ReadOnly": True}])
+        for form in ("oci", "cdi", "env"):
+            equal(place.facet("spec", "render", "--to", form, "--partial", "workload.json").returncode, 0)
 
 
 main()

@@ -3,15 +3,17 @@
 
 Owns: the good answers. Never: the refusals (test_refusals.py).
 """
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 
-from facetd import Facetd, Hold, SOURCE, wait_until
+from facetd import BUILD, Facetd, Hold, SOURCE, wait_until
 from tap import Skip, contains, equal, main, test
 
 GIB = 1 << 30
+CLONE_NEWUTS = 0x04000000
 
 
 @test
@@ -37,6 +39,56 @@ def devices_and_providers_are_listed():
         equal("clock_mhz" in devices[0], False, "a clock that nobody measured")
         providers = daemon.get("/v1/providers").json["providers"]
         equal([(p["name"], p["state"], p["devices"]) for p in providers], [("test", "loaded", 2)])
+
+
+@test
+def a_node_is_the_document_that_the_command_shows():
+    with Facetd() as daemon:
+        document = daemon.get("/v1/node").json
+        shown = subprocess.run([os.path.join(BUILD, "facet"), "spec", "show", "--json"], env=daemon.environment,
+                               capture_output=True, text=True, check=True)
+        equal(document, json.loads(shown.stdout))
+        equal([(spec["slot_name"], spec["amount"]) for spec in document["resource_specs"]], [("test.device", "2")])
+        equal([device["facet_id"] for device in document["devices"]], ["test:0", "test:1"])
+
+
+def meters(document, kind):
+    return {subject["id"]: {measured["key"]: measured for measured in subject["measurements"]}
+            for subject in document["subjects"] if subject["kind"] == kind}
+
+
+@test
+def measurements_have_the_node_and_its_devices():
+    with Facetd() as daemon:
+        first = daemon.get("/v1/measurements").json
+        equal(sorted(meters(first, "device")), ["test:0", "test:1"])
+        node, = meters(first, "node").values()
+        equal(node["memory_used"]["value"] > 0, True)
+        equal((node["cpu_utilization"]["value"], node["cpu_utilization"]["unmeasured"]), (None, "first"))
+        again, = meters(daemon.get("/v1/measurements").json, "node").values()
+        equal(again["cpu_utilization"]["unmeasured"] == "first", False, "the second look has something to compare with")
+
+
+def call_it(name):
+    """The machine, for who starts now; a name space of its own, so that nobody else is told."""
+    libc = ctypes.CDLL(None)
+    if libc.unshare(CLONE_NEWUTS) != 0 or libc.sethostname(name, len(name)) != 0:
+        raise OSError("it cannot be given a name")
+
+
+@test
+def a_machine_may_have_any_name():
+    with Facetd(start=False) as daemon:
+        for name, shown in ((b"a\xffb", "a?b"), (b"a\nb", "a?b"), (b"\x1b[31m", "?[31m"), (b"", "node")):
+            try:
+                daemon.start(preexec_fn=lambda name=name: call_it(name))
+            except subprocess.SubprocessError as denied:
+                raise Skip("no name spaces here") from denied
+            equal(list(meters(daemon.get("/v1/measurements").json, "node")), [shown])
+            done = subprocess.run([os.path.join(BUILD, "facet"), "metrics", "--node"], env=daemon.environment,
+                                  capture_output=True, text=True, check=True, preexec_fn=lambda name=name: call_it(name))
+            contains(done.stdout, f'{{id="{shown}"}}')
+            daemon.end()
 
 
 @test
@@ -202,6 +254,9 @@ def answers_keep_to_their_schemas():
         check("devices.schema.json", daemon.get("/v1/devices"))
         check("device.schema.json", daemon.get("/v1/devices/test:1"))
         check("events.schema.json", daemon.get("/v1/events?after=0"))
+        check("measurements.schema.json", daemon.get("/v1/measurements"))
+        check("measurements.schema.json", daemon.get("/v1/measurements"))
+        check("accelerator-node.schema.json", daemon.get("/v1/node"))
         check("providers.schema.json", daemon.get("/v1/providers"))
         check("vgpus.schema.json", daemon.get("/v1/vgpus"))
         check("vgpu.schema.json", daemon.call("POST", "/v1/vgpus", {"compute_request_milli": 900}))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the tests of the error context. */
 #include <errno.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -42,6 +45,30 @@ static void control_bytes_are_shown_as_question_marks(void **state)
     assert_string_equal(error.message, "'1?2?[31mX??\xc3\xa4'");
     facet_error_prefix(&error, "a\rb");
     assert_string_equal(error.message, "a?b: '1?2?[31mX??\xc3\xa4'");
+}
+
+/* So that JSON can hold every message, whatever it quotes and wherever it is cut. */
+static void messages_are_utf8(void **state)
+{
+    struct facet_error error;
+
+    facet_error_set(&error, FACET_IO, "%s",
+                    "\xff \xc3\xa4 \xc3 \xe2\x82\xac \xed\xa0\x80 \xf0\x9f\x98\x80 \xc0\x80 \xc2\x9b");
+    assert_string_equal(error.message, "? \xc3\xa4 ? \xe2\x82\xac ??? \xf0\x9f\x98\x80 ?? ??");
+    facet_error_set(&error, FACET_IO, "'%.3s'", "\xc3\xa4\xc3\xa4");
+    assert_string_equal(error.message, "'\xc3\xa4?'");
+    /* Two bytes each, from an odd place on: both the cut and the dots fall into a character. */
+    for (size_t start = 0; start < 2; start++) {
+        memset(long_text, 'a', sizeof long_text - 1);
+        for (size_t i = start; i + 2 < sizeof long_text; i += 2)
+            memcpy(long_text + i, "\xc3\xa4", 2);
+        facet_error_set(&error, FACET_IO, "%s", long_text);
+        size_t length = strlen(error.message);
+        assert_int_equal(length, sizeof error.message - 1);
+        assert_string_equal(error.message + length - 3, "...");
+        unsigned char last = (unsigned char)error.message[length - 4];
+        assert_true(last == '?' || last == 0xa4);
+    }
 }
 
 static void null_error_is_allowed(void **state)
@@ -122,19 +149,53 @@ static void errno_after_a_full_message_is_cut_visibly(void **state)
     ends_in_dots(&error);
 }
 
+/* A message goes into JSON, which has no other texts: one byte too much, and there is no answer at all. */
+static void what_is_no_utf8_is_shown_as_question_marks(void **state)
+{
+    static const struct {
+        const char *given, *shown;
+    } cases[] = {
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xff\xfe", "??"},
+        {"a\xc3", "a?"},              /* cut off */
+        {"\xe2\x82.", "??."},         /* cut in two */
+        {"\xc0\xaf", "??"},           /* longer than it has to be */
+        {"\xed\xa0\x80", "???"},      /* half of a pair */
+        {"\xf4\x90\x80\x80", "????"}, /* beyond the last one */
+        {"\xc2\x9b[2J", "??[2J"},     /* begins what a terminal obeys */
+    };
+    struct facet_error error;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        facet_error_set(&error, FACET_IO, "%s", cases[i].given);
+        assert_string_equal(error.message, cases[i].shown);
+    }
+    facet_error_set(&error, FACET_IO, "'%.4s'", "abc\xc3\xa9");
+    assert_string_equal(error.message, "'abc?'");
+    for (size_t size = sizeof error.message - 8; size < sizeof error.message + 4; size++) {
+        memset(long_text, 'x', size);
+        snprintf(long_text + size, sizeof long_text - size, "\xc3\xa9\xc3\xa9\xc3\xa9");
+        facet_error_errno(&error, ENOENT, "%s", long_text);
+        assert_true(mbstowcs(NULL, error.message, 0) != (size_t)-1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_fills_status_and_message),
         cmocka_unit_test(argument_is_named),
         cmocka_unit_test(control_bytes_are_shown_as_question_marks),
+        cmocka_unit_test(messages_are_utf8),
         cmocka_unit_test(null_error_is_allowed),
         cmocka_unit_test(a_cut_is_visible),
         cmocka_unit_test(errno_chooses_the_status),
         cmocka_unit_test(prefix_goes_before),
         cmocka_unit_test(prefix_of_a_full_message_stays_in_bounds),
         cmocka_unit_test(errno_after_a_full_message_is_cut_visibly),
+        cmocka_unit_test(what_is_no_utf8_is_shown_as_question_marks),
     };
 
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

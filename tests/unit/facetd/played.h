@@ -41,6 +41,9 @@ WRAP(store_begin, (struct store * store, struct facet_error *error), (store, err
 WRAP(store_insert, (struct store * store, const struct vgpu_row *row, struct facet_error *error), (store, row, error))
 WRAP(store_update, (struct store * store, const struct vgpu_row *row, struct facet_error *error), (store, row, error))
 WRAP(store_delete, (struct store * store, const char *id, struct facet_error *error), (store, id, error))
+WRAP(store_insert_reservation, (struct store * store, const struct reservation_row *row, struct facet_error *error),
+     (store, row, error))
+WRAP(store_delete_reservation, (struct store * store, const char *id, struct facet_error *error), (store, id, error))
 WRAP(facet_owner_create,
      (const char *dir, const struct facet_owner_spec *spec, const char *bell_path, struct facet_owner **ret_owner,
       struct facet_error *error),
@@ -87,6 +90,12 @@ uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table)
 uint32_t __wrap_facet_device_table_count(const struct facet_device_table *table)
 {
     return device_count;
+}
+
+uint32_t __wrap_facet_provider_count(const struct facet_device_table *table);
+uint32_t __wrap_facet_provider_count(const struct facet_device_table *table)
+{
+    return 0;
 }
 
 const struct facet_device_record *__wrap_facet_device_table_at(const struct facet_device_table *table, uint32_t index);

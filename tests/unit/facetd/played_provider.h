@@ -16,6 +16,8 @@
 #include "played.h"
 #include "sessions.h"
 
+#include <jansson.h>
+
 enum { SLICES = 4, WORKERS = 4 };
 
 static const struct {
@@ -27,6 +29,7 @@ static const struct {
 struct played_state {
     uint32_t made; /* partitions ever: part of their uuids */
     bool lost;
+    bool unreadable;                            /* which partitions there are */
     struct facet_partition_info parts[SLICES];  /* by first slice; length 0: none */
     struct facet_worker_limit workers[WORKERS]; /* empty name: none */
 };
@@ -278,6 +281,23 @@ static const struct facet_provider played_tables = {.size = sizeof played_tables
                                                     .partition = &played_partition,
                                                     .limit = &played_limit,
                                                     .container = &played_container};
+
+/* As far as the node document looks. */
+json_t *__wrap_facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,
+                                     struct facet_provider_instance *instance, uint32_t index);
+json_t *__wrap_facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,
+                                     struct facet_provider_instance *instance, uint32_t index)
+{
+    if (played->unreadable)
+        return json_pack("{s:s}", "trouble", "cannot be read");
+    json_t *partitions = json_array();
+
+    for (uint32_t i = 0; i < SLICES; i++)
+        if (played->parts[i].length)
+            json_array_append_new(partitions, json_pack("{s:s, s:s}", "uuid", played->parts[i].uuid, "template",
+                                                        played->parts[i].template_id));
+    return json_pack("{s:o}", "partitions", partitions);
+}
 
 enum facet_status sessions_use(struct sessions *sessions, const struct facet_device_record *device,
                                struct provider_use *ret_use, struct facet_error *error)

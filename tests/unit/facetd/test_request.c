@@ -37,7 +37,7 @@ static void every_member_is_read(void **state)
     struct request request =
         parse("{\"name\":\"render\",\"device\":\"opencl:1\",\"memory_limit_bytes\":9007199254740993,"
               "\"compute_request_milli\":305,\"compute_limit_milli\":600,\"mode\":\"shared\",\"priority\":\"high\","
-              "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90}",
+              "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90,\"reservation\":\"job-7\"}",
               REQUEST_ALL);
 
     assert_int_equal(request.present, REQUEST_ALL);
@@ -51,6 +51,7 @@ static void every_member_is_read(void **state)
     assert_true(request.ephemeral);
     assert_string_equal(request.template_id, "1g.10gb");
     assert_int_equal(request.idle_freeze_s, 90);
+    assert_string_equal(request.reservation, "job-7");
 }
 
 static void a_change_leaves_alone_what_it_does_not_name(void **state)

@@ -20,7 +20,13 @@ ENDPOINT(endpoint_metrics)
 ENDPOINT(endpoint_devices)
 ENDPOINT(endpoint_device)
 ENDPOINT(endpoint_events)
+ENDPOINT(endpoint_measurements)
+ENDPOINT(endpoint_node)
 ENDPOINT(endpoint_providers)
+ENDPOINT(endpoint_reservation_list)
+ENDPOINT(endpoint_reservation_create)
+ENDPOINT(endpoint_reservation_show)
+ENDPOINT(endpoint_reservation_release)
 ENDPOINT(endpoint_vgpu_list)
 ENDPOINT(endpoint_vgpu_create)
 ENDPOINT(endpoint_vgpu_show)
@@ -39,7 +45,15 @@ static const struct expectation {
     {"GET", "/v1/devices", endpoint_devices, "", "GET"},
     {"GET", "/v1/devices/opencl:0", endpoint_device, "opencl:0", "GET"},
     {"GET", "/v1/events", endpoint_events, "", "GET"},
+    {"GET", "/v1/measurements", endpoint_measurements, "", "GET"},
+    {"GET", "/v1/node", endpoint_node, "", "GET"},
+    {"POST", "/v1/node", NULL, "", "GET"},
     {"GET", "/v1/providers", endpoint_providers, "", "GET"},
+    {"GET", "/v1/reservations", endpoint_reservation_list, "", "GET, POST"},
+    {"POST", "/v1/reservations", endpoint_reservation_create, "", "GET, POST"},
+    {"GET", "/v1/reservations/a", endpoint_reservation_show, "a", "GET, DELETE"},
+    {"DELETE", "/v1/reservations/a", endpoint_reservation_release, "a", "GET, DELETE"},
+    {"PATCH", "/v1/reservations/a", NULL, "a", "GET, DELETE"},
     {"GET", "/v1/vgpus", endpoint_vgpu_list, "", "GET, POST"},
     {"POST", "/v1/vgpus", endpoint_vgpu_create, "", "GET, POST"},
     {"GET", "/v1/vgpus/a", endpoint_vgpu_show, "a", "GET, PATCH, DELETE"},

@@ -3,107 +3,7 @@
  * Owns: what the database keeps when its disk fails at any step, and how it refuses what it cannot read.
  * Never: depends on time; failures come from an SQLite VFS that counts the steps.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "failing_disk.h"
-#include "store.h"
-#include <cmocka.h>
-
-/* --- a folder per test ---------------------------------------------------------------------------------------- */
-
-static char folder[64];
-
-static void remove_database(void)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-    char path[128];
-
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        snprintf(path, sizeof path, "%s/" STORE_FILE "%s", folder, suffixes[i]);
-        unlink(path);
-    }
-}
-
-static int make_folder(void **state)
-{
-    disk_arm(0, false, 0);
-    snprintf(folder, sizeof folder, "/tmp/facet-store-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    remove_database();
-    return rmdir(folder);
-}
-
-static struct vgpu_row row_of(const char *id, const char *name)
-{
-    struct vgpu_row row = {
-        .limits = {256u << 20, 300, 1000, FACET_MODE_SOFT, FACET_PRIORITY_NORMAL},
-        .ephemeral = false,
-        .created_ns = 1700000000123456789,
-    };
-
-    snprintf(row.id, sizeof row.id, "%s", id);
-    snprintf(row.name, sizeof row.name, "%s", name);
-    snprintf(row.device_id, sizeof row.device_id, "opencl:0");
-    snprintf(row.device_uuid, sizeof row.device_uuid, "some-uuid");
-    snprintf(row.device_name, sizeof row.device_name, "A device");
-    return row;
-}
-
-#define BASE_ID  "00000000000000aa"
-#define OTHER_ID "00000000000000bb"
-
-static struct store *open_store(void)
-{
-    struct store *store = NULL;
-    struct facet_error error = {0};
-
-    if (store_open(folder, &store, &error) != FACET_OK)
-        fail_msg("%s", error.message);
-    return store;
-}
-
-static void insert(struct store *store, const char *id, const char *name)
-{
-    struct vgpu_row row = row_of(id, name);
-
-    assert_int_equal(store_begin(store, NULL), FACET_OK);
-    assert_int_equal(store_insert(store, &row, NULL), FACET_OK);
-    assert_int_equal(store_commit(store, NULL), FACET_OK);
-}
-
-/* "base:256 other:256": all that a test needs to know of what is stored. */
-static void describe(struct store *store, char *text, size_t size)
-{
-    struct vgpu_row *rows = NULL;
-    struct facet_error error = {0};
-    size_t count = 0, used = 0;
-
-    if (store_load(store, &rows, &count, &error) != FACET_OK)
-        fail_msg("%s", error.message);
-    text[0] = '\0';
-    for (size_t i = 0; i < count; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s:%u%s", i ? " " : "", rows[i].name,
-                                 (unsigned)(rows[i].limits.memory_bytes >> 20), rows[i].frozen ? "f" : "");
-    free(rows);
-}
-
-static void assert_stored(struct store *store, const char *expected)
-{
-    char text[256];
-
-    describe(store, text, sizeof text);
-    assert_string_equal(text, expected);
-}
+#include "store_setup.h"
 
 /* --- the plain road ------------------------------------------------------------------------------------------- */
 
@@ -263,7 +163,7 @@ static void a_database_of_something_else_is_left_alone(void **state)
 static void a_newer_schema_is_refused(void **state)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 3;");
+    run_sql("PRAGMA user_version = 4;");
     assert_refused(FACET_ABI_MISMATCH);
 }
 
@@ -363,6 +263,16 @@ static enum facet_status change_delete(struct store *store, struct facet_error *
     return store_delete(store, BASE_ID, error);
 }
 
+static enum facet_status change_reserve(struct store *store, struct facet_error *error)
+{
+    return write_reservation(store, OTHER_ID, "new", error);
+}
+
+static enum facet_status change_release(struct store *store, struct facet_error *error)
+{
+    return store_delete_reservation(store, BASE_ID, error);
+}
+
 static enum facet_status transact(struct store *store, change_func change, struct facet_error *error)
 {
     enum facet_status status = store_begin(store, error);
@@ -401,6 +311,8 @@ static bool fail_change(change_func change, const char *before, const char *afte
     remove_database();
     store = open_store();
     insert(store, BASE_ID, "base");
+    if (strchr(before, '+'))
+        insert_reservation(store, BASE_ID, "old");
     disk_arm(step, fault->stays, fault->code);
     enum facet_status status = transact(store, change, &error);
     bool failed = disk_failed();
@@ -433,6 +345,8 @@ static bool fail_change_and_die(change_func change, const char *before, const ch
     remove_database();
     store = open_store();
     insert(store, BASE_ID, "base");
+    if (strchr(before, '+'))
+        insert_reservation(store, BASE_ID, "old");
     disk_arm(step, fault->stays, fault->code);
     enum facet_status status = transact(store, change, NULL);
     bool failed = disk_failed();
@@ -486,6 +400,47 @@ static void a_delete_survives_a_failing_disk(void **state)
 {
     fail_every_step(fail_change, change_delete, "base:256", "");
     fail_every_step(fail_change_and_die, change_delete, "base:256", "");
+}
+
+static void a_reservation_survives_a_failing_disk(void **state)
+{
+    fail_every_step(fail_change, change_reserve, "base:256", "base:256+new:9000");
+    fail_every_step(fail_change_and_die, change_reserve, "base:256", "base:256+new:9000");
+}
+
+static void a_release_survives_a_failing_disk(void **state)
+{
+    fail_every_step(fail_change, change_release, "base:256+old:9000", "base:256");
+    fail_every_step(fail_change_and_die, change_release, "base:256+old:9000", "base:256");
+}
+
+static void reservations_come_back_as_they_were(void **state)
+{
+    struct reservation_row *rows = NULL;
+    struct facet_error error = {0};
+    struct store *store = open_store();
+    size_t count = 0;
+
+    insert_reservation(store, OTHER_ID, "zebra");
+    insert_reservation(store, BASE_ID, "ant");
+    assert_int_equal(store_begin(store, NULL), FACET_OK);
+    assert_int_equal(write_reservation(store, "00000000000000cc", "ant", &error), FACET_ALREADY_EXISTS);
+    assert_string_equal(error.argument, "name");
+    assert_int_equal(store_delete_reservation(store, "00000000000000cc", NULL), FACET_NOT_FOUND);
+    store_rollback(store);
+    store_close(store);
+    store = open_store();
+    assert_int_equal(store_load_reservations(store, &rows, &count, NULL), FACET_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(rows[0].name, "zebra");
+    assert_string_equal(rows[1].id, BASE_ID);
+    assert_int_equal(rows[1].strategy, 1);
+    assert_int_equal(rows[1].affinity, 2);
+    assert_int_equal(rows[1].created_ns, 17);
+    assert_int_equal(rows[1].text_size, 9000);
+    assert_int_equal(rows[1].text[8999], 'x');
+    reservation_rows_free(rows, count);
+    store_close(store);
 }
 
 /* Opening with the disk failing at `step`, then again with a good one. */
@@ -556,6 +511,9 @@ int main(void)
         STORE_TEST(an_insert_survives_a_failing_disk),
         STORE_TEST(an_update_survives_a_failing_disk),
         STORE_TEST(a_delete_survives_a_failing_disk),
+        STORE_TEST(reservations_come_back_as_they_were),
+        STORE_TEST(a_reservation_survives_a_failing_disk),
+        STORE_TEST(a_release_survives_a_failing_disk),
         STORE_TEST(creating_the_database_survives_a_failing_disk),
         STORE_TEST(opening_the_database_survives_a_failing_disk),
     };

@@ -301,17 +301,17 @@ static void test_the_ended_are_no_processes(void **state)
 static void test_slots_run_out(void **state)
 {
     struct host *host = *state;
-    pid_t pids[FACET_SLOT_COUNT + 1];
+    pid_t pids[FACET_SEGMENT_SLOTS + 1];
 
-    for (uint32_t i = 0; i <= FACET_SLOT_COUNT; i++)
+    for (uint32_t i = 0; i <= FACET_SEGMENT_SLOTS; i++)
         pids[i] = host_start_process();
-    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
         host_register(host, pids[i]);
-    assert_int_equal(facet_limiter_process_register(host->limiter, "w", pids[FACET_SLOT_COUNT], &error), FACET_BUSY);
+    assert_int_equal(facet_limiter_process_register(host->limiter, "w", pids[FACET_SEGMENT_SLOTS], &error), FACET_BUSY);
     host_end_process(pids[7]);
-    host_register(host, pids[FACET_SLOT_COUNT]);
-    assert_int_equal(host_state(host).processes, FACET_SLOT_COUNT);
-    for (uint32_t i = 0; i <= FACET_SLOT_COUNT; i++)
+    host_register(host, pids[FACET_SEGMENT_SLOTS]);
+    assert_int_equal(host_state(host).processes, FACET_SEGMENT_SLOTS);
+    for (uint32_t i = 0; i <= FACET_SEGMENT_SLOTS; i++)
         if (i != 7)
             host_end_process(pids[i]);
     assert_int_equal(host_state(host).processes, 0);

@@ -297,17 +297,17 @@ static void test_refused_requests_do_not_disturb_others(void **state)
 static void test_slots_run_out_and_come_back(void **state)
 {
     struct fixture *fixture = *state;
-    static struct facet_tenant tenants[FACET_SLOT_COUNT];
+    static struct facet_tenant tenants[FACET_SEGMENT_SLOTS];
     struct facet_tenant extra;
     struct facet_error error;
 
-    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
         tenants[i] = fixture_attach(fixture);
     assert_int_equal(facet_tenant_attach(fixture->dir, &extra, &error), FACET_BUSY);
     facet_tenant_detach(&tenants[100]);
     extra = fixture_attach(fixture);
     facet_tenant_detach(&extra);
-    for (uint32_t i = 0; i < FACET_SLOT_COUNT; i++)
+    for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
         facet_tenant_detach(&tenants[i]);
     assert_int_equal(fixture_totals(fixture).processes, 0);
 }

@@ -263,6 +263,21 @@ static void a_process_is_what_proc_says(void **state)
     assert_int_equal(found[0].identity, 555);
 }
 
+/* Some kernels write the name as it is: who chooses it must not choose what is measured. */
+static void a_name_of_several_lines_hides_nothing(void **state)
+{
+    static const char *const stats[] = {"42 (a\nb) " STAT_REST, "42 (\n\n\n) " STAT_REST, "42 () R 1 1\n) " STAT_REST};
+
+    for (size_t i = 0; i < sizeof stats / sizeof stats[0]; i++) {
+        make_process();
+        tree_file(&tree, "42/stat", stats[i]);
+        look_at_process();
+        value("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
+        value("threads", 4);
+        assert_int_equal(found[0].identity, 555);
+    }
+}
+
 static void a_process_without_memory_is_not_one_of_zero(void **state)
 {
     make_process();
@@ -373,6 +388,41 @@ static void a_node_is_what_proc_says(void **state)
     value("net_tx", 206);
 }
 
+static struct facet_measurement rate_after(struct facet_subject *subject, uint64_t now_ns, const char *interfaces)
+{
+    struct facet_measurement rate;
+
+    make_node();
+    tree_file(&tree, "net/dev", interfaces);
+    count = FACET_GATHER_MOST;
+    assert_int_equal(facet_gather_node(tree.fd, now_ns, found, &count, &error), FACET_OK);
+    assert_int_equal(facet_subject_add(subject, found, count, &error), FACET_OK);
+    assert_int_equal(facet_subject_find(subject, "net_rx_rate", &rate, NULL, &error), FACET_OK);
+    return rate;
+}
+
+#define INTERFACE(name, bytes) "  " name ": " bytes " 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
+
+/* 6 bytes came in, and an interface with 5 went: that is not 1 byte. */
+static void an_interface_that_goes_takes_no_rate_along(void **state)
+{
+    const struct facet_subject_config config = {
+        .size = sizeof config, .kind = FACET_SUBJECT_NODE, .points = 4, .id = "node"};
+    static const char both[] = NET_HEAD INTERFACE("eth0", "100") INTERFACE("veth1", "5"),
+                      turned[] = NET_HEAD INTERFACE("veth1", "6") INTERFACE("eth0", "101"),
+                      one[] = NET_HEAD INTERFACE("eth0", "107"), other[] = NET_HEAD INTERFACE("eth1", "900");
+    const uint64_t second = 1000000000;
+    struct facet_subject *subject = NULL;
+
+    assert_int_equal(facet_subject_create(&config, &subject, &error), FACET_OK);
+    assert_int_equal(rate_after(subject, second, both).reason, FACET_UNMEASURED_FIRST);
+    assert_int_equal(rate_after(subject, 2 * second, turned).value, 2 * 8 * 1000);
+    assert_int_equal(rate_after(subject, 3 * second, one).reason, FACET_UNMEASURED_FIRST);
+    assert_int_equal(rate_after(subject, 4 * second, one).value, 0);
+    assert_int_equal(rate_after(subject, 5 * second, other).reason, FACET_UNMEASURED_FIRST);
+    facet_subject_destroy(subject);
+}
+
 static void what_a_node_does_not_say_is_not_known(void **state)
 {
     int64_t ignored = 0;
@@ -474,12 +524,14 @@ int main(void)
         TEST(what_is_no_text_is_refused),
         TEST(arguments_are_checked),
         TEST(a_process_is_what_proc_says),
+        TEST(a_name_of_several_lines_hides_nothing),
         TEST(a_process_without_memory_is_not_one_of_zero),
         TEST(broken_texts_of_a_process_are_malformed),
         TEST(a_process_that_is_not_there_is_gone),
         TEST(this_process_can_be_measured),
         TEST(a_child_that_ended_is_gone),
         TEST(a_node_is_what_proc_says),
+        TEST(an_interface_that_goes_takes_no_rate_along),
         TEST(what_a_node_does_not_say_is_not_known),
         TEST(long_lines_of_others_do_not_matter),
         TEST(a_device_is_what_its_provider_says),

@@ -449,6 +449,21 @@ static void subjects_are_checked(void **state)
 
 /* ---- output ---- */
 
+static void prometheus_has_a_subject_once(void **state)
+{
+    struct facet_subject *all[] = {make(FACET_SUBJECT_CONTAINER, "b", 2), make(FACET_SUBJECT_PROCESS, "a", 2),
+                                   make(FACET_SUBJECT_CONTAINER, "a", 2), make(FACET_SUBJECT_CONTAINER, "b", 2)};
+    char *text = NULL;
+
+    assert_int_equal(facet_subjects_prometheus(all, 4, &text, &error), FACET_INVALID_ARGUMENT);
+    assert_null(text);
+    assert_non_null(strstr(error.message, "container 'b'"));
+    assert_int_equal(facet_subjects_prometheus(all, 3, &text, &error), FACET_OK);
+    free(text);
+    for (size_t i = 0; i < 4; i++)
+        facet_subject_destroy(all[i]);
+}
+
 static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
 {
     struct facet_subject *both[] = {make(FACET_SUBJECT_CONTAINER, "a\"b", 4), make(FACET_SUBJECT_DEVICE, "sim:0", 4)};
@@ -563,6 +578,7 @@ int main(void)
         cmocka_unit_test(there_is_an_end_to_meters),
         cmocka_unit_test(subjects_are_checked),
         cmocka_unit_test(prometheus_has_base_units_and_no_zero_for_the_unknown),
+        cmocka_unit_test(prometheus_has_a_subject_once),
         cmocka_unit_test(one_family_for_all_subjects),
         cmocka_unit_test(json_is_exact_and_null_is_not_zero),
     };

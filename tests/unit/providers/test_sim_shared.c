@@ -346,11 +346,15 @@ static void every_living_process_is_listed(void **state)
 {
     struct child child = start_holder(3 * MIB);
     struct facet_process_metrics processes[4];
+    struct facet_device_metrics device = {.size = sizeof device};
     struct world world;
     uint32_t count = 0;
 
     join_folder(&world);
     world_alloc(&world, world_context(&world, 0, NULL, "bert"), MIB);
+    OK(&world, world.provider->metrics->device(world.instance, 0, &device, &world.error));
+    assert_int_equal(device.memory_used_bytes, 4 * MIB);
+    assert_false(device.valid & (FACET_METRIC_BUSY | FACET_METRIC_POWER)); /* nobody tells the other's load */
     OK(&world,
        world.provider->metrics->processes(world.instance, 0, processes, sizeof *processes, 4, &count, &world.error));
     assert_int_equal(count, 2);

@@ -20,7 +20,7 @@ struct plugin {
     int number;
     uint32_t create_verdict, terminate_verdict;
     uint64_t retry_ns;
-    enum facet_status create_status, created_status, terminated_status;
+    enum facet_status create_status, created_status, terminate_status, terminated_status;
     const char *key, *value; /* of the environment */
 };
 
@@ -64,7 +64,7 @@ static enum facet_status pre_terminate(void *context, const struct facet_lifecyc
     note('t', plugin, false);
     ret_answer->verdict = plugin->terminate_verdict;
     ret_answer->retry_ns = plugin->retry_ns;
-    return FACET_OK;
+    return plugin->terminate_status;
 }
 
 static enum facet_status post_terminate(void *context, const struct facet_lifecycle_workload *workload,
@@ -182,6 +182,45 @@ static void test_conflict(void **state)
     assert_null(config);
 }
 
+static enum facet_status add_hook(void *context, const struct facet_lifecycle_workload *workload,
+                                  struct facet_workload *config, struct facet_lifecycle_answer *ret_answer,
+                                  struct facet_error *error)
+{
+    note('c', context, false);
+    return facet_workload_add_hook(config, "/a.so", "/in.so", error);
+}
+
+static enum facet_status add_mount(void *context, const struct facet_lifecycle_workload *workload,
+                                   struct facet_workload *config, struct facet_lifecycle_answer *ret_answer,
+                                   struct facet_error *error)
+{
+    note('c', context, false);
+    return facet_workload_add_mount(config,
+                                    &(struct facet_workload_mount){.size = sizeof(struct facet_workload_mount),
+                                                                   .type = "tmpfs",
+                                                                   .target = "/in.so"},
+                                    error);
+}
+
+/* No setting has two values, and yet both together cannot be: told before anybody relies on it. */
+static void test_wrong_together(void **state)
+{
+    struct world world;
+    struct facet_workload *config = NULL;
+    struct facet_lifecycle_answer answer = {0};
+    struct facet_error error = {0};
+
+    open_world(&world);
+    world.hooks[0].pre_create = add_hook;
+    world.hooks[1].pre_create = add_mount;
+    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error),
+                     FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "hook 'rocm'"));
+    assert_non_null(strstr(error.message, "/hooks/0/target"));
+    assert_string_equal(journal, "c0 c1 c2 u2! u1! u0! ");
+    assert_null(config);
+}
+
 static void test_after(void **state)
 {
     struct world world;
@@ -208,6 +247,25 @@ static void test_after(void **state)
     assert_int_equal(facet_lifecycle_terminated(world.list, COUNT, &world.workload, &error), FACET_IO);
     assert_string_equal(journal, "u2 u1 u0 ");
     assert_non_null(strstr(error.message, "npu"));
+}
+
+/* A hook that says nothing of its failure is not given the words of an older one. */
+static void test_older_errors(void **state)
+{
+    struct world world;
+    struct facet_lifecycle_answer answer = {0};
+    struct facet_error error = {0};
+
+    open_world(&world);
+    world.plugins[1].created_status = world.plugins[1].terminate_status = FACET_IO;
+    facet_error_set(&error, FACET_IO, "an older one");
+    assert_int_equal(facet_lifecycle_created(world.list, COUNT, &world.workload, &error), FACET_IO);
+    assert_null(strstr(error.message, "older"));
+    assert_non_null(strstr(error.message, "post_create of hook 'rocm'"));
+    facet_error_set(&error, FACET_IO, "an older one");
+    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_IO);
+    assert_null(strstr(error.message, "older"));
+    assert_non_null(strstr(error.message, "pre_terminate of hook 'rocm'"));
 }
 
 static void test_refusals(void **state)
@@ -259,8 +317,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),  cmocka_unit_test(test_undone),   cmocka_unit_test(test_conflict),
-        cmocka_unit_test(test_after), cmocka_unit_test(test_refusals), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_good),     cmocka_unit_test(test_undone),
+        cmocka_unit_test(test_conflict), cmocka_unit_test(test_wrong_together),
+        cmocka_unit_test(test_after),    cmocka_unit_test(test_older_errors),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_out_of_memory),
     };
 
     failing_begin();

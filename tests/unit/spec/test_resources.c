@@ -63,7 +63,7 @@ int __wrap_renameat(int from, const char *old, int to, const char *new)
 static enum facet_status fill(struct facet_resources *resources, struct facet_error *error)
 {
     const struct facet_resources_record records[] = {
-        {.size = sizeof records[0], .kind = FACET_RESOURCES_OWNER, .text = {"agent 7\n\xff"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_OWNER, .text = {"agent 7\n\xff"}, .places = 3},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_HANDLE, .text = {""}},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_SCRATCH, .number = INT64_MAX},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_REQUEST, .text = {"mem"}, .number = 4294971392000000},
@@ -254,6 +254,31 @@ static void test_replace(void **state)
     facet_resources_destroy(new);
 }
 
+/* Drafts of processes that were killed, and had our number (1 in a container), are in nobody's way. */
+static void test_old_drafts(void **state)
+{
+    struct facet_resources *resources = make();
+    struct facet_error error = {0};
+    char path[32], draft[64];
+    int folder = open_folder(path);
+
+    for (int i = 0; i < 64; i++) {
+        snprintf(draft, sizeof draft, ".resources.%ld.%d", (long)getpid(), i);
+        close(openat(folder, draft, O_WRONLY | O_CREAT, 0600));
+    }
+    if (facet_resources_save(resources, folder, "resources", &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(count_files(folder), 65);
+    unlinkat(folder, "resources", 0);
+    for (int i = 0; i < 64; i++) {
+        snprintf(draft, sizeof draft, ".resources.%ld.%d", (long)getpid(), i);
+        unlinkat(folder, draft, 0);
+    }
+    close(folder);
+    rmdir(path);
+    facet_resources_destroy(resources);
+}
+
 /* --- sizes ------------------------------------------------------------------------------------------------------ */
 
 static void test_sizes(void **state)
@@ -322,6 +347,39 @@ static void test_legacy(void **state)
     facet_resources_destroy(resources);
 }
 
+/* What has no scratch space has none, whatever else it has. */
+static void test_legacy_no_scratch(void **state)
+{
+    struct facet_resources *resources;
+    char *text;
+
+    assert_int_equal(facet_resources_create(&resources, NULL), FACET_OK);
+    assert_int_equal(facet_resources_add(resources,
+                                         RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"cpu", "0"}, .number = 2000000),
+                                         NULL),
+                     FACET_OK);
+    assert_int_equal(facet_resources_format_legacy(resources, type_of, NULL, &text, NULL), FACET_OK);
+    assert_string_equal(text, "SCRATCH_SIZE=0m\nMOUNTS=\nSLOTS={}\nUNIFIED_DEVICES=[]\nCPU_SHARES=0:2\n");
+    free(text);
+    facet_resources_destroy(resources);
+}
+
+/* Lines end, and are stripped, as in the reader of those who made the format. */
+static void test_legacy_lines(void **state)
+{
+    static const char text[] = "SCRATCH_SIZE=0m\r\nMOUNTS=\rSLOTS={}\n\x1c X=1 \v\n";
+    struct facet_resources *resources;
+    struct facet_error error = {0};
+    char *back;
+
+    if (facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &resources, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(facet_resources_format_legacy(resources, type_of, NULL, &back, &error), FACET_OK);
+    assert_string_equal(back, "SCRATCH_SIZE=0m\nMOUNTS=\nSLOTS={}\nUNIFIED_DEVICES=[]\nX=1\n");
+    free(back);
+    facet_resources_destroy(resources);
+}
+
 static void test_legacy_wrong(void **state)
 {
     static const char *const wrong[] = {
@@ -368,6 +426,12 @@ static void test_legacy_unsaid(void **state)
         {.size = sizeof records[0], .kind = FACET_RESOURCES_MOUNT, .text = {"volume", "None", "/x", ""}},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X_SHARES", "1"}},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X", "a\nb"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X", "a\rCPU_SHARES=0:9"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X", "a\f"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X", "a\xe3\x80\x80"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_DATA, .text = {"X", "\xff"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_GRANT, .text = {"cuda.device", "a\rb"}},
+        {.size = sizeof records[0], .kind = FACET_RESOURCES_MOUNT, .text = {"bind", "/a\rCID=b", "/x", ""}},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_OWNER, .text = {"a\nb"}},
         {.size = sizeof records[0], .kind = FACET_RESOURCES_REQUEST, .text = {"\xff"}},
     };
@@ -444,9 +508,18 @@ static void test_half_a_grant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),        cmocka_unit_test(test_damaged),       cmocka_unit_test(test_once),
-        cmocka_unit_test(test_replace),      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_legacy),
-        cmocka_unit_test(test_legacy_wrong), cmocka_unit_test(test_legacy_unsaid), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_legacy),
+        cmocka_unit_test(test_old_drafts),
+        cmocka_unit_test(test_legacy_lines),
+        cmocka_unit_test(test_legacy_no_scratch),
+        cmocka_unit_test(test_legacy_wrong),
+        cmocka_unit_test(test_legacy_unsaid),
+        cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_half_a_grant),
     };
 

@@ -23,10 +23,11 @@ static void test_names(void **state)
         {"atom-plus.device", {9, 6, 0}},
         {"ascend.device:vir04_4c_dvpp", {6, 6, 13}},
         {"cuda.device:1g.10gb+me", {4, 6, 10}},
+        {"cuda.device:1g.", {4, 6, 3}},
     };
-    static const char *const wrong[] = {"",         ".",       "cuda.", "cuda.device:", ".device", "Cuda.device",
-                                        "cuda:1g",  "cuda..x", "9cuda", "cuda.a.b",     "a b",     "cuda.device:1g:2",
-                                        "cuda.x/y", NULL};
+    static const char *const wrong[] = {
+        "",      ".",        "cuda.", "cuda.device:",     ".device",  "Cuda.device",   "cuda:1g", "cuda..x",
+        "9cuda", "cuda.a.b", "a b",   "cuda.device:1g:2", "cuda.x/y", "cuda.device:.", NULL};
     char longest[140];
     struct facet_spec_slot_name name = {7, 7, 7};
 

@@ -178,7 +178,7 @@ static void test_cdi(void **state)
     static const struct {
         const char *kind, *device;
     } wrong[] = {{"facet.dev", "0"}, {"facet.dev/gpu", ""}, {"facet.dev/gpu", "a="}, {"1/gpu", "0"}, {"a/b/c", "0"},
-                 {"a/b", "-0"},      {"a/b", "0-"},         {"a-/b", "0"},           {"a/b.c", "0"}};
+                 {"a/b", "-0"},      {"a/b", "0-"},         {"a-/b", "0"},           {"a/b.", "0"}};
     struct facet_violations *left = NULL;
     struct facet_error error = {0};
     char *text = NULL;
@@ -271,6 +271,36 @@ static void test_merging(void **state)
     facet_workload_destroy(b);
 }
 
+/* Each is fine by itself: memory of one, swap of the other. */
+static void test_merging_judged(void **state)
+{
+    static const char swap[] =
+        "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\",\"memory_limit_bytes\":4,"
+        "\"memory_swap_limit_bytes\":8}";
+    const struct facet_workload_mount mount = {.size = sizeof mount, .type = "tmpfs", .target = "/in.so"};
+    struct facet_workload *a, *b, *c;
+    struct facet_error error = {0};
+    char *before, *after;
+
+    assert_int_equal(facet_workload_create(&a, NULL), FACET_OK);
+    assert_int_equal(facet_workload_create(&b, NULL), FACET_OK);
+    assert_int_equal(facet_workload_read(swap, strlen(swap), &c, &error), FACET_OK);
+    assert_int_equal(facet_workload_add_mount(a, &mount, NULL), FACET_OK);
+    assert_int_equal(facet_workload_add_hook(b, "/a.so", "/in.so", NULL), FACET_OK);
+    assert_int_equal(facet_workload_write(a, &before, NULL), FACET_OK);
+    assert_int_equal(facet_workload_merge(a, "x", b, "y", &error), FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "/hooks/0/target"));
+    assert_int_equal(facet_workload_write(a, &after, NULL), FACET_OK);
+    assert_string_equal(before, after);
+    assert_int_equal(facet_workload_merge(a, "x", c, "z", &error), FACET_OK);
+    assert_int_equal(facet_workload_merge(a, "x", a, "x", &error), FACET_OK);
+    free(before);
+    free(after);
+    facet_workload_destroy(a);
+    facet_workload_destroy(b);
+    facet_workload_destroy(c);
+}
+
 static void test_refusals(void **state)
 {
     struct facet_workload *w = make();
@@ -304,6 +334,119 @@ static void test_refusals(void **state)
     assert_string_equal(before, after);
     free(before);
     free(after);
+    facet_workload_destroy(w);
+}
+
+#define CONFIGURATION(members) "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\"," members "}"
+
+/* What an engine would take in another sense, or not at all, is refused before it gets there. */
+static void test_rules(void **state)
+{
+    static const struct {
+        const char *text, *fragment;
+    } wrong[] = {
+        {CONFIGURATION("\"mounts\":[{\"type\":\"bind\",\"source\":\"/a\",\"target\":\"/b\",\"permission\":\"ro\","
+                       "\"options\":[\"noexec\",\"rw\"]}]"),
+         "/mounts/0/options/1"},
+        {CONFIGURATION("\"hooks\":[{\"source\":\"/a.so\",\"target\":\"/in/a.so:/tmp/b.so\"}]"), "/hooks/0/target"},
+        {CONFIGURATION("\"hooks\":[{\"source\":\"/a.so\",\"target\":\"/in/a b.so\"}]"), "/hooks/0/target"},
+        {CONFIGURATION("\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"/b\",\"permission\":\"rw\"}],"
+                       "\"hooks\":[{\"source\":\"/a.so\",\"target\":\"/b\"}]"),
+         "/hooks/0/target"},
+        {CONFIGURATION("\"memory_limit_bytes\":2,\"memory_swap_limit_bytes\":1"), "/memory_swap_limit_bytes"},
+        {CONFIGURATION("\"memory_swap_limit_bytes\":1"), "/memory_swap_limit_bytes"},
+        {CONFIGURATION("\"ulimits\":{\"files\":{\"soft\":1,\"hard\":1}}"), "/ulimits/files"},
+        {CONFIGURATION("\"seccomp\":{\"mode\":\"profile\",\"profile\":{}}"), "/seccomp/profile"},
+    };
+    struct facet_workload *w = NULL;
+    struct facet_error error = {0};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(facet_workload_read(wrong[i].text, strlen(wrong[i].text), &w, &error), FACET_INVALID_ARGUMENT);
+        if (!strstr(error.message, wrong[i].fragment))
+            fail_msg("%s: %s", wrong[i].text, error.message);
+    }
+    assert_int_equal(facet_workload_create(&w, NULL), FACET_OK);
+    assert_int_equal(facet_workload_add(w, FACET_WORKLOAD_CDI_DEVICES, "vendor.com/gpu.v2=0", &error), FACET_OK);
+    assert_int_equal(facet_workload_set_memory(w, 4, 8, &error), FACET_OK);
+    assert_int_equal(facet_workload_set_memory(w, 4, 3, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_workload_set_memory(NULL, 4, 8, &error), FACET_INVALID_ARGUMENT);
+    /* Swap that is not said any more is gone. */
+    assert_int_equal(facet_workload_set_memory(w, 16, 0, &error), FACET_OK);
+    char *text;
+    assert_int_equal(facet_workload_write(w, &text, &error), FACET_OK);
+    assert_null(strstr(text, "swap"));
+    free(text);
+    facet_workload_destroy(w);
+}
+
+/* What a form has no place for is named, also where the form would take it in silence. */
+static void test_left(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t form;
+        const char *argument, *rest;
+    } cases[] = {
+        {CONFIGURATION("\"no_new_privileges\":true,\"x-note\":1"), FACET_RENDER_DOCKER, "no_new_privileges", "{}"},
+        {CONFIGURATION("\"device_nodes\":[{\"path\":\"/dev/a\",\"x-note\":1,\"file_mode\":384}]"), FACET_RENDER_CDI,
+         "device_nodes",
+         "{\"cdiVersion\":\"0.6.0\",\"kind\":\"facet.dev/workload\",\"devices\":[{\"name\":\"default\","
+         "\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/a\"}]}}]}"},
+        {CONFIGURATION("\"ulimits\":{\"as\":{\"soft\":1,\"hard\":1}}"), FACET_RENDER_DOCKER, "ulimits", "{}"},
+        {CONFIGURATION("\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"/t\",\"permission\":\"rw\",\"options\":["
+                       "\"size=64m\",\"size=99999999999999999999\",\"size=-5\",\"size=8p\",\"size=1\"]}]"),
+         FACET_RENDER_DOCKER, "mounts",
+         "{\"HostConfig\":{\"Mounts\":[{\"Type\":\"tmpfs\",\"Target\":\"/t\",\"ReadOnly\":false,"
+         "\"TmpfsOptions\":{\"SizeBytes\":67108864}}]}}"},
+        {CONFIGURATION("\"mounts\":[{\"type\":\"bind\",\"source\":\"/t\",\"target\":\"/t\",\"permission\":\"rw\","
+                       "\"options\":[\"rprivate\",\"shared\"]}]"),
+         FACET_RENDER_DOCKER, "mounts",
+         "{\"HostConfig\":{\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"/t\",\"Target\":\"/t\",\"ReadOnly\":false,"
+         "\"BindOptions\":{\"Propagation\":\"rprivate\"}}]}}"},
+        {CONFIGURATION("\"hooks\":[{\"source\":\"/a:/tmp/b.so\",\"target\":\"/in.so\"}]"), FACET_RENDER_ENVIRONMENT,
+         "hooks", "{\"env\":[]}"},
+        {CONFIGURATION(
+             "\"seccomp\":{\"mode\":\"profile\",\"profile\":{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":"
+             "[{\"names\":[\"bpf\"],\"action\":\"SCMP_ACT_ALLOW\",\"includes\":{\"caps\":[\"CAP_BPF\"]}}]}}"),
+         FACET_RENDER_OCI, "seccomp", "{}"},
+        {CONFIGURATION("\"group_ids\":[0,44]"), FACET_RENDER_CDI, "group_ids",
+         "{\"cdiVersion\":\"0.7.0\",\"kind\":\"facet.dev/workload\",\"devices\":[{\"name\":\"default\","
+         "\"containerEdits\":{\"additionalGids\":[44]}}]}"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct facet_workload *w;
+        struct facet_violations *left;
+        struct facet_error error = {0};
+        char *text = NULL;
+        if (facet_workload_read(cases[i].text, strlen(cases[i].text), &w, &error) != FACET_OK)
+            fail_msg("%s", error.message);
+        assert_int_equal(facet_workload_render(w, cases[i].form, NULL, &text, NULL, &error), FACET_UNSUPPORTED);
+        assert_string_equal(error.argument, cases[i].argument);
+        assert_null(text);
+        assert_int_equal(facet_workload_render(w, cases[i].form, NULL, &text, &left, &error), FACET_OK);
+        assert_json(text, cases[i].rest);
+        free(text);
+        facet_violations_destroy(left);
+        facet_workload_destroy(w);
+    }
+}
+
+/* CDI's library refuses a device without edits: there is nothing to write, whatever is left to the caller. */
+static void test_empty_cdi(void **state)
+{
+    struct facet_workload *w;
+    struct facet_violations *left = NULL;
+    struct facet_error error = {0};
+    char *text = NULL;
+
+    assert_int_equal(facet_workload_create(&w, NULL), FACET_OK);
+    assert_int_equal(facet_workload_render(w, FACET_RENDER_CDI, NULL, &text, NULL, &error), FACET_UNSUPPORTED);
+    assert_int_equal(facet_workload_set(w, FACET_WORKLOAD_RUNTIME, NULL, "runc", NULL), FACET_OK);
+    assert_int_equal(facet_workload_render(w, FACET_RENDER_CDI, NULL, &text, &left, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "there is none"));
+    assert_true(!text && !left);
     facet_workload_destroy(w);
 }
 
@@ -404,7 +547,11 @@ int main(void)
         cmocka_unit_test(test_cdi),
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_merging),
+        cmocka_unit_test(test_merging_judged),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_empty_cdi),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_setting_out_of_memory),
     };

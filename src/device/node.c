@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: how a device of the table is named, counted and shown to an orchestrator. Never: says what was not measured. */
-#include "spec_node.h"
+/* Owns: the document's slots, devices and components. Never: keeps a provider open when it is done. */
+#include "device/node.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,8 +29,7 @@ struct building {
     uint32_t slot_count;
     char **ids; /* of devices and partitions, for as long as shares point at them */
     uint32_t id_count;
-    struct facet_session *session; /* of `provider` */
-    const struct facet_provider_record *provider;
+    const struct facet_node_config *config;
     struct facet_error *error;
 };
 
@@ -145,15 +144,18 @@ static const char *text_or_null(const char *text)
     return text && text[0] ? text : NULL;
 }
 
-/* A uuid where there is one that no other device of the provider has: it outlives a restart. */
-static const char *id_of(const struct building *building, const struct facet_device_record *device)
+const char *facet_node_device_id(const struct facet_device_table *devices, const struct facet_device_record *device)
 {
-    struct facet_spec_device other = {.size = sizeof other};
+    const struct facet_device_record *other = NULL;
 
-    for (uint32_t i = 0; facet_spec_get_device(building->spec, i, &other, NULL) == FACET_OK; i++)
-        if (strcmp(other.device_name, device->provider->name) == 0 && strcmp(other.device_id, device->info.uuid) == 0)
-            return device->id;
-    return device->info.uuid[0] ? device->info.uuid : device->id;
+    for (uint32_t i = 0; device->info.uuid[0] && i < facet_device_table_count(devices); i++) {
+        other = facet_device_table_at(devices, i);
+        if (other == device)
+            return device->info.uuid;
+        if (other->provider == device->provider && strcmp(other->info.uuid, device->info.uuid) == 0)
+            break;
+    }
+    return device->id;
 }
 
 static uint32_t valid_of(const struct facet_device_info *info)
@@ -166,9 +168,18 @@ static uint32_t valid_of(const struct facet_device_info *info)
     return valid;
 }
 
-/* `full` is what its provider says besides; NULL when it was not asked. */
+/* Why it is not known whether a device is cut; NULL: it is known, or it cannot be. */
+static const char *unread_of(const json_t *full)
+{
+    const char *trouble = json_string_value(json_object_get(full, "trouble"));
+
+    if (!full || json_object_get(full, "partitions"))
+        return NULL;
+    return trouble ? trouble : "its partitions cannot be listed";
+}
+
 static enum facet_status put_device(struct building *building, const struct facet_device_record *device,
-                                    const json_t *full, const char *id)
+                                    const struct facet_node_look *look, const char *id)
 {
     const struct facet_device_info *info = &device->info;
     const struct vendor *vendor = vendor_of(info);
@@ -178,11 +189,15 @@ static enum facet_status put_device(struct building *building, const struct face
         .valid =
             (info->valid & FACET_DEVICE_HAS_MAX_PARTITIONS && info->max_partitions ? FACET_SPEC_PARTITIONING_HAS_MAX
                                                                                    : 0) |
-            (full ? FACET_SPEC_PARTITIONING_HAS_ACTIVE : 0),
-        .active = json_array_size(json_object_get(full, "partitions")) > 0,
+            (json_object_get(look->full, "partitions") ? FACET_SPEC_PARTITIONING_HAS_ACTIVE : 0),
+        .active = json_array_size(json_object_get(look->full, "partitions")) > 0,
         .max_partitions = info->max_partitions};
-    bool has_units = info->valid & FACET_DEVICE_HAS_COMPUTE_UNITS, has_health = health_of(device->health);
-    const char *reason = json_string_value(json_object_get(full, "health_reason"));
+    bool has_units = info->valid & FACET_DEVICE_HAS_COMPUTE_UNITS;
+    const char *reason = text_or_null(look->reason), *unread = unread_of(look->full);
+    uint32_t health = health_of(look->health);
+
+    if (unread && health <= FACET_SPEC_HEALTHY)
+        health = FACET_SPEC_DEGRADED;
 
     return facet_spec_put_device(
         building->spec,
@@ -201,8 +216,8 @@ static enum facet_status put_device(struct building *building, const struct face
             .hw_location = info->valid & FACET_DEVICE_HAS_PCI ? text_or_null(info->pci_address) : NULL,
             .numa_node = (uint32_t)info->numa_node,
             .simulated = (device->provider->traits & FACET_PROVIDER_SIMULATED) != 0,
-            .health = health_of(device->health),
-            .status_info = has_health ? reason : NULL,
+            .health = health,
+            .status_info = health ? (reason ? reason : unread) : NULL,
             .total_memory = info->memory_bytes,
             .bandwidth_bytes_per_second = info->memory_bandwidth_mbps * UINT64_C(1000000),
             .units = has_units ? &unit : NULL,
@@ -213,8 +228,19 @@ static enum facet_status put_device(struct building *building, const struct face
         building->error);
 }
 
+static bool is_told(const struct facet_spec *spec, const char *name, const char *id)
+{
+    struct facet_spec_device other = {.size = sizeof other};
+
+    for (uint32_t i = 0; facet_spec_get_device(spec, i, &other, NULL) == FACET_OK; i++)
+        if (strcmp(other.device_name, name) == 0 && strcmp(other.device_id, id) == 0)
+            return true;
+    return false;
+}
+
+/* What has no name of its own cannot be offered: nobody could tell it from another. */
 static enum facet_status put_partition(struct building *building, const struct facet_device_record *device,
-                                       const char *parent, const json_t *partition)
+                                       uint32_t health, const char *parent, const json_t *partition)
 {
     const struct vendor *vendor = vendor_of(&device->info);
     const char *uuid = json_string_value(json_object_get(partition, "uuid"));
@@ -224,7 +250,7 @@ static enum facet_status put_partition(struct building *building, const struct f
     const struct facet_spec_unit unit = {vendor->unit, (uint64_t)json_integer_value(units)};
     char model[180], minor[48], slot[SLOT_SIZE];
 
-    if (!uuid || !template)
+    if (!uuid || !*uuid || !template || !*template || is_told(building->spec, device->provider->name, uuid))
         return FACET_OK;
     snprintf(model, sizeof model, "%.128s %s", device->info.name, template);
     enum facet_status status = facet_spec_put_device(
@@ -243,7 +269,7 @@ static enum facet_status put_partition(struct building *building, const struct f
             .kind = facet_device_kind_name(device->info.kind),
             .numa_node = (uint32_t)device->info.numa_node,
             .simulated = (device->provider->traits & FACET_PROVIDER_SIMULATED) != 0,
-            .health = health_of(device->health),
+            .health = health_of(health),
             .total_memory = (uint64_t)json_integer_value(memory),
             .units = units ? &unit : NULL,
             .unit_count = 1,
@@ -254,60 +280,116 @@ static enum facet_status put_partition(struct building *building, const struct f
     return status == FACET_OK ? add_share(building, slot, template, uuid) : status;
 }
 
-/* What the open provider says of it; NULL in *ret_full when the device cannot be cut. */
-static enum facet_status ask(struct building *building, const struct facet_device_record *device, json_t **ret_full)
+/* Whether there is anybody who may have all of it: one in pieces, or of which nobody knows, is not offered as a whole,
+ * and a broken one not at all. */
+static bool is_whole(const struct facet_node_look *look)
 {
-    if (!(device->info.capabilities & FACET_CAN_PARTITION))
-        return FACET_OK;
-    if (building->provider != device->provider) {
-        facet_session_close(building->session);
-        building->session = NULL;
-        building->provider = NULL;
-        enum facet_status status =
-            facet_session_open(device->provider->path, NULL, &building->session, building->error);
-        if (status != FACET_OK)
-            return status;
-        building->provider = device->provider;
-    }
-    *ret_full = facet_device_describe(device, facet_session_provider(building->session),
-                                      facet_session_instance(building->session), device->info.index);
-    return *ret_full ? FACET_OK : no_memory(building);
+    const json_t *partitions = json_object_get(look->full, "partitions");
+
+    return look->health != FACET_HEALTH_FAILED && !unread_of(look->full) && json_array_size(partitions) == 0;
 }
 
-/* A device in pieces is not offered as a whole, and a broken one not at all. */
-static enum facet_status add_device(struct building *building, const struct facet_device_record *device)
+static enum facet_status add_device(struct building *building, const struct facet_device_record *device,
+                                    const struct facet_node_look *look)
 {
-    json_t *full = NULL, *partition, *partitions;
-    const char *id = id_of(building, device);
+    const json_t *partitions = json_object_get(look->full, "partitions");
+    const char *id = facet_node_device_id(building->config->devices, device);
+    enum facet_status status = put_device(building, device, look, id);
     char slot[SLOT_SIZE];
-    size_t index;
-    enum facet_status status = ask(building, device, &full);
+
+    for (size_t i = 0; status == FACET_OK && i < json_array_size(partitions); i++)
+        status = put_partition(building, device, look->health, id, json_array_get(partitions, i));
+    snprintf(slot, sizeof slot, "%s.device", device->provider->name);
+    if (status == FACET_OK && is_whole(look))
+        status = add_share(building, slot, "", id);
+    return status;
+}
+
+/* --- looking ---------------------------------------------------------------------------------------------------- */
+
+/* The session of the provider that was asked last. */
+struct visitor {
+    struct facet_session *session;
+    const struct facet_provider_record *provider;
+    bool reopened; /* once for each provider: whoever dies of every device is not started for every device */
+};
+
+/* Opens the device's provider, where it is not; also once more where it has died of a device before. */
+static enum facet_status reach(struct visitor *visitor, const struct facet_device_record *device)
+{
+    bool same = visitor->provider == device->provider;
+
+    if (same && (visitor->reopened || facet_session_alive(visitor->session, NULL)))
+        return FACET_OK;
+    facet_session_close(visitor->session);
+    *visitor = (struct visitor){.reopened = same};
+    enum facet_status status = facet_session_open(device->provider->path, NULL, &visitor->session, NULL);
+    if (status == FACET_OK)
+        visitor->provider = device->provider;
+    return status;
+}
+
+static enum facet_status visit(void *context, const struct facet_device_record *device, struct facet_node_look *look,
+                               struct facet_error *error)
+{
+    struct visitor *visitor = context;
+
+    if (!(device->info.capabilities & FACET_CAN_PARTITION))
+        return FACET_OK;
+    if (reach(visitor, device) != FACET_OK)
+        look->full = json_pack("{s:s}", "trouble", "its provider cannot be opened again");
+    else
+        look->full = facet_device_describe(device, facet_session_provider(visitor->session),
+                                           facet_session_instance(visitor->session), device->info.index);
+    const char *reason = json_string_value(json_object_get(look->full, "health_reason"));
+    snprintf(look->reason, sizeof look->reason, "%s", reason ? reason : "");
+    return look->full ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for the devices");
+}
+
+static enum facet_status look_at(struct building *building, const struct facet_device_record *device)
+{
+    const struct facet_node_config *config = building->config;
+    struct facet_node_look look = {.health = device->health};
+    enum facet_status status = config->look(config->context, device, &look, building->error);
 
     if (status == FACET_OK)
-        status = put_device(building, device, full, id);
-    partitions = json_object_get(full, "partitions");
-    json_array_foreach(partitions, index, partition) if (status == FACET_OK) status =
-        put_partition(building, device, id, partition);
-    snprintf(slot, sizeof slot, "%s.device", device->provider->name);
-    if (status == FACET_OK && json_array_size(partitions) == 0 && device->health != FACET_HEALTH_FAILED)
-        status = add_share(building, slot, "", id);
-    json_decref(full);
+        status = add_device(building, device, &look);
+    json_decref(look.full);
     return status;
 }
 
 /* --- the node --------------------------------------------------------------------------------------------------- */
 
+static bool is_taken(const struct facet_spec *spec, const char *name)
+{
+    struct facet_spec_component other = {.size = sizeof other};
+
+    for (uint32_t i = 0; facet_spec_get_component(spec, i, &other, NULL) == FACET_OK; i++)
+        if (strcmp(other.name, name) == 0)
+            return true;
+    return false;
+}
+
+/* "sim", or "sim#2" where that is taken: a second file of a name, which is refused, says nothing about the first. */
+static void name_component(const struct building *building, const char *name, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s", name);
+    for (unsigned number = 2; is_taken(building->spec, buffer); number++)
+        snprintf(buffer, size, "%.200s#%u", name, number);
+}
+
 static enum facet_status add_provider(struct building *building, const struct facet_provider_record *provider)
 {
     bool loaded = provider->state == FACET_PROVIDER_LOADED;
-    char abi[16];
+    char abi[16], name[256];
 
     snprintf(abi, sizeof abi, "%u.%u", provider->abi_major, provider->abi_minor);
+    name_component(building, provider->name, name, sizeof name);
     const struct facet_spec_pair extra[] = {{"description", provider->description}, {"abi", abi}};
     const struct facet_spec_component component = {
         .size = sizeof component,
         .health = loaded ? FACET_SPEC_HEALTHY : FACET_SPEC_UNAVAILABLE,
-        .name = provider->name,
+        .name = name,
         .version = text_or_null(provider->version),
         .status_info = loaded ? NULL : provider->reason.message,
         .extra = extra,
@@ -316,31 +398,31 @@ static enum facet_status add_provider(struct building *building, const struct fa
     return facet_spec_put_component(building->spec, &component, building->error);
 }
 
-static enum facet_status build(struct building *building, const struct facet_device_table *devices,
-                               const uint32_t *chosen, uint32_t count)
+static enum facet_status build(struct building *building)
 {
     const struct facet_spec_component self = {.size = sizeof self, .name = "facet", .version = FACET_VERSION};
-    uint32_t all = count ? count : facet_device_table_count(devices);
+    const struct facet_node_config *config = building->config;
+    const struct facet_device_table *devices = config->devices;
+    uint32_t all = config->count ? config->count : facet_device_table_count(devices);
     enum facet_status status = facet_spec_put_component(building->spec, &self, building->error);
 
     for (uint32_t i = 0; status == FACET_OK && i < facet_provider_count(devices); i++)
         status = add_provider(building, facet_provider_at(devices, i));
     for (uint32_t i = 0; status == FACET_OK && i < all; i++)
-        status = add_device(building, facet_device_table_at(devices, count ? chosen[i] : i));
+        status = look_at(building, facet_device_table_at(devices, config->count ? config->chosen[i] : i));
     for (uint32_t i = 0; status == FACET_OK && i < building->slot_count; i++)
         status = put_slot(building, &building->slots[i]);
     return status;
 }
 
-enum facet_status spec_node_make(const struct facet_device_table *devices, const uint32_t *chosen, uint32_t count,
-                                 struct facet_spec **ret_spec, struct facet_error *error)
+static enum facet_status describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
+                                  struct facet_error *error)
 {
-    struct building building = {.error = error};
+    struct building building = {.config = config, .error = error};
     enum facet_status status = facet_spec_create(&building.spec, error);
 
     if (status == FACET_OK)
-        status = build(&building, devices, chosen, count);
-    facet_session_close(building.session);
+        status = build(&building);
     for (uint32_t i = 0; i < building.slot_count; i++)
         free(building.slots[i].shares);
     for (uint32_t i = 0; i < building.id_count; i++)
@@ -350,5 +432,20 @@ enum facet_status spec_node_make(const struct facet_device_table *devices, const
     if (status == FACET_OK)
         *ret_spec = FACET_TAKE_PTR(building.spec);
     facet_spec_destroy(building.spec);
+    return status;
+}
+
+enum facet_status facet_node_describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
+                                      struct facet_error *error)
+{
+    struct facet_node_config own = *config;
+    struct visitor visitor = {0};
+
+    if (config->look)
+        return describe(config, ret_spec, error);
+    own.look = visit;
+    own.context = &visitor;
+    enum facet_status status = describe(&own, ret_spec, error);
+    facet_session_close(visitor.session);
     return status;
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the verbs of `facet pci` share: one look at the machine, and what it says as JSON.
+ *
+ * Owns: the options --root and --json of these verbs, and how functions, hosts and verdicts are spelled.
+ * Never: writes to a device.
+ */
+#ifndef FACET_PCI_VIEW_H
+#define FACET_PCI_VIEW_H
+
+#include <facet/passthrough.h>
+
+#include "command.h"
+
+/* One file each. */
+extern const struct command command_pci_scan, command_pci_show, command_pci_attach, command_pci_detach,
+    command_pci_watch, command_pci_doctor;
+extern const struct command command_pci_plan, command_pci_bind, command_pci_unbind, command_pci_recover,
+    command_pci_state, command_pci_persist;
+
+/* A look at the machine whose directories are below `root`; says why when there is none. NULL then, and the exit status
+ * is in *ret_exit. */
+struct facet_pci_snapshot *pci_look(const struct command *self, const char *root, uint32_t flags, bool json,
+                                    int *ret_exit);
+
+static inline void pci_cleanup_snapshot(struct facet_pci_snapshot **snapshot)
+{
+    facet_pci_snapshot_destroy(*snapshot);
+}
+#define PCI_CLEANUP_SNAPSHOT __attribute__((cleanup(pci_cleanup_snapshot)))
+
+/* Whether it may be handed on with its whole group; NULL without memory. */
+json_t *pci_verdict_json(const struct facet_pci_snapshot *snapshot, const struct facet_pci_function *function);
+json_t *pci_judgement_json(const struct facet_passthrough_verdict *verdict);
+json_t *pci_function_json(const struct facet_pci_function *function);
+json_t *pci_host_json(const struct facet_pci_host *host);
+json_t *pci_platforms_json(const struct facet_pci_host *host);
+
+/* The reasons of all verdicts of an array, each once, with what to do; false without memory. */
+bool pci_print_reasons(const json_t *verdicts);
+
+#endif

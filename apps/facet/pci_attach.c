@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: `facet pci attach`. Never: binds a function; one that the host drives is refused. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "pci_attachment.h"
+#include "pci_cloud.h"
+
+#define TIMEOUT_NS (30 * FACET_NS_PER_S)
+
+/* --- options --- */
+
+static int wrong_value(const struct command *self, const char *what, const char *expected)
+{
+    return command_usage(self, "%s '%s': expected %s", what, optarg, expected);
+}
+
+static bool set_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
+                       int *ret_exit)
+{
+    if (attachment->target != PCI_TARGET_NONE) {
+        *ret_exit = command_usage(self, "two targets; expected one of --qemu, --qmp, --libvirt, --cloud-hypervisor");
+        return false;
+    }
+    attachment->target = target;
+    attachment->socket = target == PCI_TARGET_QEMU || target == PCI_TARGET_LIBVIRT ? NULL : optarg;
+    return true;
+}
+
+static bool read_number(const struct command *self, const char *what, uint32_t least, uint32_t most, uint32_t *ret,
+                        int *ret_exit)
+{
+    char *end = NULL;
+    unsigned long number = strtoul(optarg, &end, 10);
+
+    if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && number >= least && number <= most) {
+        *ret = (uint32_t)number;
+        return true;
+    }
+    *ret_exit = command_usage(self, "%s '%s': expected %" PRIu32 " to %" PRIu32, what, optarg, least, most);
+    return false;
+}
+
+static bool read_version(const struct command *self, const char *what, uint32_t *ret, int *ret_exit)
+{
+    if (pci_attachment_version(optarg, ret))
+        return true;
+    *ret_exit = wrong_value(self, what, "a version such as 9.0");
+    return false;
+}
+
+/* Of the whole request. */
+static bool read_request_option(const struct command *self, int option, struct pci_attachment *attachment,
+                                int *ret_exit)
+{
+    struct facet_attach_request *request = &attachment->request;
+
+    switch (option) {
+    case OPTION_QEMU:
+        return set_target(self, attachment, PCI_TARGET_QEMU, ret_exit);
+    case OPTION_QMP:
+        return set_target(self, attachment, PCI_TARGET_QMP, ret_exit);
+    case OPTION_LIBVIRT:
+        return set_target(self, attachment, PCI_TARGET_LIBVIRT, ret_exit);
+    case OPTION_CLOUD:
+        return set_target(self, attachment, PCI_TARGET_CLOUD, ret_exit);
+    case OPTION_IOMMUFD:
+        request->flags |= FACET_ATTACH_IOMMUFD;
+        return true;
+    case OPTION_MANAGED:
+        request->flags |= FACET_ATTACH_MANAGED;
+        return true;
+    case OPTION_FIRST_PORT:
+        return read_number(self, "first port", 1, 255, &request->first_port, ret_exit);
+    case OPTION_SEGMENT:
+        return read_number(self, "segment", 0, 15, &request->segment, ret_exit);
+    case OPTION_QEMU_VERSION:
+        return read_version(self, "version of QEMU", &request->qemu_version, ret_exit);
+    case OPTION_LIBVIRT_VERSION:
+        return read_version(self, "version of libvirt", &request->libvirt_version, ret_exit);
+    default:
+        return pci_attachment_option(self, option, attachment, ret_exit);
+    }
+}
+
+/* Of functions: of the first where only one can have it, else of all. Kept in the first until operands are read. */
+static bool read_attach_option(const struct command *self, int option, struct pci_attachment *attachment,
+                               struct facet_attach_function *chosen, int *ret_exit)
+{
+    switch (option) {
+    case OPTION_NAME:
+        chosen->id = optarg;
+        return true;
+    case OPTION_PORT:
+        chosen->port = optarg;
+        return true;
+    case OPTION_ROMFILE:
+        chosen->romfile = optarg;
+        return true;
+    case OPTION_PRIMARY:
+        chosen->flags |= FACET_ATTACH_PRIMARY;
+        return true;
+    case OPTION_NO_ROM:
+        chosen->flags |= FACET_ATTACH_NO_ROM;
+        return true;
+    case OPTION_NO_DISPLAY:
+        chosen->flags |= FACET_ATTACH_NO_DISPLAY;
+        return true;
+    case OPTION_GUEST_IOMMU:
+        chosen->flags |= FACET_ATTACH_GUEST_IOMMU;
+        return true;
+    case OPTION_CLIQUE:
+        chosen->flags |= FACET_ATTACH_CLIQUE;
+        return read_number(self, "clique", 0, 15, &chosen->clique, ret_exit);
+    default:
+        return read_request_option(self, option, attachment, ret_exit);
+    }
+}
+
+static void spread(struct pci_attachment *attachment, const struct facet_attach_function *chosen)
+{
+    for (uint32_t i = 0; i < attachment->request.count; i++) {
+        struct facet_attach_function *function = &attachment->functions[i];
+        function->flags |= chosen->flags & ~(i == 0 ? 0 : FACET_ATTACH_PRIMARY);
+        function->clique = chosen->clique;
+        if (i > 0)
+            continue;
+        function->id = chosen->id;
+        function->port = chosen->port;
+        function->romfile = chosen->romfile;
+    }
+}
+
+static bool read_options(const struct command *self, int argc, char **argv, struct pci_attachment *attachment,
+                         int *ret_exit)
+{
+    static const struct option words[] = {COMMAND_OPTION_JSON,
+                                          COMMAND_OPTION_HELP,
+                                          {"qemu", no_argument, NULL, OPTION_QEMU},
+                                          {"qmp", required_argument, NULL, OPTION_QMP},
+                                          {"libvirt", no_argument, NULL, OPTION_LIBVIRT},
+                                          {"cloud-hypervisor", optional_argument, NULL, OPTION_CLOUD},
+                                          {"iommufd", no_argument, NULL, OPTION_IOMMUFD},
+                                          {"managed", no_argument, NULL, OPTION_MANAGED},
+                                          {"first-port", required_argument, NULL, OPTION_FIRST_PORT},
+                                          {"segment", required_argument, NULL, OPTION_SEGMENT},
+                                          {"qemu-version", required_argument, NULL, OPTION_QEMU_VERSION},
+                                          {"libvirt-version", required_argument, NULL, OPTION_LIBVIRT_VERSION},
+                                          {"name", required_argument, NULL, OPTION_NAME},
+                                          {"port", required_argument, NULL, OPTION_PORT},
+                                          {"romfile", required_argument, NULL, OPTION_ROMFILE},
+                                          {"primary", no_argument, NULL, OPTION_PRIMARY},
+                                          {"no-rom", no_argument, NULL, OPTION_NO_ROM},
+                                          {"no-display", no_argument, NULL, OPTION_NO_DISPLAY},
+                                          {"guest-iommu", no_argument, NULL, OPTION_GUEST_IOMMU},
+                                          {"clique", required_argument, NULL, OPTION_CLIQUE},
+                                          {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                          {"root", required_argument, NULL, OPTION_ROOT},
+                                          COMMAND_OPTION_END};
+    struct facet_attach_function chosen = {0};
+    int option;
+
+    while ((option = command_option(self, argc, argv, ":h", words)) != -1)
+        if (!read_attach_option(self, option, attachment, &chosen, ret_exit))
+            return false;
+    if (attachment->target == PCI_TARGET_NONE) {
+        *ret_exit = command_usage(self, "for what? expected one of --qemu, --qmp, --libvirt, --cloud-hypervisor");
+        return false;
+    }
+    if (attachment->request.flags & FACET_ATTACH_MANAGED && attachment->target != PCI_TARGET_LIBVIRT) {
+        *ret_exit = command_usage(self, "--managed is for --libvirt: no other binds by itself");
+        return false;
+    }
+    if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
+        return false;
+    spread(attachment, &chosen);
+    return true;
+}
+
+/* --- the host --- */
+
+static enum facet_status judge_mdev(const struct pci_attachment *attachment, const char *uuid,
+                                    struct facet_error *error)
+{
+    if (pci_attachment_has_mdev(attachment, uuid))
+        return FACET_OK;
+    return facet_error_set(error, FACET_NOT_FOUND, "'%.60s' is not on this machine", uuid);
+}
+
+static enum facet_status judge(const struct pci_attachment *attachment, struct facet_attach_function *function,
+                               struct facet_error *error)
+{
+    char address[FACET_PCI_ADDRESS_SIZE];
+    bool managed = attachment->target == PCI_TARGET_LIBVIRT && (attachment->request.flags & FACET_ATTACH_MANAGED);
+
+    if (function->mdev)
+        return judge_mdev(attachment, function->mdev, error);
+    const struct facet_pci_function *found =
+        attachment->snapshot ? facet_pci_snapshot_find(attachment->snapshot, &function->address) : NULL;
+    facet_pci_address_print(&function->address, address);
+    if (!found)
+        return facet_error_set(error, FACET_NOT_FOUND, "'%s' is not on this machine", address);
+    function->bars = found->bars;
+    function->bar_count = FACET_PCI_BARS_COUNT;
+    if (found->is_virtual)
+        function->flags |= FACET_ATTACH_VIRTUAL;
+    if (found->kind == FACET_PCI_KIND_BRIDGE)
+        return facet_error_set(error, FACET_BAD_STATE, "'%s' is a bridge; expected a function behind it", address);
+    if (found->is_vfio || managed)
+        return FACET_OK;
+    if (!found->driver[0])
+        return facet_error_set(error, FACET_BAD_STATE, "'%s' has no driver; 'facet pci bind' gives it vfio-pci",
+                               address);
+    return facet_error_set(error, FACET_BAD_STATE, "'%s' is driven by '%s'; 'facet pci bind' gives it vfio-pci",
+                           address, found->driver);
+}
+
+/* What is printed may be for another machine; what is done is done here. */
+static enum facet_status look_at_host(const struct command *self, struct pci_attachment *attachment,
+                                      struct facet_error *error)
+{
+    for (uint32_t i = 0; i < attachment->request.count; i++) {
+        enum facet_status status = judge(attachment, &attachment->functions[i], error);
+        if (status != FACET_OK && attachment->socket)
+            return status;
+        if (status != FACET_OK)
+            command_warn(self, "%s", error->message);
+    }
+    return FACET_OK;
+}
+
+/* --- printing --- */
+
+/* For a shell: as it is where that is plain to see, else in single quotes. */
+static void print_quoted(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,./:+@%";
+
+    if (text[0] && text[strspn(text, plain)] == '\0') {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('\'');
+    for (; *text; text++)
+        fputs(*text == '\'' ? "'\\''" : (char[]){*text, '\0'}, stdout);
+    putchar('\'');
+}
+
+/* An option and its values on a line, so that it can be pasted into a script. */
+static void print_arguments(const struct facet_attach_texts *texts)
+{
+    const char *text;
+
+    for (uint32_t i = 0; (text = facet_attach_texts_at(texts, i)); i++) {
+        if (i > 0)
+            fputs(text[0] == '-' ? " \\\n" : " ", stdout);
+        print_quoted(text);
+    }
+    putchar('\n');
+}
+
+static int print_json(const struct command *self, uint32_t form, const struct facet_attach_texts *texts)
+{
+    json_t *list = json_array();
+    const char *text;
+    bool failed = false;
+
+    for (uint32_t i = 0; (text = facet_attach_texts_at(texts, i)); i++)
+        failed |= json_array_append_new(list, json_string(text)) < 0;
+    json_t *json = json_pack("{s:s, s:o}", "form", facet_attach_form_name(form), "texts", list);
+    if (!json || failed) {
+        json_decref(json);
+        return command_out_of_memory(self);
+    }
+    command_print_json(json);
+    json_decref(json);
+    return EXIT_DONE;
+}
+
+static int print_form(const struct command *self, const struct pci_attachment *attachment, struct facet_error *error)
+{
+    PCI_CLEANUP_TEXTS struct facet_attach_texts *texts = NULL;
+    uint32_t form = attachment->target == PCI_TARGET_LIBVIRT ? FACET_ATTACH_LIBVIRT
+                    : attachment->target == PCI_TARGET_CLOUD ? FACET_ATTACH_CLOUD
+                                                             : FACET_ATTACH_QEMU;
+
+    if (facet_attach_render(form, &attachment->request, &texts, error) != FACET_OK)
+        return command_refuse(self, attachment->json, error, NULL);
+    if (attachment->json)
+        return print_json(self, form, texts);
+    if (form != FACET_ATTACH_LIBVIRT) {
+        print_arguments(texts);
+        return EXIT_DONE;
+    }
+    for (uint32_t i = 0; i < facet_attach_texts_count(texts); i++)
+        fputs(facet_attach_texts_at(texts, i), stdout);
+    return EXIT_DONE;
+}
+
+/* --- doing --- */
+
+static enum facet_status attach_qmp(const struct pci_attachment *attachment, struct facet_attach_report *reports,
+                                    struct facet_error *error)
+{
+    PCI_CLEANUP_QMP struct facet_qmp *qmp = NULL;
+    enum facet_status status = facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config),
+                                                                         .socket = attachment->socket,
+                                                                         .timeout_ns = attachment->timeout_ns},
+                                              &qmp, error);
+
+    return status == FACET_OK ? facet_qmp_attach(qmp, &attachment->request, reports, error) : status;
+}
+
+static json_t *report_json(const struct facet_attach_function *function, const struct facet_attach_report *report)
+{
+    char address[FACET_PCI_ADDRESS_SIZE];
+
+    facet_pci_address_print(&function->address, address);
+    json_t *json = json_pack("{s:s, s:s, s:s*, s:i}", function->mdev ? "mdev" : "address",
+                             function->mdev ? function->mdev : address, "id", report->id, "port",
+                             report->port[0] ? report->port : NULL, "function", (int)report->function);
+    /* Absent is not zero: what cannot be told is not there. */
+    if (report->used != FACET_PCI_UNKNOWN)
+        json_object_set_new(json, "used", json_boolean(report->used == FACET_PCI_YES));
+    return json;
+}
+
+static int print_reports(const struct command *self, const struct pci_attachment *attachment,
+                         const struct facet_attach_report *reports)
+{
+    static const char *const used[] = {"", "; the guest does not use it yet", "; the guest uses it"};
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < attachment->request.count; i++) {
+        const struct facet_attach_report *report = &reports[i];
+        if (attachment->json)
+            json_array_append_new(list, report_json(&attachment->functions[i], report));
+        else if (report->port[0])
+            printf("%s: behind '%s', function %" PRIu32 "%s\n", report->id, report->port, report->function,
+                   used[report->used]);
+        else
+            printf("%s: in the VM\n", report->id);
+    }
+    json_t *json = json_pack("{s:o}", "attached", list);
+    if (!json)
+        return command_out_of_memory(self);
+    if (attachment->json)
+        command_print_json(json);
+    json_decref(json);
+    return EXIT_DONE;
+}
+
+static int apply(const struct command *self, struct pci_attachment *attachment, struct facet_error *error)
+{
+    struct facet_attach_report reports[FACET_ATTACH_FUNCTIONS];
+
+    for (uint32_t i = 0; i < FACET_ATTACH_FUNCTIONS; i++)
+        reports[i] = (struct facet_attach_report){.size = sizeof reports[i]};
+    enum facet_status status = attachment->target == PCI_TARGET_QMP ? attach_qmp(attachment, reports, error)
+                                                                    : pci_cloud_attach(attachment, reports, error);
+    if (status != FACET_OK)
+        return command_refuse(self, attachment->json, error, NULL);
+    return print_reports(self, attachment, reports);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    PCI_CLEANUP_ATTACHMENT struct pci_attachment attachment = {.root_fd = -1, .timeout_ns = TIMEOUT_NS};
+    struct facet_error error = {0};
+    int status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, &attachment, &status))
+        return status;
+    if (pci_attachment_begin(&attachment, &error) != FACET_OK || look_at_host(self, &attachment, &error) != FACET_OK)
+        return command_refuse(self, attachment.json, &error, NULL);
+    return attachment.socket ? apply(self, &attachment, &error) : print_form(self, &attachment, &error);
+}
+
+const struct command command_pci_attach = {
+    .name = "pci attach",
+    .help = "usage: facet pci attach --qemu|--qmp SOCKET|--libvirt|\n"
+            "                        --cloud-hypervisor[=SOCKET] [option]... ADDRESS...\n"
+            "\n"
+            "Prints what a VM's monitor must be told of functions that are bound to VFIO;\n"
+            "with a SOCKET, plugs them into a running VM, all or none. ADDRESS is\n"
+            "0000:01:00.0, or the UUID of a mediated device.\n"
+            "\n"
+            "      --qemu                 arguments of QEMU's command line\n"
+            "      --qmp SOCKET           plug into the QEMU that serves QMP there\n"
+            "      --libvirt              XML of libvirt\n"
+            "      --cloud-hypervisor[=SOCKET]\n"
+            "                             arguments of Cloud Hypervisor, or plug in there\n"
+            "      --iommufd              use /dev/iommu: QEMU 9.0, kernel 6.6, libvirt 12.1\n"
+            "      --qemu-version, --libvirt-version VERSION\n"
+            "                             what the VM is for: refuse what it cannot do\n"
+            "      --name ID              of the first function in the VM\n"
+            "      --port ID              the root port that it goes to\n"
+            "      --first-port NUMBER    of the root ports that are made (1)\n"
+            "      --primary              it is the VM's first VGA\n"
+            "      --romfile FILE         its ROM\n"
+            "      --no-rom, --no-display\n"
+            "                             of all functions: hide the ROM, show no picture\n"
+            "      --clique NUMBER        GPUs that may speak to each other directly\n"
+            "      --segment NUMBER, --guest-iommu\n"
+            "                             Cloud Hypervisor: PCI segment, behind its IOMMU\n"
+            "      --managed              libvirt binds and unbinds by itself\n"
+            "      --timeout SECONDS      for all that is done in a running VM (30)\n"
+            "      --root DIR             the tree that holds sys and proc (/)\n"
+            "      --json                 print JSON\n",
+    .run = run,
+};

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: one libcurl handle for each call. Never: takes an answer for good that is not one of the API's. */
+#include "pci_cloud.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client.h"
+
+enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
+
+/* How often the tree of devices is looked at. */
+#define POLL_NS (50 * FACET_NS_PER_MS)
+/* What undoing may take beyond the deadline. */
+#define UNDO_NS (2 * FACET_NS_PER_S)
+
+struct answer {
+    char *text;
+    size_t length;
+};
+
+struct exchange {
+    const char *socket;
+    const char *method;
+    const char *path; /* "vm.info" */
+    const char *body; /* NULL: none */
+    uint64_t deadline_ns;
+};
+
+static size_t receive(char *data, size_t size, size_t count, void *context)
+{
+    struct answer *answer = context;
+    size_t bytes = size * count;
+
+    if (bytes > ANSWER_MAX - answer->length)
+        return 0;
+    char *grown = realloc(answer->text, answer->length + bytes + 1);
+    if (!grown)
+        return 0;
+    memcpy(grown + answer->length, data, bytes);
+    answer->text = grown;
+    answer->length += bytes;
+    grown[answer->length] = '\0';
+    return bytes;
+}
+
+static long left_ms(uint64_t deadline_ns)
+{
+    uint64_t now = facet_clock_now_ns();
+
+    /* 0 would be for ever. */
+    return deadline_ns > now + FACET_NS_PER_MS ? (long)((deadline_ns - now) / FACET_NS_PER_MS) : 1;
+}
+
+/* The user's proxy, .netrc and redirects have no business with a Unix socket. */
+static void prepare(CURL *curl, const struct exchange *exchange, const char *url, struct curl_slist *headers,
+                    struct answer *answer)
+{
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, exchange->socket);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, left_ms(exchange->deadline_ns));
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, exchange->method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    if (exchange->body)
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, exchange->body);
+}
+
+static enum facet_status broken(CURLcode code, struct facet_error *error)
+{
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return facet_error_set(error, FACET_TIMEOUT, "no answer in time");
+    if (code == CURLE_WRITE_ERROR)
+        return facet_error_set(error, FACET_CORRUPT, "an answer above %d MiB", ANSWER_MAX >> 20);
+    if (code == CURLE_OUT_OF_MEMORY)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
+    return facet_error_set(error, FACET_IO, "%s", curl_easy_strerror(code));
+}
+
+/* What it says of a refusal is a list of causes, or a plain text. */
+static enum facet_status refused(long http, const struct answer *answer, struct facet_error *error)
+{
+    char words[240] = "";
+
+    CLIENT_CLEANUP_JSON json_t *json = answer->text ? json_loadb(answer->text, answer->length, 0, NULL) : NULL;
+    for (size_t i = 0; json_is_array(json) && i < json_array_size(json); i++) {
+        const char *cause = json_string_value(json_array_get(json, i));
+        size_t used = strlen(words);
+        if (cause)
+            snprintf(words + used, sizeof words - used, "%s%s", used ? ": " : "", cause);
+    }
+    if (!words[0] && answer->text)
+        snprintf(words, sizeof words, "%s", answer->text);
+    return facet_error_set(error, http == 404 ? FACET_NOT_FOUND : FACET_BAD_STATE, "Cloud Hypervisor refuses (%ld): %s",
+                           http, words[0] ? words : "without a reason");
+}
+
+static enum facet_status perform(const struct exchange *exchange, struct answer *answer, long *ret_http,
+                                 struct facet_error *error)
+{
+    char url[128];
+    CURL *curl = curl_easy_init();
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    struct curl_slist *all = headers ? curl_slist_append(headers, "Expect:") : NULL;
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+
+    snprintf(url, sizeof url, "http://localhost/api/v1/%.60s", exchange->path);
+    if (curl && all) {
+        prepare(curl, exchange, url, all, answer);
+        code = curl_easy_perform(curl);
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_http);
+    }
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+    return code == CURLE_OK ? FACET_OK : broken(code, error);
+}
+
+static enum facet_status call(const struct exchange *exchange, json_t **ret_json, struct facet_error *error)
+{
+    struct answer answer = {0};
+    long http = 0;
+    enum facet_status status = perform(exchange, &answer, &http, error);
+
+    if (status == FACET_OK && http != OK && http != NO_CONTENT)
+        status = refused(http, &answer, error);
+    if (status == FACET_OK && ret_json) {
+        *ret_json = json_loadb(answer.text ? answer.text : "", answer.length, 0, NULL);
+        if (!*ret_json)
+            status = facet_error_set(error, FACET_CORRUPT, "an answer that is not JSON");
+    }
+    free(answer.text);
+    return status == FACET_OK ? FACET_OK : facet_error_prefix(error, "%s", exchange->path);
+}
+
+/* --- attach --- */
+
+static enum facet_status put(const struct pci_attachment *attachment, const char *path, const char *body,
+                             uint64_t deadline_ns, struct facet_error *error)
+{
+    const struct exchange exchange = {
+        .socket = attachment->socket, .method = "PUT", .path = path, .body = body, .deadline_ns = deadline_ns};
+
+    return call(&exchange, NULL, error);
+}
+
+/* Adds "; left in the VM: ..." to what went wrong first. */
+static void undo(const struct pci_attachment *attachment, const struct facet_attach_texts *removals, uint32_t count,
+                 struct facet_error *error)
+{
+    char left[160] = "", id[FACET_ATTACH_ID_SIZE];
+    uint64_t until = facet_clock_now_ns() + UNDO_NS;
+    struct facet_error first = *error, ignored;
+
+    for (uint32_t i = count; i > 0; i--) {
+        size_t used = strlen(left);
+        enum facet_status status =
+            put(attachment, "vm.remove-device", facet_attach_texts_at(removals, i - 1), until, &ignored);
+        facet_attach_id(&attachment->functions[i - 1], id);
+        /* The last one may not have gone in. */
+        if (status != FACET_OK && !(i == count && (status == FACET_BAD_STATE || status == FACET_NOT_FOUND)))
+            snprintf(left + used, sizeof left - used, "%s'%s'", used ? ", " : "", id);
+    }
+    if (left[0])
+        facet_error_argument(error, first.status, first.argument, "%s; left in the VM: %s", first.message, left);
+}
+
+static enum facet_status explain(const struct pci_attachment *attachment, struct facet_error *error)
+{
+    return facet_error_prefix(error, "Cloud Hypervisor on '%.120s'", attachment->socket);
+}
+
+static enum facet_status check_socket(const struct pci_attachment *attachment, struct facet_error *error)
+{
+    const size_t longest = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    size_t length = strlen(attachment->socket);
+
+    if (length > 0 && length <= longest)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, "socket", "socket: a path of %zu bytes, expected 1 to %zu",
+                                length, longest);
+}
+
+enum facet_status pci_cloud_attach(const struct pci_attachment *attachment, struct facet_attach_report *ret_reports,
+                                   struct facet_error *error)
+{
+    PCI_CLEANUP_TEXTS struct facet_attach_texts *bodies = NULL;
+    PCI_CLEANUP_TEXTS struct facet_attach_texts *removals = NULL;
+    enum facet_status status = check_socket(attachment, error);
+    uint32_t done = 0;
+
+    if (status == FACET_OK)
+        status = facet_attach_render(FACET_ATTACH_CLOUD_ADD, &attachment->request, &bodies, error);
+    if (status == FACET_OK)
+        status = facet_attach_render(FACET_ATTACH_CLOUD_REMOVE, &attachment->request, &removals, error);
+    if (status != FACET_OK)
+        return status;
+    for (; status == FACET_OK && done < attachment->request.count; done++) {
+        facet_attach_id(&attachment->functions[done], ret_reports[done].id);
+        status = put(attachment, "vm.add-device", facet_attach_texts_at(bodies, done), attachment->deadline_ns, error);
+        if (status != FACET_OK)
+            facet_error_prefix(error, "'%s'", ret_reports[done].id);
+    }
+    if (status == FACET_OK)
+        return FACET_OK;
+    /* One that was refused is not in; one whose answer stayed away may be. */
+    undo(attachment, removals, status == FACET_BAD_STATE || status == FACET_NOT_FOUND ? done - 1 : done, error);
+    return explain(attachment, error);
+}
+
+/* --- detach --- */
+
+static enum facet_status get_info(const struct pci_attachment *attachment, json_t **ret_info, struct facet_error *error)
+{
+    const struct exchange exchange = {
+        .socket = attachment->socket, .method = "GET", .path = "vm.info", .deadline_ns = attachment->deadline_ns};
+
+    return call(&exchange, ret_info, error);
+}
+
+static enum facet_status look(const struct pci_attachment *attachment, const char *id, bool *ret_there,
+                              struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *info = NULL;
+    enum facet_status status = get_info(attachment, &info, error);
+
+    if (status != FACET_OK)
+        return status;
+    const json_t *tree = json_object_get(info, "device_tree");
+    if (!json_is_object(tree))
+        return facet_error_set(error, FACET_UNSUPPORTED, "vm.info: it does not show its devices");
+    *ret_there = json_object_get(tree, id) != NULL;
+    return FACET_OK;
+}
+
+/* The path of a device of the VM, with or without the slash that ends it. */
+static bool is_path(const json_t *device, const struct facet_attach_function *function)
+{
+    char own[128], address[FACET_PCI_ADDRESS_SIZE];
+    const char *path = json_string_value(json_object_get(device, "path"));
+
+    facet_pci_address_print(&function->address, address);
+    int length = function->mdev ? snprintf(own, sizeof own, "/sys/bus/mdev/devices/%.60s", function->mdev)
+                                : snprintf(own, sizeof own, "/sys/bus/pci/devices/%s", address);
+    return path && strncmp(path, own, (size_t)length) == 0 && (!path[length] || strcmp(path + length, "/") == 0);
+}
+
+/* One of its command line may have any name: it is found by its path. Without one, the name is ours. */
+static enum facet_status find_id(const struct pci_attachment *attachment, const struct facet_attach_function *function,
+                                 char ret_id[FACET_ATTACH_ID_SIZE], struct facet_error *error)
+{
+    CLIENT_CLEANUP_JSON json_t *info = NULL;
+    const json_t *devices, *device;
+    size_t index;
+    enum facet_status status = function->id ? FACET_OK : get_info(attachment, &info, error);
+
+    facet_attach_id(function, ret_id);
+    devices = json_object_get(json_object_get(info, "config"), "devices");
+    json_array_foreach(devices, index, device)
+    {
+        const char *id = json_string_value(json_object_get(device, "id"));
+        if (id && strlen(id) < FACET_ATTACH_ID_SIZE && is_path(device, function))
+            snprintf(ret_id, FACET_ATTACH_ID_SIZE, "%s", id);
+    }
+    return status;
+}
+
+static enum facet_status wait_gone(const struct pci_attachment *attachment, const char *id, struct facet_error *error)
+{
+    const struct timespec pause = facet_ns_timespec(POLL_NS);
+
+    for (;;) {
+        bool there = false;
+        enum facet_status status = look(attachment, id, &there, error);
+        if (status != FACET_OK || !there)
+            return status;
+        if (facet_clock_now_ns() >= attachment->deadline_ns)
+            return facet_error_set(error, FACET_TIMEOUT,
+                                   "the guest has not given it up in time; it is still in the VM");
+        nanosleep(&pause, NULL);
+    }
+}
+
+static enum facet_status detach_one(const struct pci_attachment *attachment,
+                                    const struct facet_attach_function *function, struct facet_error *error)
+{
+    char id[FACET_ATTACH_ID_SIZE];
+    enum facet_status status = find_id(attachment, function, id, error);
+    CLIENT_CLEANUP_JSON json_t *body = json_pack("{s:s}", "id", id);
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+    if (status == FACET_OK && !text)
+        status = facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
+    if (status == FACET_OK)
+        status = put(attachment, "vm.remove-device", text, attachment->deadline_ns, error);
+    if (status == FACET_OK)
+        status = wait_gone(attachment, id, error);
+    free(text);
+    return status == FACET_OK ? FACET_OK : facet_error_prefix(error, "'%s'", id);
+}
+
+enum facet_status pci_cloud_detach(const struct pci_attachment *attachment, struct facet_error *error)
+{
+    PCI_CLEANUP_TEXTS struct facet_attach_texts *bodies = NULL;
+    enum facet_status status = check_socket(attachment, error);
+
+    /* Not said, but checked: the whole request, before the first is removed. */
+    if (status == FACET_OK)
+        status = facet_attach_render(FACET_ATTACH_CLOUD_REMOVE, &attachment->request, &bodies, error);
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; status == FACET_OK && i < attachment->request.count; i++)
+        status = detach_one(attachment, &attachment->functions[i], error);
+    return status == FACET_OK ? FACET_OK : explain(attachment, error);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: `facet pci detach`: out of the VM, then closed by its monitor; only after that may a function be unbound.
+ * Never: unbinds it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pci_attachment.h"
+#include "pci_cloud.h"
+
+#define TIMEOUT_NS (60 * FACET_NS_PER_S)
+
+static bool read_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
+                        int *ret_exit)
+{
+    if (attachment->target != PCI_TARGET_NONE) {
+        *ret_exit = command_usage(self, "two targets; expected one of --qmp, --cloud-hypervisor");
+        return false;
+    }
+    attachment->target = target;
+    attachment->socket = optarg;
+    return true;
+}
+
+static bool read_options(const struct command *self, int argc, char **argv, struct pci_attachment *attachment,
+                         int *ret_exit)
+{
+    static const struct option words[] = {COMMAND_OPTION_JSON,
+                                          COMMAND_OPTION_HELP,
+                                          {"qmp", required_argument, NULL, OPTION_QMP},
+                                          {"cloud-hypervisor", required_argument, NULL, OPTION_CLOUD},
+                                          {"name", required_argument, NULL, OPTION_NAME},
+                                          {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                          {"root", required_argument, NULL, OPTION_ROOT},
+                                          COMMAND_OPTION_END};
+    const char *name = NULL;
+    int option;
+
+    while ((option = command_option(self, argc, argv, ":h", words)) != -1) {
+        if (option == OPTION_NAME)
+            name = optarg;
+        else if (option == OPTION_QMP || option == OPTION_CLOUD) {
+            if (!read_target(self, attachment, option == OPTION_QMP ? PCI_TARGET_QMP : PCI_TARGET_CLOUD, ret_exit))
+                return false;
+        } else if (!pci_attachment_option(self, option, attachment, ret_exit)) {
+            return false;
+        }
+    }
+    if (attachment->target == PCI_TARGET_NONE) {
+        *ret_exit = command_usage(self, "from whom? expected one of --qmp, --cloud-hypervisor");
+        return false;
+    }
+    if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
+        return false;
+    attachment->functions[0].id = name;
+    return true;
+}
+
+/* A device's node is closed a moment after it is out. Whose /proc may not be looked at is taken at its word. */
+static enum facet_status wait_closed(const struct command *self, const struct pci_attachment *attachment, int64_t pid,
+                                     const struct facet_attach_function *function, struct facet_error *error)
+{
+    struct pci_nodes view;
+    const char *nodes[2];
+    struct facet_error why = {0};
+
+    pci_attachment_nodes(attachment, function, &view);
+    for (uint32_t i = 0; i < view.count; i++)
+        nodes[i] = view.paths[i];
+    if (view.count == 0 || pid == 0)
+        return FACET_OK;
+    enum facet_status status =
+        facet_attach_wait_closed(attachment->root_fd, pid, nodes, view.count, attachment->deadline_ns, &why);
+    if (status == FACET_TIMEOUT)
+        command_warn(self, "%s: another function of its group may be in the VM", why.message);
+    else if (status != FACET_OK)
+        command_warn(self, "whether the VM has closed it cannot be told: %s", why.message);
+    return FACET_OK;
+}
+
+static enum facet_status detach_qmp(const struct command *self, const struct pci_attachment *attachment,
+                                    struct facet_error *error)
+{
+    PCI_CLEANUP_QMP struct facet_qmp *qmp = NULL;
+    enum facet_status status = facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config),
+                                                                         .socket = attachment->socket,
+                                                                         .timeout_ns = attachment->timeout_ns},
+                                              &qmp, error);
+
+    if (status == FACET_OK)
+        status = facet_qmp_detach(qmp, attachment->functions, attachment->request.count, error);
+    for (uint32_t i = 0; status == FACET_OK && i < attachment->request.count; i++)
+        status = wait_closed(self, attachment, facet_qmp_process(qmp), &attachment->functions[i], error);
+    return status;
+}
+
+static int print_result(const struct command *self, const struct pci_attachment *attachment)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < attachment->request.count; i++) {
+        char address[FACET_PCI_ADDRESS_SIZE];
+        const struct facet_attach_function *function = &attachment->functions[i];
+        facet_pci_address_print(&function->address, address);
+        if (attachment->json)
+            json_array_append_new(list, json_string(function->mdev ? function->mdev : address));
+        else
+            printf("%s: out of the VM\n", function->mdev ? function->mdev : address);
+    }
+    json_t *json = json_pack("{s:o}", "detached", list);
+    if (!json)
+        return command_out_of_memory(self);
+    if (attachment->json)
+        command_print_json(json);
+    json_decref(json);
+    return EXIT_DONE;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    PCI_CLEANUP_ATTACHMENT struct pci_attachment attachment = {.root_fd = -1, .timeout_ns = TIMEOUT_NS};
+    struct facet_error error = {0};
+    int exit_status = EXIT_DONE;
+
+    if (!read_options(self, argc, argv, &attachment, &exit_status))
+        return exit_status;
+    enum facet_status status = pci_attachment_begin(&attachment, &error);
+    if (status == FACET_OK)
+        status = attachment.target == PCI_TARGET_QMP ? detach_qmp(self, &attachment, &error)
+                                                     : pci_cloud_detach(&attachment, &error);
+    if (status != FACET_OK)
+        return command_refuse(self, attachment.json, &error, NULL);
+    return print_result(self, &attachment);
+}
+
+const struct command command_pci_detach = {
+    .name = "pci detach",
+    .help = "usage: facet pci detach --qmp SOCKET|--cloud-hypervisor SOCKET [--name ID]\n"
+            "                        [--timeout SECONDS] [--root DIR] [--json] ADDRESS...\n"
+            "\n"
+            "Asks the guest of a running VM to give functions up, and waits until they are\n"
+            "out and the VM's monitor has closed them. Then they can be unbound. Functions\n"
+            "that share a slot in the VM leave together, and must be named together.\n"
+            "\n"
+            "      --qmp SOCKET                QEMU, which serves QMP there\n"
+            "      --cloud-hypervisor SOCKET   Cloud Hypervisor, with its API there\n"
+            "      --name ID                   of the first function in the VM\n"
+            "      --timeout SECONDS           for all of it (60)\n"
+            "      --root DIR                  the tree that holds sys and proc (/)\n"
+            "      --json                      print JSON\n",
+    .run = run,
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the verbs share that bind, give back and remember: options, the manager, plans and reports as people see them.
+ *
+ * Owns: where journals are kept, and that no signal of a terminal cuts a transaction short.
+ * Never: decides what is written; facet/passthrough_bind.h does.
+ */
+#ifndef FACET_PCI_MANAGE_H
+#define FACET_PCI_MANAGE_H
+
+#include <facet/passthrough_bind.h>
+
+#include "command.h"
+
+enum { PCI_ADDRESSES_MOST = 64 };
+
+/* Values of their long options. */
+enum pci_option {
+    PCI_OPTION_ALONE = 'A',
+    PCI_OPTION_DRIVER = 'D',
+    PCI_OPTION_HEADLESS = 'H',
+    PCI_OPTION_RESET = 'R',
+    PCI_OPTION_OWNER = 'O',
+    PCI_OPTION_ROOT = 'r',
+    PCI_OPTION_UNBIND = 'U',
+};
+
+#define PCI_OPTIONS_WISH                                                                                               \
+    {"alone", no_argument, NULL, PCI_OPTION_ALONE}, {"driver", required_argument, NULL, PCI_OPTION_DRIVER},            \
+        {"headless", no_argument, NULL, PCI_OPTION_HEADLESS}, {"reset", no_argument, NULL, PCI_OPTION_RESET},          \
+    {                                                                                                                  \
+        "owner", required_argument, NULL, PCI_OPTION_OWNER                                                             \
+    }
+
+/* What a command line asks for. */
+struct pci_wish {
+    struct facet_pci_address addresses[PCI_ADDRESSES_MOST];
+    size_t count;
+    uint32_t wish_flags; /* FACET_PASSTHROUGH_WHOLE_GROUP, ... */
+    uint32_t flags;      /* FACET_PASSTHROUGH_RESET */
+    const char *driver;
+    bool has_owner, json, unbind;
+    uint32_t uid, gid;
+    const char *root;
+};
+
+/* True: go on; else return *ret_exit. Reads at least one address where `needs_address`. */
+bool pci_read_wish(const struct command *self, int argc, char **argv, const struct option *words, bool needs_address,
+                   struct pci_wish *ret_wish, int *ret_exit);
+
+/* What is wished for, as the library takes it; `ret_inside` holds a part of it. */
+struct facet_passthrough_request pci_request(const struct pci_wish *wish, struct facet_passthrough_wish *ret_inside);
+
+/* A manager with its two directories. */
+struct pci_manager {
+    struct facet_passthrough *manager;
+    int root, state;
+};
+
+/* `must_write`: the directory of journals is made where it is missing; otherwise it is done without. */
+enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write, struct pci_manager *ret_manager,
+                                   struct facet_error *error);
+void pci_manager_close(struct pci_manager *manager);
+#define PCI_CLEANUP_MANAGER __attribute__((cleanup(pci_manager_close)))
+
+/* From now on, and until the program ends, what can be finished is. */
+void pci_finish_first(void);
+
+/* Undoes what a crash left, and warns of all that is worth it. */
+void pci_recover_first(const struct command *self, struct facet_passthrough *manager);
+
+static inline void pci_cleanup_plan(struct facet_passthrough_plan **plan)
+{
+    facet_passthrough_plan_destroy(*plan);
+}
+#define PCI_CLEANUP_PLAN __attribute__((cleanup(pci_cleanup_plan)))
+
+/* NULL without memory. */
+json_t *pci_plan_json(const struct facet_passthrough_plan *plan);
+json_t *pci_notes_json(const struct facet_passthrough_report *report);
+json_t *pci_entries_json(const struct facet_passthrough_list *list);
+json_t *pci_identity_json(const struct facet_passthrough_identity *identity);
+
+bool pci_print_steps(const struct facet_passthrough_plan *plan);
+bool pci_print_verdict(const struct facet_passthrough_verdict *verdict);
+bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *only);
+void pci_warn_notes(const struct command *self, const struct facet_passthrough_report *report);
+
+/* Executes a plan, and says what became of it; returns the exit status. */
+int pci_execute(const struct command *self, struct pci_manager *manager, const struct facet_passthrough_plan *plan,
+                bool json);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: places from documents, troubles of parts. Never: grants a place more than it has. */
+#include "ledger.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/allocation.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+struct ledger {
+    const struct facet_spec *spec;
+    struct facet_maps *maps;
+    int64_t *withheld; /* by place */
+};
+
+/* --- from the document -------------------------------------------------------------------------------------------- */
+
+/* What the maps are made of; texts are the document's, but for the names of maps. */
+struct plan {
+    struct facet_map_config maps[FACET_MAPS_MOST];
+    char names[FACET_MAPS_MOST][RESERVATION_SLOT_SIZE];
+    uint32_t map_count;
+    struct facet_map_device *devices;
+    uint32_t count;
+};
+
+static size_t device_name_length(const char *slot)
+{
+    return strcspn(slot, ".");
+}
+
+/* The device of the document with this name and id; false when there is none. */
+static bool find_device(const struct facet_spec *spec, const char *name, size_t length, const char *id,
+                        struct facet_spec_device *ret_device)
+{
+    *ret_device = (struct facet_spec_device){.size = sizeof *ret_device};
+    for (uint32_t i = 0; facet_spec_get_device(spec, i, ret_device, NULL) == FACET_OK; i++)
+        if (strlen(ret_device->device_name) == length && strncmp(ret_device->device_name, name, length) == 0 &&
+            strcmp(ret_device->device_id, id) == 0)
+            return true;
+    return false;
+}
+
+/* One map for each kind of device: a provider's slots are parts of the same devices. */
+static enum facet_status find_map(struct plan *plan, const char *slot, uint32_t strategy, uint32_t *ret_map,
+                                  struct facet_error *error)
+{
+    size_t length = device_name_length(slot);
+
+    for (uint32_t i = 0; i < plan->map_count; i++)
+        if (strlen(plan->names[i]) == length && strncmp(plan->names[i], slot, length) == 0) {
+            *ret_map = i;
+            return FACET_OK;
+        }
+    if (plan->map_count == FACET_MAPS_MOST)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "more than %u kinds of devices", FACET_MAPS_MOST);
+    snprintf(plan->names[plan->map_count], sizeof plan->names[0], "%.*s", (int)length, slot);
+    plan->maps[plan->map_count] = (struct facet_map_config){
+        .name = plan->names[plan->map_count], .kind = FACET_MAP_FRACTION, .strategy = strategy};
+    *ret_map = plan->map_count++;
+    return FACET_OK;
+}
+
+static enum facet_status add_slot(struct plan *plan, const struct facet_spec *spec, uint32_t index,
+                                  const struct facet_spec_slot *slot, uint32_t strategy, struct facet_error *error)
+{
+    size_t length = device_name_length(slot->slot_name);
+    struct facet_spec_device device;
+    struct facet_spec_share share;
+    uint32_t map = 0;
+    enum facet_status status = find_map(plan, slot->slot_name, strategy, &map, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_map_device *devices =
+        reallocarray(plan->devices, plan->count + slot->share_count + 1, sizeof *plan->devices);
+    if (!devices)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the places of slot '%.60s'", slot->slot_name);
+    plan->devices = devices;
+    for (uint32_t i = 0; facet_spec_get_share(spec, index, i, &share, NULL) == FACET_OK; i++) {
+        bool near = find_device(spec, slot->slot_name, length, share.device_id, &device) &&
+                    (device.valid & FACET_SPEC_DEVICE_HAS_NUMA);
+        devices[plan->count++] =
+            (struct facet_map_device){.id = share.device_id,
+                                      .slot = slot->slot_name,
+                                      .map = map,
+                                      .type = slot->type,
+                                      .numa_node = near ? (int32_t)device.numa_node : FACET_NUMA_UNKNOWN,
+                                      .capacity = share.amount_micro};
+    }
+    return FACET_OK;
+}
+
+static enum facet_status make_maps(struct ledger *ledger, uint32_t strategy, struct facet_error *error)
+{
+    FACET_CLEANUP_FREE struct plan *plan = calloc(1, sizeof *plan);
+    struct facet_spec_slot slot = {.size = sizeof slot};
+    enum facet_status status = plan ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for the slots");
+
+    for (uint32_t i = 0; status == FACET_OK && facet_spec_get_slot(ledger->spec, i, &slot, NULL) == FACET_OK; i++)
+        status = add_slot(plan, ledger->spec, i, &slot, strategy, error);
+    if (status == FACET_OK && plan->map_count == 0) /* a node without devices */
+        plan->maps[plan->map_count++] = (struct facet_map_config){.name = "none", .kind = FACET_MAP_FRACTION};
+    if (status == FACET_OK)
+        status = facet_maps_create(&(struct facet_maps_config){.size = sizeof(struct facet_maps_config),
+                                                               .map_count = plan->map_count,
+                                                               .maps = plan->maps,
+                                                               .devices = plan->devices,
+                                                               .device_count = plan->count},
+                                   &ledger->maps, error);
+    if (plan)
+        free(plan->devices);
+    return status;
+}
+
+enum facet_status ledger_open(const struct facet_spec *spec, uint32_t strategy, struct ledger **ret_ledger,
+                              struct facet_error *error)
+{
+    CLEANUP_LEDGER struct ledger *ledger = calloc(1, sizeof *ledger);
+
+    if (!ledger)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the ledger");
+    ledger->spec = spec;
+    enum facet_status status = make_maps(ledger, strategy, error);
+    if (status != FACET_OK)
+        return status;
+    ledger->withheld = calloc(facet_maps_place_count(ledger->maps) + 1, sizeof *ledger->withheld);
+    if (!ledger->withheld)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the ledger");
+    *ret_ledger = FACET_TAKE_PTR(ledger);
+    return FACET_OK;
+}
+
+void ledger_close(struct ledger *ledger)
+{
+    if (!ledger)
+        return;
+    facet_maps_destroy(ledger->maps);
+    free(ledger->withheld);
+    free(ledger);
+}
+
+/* --- what is had -------------------------------------------------------------------------------------------------- */
+
+/* The id that people know a device by: a partition's is its device's. */
+static void copy_facet_id(const struct ledger *ledger, const struct facet_spec_device *device, char *buffer)
+{
+    struct facet_spec_device parent = *device;
+
+    if (!device->facet_id && device->parent_id)
+        find_device(ledger->spec, device->device_name, strlen(device->device_name), device->parent_id, &parent);
+    snprintf(buffer, FACET_DEVICE_ID_SIZE, "%s", parent.facet_id ? parent.facet_id : "");
+}
+
+/* Why a part has no place in the maps. */
+static void explain_absence(const struct ledger *ledger, struct reservation_part *part)
+{
+    struct facet_spec_device device;
+    bool whole = !strchr(part->slot, ':');
+
+    if (!find_device(ledger->spec, part->slot, device_name_length(part->slot), part->device, &device))
+        snprintf(part->trouble, sizeof part->trouble, "%s %.60s is not there", whole ? "device" : "the partition of",
+                 part->facet_id);
+    else if (device.health == FACET_SPEC_UNAVAILABLE)
+        snprintf(part->trouble, sizeof part->trouble, "device %.40s is not available%s%.100s", part->facet_id,
+                 device.status_info ? ": " : "", device.status_info ? device.status_info : "");
+    else
+        snprintf(part->trouble, sizeof part->trouble, "device %.40s is no longer offered as %.80s", part->facet_id,
+                 part->slot);
+    facet_text_make_line(part->trouble); /* it may have been cut within a character */
+}
+
+/* What was granted is had for as long as there is a place for it, also by a device that is unhealthy. */
+static enum facet_status hold_part(struct ledger *ledger, struct reservation_part *part, struct facet_error *error)
+{
+    struct facet_maps_place place = {.size = sizeof place};
+    char left[FACET_AMOUNT_SIZE], had[FACET_AMOUNT_SIZE];
+    struct facet_spec_device device;
+    struct facet_maps_part wanted = {.amount = part->amount};
+    uint64_t grant = 0;
+
+    part->trouble[0] = '\0';
+    if (find_device(ledger->spec, part->slot, device_name_length(part->slot), part->device, &device))
+        copy_facet_id(ledger, &device, part->facet_id);
+    if (facet_maps_find_place(ledger->maps, part->slot, part->device, &wanted.place, NULL) != FACET_OK) {
+        explain_absence(ledger, part);
+        return FACET_OK;
+    }
+    enum facet_status status = facet_maps_get_place(ledger->maps, wanted.place, &place, error);
+    if (status != FACET_OK)
+        return status;
+    int64_t free_amount = place.capacity - place.granted;
+    if (wanted.amount > free_amount) {
+        snprintf(part->trouble, sizeof part->trouble, "only %s of %s is left of device %.40s",
+                 facet_amount_format(free_amount, left, sizeof left),
+                 facet_amount_format(part->amount, had, sizeof had), part->facet_id);
+        wanted.amount = place.type == FACET_SLOT_UNIQUE ? 0 : free_amount;
+    }
+    return wanted.amount ? facet_maps_commit(ledger->maps, &wanted, 1, &grant, error) : FACET_OK;
+}
+
+enum facet_status ledger_hold(struct ledger *ledger, struct reservation *reservation, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; status == FACET_OK && i < reservation->part_count; i++)
+        status = hold_part(ledger, &reservation->parts[i], error);
+    if (status != FACET_OK)
+        facet_error_prefix(error, "reservation %s", reservation->name);
+    return status;
+}
+
+enum facet_status ledger_withhold(struct ledger *ledger, const char *slot_device, const char *device_id, int64_t amount,
+                                  struct facet_error *error)
+{
+    size_t length = strlen(slot_device);
+
+    for (uint32_t i = 0; i < facet_maps_place_count(ledger->maps); i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+        enum facet_status status = facet_maps_get_place(ledger->maps, i, &place, error);
+        if (status != FACET_OK)
+            return status;
+        if (strcmp(place.id, device_id) != 0 || device_name_length(place.slot) != length ||
+            strncmp(place.slot, slot_device, length) != 0)
+            continue;
+        int64_t left = place.capacity - place.granted - ledger->withheld[i];
+        ledger->withheld[i] += amount < left ? amount : left;
+        status = facet_maps_reserve(ledger->maps, i, ledger->withheld[i], error);
+        if (status != FACET_OK)
+            return status;
+    }
+    return FACET_OK;
+}
+
+/* --- granting ----------------------------------------------------------------------------------------------------- */
+
+static enum facet_status add_parts(struct ledger *ledger, const struct facet_maps_part *parts, uint32_t count,
+                                   struct reservation *reservation, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t i = 0; status == FACET_OK && i < count; i++) {
+        struct facet_maps_place place = {.size = sizeof place};
+        char facet_id[FACET_DEVICE_ID_SIZE] = "";
+        struct facet_spec_device device;
+
+        status = facet_maps_get_place(ledger->maps, parts[i].place, &place, error);
+        if (status != FACET_OK)
+            return status;
+        if (find_device(ledger->spec, place.slot, device_name_length(place.slot), place.id, &device))
+            copy_facet_id(ledger, &device, facet_id);
+        if (strlen(place.id) >= RESERVATION_DEVICE_SIZE)
+            return facet_error_argument(error, FACET_OUT_OF_RANGE, "slots",
+                                        "device id '%.60s...': expected at most %d bytes", place.id,
+                                        RESERVATION_DEVICE_SIZE - 1);
+        status = reservation_add_part(reservation, place.slot, place.id, facet_id, parts[i].amount, error);
+    }
+    return status;
+}
+
+/* What a request calls `request` is called `slots` by those who ask the daemon. */
+static void name_argument(struct facet_error *error)
+{
+    if (error && strcmp(error->argument, "request") == 0)
+        snprintf(error->argument, sizeof error->argument, "slots");
+}
+
+enum facet_status ledger_grant(struct ledger *ledger, struct reservation *reservation, struct facet_error *error)
+{
+    uint32_t places = facet_maps_place_count(ledger->maps), count = 0;
+    FACET_CLEANUP_FREE struct facet_maps_part *parts = calloc(places + 1, sizeof *parts);
+    struct facet_maps_item items[RESERVATION_ITEMS_MOST];
+    uint64_t grant = 0;
+
+    if (!parts)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a plan of %" PRIu32 " places", places);
+    for (uint32_t i = 0; i < reservation->item_count; i++)
+        items[i] = (struct facet_maps_item){reservation->items[i].slot, reservation->items[i].amount};
+    const struct facet_maps_request request = {.size = sizeof request,
+                                               .count = reservation->item_count,
+                                               .items = items,
+                                               .rules = FACET_MAPS_EXACT,
+                                               .affinity = reservation->affinity};
+    enum facet_status status = facet_maps_plan(ledger->maps, &request, parts, places, &count, NULL, error);
+    if (status == FACET_OK)
+        status = facet_maps_commit(ledger->maps, parts, count, &grant, error);
+    if (status == FACET_OK)
+        return add_parts(ledger, parts, count, reservation, error);
+    name_argument(error);
+    return status;
+}

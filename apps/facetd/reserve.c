@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: reservations as changes of the registry: planned on the node as it is now, written, then acknowledged; what
+ * they leave to vGPUs, and vGPUs to them (ADR 17).
+ * Never: acknowledges what is not in the database, drops a reservation because its device is not there, or grants what
+ * an older one or a vGPU has.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/allocation.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "device/node.h"
+#include "ledger.h"
+#include "node.h"
+#include "vgpu.h"
+
+static struct reservation *find(const struct registry *registry, const char *ref)
+{
+    for (size_t i = 0; i < registry->reservations.count; i++) {
+        struct reservation *reservation = &registry->reservations.items[i];
+        if (strcmp(reservation->id, ref) == 0 || strcmp(reservation->name, ref) == 0)
+            return reservation;
+    }
+    return NULL;
+}
+
+/* --- the node as it is now -------------------------------------------------------------------------------------- */
+
+struct picture {
+    struct facet_spec *spec;
+    struct ledger *ledger;
+};
+
+static void drop_picture(struct picture *picture)
+{
+    ledger_close(picture->ledger);
+    facet_spec_destroy(picture->spec);
+}
+#define CLEANUP_PICTURE __attribute__((cleanup(drop_picture)))
+
+/* The part of its device that a vGPU of mode hard has for itself, rounded up: the larger of its shares. */
+static int64_t share_of(const struct vgpu_row *row, const struct facet_device_record *device)
+{
+    __extension__ typedef unsigned __int128 wide;
+    uint32_t milli = row->limits.compute_request_milli > row->slice.compute_milli ? row->limits.compute_request_milli
+                                                                                  : row->slice.compute_milli;
+    uint64_t whole = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
+    int64_t compute = (int64_t)milli * (FACET_AMOUNT_ONE / FACET_MILLI_WHOLE), memory = 0;
+
+    if (whole && row->limits.memory_bytes >= whole)
+        return FACET_AMOUNT_ONE;
+    if (whole)
+        memory = (int64_t)(((wide)row->limits.memory_bytes * (uint64_t)FACET_AMOUNT_ONE + whole - 1) / whole);
+    return memory > compute ? memory : compute;
+}
+
+/* A partition, and its device as a whole: that is offered while the partition is gone, and is to be made again. */
+static enum facet_status withhold_partition(struct registry *registry, struct ledger *ledger, const struct vgpu *vgpu,
+                                            struct facet_error *error)
+{
+    const char *provider = vgpu->device->provider->name;
+    enum facet_status status =
+        ledger_withhold(ledger, provider, vgpu->row.slice.partition_uuid, FACET_AMOUNT_ONE, error);
+
+    return status == FACET_OK
+               ? ledger_withhold(ledger, provider, facet_node_device_id(registry->parts.devices, vgpu->device),
+                                 FACET_AMOUNT_ONE, error)
+               : status;
+}
+
+/* What a reservation does not cover: a vGPU that is in one has nothing beside it. */
+static enum facet_status withhold(struct registry *registry, struct ledger *ledger, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (size_t i = 0; status == FACET_OK && i < registry->count; i++) {
+        const struct vgpu *vgpu = &registry->vgpus[i];
+        const struct vgpu_row *row = &vgpu->row;
+
+        if (!vgpu->device || find(registry, row->reservation) || !mode_is_spatial(row->limits.mode))
+            continue;
+        if (row->limits.mode == FACET_MODE_PARTITIONED)
+            status = withhold_partition(registry, ledger, vgpu, error);
+        else
+            status = ledger_withhold(ledger, vgpu->device->provider->name,
+                                     facet_node_device_id(registry->parts.devices, vgpu->device),
+                                     share_of(row, vgpu->device), error);
+    }
+    return status;
+}
+
+static void publish(struct registry *registry, struct reservation_list *list)
+{
+    pthread_mutex_lock(&registry->lock);
+    const struct reservation_list before = registry->reservations;
+    registry->reservations = *list;
+    pthread_mutex_unlock(&registry->lock);
+    *list = before;
+}
+
+/* Asks the providers, takes what everybody has, and notes in each reservation how it is. */
+static enum facet_status look(struct registry *registry, uint32_t strategy, struct picture *picture,
+                              struct facet_error *error)
+{
+    CLEANUP_RESERVATIONS struct reservation_list list = {0};
+    enum facet_status status = node_describe(registry->parts.devices, registry->parts.sessions, &picture->spec, error);
+
+    if (status == FACET_OK)
+        status = ledger_open(picture->spec, strategy, &picture->ledger, error);
+    if (status == FACET_OK)
+        status = reservation_list_copy(&registry->reservations, &list, error);
+    for (size_t i = 0; status == FACET_OK && i < list.count; i++)
+        status = ledger_hold(picture->ledger, &list.items[i], error);
+    if (status == FACET_OK)
+        status = withhold(registry, picture->ledger, error);
+    if (status == FACET_OK)
+        publish(registry, &list);
+    return status;
+}
+
+void reserve_look(struct registry *registry)
+{
+    CLEANUP_PICTURE struct picture picture = {0};
+    struct facet_error error;
+
+    if (registry->reservations.count == 0)
+        return;
+    if (look(registry, FACET_MAP_EVENLY, &picture, &error) != FACET_OK) {
+        facet_log(FACET_LOG_WARNING, "cannot tell how the reservations are: %s", error.message);
+        return;
+    }
+    for (size_t i = 0; i < registry->reservations.count; i++)
+        for (uint32_t j = 0; j < registry->reservations.items[i].part_count; j++)
+            if (registry->reservations.items[i].parts[j].trouble[0])
+                facet_log(FACET_LOG_WARNING, "reservation %s: slot %s: %s", registry->reservations.items[i].name,
+                          registry->reservations.items[i].parts[j].slot,
+                          registry->reservations.items[i].parts[j].trouble);
+}
+
+/* --- making ------------------------------------------------------------------------------------------------------- */
+
+static enum facet_status not_found(const char *ref, struct facet_error *error)
+{
+    return facet_error_argument(error, FACET_NOT_FOUND, "reservation", "no reservation has the id or name '%.64s'",
+                                ref);
+}
+
+static enum facet_status choose_name(const struct registry *registry, struct reservation *reservation,
+                                     struct facet_error *error)
+{
+    if (reservation->name[0] && find(registry, reservation->name))
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "name", "a reservation named '%s' exists",
+                                    reservation->name);
+    for (size_t n = 1; !reservation->name[0]; n++) {
+        char name[FACET_NAME_SIZE];
+
+        snprintf(name, sizeof name, "reservation-%zu", n);
+        if (!find(registry, name))
+            memcpy(reservation->name, name, sizeof name);
+    }
+    return FACET_OK;
+}
+
+static enum facet_status choose_id(const struct registry *registry, struct reservation *reservation,
+                                   struct facet_error *error)
+{
+    enum facet_status status = registry_random_id(reservation->id, error);
+
+    while (status == FACET_OK && find(registry, reservation->id))
+        status = registry_random_id(reservation->id, error);
+    return status;
+}
+
+/* Room for one more, so that nothing can fail once it is written. */
+static enum facet_status make_room(struct registry *registry, struct facet_error *error)
+{
+    struct reservation_list *list = &registry->reservations;
+
+    if (list->count < list->capacity)
+        return FACET_OK;
+    pthread_mutex_lock(&registry->lock);
+    struct reservation *grown = reallocarray(list->items, list->capacity + 16, sizeof *grown);
+    if (grown) {
+        list->items = grown;
+        list->capacity += 16;
+    }
+    pthread_mutex_unlock(&registry->lock);
+    return grown ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for another reservation");
+}
+
+static enum facet_status write_down(struct registry *registry, const struct reservation *reservation,
+                                    struct facet_error *error)
+{
+    struct reservation_row row = {0};
+    enum facet_status status = reservation_to_row(reservation, &row, error);
+
+    if (status == FACET_OK)
+        status = store_begin(registry->store, error);
+    if (status == FACET_OK) {
+        status = store_insert_reservation(registry->store, &row, error);
+        if (status == FACET_OK)
+            status = store_commit(registry->store, error);
+        else
+            store_rollback(registry->store);
+    }
+    free(row.text);
+    return status;
+}
+
+static enum facet_status settle(struct registry *registry, const struct reservation *reservation,
+                                struct facet_error *error)
+{
+    CLEANUP_RESERVATION struct reservation kept = {0};
+    enum facet_status status = make_room(registry, error);
+
+    if (status == FACET_OK)
+        status = reservation_copy(reservation, &kept, error);
+    if (status == FACET_OK)
+        status = write_down(registry, reservation, error);
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&registry->lock);
+    registry->reservations.items[registry->reservations.count++] = kept;
+    pthread_mutex_unlock(&registry->lock);
+    kept = (struct reservation){0};
+    return FACET_OK;
+}
+
+static enum facet_status reserve(struct registry *registry, struct reservation *reservation, bool dry_run,
+                                 struct facet_error *error)
+{
+    CLEANUP_PICTURE struct picture picture = {0};
+    enum facet_status status = choose_name(registry, reservation, error);
+
+    if (status == FACET_OK)
+        status = choose_id(registry, reservation, error);
+    if (status == FACET_OK)
+        status = look(registry, reservation->strategy, &picture, error);
+    if (status == FACET_OK)
+        status = ledger_grant(picture.ledger, reservation, error);
+    if (status != FACET_OK || dry_run)
+        return status;
+    reservation->created_ns = registry_wall_clock_ns();
+    return settle(registry, reservation, error);
+}
+
+enum facet_status registry_reservation_create(struct registry *registry, const struct reservation *wanted, bool dry_run,
+                                              struct reservation *ret_reservation, struct facet_error *error)
+{
+    CLEANUP_RESERVATION struct reservation reservation = {0};
+    enum facet_status status = reservation_copy(wanted, &reservation, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&registry->change);
+    status = reserve(registry, &reservation, dry_run, error);
+    pthread_mutex_unlock(&registry->change);
+    if (status != FACET_OK)
+        return status;
+    if (dry_run)
+        reservation.id[0] = '\0';
+    *ret_reservation = reservation;
+    reservation = (struct reservation){0};
+    return FACET_OK;
+}
+
+/* --- releasing ---------------------------------------------------------------------------------------------------- */
+
+static enum facet_status check_unused(const struct registry *registry, const struct reservation *reservation,
+                                      struct facet_error *error)
+{
+    for (size_t i = 0; i < registry->count; i++)
+        if (strcmp(registry->vgpus[i].row.reservation, reservation->id) == 0)
+            return facet_error_argument(error, FACET_BUSY, "reservation",
+                                        "reservation %s: vGPU %s is in it; destroy that one first", reservation->name,
+                                        registry->vgpus[i].row.name);
+    return FACET_OK;
+}
+
+static enum facet_status strike_out(struct registry *registry, const char *id, struct facet_error *error)
+{
+    enum facet_status status = store_begin(registry->store, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = store_delete_reservation(registry->store, id, error);
+    if (status == FACET_OK)
+        return store_commit(registry->store, error);
+    store_rollback(registry->store);
+    return status;
+}
+
+static void forget(struct registry *registry, struct reservation *reservation)
+{
+    struct reservation_list *list = &registry->reservations;
+    size_t index = (size_t)(reservation - list->items);
+
+    pthread_mutex_lock(&registry->lock);
+    reservation_clear(reservation);
+    list->count--;
+    memmove(&list->items[index], &list->items[index + 1], (list->count - index) * sizeof *list->items);
+    pthread_mutex_unlock(&registry->lock);
+}
+
+enum facet_status registry_reservation_release(struct registry *registry, const char *ref, struct facet_error *error)
+{
+    pthread_mutex_lock(&registry->change);
+    struct reservation *reservation = find(registry, ref);
+    enum facet_status status = reservation ? check_unused(registry, reservation, error) : not_found(ref, error);
+    if (status == FACET_OK)
+        status = strike_out(registry, reservation->id, error);
+    if (status == FACET_OK)
+        forget(registry, reservation);
+    pthread_mutex_unlock(&registry->change);
+    return status;
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------------ */
+
+enum facet_status registry_reservation_find(struct registry *registry, const char *ref,
+                                            struct reservation *ret_reservation, struct facet_error *error)
+{
+    pthread_mutex_lock(&registry->lock);
+    const struct reservation *reservation = find(registry, ref);
+    enum facet_status status =
+        reservation ? reservation_copy(reservation, ret_reservation, error) : not_found(ref, error);
+    pthread_mutex_unlock(&registry->lock);
+    return status;
+}
+
+enum facet_status registry_reservation_list(struct registry *registry, struct reservation_list *ret_list,
+                                            struct facet_error *error)
+{
+    pthread_mutex_lock(&registry->lock);
+    enum facet_status status = reservation_list_copy(&registry->reservations, ret_list, error);
+    pthread_mutex_unlock(&registry->lock);
+    return status;
+}
+
+/* --- vGPUs -------------------------------------------------------------------------------------------------------- */
+
+/* Of a device as a whole; partitions are devices of their own there. */
+static int64_t reserved_by(const struct registry *registry, const struct reservation *reservation,
+                           const struct facet_device_record *device)
+{
+    const char *id = facet_node_device_id(registry->parts.devices, device);
+    size_t length = strlen(device->provider->name);
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < reservation->part_count; i++) {
+        const struct reservation_part *part = &reservation->parts[i];
+        if (strcmp(part->device, id) == 0 && strncmp(part->slot, device->provider->name, length) == 0 &&
+            part->slot[length] == '.')
+            sum += part->amount;
+    }
+    return sum;
+}
+
+/* What vGPUs of mode hard have of a device, of those in a reservation, or of those in none (id ""). */
+static int64_t hard_share(const struct registry *registry, const struct facet_device_record *device, const char *id)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct vgpu *vgpu = &registry->vgpus[i];
+        if (vgpu->device == device && vgpu->row.limits.mode == FACET_MODE_HARD &&
+            strcmp(vgpu->row.reservation, id) == 0)
+            sum += share_of(&vgpu->row, device);
+    }
+    return sum;
+}
+
+static enum facet_status nothing_of(const struct reservation *reservation, const struct facet_device_record *device,
+                                    struct facet_error *error)
+{
+    for (uint32_t i = 0; i < reservation->part_count; i++)
+        if (strcmp(reservation->parts[i].facet_id, device->id) == 0)
+            return facet_error_argument(error, FACET_BAD_STATE, "reservation",
+                                        "reservation %s has a partition of device %s, and nothing of the whole: no "
+                                        "vGPU goes in it; its workload's configuration leads there",
+                                        reservation->name, device->id);
+    return facet_error_argument(error, FACET_BAD_STATE, "reservation",
+                                "reservation %s has nothing of device %s; expected one of its devices",
+                                reservation->name, device->id);
+}
+
+static enum facet_status check_inside(const struct registry *registry, const struct vgpu_row *row,
+                                      const struct facet_device_record *device, struct facet_error *error)
+{
+    const struct reservation *reservation = find(registry, row->reservation);
+    int64_t had = reserved_by(registry, reservation, device), used = hard_share(registry, device, row->reservation);
+    char asked[FACET_AMOUNT_SIZE], whole[FACET_AMOUNT_SIZE], left[FACET_AMOUNT_SIZE];
+    int64_t share = row->limits.mode == FACET_MODE_HARD ? share_of(row, device) : 0;
+
+    if (row->limits.mode == FACET_MODE_PARTITIONED)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "reservation",
+                                    "reservation %s: mode 'partitioned' cuts a device that it counts as one; expected "
+                                    "hard, soft or shared",
+                                    reservation->name);
+    if (!had)
+        return nothing_of(reservation, device, error);
+    if (share <= had - used)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_NO_SPACE, "reservation",
+                                "reservation %s: %s of device %s asked for, expected at most %s: it has %s, less what "
+                                "its vGPUs have",
+                                reservation->name, facet_amount_format(share, asked, sizeof asked), device->id,
+                                facet_amount_format(had > used ? had - used : 0, left, sizeof left),
+                                facet_amount_format(had, whole, sizeof whole));
+}
+
+static enum facet_status check_outside(const struct registry *registry, const struct vgpu_row *row,
+                                       const struct facet_device_record *device, struct facet_error *error)
+{
+    char asked[FACET_AMOUNT_SIZE], reserved[FACET_AMOUNT_SIZE];
+    const char *holder = NULL;
+    int64_t had = 0;
+
+    for (size_t i = 0; i < registry->reservations.count; i++) {
+        int64_t part = reserved_by(registry, &registry->reservations.items[i], device);
+        had += part;
+        holder = part && !holder ? registry->reservations.items[i].name : holder;
+    }
+    if (had == 0)
+        return FACET_OK;
+    facet_amount_format(had, reserved, sizeof reserved);
+    if (row->limits.mode == FACET_MODE_PARTITIONED)
+        return facet_error_argument(error, FACET_BAD_STATE, "mode",
+                                    "mode 'partitioned': %s of device %s is reserved as a whole device (%s); release "
+                                    "that first, or use another device",
+                                    reserved, device->id, holder);
+    int64_t share = share_of(row, device);
+    if (had + hard_share(registry, device, "") + share <= FACET_AMOUNT_ONE)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_NO_SPACE, "reservation",
+                                "%s of device %s asked for, and %s of it is reserved (%s); name a reservation to use "
+                                "what it has, or release it",
+                                facet_amount_format(share, asked, sizeof asked), device->id, reserved, holder);
+}
+
+static const struct reservation_part *usable_part(const struct reservation *reservation)
+{
+    for (uint32_t i = 0; i < reservation->part_count; i++)
+        if (!reservation->parts[i].trouble[0])
+            return &reservation->parts[i];
+    return NULL;
+}
+
+/* What was in the way when somebody looked last may be over by now. */
+static enum facet_status first_device(struct registry *registry, const char *id, const char **ret_device,
+                                      struct facet_error *error)
+{
+    const struct reservation *reservation = find(registry, id);
+    const struct reservation_part *part = usable_part(reservation);
+
+    if (!part) {
+        reserve_look(registry);
+        reservation = find(registry, id);
+        part = usable_part(reservation);
+    }
+    if (!part)
+        return facet_error_argument(error, FACET_BAD_STATE, "reservation",
+                                    "reservation %s: none of its devices can be used now: %s", reservation->name,
+                                    reservation->parts[0].trouble);
+    *ret_device = part->facet_id;
+    return FACET_OK;
+}
+
+enum facet_status reserve_resolve(struct registry *registry, const char *ref, char ret_id[VGPU_ID_SIZE],
+                                  const char **ret_device, struct facet_error *error)
+{
+    const struct reservation *reservation = find(registry, ref);
+
+    if (!reservation)
+        return not_found(ref, error);
+    memcpy(ret_id, reservation->id, VGPU_ID_SIZE);
+    return ret_device ? first_device(registry, ret_id, ret_device, error) : FACET_OK;
+}
+
+/* Mode soft would give all of the device to whoever names no limit: here that is all of what the reservation has. */
+void reserve_default(const struct registry *registry, const char *id, const struct facet_device_record *device,
+                     struct request *request)
+{
+    __extension__ typedef unsigned __int128 wide;
+    const struct reservation *reservation = find(registry, id);
+    int64_t had = reservation ? reserved_by(registry, reservation, device) : 0;
+    uint64_t whole = device->info.valid & FACET_DEVICE_HAS_MEMORY ? device->info.memory_bytes : 0;
+
+    if (request->limits.mode != FACET_MODE_SOFT || had <= 0 || had >= FACET_AMOUNT_ONE)
+        return;
+    if (!(request->present & REQUEST_MEMORY_LIMIT) && whole) {
+        request->limits.memory_bytes = (uint64_t)((wide)whole * (uint64_t)had / (uint64_t)FACET_AMOUNT_ONE);
+        request->present |= REQUEST_MEMORY_LIMIT;
+    }
+    if (!(request->present & REQUEST_COMPUTE)) {
+        request->limits.compute_request_milli = (uint32_t)(had / (FACET_AMOUNT_ONE / FACET_MILLI_WHOLE));
+        request->present |= REQUEST_COMPUTE_REQUEST;
+    }
+}
+
+enum facet_status reserve_check(const struct registry *registry, const struct vgpu_row *row,
+                                const struct facet_device_record *device, struct facet_error *error)
+{
+    if (row->reservation[0])
+        return check_inside(registry, row, device, error);
+    return mode_is_spatial(row->limits.mode) ? check_outside(registry, row, device, error) : FACET_OK;
+}
+
+/* --- start-up ------------------------------------------------------------------------------------------------------
+ */
+
+/* Starting without it could give away what somebody has. */
+static void advise(struct facet_error *error)
+{
+    const struct facet_error reason = *error;
+
+    facet_error_set(error, reason.status,
+                    "opening: database: %.180s; restore it from a backup, or move it aside to start without the vGPUs "
+                    "and reservations it names",
+                    reason.message);
+}
+
+enum facet_status reserve_restore(struct registry *registry, struct facet_error *error)
+{
+    struct reservation_row *rows = NULL;
+    size_t count = 0;
+    enum facet_status status = store_load_reservations(registry->store, &rows, &count, error);
+
+    for (size_t i = 0; status == FACET_OK && i < count; i++) {
+        status = make_room(registry, error);
+        if (status == FACET_OK)
+            status = reservation_from_row(&rows[i], &registry->reservations.items[registry->reservations.count], error);
+        registry->reservations.count += status == FACET_OK;
+        if (error && (status == FACET_CORRUPT || status == FACET_UNSUPPORTED))
+            advise(error);
+    }
+    reservation_rows_free(rows, count);
+    return status;
+}

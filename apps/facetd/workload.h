@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a container or process tree needs to use what was reserved (facet/workload.h).
+ *
+ * Owns: asking the providers of the granted devices, and making one configuration of what they say.
+ * Never: starts anything, or leaves out in silence what a provider did not say.
+ *
+ * Thread rule: any thread. Calls providers, each with a deadline.
+ */
+#ifndef FACETD_WORKLOAD_H
+#define FACETD_WORKLOAD_H
+
+#include <facet/workload.h>
+
+#include "registry.h"
+
+/* `ret_warning` (of `size` bytes): which devices have nothing in it and why; empty when none. A variable that devices
+ * want to have different values is a list with commas, as runtimes read lists of their devices. */
+enum facet_status workload_describe(const struct facet_device_table *devices, struct sessions *sessions,
+                                    const struct reservation *reservation, struct facet_workload **ret_workload,
+                                    char *ret_warning, size_t size, struct facet_error *error);
+
+/* Puts a process of the workload into a vGPU, as `facet run` does: its segment, the layer, and, `alone` on the devices
+ * of the workload, the variables that its part of the device needs. */
+enum facet_status workload_enter(struct facet_workload *workload, const struct vgpu_info *vgpu, bool alone,
+                                 struct facet_error *error);
+
+static inline void cleanup_workload(struct facet_workload **workload)
+{
+    facet_workload_destroy(*workload);
+}
+#define CLEANUP_WORKLOAD __attribute__((cleanup(cleanup_workload)))
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handing functions that are bound to VFIO to a virtual machine: what its monitor must be told, and telling it.
+ *
+ * Owns: the forms of QEMU, libvirt and Cloud Hypervisor; hot-plug and unplug through QEMU's monitor socket (QMP).
+ * Never: binds or unbinds a function (facet/passthrough_bind.h), starts a VM, or leaves half of a request attached
+ * unsaid.
+ *
+ *     struct facet_attach_function gpu = {.size = sizeof gpu, .address = address, .bars = function->bars,
+ *                                         .bar_count = FACET_PCI_BARS_COUNT};
+ *     struct facet_attach_request request = {.size = sizeof request, .functions = &gpu, .count = 1};
+ *     facet_attach_render(FACET_ATTACH_QEMU, &request, &texts, &error);
+ *     for (uint32_t i = 0; facet_attach_texts_at(texts, i); i++) ... an argument of the command line ...
+ *     facet_attach_texts_destroy(texts);
+ *
+ *     facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config), .socket = path}, &qmp,
+ * &error); facet_qmp_attach(qmp, &request, reports, &error); facet_qmp_close(qmp);
+ *
+ * Functions of one device (same domain, bus and device) become functions of one device in the VM, behind one root port:
+ * so the guest's driver finds the sound of a GPU where it looks for it. Virtual functions and mediated devices have a
+ * port each. Values are escaped for their target; quoting for a shell is the business of who prints.
+ *
+ * Thread rule: rendering keeps nothing, any number of threads; a connection is one thread's at a time. Times are
+ * nanoseconds of CLOCK_MONOTONIC. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE,
+ * FACET_NO_MEMORY. Outputs are untouched on failure. Source: seed 003, stage 2; QEMU's qapi/qdev.json, qapi/pci.json
+ * and docs/pcie.txt; libvirt's formatdomain; Cloud Hypervisor's vfio.md and cloud-hypervisor.yaml.
+ */
+#ifndef FACET_ATTACH_H
+#define FACET_ATTACH_H
+
+#include <facet/pci.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- what is handed on --- */
+
+#define FACET_ATTACH_FUNCTIONS 32u /* in one request */
+#define FACET_ATTACH_ID_SIZE   64u
+
+/* Of a function. */
+#define FACET_ATTACH_PRIMARY     (UINT32_C(1) << 0) /* the VM's first VGA (x-vga); one at most; QEMU only */
+#define FACET_ATTACH_NO_ROM      (UINT32_C(1) << 1) /* hide its expansion ROM */
+#define FACET_ATTACH_NO_DISPLAY  (UINT32_C(1) << 2) /* a vGPU whose picture nobody looks at */
+#define FACET_ATTACH_VIRTUAL     (UINT32_C(1) << 3) /* a virtual function: a device of its own in the VM */
+#define FACET_ATTACH_CLIQUE      (UINT32_C(1) << 4) /* `clique` counts */
+#define FACET_ATTACH_GUEST_IOMMU (UINT32_C(1) << 5) /* behind the VM's own IOMMU; Cloud Hypervisor only */
+
+struct facet_attach_function {
+    uint32_t size;
+    uint32_t flags;                   /* FACET_ATTACH_* of a function */
+    struct facet_pci_address address; /* on the host; not looked at when `mdev` is given */
+    const char *mdev;                 /* UUID of a mediated device; NULL: the function itself */
+    const char *id;                   /* its name in the VM: a letter, then letters, digits, "-._"; NULL:
+                                         facet_attach_id() */
+    const char *port;                 /* id of a root port that is there already; NULL: one is made, or on hot-plug the
+                                         first that is free */
+    const char *romfile;              /* what to show as its ROM; NULL: its own */
+    const struct facet_pci_bar *bars; /* as of struct facet_pci_function; NULL: no window is asked for */
+    uint32_t bar_count;
+    uint32_t clique; /* of GPUs that speak to each other directly, 0 to 15 */
+    int32_t fd;      /* its VFIO device, opened by who starts QEMU; 0: QEMU opens it. Needs FACET_ATTACH_IOMMUFD */
+    uint32_t reserved;
+};
+
+/* Of a request. */
+#define FACET_ATTACH_IOMMUFD (UINT32_C(1) << 0) /* /dev/iommu in place of a VFIO container */
+#define FACET_ATTACH_MANAGED (UINT32_C(1) << 1) /* libvirt binds and unbinds by itself */
+
+#define FACET_ATTACH_VERSION(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
+
+/* Zeroed members mean the default. */
+struct facet_attach_request {
+    uint32_t size;
+    uint32_t flags;      /* FACET_ATTACH_* of a request */
+    uint32_t count;      /* 1 to FACET_ATTACH_FUNCTIONS */
+    uint32_t first_port; /* number of the first root port that is made: its chassis and slot; default 1, at most 255 */
+    const struct facet_attach_function *functions;
+    int32_t iommufd_fd;       /* /dev/iommu, opened by who starts QEMU; 0: QEMU opens it. Needs FACET_ATTACH_IOMMUFD */
+    uint32_t segment;         /* PCI segment of the VM, 0 to 15; Cloud Hypervisor only */
+    uint32_t qemu_version;    /* FACET_ATTACH_VERSION(); 0: not known, not checked. iommufd needs 9.0, */
+    uint32_t kernel_version;  /* and of the host 6.6; */
+    uint32_t libvirt_version; /* libvirt can say it since 12.1, and must be known for it */
+    uint32_t reserved;
+};
+
+/* The name that a function or mediated device has in the VM when it was not given one: "facet-0000-65-00.0". */
+FACET_API void facet_attach_id(const struct facet_attach_function *function, char ret_id[FACET_ATTACH_ID_SIZE]);
+
+/*
+ * How large the windows of a root port must be for these BARs: 64-bit prefetchable ones, and all other memory. Powers
+ * of two, because firmware aligns a window to its size; 0 when there are none.
+ */
+FACET_API void facet_attach_windows(const struct facet_pci_bar *bars, uint32_t count, uint64_t *ret_prefetchable,
+                                    uint64_t *ret_other);
+
+/* --- forms --- */
+
+enum facet_attach_form {
+    FACET_ATTACH_QEMU = 0,         /* arguments of the command line: root ports, then the functions */
+    FACET_ATTACH_LIBVIRT = 1,      /* a <hostdev> for each function */
+    FACET_ATTACH_CLOUD = 2,        /* arguments of cloud-hypervisor's command line */
+    FACET_ATTACH_CLOUD_ADD = 3,    /* bodies of PUT /api/v1/vm.add-device, one for each function */
+    FACET_ATTACH_CLOUD_REMOVE = 4, /* bodies of PUT /api/v1/vm.remove-device */
+};
+#define FACET_ATTACH_FORMS 5u
+
+FACET_API const char *facet_attach_form_name(uint32_t form); /* "cloud_hypervisor_add"; NULL when unknown */
+
+struct facet_attach_texts;
+
+/* FACET_UNSUPPORTED: the form cannot say it, or a version is below what it needs. */
+FACET_API enum facet_status facet_attach_render(uint32_t form, const struct facet_attach_request *request,
+                                                struct facet_attach_texts **ret_texts, struct facet_error *error);
+FACET_API uint32_t facet_attach_texts_count(const struct facet_attach_texts *texts);
+FACET_API const char *facet_attach_texts_at(const struct facet_attach_texts *texts, uint32_t index); /* NULL: no more */
+FACET_API void facet_attach_texts_destroy(struct facet_attach_texts *texts);                         /* NULL is fine */
+
+/* --- a running QEMU --- */
+
+struct facet_qmp;
+
+/* Zeroed members mean the default. */
+struct facet_qmp_config {
+    uint32_t size;
+    uint32_t reserved;
+    const char *socket;  /* the path of a Unix socket on which QEMU serves QMP. Must be given */
+    uint64_t timeout_ns; /* for all that is done on this connection together, counted from opening; default 30 s */
+    uint64_t used_ns;    /* of it, how long at most to wait until the guest uses what was plugged; default 5 s */
+    const char *driver;  /* QEMU's name of what is plugged; default "vfio-pci". Another one is given no properties but
+                            id, bus and addr: emulated devices */
+};
+
+/* Connects, and agrees on capabilities. FACET_NOT_FOUND, FACET_PERMISSION, FACET_IO: nobody answers there.
+ * FACET_TIMEOUT: QEMU says nothing; it talks to one client at a time. FACET_CORRUPT: what answers is not QMP. */
+FACET_API enum facet_status facet_qmp_open(const struct facet_qmp_config *config, struct facet_qmp **ret_qmp,
+                                           struct facet_error *error);
+FACET_API void facet_qmp_close(struct facet_qmp *qmp);              /* NULL is fine */
+FACET_API uint32_t facet_qmp_version(const struct facet_qmp *qmp);  /* as FACET_ATTACH_VERSION() */
+FACET_API int64_t facet_qmp_process(const struct facet_qmp *qmp);   /* QEMU's process id; 0: not known */
+FACET_API uint64_t facet_qmp_deadline(const struct facet_qmp *qmp); /* in ns of CLOCK_MONOTONIC */
+
+/* How a function went in. */
+struct facet_attach_report {
+    uint32_t size;
+    uint32_t used;     /* enum facet_pci_known: the guest has switched its memory on, as a driver or firmware does;
+                          unknown while the VM is paused, or when it has none */
+    uint32_t function; /* its number in the VM */
+    uint32_t reserved;
+    char id[FACET_ATTACH_ID_SIZE];
+    char port[FACET_ATTACH_ID_SIZE];
+};
+
+/*
+ * Plugs all functions of `request` in, or none; `ret_reports` has room for as many. Ports: those named, else of QEMU's
+ * root ports those that have nothing behind them and take hot-plugs. That the guest does not use it is no failure; it
+ * is in the report. What was plugged before a failure is taken out again, for which another 2 s may pass; the message
+ * names what could not be. FACET_ALREADY_EXISTS: an id is in use. FACET_NOT_FOUND: no such port. FACET_NO_SPACE: no
+ * free port. FACET_TIMEOUT, FACET_IO, FACET_CORRUPT as above; FACET_BAD_STATE: QEMU refused, with its words.
+ */
+FACET_API enum facet_status facet_qmp_attach(struct facet_qmp *qmp, const struct facet_attach_request *request,
+                                             struct facet_attach_report *ret_reports, struct facet_error *error);
+
+/*
+ * Asks the guest to give the functions up, and waits until each is out of QEMU. Found by `id`, else by
+ * facet_attach_id(), else as what QEMU has of that host address. What shares a slot goes together, so all of it must be
+ * named. FACET_NOT_FOUND: QEMU has no such device. FACET_BUSY: the guest refuses. FACET_TIMEOUT: it does not answer;
+ * the device is still in the VM, the message says which and whether the VM runs at all, and the call may be made again.
+ * FACET_BAD_STATE: others share its slot, or QEMU refused.
+ */
+FACET_API enum facet_status facet_qmp_detach(struct facet_qmp *qmp, const struct facet_attach_function *functions,
+                                             uint32_t count, struct facet_error *error);
+
+/* --- who has a VFIO node open --- */
+
+/*
+ * A process that has one of these device nodes ("/dev/vfio/12") open, by its /proc below `root`, a descriptor of the
+ * directory that holds proc. `pid` other than 0: only that one is looked at. `ret_pid` is 0 when there is none.
+ * FACET_PERMISSION: a process that may not be looked at, and nobody else was found: it cannot be told.
+ */
+FACET_API enum facet_status facet_attach_find_holder(int root, int64_t pid, const char *const *nodes, uint32_t count,
+                                                     int64_t *ret_pid, struct facet_error *error);
+
+/*
+ * Waits until `pid` has none of the nodes open any more: QEMU says that a device is deleted a moment before it closes
+ * it. Only then may the function be unbound. A process that is gone has closed everything. FACET_TIMEOUT.
+ */
+FACET_API enum facet_status facet_attach_wait_closed(int root, int64_t pid, const char *const *nodes, uint32_t count,
+                                                     uint64_t deadline_ns, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

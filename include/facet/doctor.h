@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What to fix on a host before accelerators can be handed to virtual machines.
+ *
+ * Owns: the list of checks, each with what was found and what to do.
+ * Never: touches the host: it is told what there is.
+ *
+ * Thread rule: pure; any thread. Errors: FACET_INVALID_ARGUMENT. Source: facet/passthrough.h names the gates of a
+ * single function; these are the host's, and what users meet when the machine starts (docs/passthrough.md).
+ */
+#ifndef FACET_DOCTOR_H
+#define FACET_DOCTOR_H
+
+#include <facet/pci.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum facet_doctor_state {
+    FACET_DOCTOR_GOOD = 0,
+    FACET_DOCTOR_BAD = 1,     /* nothing can be handed on until it is mended */
+    FACET_DOCTOR_UNKNOWN = 2, /* it could not be told */
+    FACET_DOCTOR_WARNING = 3, /* it works, and will be felt */
+};
+#define FACET_DOCTOR_STATES 4u
+
+FACET_API const char *facet_doctor_state_name(uint32_t state); /* "good"; NULL when unknown */
+
+/* What a snapshot does not tell. Absent: FACET_PCI_UNKNOWN and 0. */
+struct facet_doctor_environment {
+    uint32_t size;
+    uint32_t kvm;               /* enum facet_pci_known: /dev/kvm is there and may be opened */
+    uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK; UINT64_MAX: unlimited */
+    uint32_t kernel_version;    /* major << 16 | minor */
+    uint32_t qemu;              /* enum facet_pci_known: it was found */
+    uint32_t qemu_version;      /* as the kernel's; 0: it did not tell */
+    uint32_t reserved;
+};
+
+struct facet_doctor_finding {
+    uint32_t size;
+    uint32_t state;     /* enum facet_doctor_state */
+    const char *check;  /* "iommu"; never freed */
+    const char *advice; /* what to do; empty when good; never freed */
+    char text[200];     /* what was found, one line */
+};
+
+#define FACET_DOCTOR_CHECKS 11u
+
+/* One finding for each check, in order. The snapshot should have been taken with FACET_PCI_SCAN_HOLDERS. */
+FACET_API enum facet_status facet_doctor_examine(const struct facet_pci_snapshot *snapshot,
+                                                 const struct facet_doctor_environment *environment,
+                                                 struct facet_doctor_finding ret_findings[FACET_DOCTOR_CHECKS],
+                                                 struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

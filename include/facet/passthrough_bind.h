@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Binding whole PCI functions to vfio, and giving them back: all that go together, or nothing.
+ *
+ * Owns: the states of a function, plans, the transaction that executes one, its journal, and recovery from it.
+ * Never: does what facet/passthrough.h does not say yes to. Tells a driver about a model (new_id): what is done is done
+ * to one function.
+ *
+ *     facet_passthrough_open(&config, &manager, &error);
+ *     facet_passthrough_recover(manager, &report, &error);                 what a crash left
+ *     facet_passthrough_plan_bind(manager, &request, &plan, &error);      show plan->steps, plan->verdict
+ *     facet_passthrough_bind(manager, plan, &report, &error);
+ *
+ * Thread rule: states and names are pure; of a manager one thread at a time. Errors: FACET_INVALID_ARGUMENT,
+ * FACET_NO_MEMORY, and those named. Outputs are untouched on failure. Source: seed 003, stage 2; the kernel's
+ * Documentation/driver-api/vfio.rst; libvirt's order for host devices.
+ */
+#ifndef FACET_PASSTHROUGH_BIND_H
+#define FACET_PASSTHROUGH_BIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+#include <facet/passthrough.h>
+#include <facet/pci.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- states --- */
+
+/* X(NAME, name, what it means) */
+#define FACET_PASSTHROUGH_STATE_TABLE(X)                                                                               \
+    X(ABSENT, absent, "not on this machine")                                                                           \
+    X(HOST, host, "the host's: with one of its drivers, or with none")                                                 \
+    X(DETACHING, detaching, "on its way from the host's driver to vfio")                                               \
+    X(READY, ready, "with vfio, and no virtual machine has it open")                                                   \
+    X(IN_VM, in_vm, "a virtual machine has it open")                                                                   \
+    X(RETURNING, returning, "on its way back to the host's driver")                                                    \
+    X(STUCK, stuck, "the kernel has not come back from what it was asked to do")                                       \
+    X(LOST, lost, "nothing answers at its place")
+
+enum facet_passthrough_state {
+#define FACET_PASSTHROUGH_STATE_ENUM(NAME, name, text) FACET_PASSTHROUGH_STATE_##NAME,
+    FACET_PASSTHROUGH_STATE_TABLE(FACET_PASSTHROUGH_STATE_ENUM)
+#undef FACET_PASSTHROUGH_STATE_ENUM
+        FACET_PASSTHROUGH_STATES
+};
+
+FACET_API const char *facet_passthrough_state_name(uint32_t state); /* "in_vm"; NULL when unknown */
+FACET_API const char *facet_passthrough_state_text(uint32_t state); /* what it means; NULL when unknown */
+
+/*
+ * Whether a function can go from one state to the other in one step. Where two looks are further apart than that,
+ * something was missed between them, or somebody else had his hands on the function. To stay is no step: false.
+ */
+FACET_API bool facet_passthrough_state_follows(uint32_t from, uint32_t to);
+
+/* What is known of a function, from one look and from the journal of what was done with it. */
+struct facet_passthrough_facts {
+    uint32_t size;
+    uint32_t is_present;
+    uint32_t is_lost;
+    uint32_t is_vfio;
+    uint32_t is_open;      /* somebody has its vfio node open */
+    uint32_t is_detaching; /* the journal says that it was being bound */
+    uint32_t is_returning; /* the journal says that it was being given back */
+    uint32_t is_stuck;     /* a process that was to write for it has not come back */
+};
+
+/* The one state that these facts mean; FACET_PASSTHROUGH_STATE_ABSENT for NULL. */
+FACET_API enum facet_passthrough_state facet_passthrough_state_of(const struct facet_passthrough_facts *facts);
+
+/* --- the manager: who binds, where it keeps its journals --- */
+
+struct facet_passthrough;
+
+/* Called before each step of a transaction, from the thread that runs it: to show what is waited for. */
+typedef void (*facet_passthrough_progress_func)(void *user, const char *text);
+
+struct facet_passthrough_config {
+    uint32_t size;
+    uint32_t has_owner; /* vfio's nodes are given to `uid` and `gid` */
+    uint32_t uid;
+    uint32_t gid;
+    int root;                   /* a descriptor of the directory that holds sys, proc and dev; not closed */
+    int state;                  /* a descriptor of the directory of journals and locks; -1: only plans can be made */
+    uint64_t write_deadline_ns; /* for each single write; 0: 10 s, and 60 s for what drivers, modules and resets do */
+    uint64_t lock_deadline_ns;  /* for another process that has the group in hand; 0: 5 s */
+    facet_passthrough_progress_func progress; /* NULL: none */
+    void *user;
+};
+
+/*
+ * Nothing is read or written before it is used. The directory `state` must survive a crash and be nobody else's to
+ * write. Thread rule: one thread at a time; any number of managers and processes may share one directory.
+ */
+FACET_API enum facet_status facet_passthrough_open(const struct facet_passthrough_config *config,
+                                                   struct facet_passthrough **ret_manager, struct facet_error *error);
+FACET_API void facet_passthrough_close(struct facet_passthrough *manager); /* NULL is fine */
+
+/* --- plans --- */
+
+/* Which very function is meant: an address alone may be another card's tomorrow. */
+struct facet_passthrough_identity {
+    struct facet_pci_address address;
+    uint16_t vendor;
+    uint16_t device;
+    uint16_t subsystem_vendor;
+    uint16_t subsystem_device;
+    int32_t group; /* -1: none */
+    uint32_t reserved;
+    char serial[24]; /* empty: not known */
+    char slot[32];   /* empty: not known */
+};
+
+enum facet_passthrough_step_kind {
+    FACET_PASSTHROUGH_STEP_LOAD = 0,     /* a kernel module, by modprobe */
+    FACET_PASSTHROUGH_STEP_OVERRIDE = 1, /* the one driver that may have this function; empty: any */
+    FACET_PASSTHROUGH_STEP_UNBIND = 2,   /* the driver lets go */
+    FACET_PASSTHROUGH_STEP_PROBE = 3,    /* the kernel looks for a driver, and finds the one of the override */
+    FACET_PASSTHROUGH_STEP_ATTACH = 4,   /* a driver is given the function by name */
+    FACET_PASSTHROUGH_STEP_POWER = 5,    /* whether it may fall asleep */
+    FACET_PASSTHROUGH_STEP_RESET = 6,
+    FACET_PASSTHROUGH_STEP_RIGHTS = 7, /* the owner of vfio's node */
+};
+#define FACET_PASSTHROUGH_STEPS 8u
+
+FACET_API const char *facet_passthrough_step_name(uint32_t kind); /* "unbind"; NULL when unknown */
+
+/* One write. */
+struct facet_passthrough_step {
+    uint32_t kind;                    /* enum facet_passthrough_step_kind */
+    struct facet_pci_address address; /* whose */
+    char path[128];                   /* "/sys/bus/pci/drivers/nvidia/unbind"; for LOAD empty; for RIGHTS the node, or
+                                         the directory that will name it */
+    char value[80];                   /* what is written; for LOAD the module, for RIGHTS "1000:1000" */
+    char before[80];                  /* what is there now; for UNBIND, PROBE and ATTACH the driver; empty: nothing */
+};
+
+enum facet_passthrough_direction {
+    FACET_PASSTHROUGH_BIND = 0,
+    FACET_PASSTHROUGH_UNBIND = 1,
+};
+
+struct facet_passthrough_plan {
+    uint32_t size;
+    uint32_t direction;                           /* enum facet_passthrough_direction */
+    struct facet_passthrough_identity *functions; /* all that go together, by address */
+    size_t function_count;
+    struct facet_passthrough_step *steps; /* in their order; none: nothing is to be done */
+    size_t step_count;
+    struct facet_passthrough_verdict *verdict; /* of binding; NULL for giving back */
+};
+
+#define FACET_PASSTHROUGH_RESET (UINT32_C(1) << 0) /* reset all functions once all are with vfio */
+
+struct facet_passthrough_request {
+    uint32_t size;
+    uint32_t flags; /* FACET_PASSTHROUGH_RESET */
+    const struct facet_passthrough_wish *wish;
+    const char *driver; /* NULL: the variant of vfio-pci that the kernel's modules have for a function, else vfio-pci */
+};
+
+/*
+ * Exactly what binding would write, with what is there now, and whether it may be done. A plan is made whatever the
+ * verdict is. Nothing is written. FACET_NOT_FOUND: a function is not there. FACET_BAD_STATE: one of the groups was
+ * bound by Facet already, without all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
+ */
+FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough *manager,
+                                                        const struct facet_passthrough_request *request,
+                                                        struct facet_passthrough_plan **ret_plan,
+                                                        struct facet_error *error);
+
+/*
+ * The same for giving back, of what the journal of the first function says: all that was bound together with it, each
+ * to the driver, the override and the power setting that it had. FACET_NOT_FOUND: Facet did not bind it, so that
+ * where it came from is not known. FACET_INVALID_ARGUMENT: the functions were not bound together.
+ */
+FACET_API enum facet_status facet_passthrough_plan_unbind(struct facet_passthrough *manager,
+                                                          const struct facet_pci_address *functions, size_t count,
+                                                          struct facet_passthrough_plan **ret_plan,
+                                                          struct facet_error *error);
+FACET_API void facet_passthrough_plan_destroy(struct facet_passthrough_plan *plan); /* NULL is fine */
+
+/* --- what was done --- */
+
+enum facet_passthrough_outcome {
+    FACET_PASSTHROUGH_UNTOUCHED = 0, /* nothing was written: there was nothing to do, or it was refused */
+    FACET_PASSTHROUGH_DONE = 1,      /* all as planned */
+    FACET_PASSTHROUGH_UNDONE = 2,    /* it failed, and all is as it was before */
+    FACET_PASSTHROUGH_BROKEN = 3,    /* it failed, and not all could be undone; the notes say what, the journal stays */
+};
+
+FACET_API const char *facet_passthrough_outcome_name(uint32_t outcome); /* "undone"; NULL when unknown */
+
+enum facet_passthrough_note_kind {
+    FACET_PASSTHROUGH_NOTE_FAILED = 0,      /* a step that failed, the first reason of all that follows */
+    FACET_PASSTHROUGH_NOTE_UNDO_FAILED = 1, /* a step back that failed */
+    FACET_PASSTHROUGH_NOTE_STUCK = 2,       /* a write that did not come back, and is not waited for */
+    FACET_PASSTHROUGH_NOTE_GONE = 3,        /* the function is not on this machine any more */
+    FACET_PASSTHROUGH_NOTE_DRIFT = 4,       /* it is not as it was left: another card, driver, or override */
+    FACET_PASSTHROUGH_NOTE_ROLLED_BACK = 5, /* an interrupted transaction was undone */
+    FACET_PASSTHROUGH_NOTE_ADOPTED = 6,     /* it is bound, as the journal says */
+    FACET_PASSTHROUGH_NOTE_STALE = 7,       /* the journal is of before a restart of the machine; removed */
+    FACET_PASSTHROUGH_NOTE_DAMAGED = 8,     /* a journal that cannot be read; left alone */
+    FACET_PASSTHROUGH_NOTE_BUSY = 9,        /* another process has the group in hand */
+    FACET_PASSTHROUGH_NOTE_HALF_BOUND = 10, /* a group of which the host and vfio each have a part */
+};
+#define FACET_PASSTHROUGH_NOTE_KINDS 11u
+
+FACET_API const char *facet_passthrough_note_name(uint32_t kind); /* "undo_failed"; NULL when unknown */
+
+struct facet_passthrough_note {
+    uint32_t kind;                    /* enum facet_passthrough_note_kind */
+    struct facet_pci_address address; /* of the function, or of the first of several */
+    char text[240];                   /* one line */
+};
+
+#define FACET_PASSTHROUGH_NOTES 48u
+
+/* Like struct facet_error, a caller's own that is filled whatever the status is. */
+struct facet_passthrough_report {
+    uint32_t size;
+    uint32_t outcome; /* enum facet_passthrough_outcome */
+    uint32_t note_count;
+    uint32_t notes_lost; /* beyond those that there is room for, ADOPTED first */
+    struct facet_passthrough_note notes[FACET_PASSTHROUGH_NOTES];
+};
+
+/* --- binding --- */
+
+/*
+ * Executes a plan, all of it or nothing. The groups are locked, and looked at anew: where that look gives another
+ * plan, nothing is done (FACET_BAD_STATE). A plan without steps is done already. Each write is made by a child with a
+ * deadline; one that does not come back is reported and left behind, never waited for. When a step fails, what was
+ * done is undone, in reverse; the error is that of the first failure, the report has each undo that failed.
+ *
+ * FACET_BUSY: another process has a group in hand, or, for giving back, a virtual machine has it open.
+ * FACET_BAD_STATE: the verdict is not yes (the message has the first reason, the plan all), or the host changed, or an
+ * interrupted transaction has to be recovered first. FACET_TIMEOUT: a write did not come back. Source: libvirt's order
+ * for host devices.
+ */
+FACET_API enum facet_status facet_passthrough_bind(struct facet_passthrough *manager,
+                                                   const struct facet_passthrough_plan *plan,
+                                                   struct facet_passthrough_report *report, struct facet_error *error);
+FACET_API enum facet_status facet_passthrough_unbind(struct facet_passthrough *manager,
+                                                     const struct facet_passthrough_plan *plan,
+                                                     struct facet_passthrough_report *report,
+                                                     struct facet_error *error);
+
+/*
+ * What a crash left: for each journal a note. Interrupted transactions are undone, bound functions are looked at.
+ * Outcome: UNTOUCHED when nothing had to be done, DONE, or BROKEN. FACET_OK also then: the report tells; an error is
+ * that the journals could not be listed.
+ */
+FACET_API enum facet_status facet_passthrough_recover(struct facet_passthrough *manager,
+                                                      struct facet_passthrough_report *report,
+                                                      struct facet_error *error);
+
+/* --- looking --- */
+
+struct facet_passthrough_entry {
+    struct facet_passthrough_identity identity;
+    uint32_t state;      /* enum facet_passthrough_state */
+    uint32_t is_ours;    /* a journal has it */
+    char driver[40];     /* now; empty: none */
+    char old_driver[40]; /* of the journal: where it goes back to; empty: none */
+    char node[48];       /* what a virtual machine opens: "/dev/vfio/17"; empty: nothing */
+};
+
+struct facet_passthrough_list {
+    uint32_t size;
+    uint32_t reserved;
+    struct facet_passthrough_entry *entries; /* accelerators, what is with vfio, and what journals have; by address */
+    size_t count;
+};
+
+/* Looks, and changes nothing; `report` (may be NULL) gets journals that cannot be read and groups that are half bound.
+ */
+FACET_API enum facet_status facet_passthrough_look(struct facet_passthrough *manager,
+                                                   struct facet_passthrough_list **ret_list,
+                                                   struct facet_passthrough_report *report, struct facet_error *error);
+FACET_API void facet_passthrough_list_destroy(struct facet_passthrough_list *list); /* NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes among the PCI functions of a machine, while one looks on.
+ *
+ * Owns: the difference of two snapshots, and waiting for the next one.
+ * Never: believes an event: events of the kernel only wake, what has changed is told by a new look. An event that is
+ * lost, doubled or forged costs a look, no more.
+ *
+ *     facet_pci_watch_open(&(struct facet_pci_watch_config){.size = sizeof(struct facet_pci_watch_config),
+ *                          .scan = {.size = sizeof(struct facet_pci_scan_config), .root = root}, .events = 1},
+ *                          &watch, &error);
+ *     while ((status = facet_pci_watch_wait(watch, UINT64_MAX, print_change, NULL, &error)) == FACET_OK)
+ *         ;
+ *     facet_pci_watch_close(watch);
+ *
+ * Thread rule: one thread at a time for each watch; comparing is pure. Errors, besides those named:
+ * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure. Source: seed 003, "hot-plug".
+ */
+#ifndef FACET_PCI_WATCH_H
+#define FACET_PCI_WATCH_H
+
+#include <facet/pci.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, name): what can change. */
+#define FACET_PCI_CHANGE_TABLE(X)                                                                                      \
+    X(ADDED, added)             /* a function is there that was not; `after` is its driver */                          \
+    X(REMOVED, removed)         /* it is gone */                                                                       \
+    X(LOST, lost)               /* it is listed and no longer answers */                                               \
+    X(FOUND, found)             /* it answers again */                                                                 \
+    X(DRIVER, driver)           /* another driver has it, or none */                                                   \
+    X(GROUP, group)             /* its IOMMU group is another */                                                       \
+    X(POWER, power)             /* its power state is another */                                                       \
+    X(WIDTH, width)             /* its link has more or fewer lanes */                                                 \
+    X(SPEED, speed)             /* its link is faster or slower, as it does by itself when idle */                     \
+    X(VIRTUALS, virtuals)       /* it has more or fewer virtual functions */                                           \
+    X(HOLDERS, holders)         /* more or fewer processes have it open; needs FACET_PCI_SCAN_HOLDERS */               \
+    X(CORRECTABLE, correctable) /* errors that the link mended; before and after are what was counted */               \
+    X(NONFATAL, nonfatal)       /* errors that cost a transaction */                                                   \
+    X(FATAL, fatal)             /* errors that cost the link */
+
+enum facet_pci_change_kind {
+#define FACET_PCI_CHANGE_ENUM(NAME, name) FACET_PCI_CHANGE_##NAME,
+    FACET_PCI_CHANGE_TABLE(FACET_PCI_CHANGE_ENUM)
+#undef FACET_PCI_CHANGE_ENUM
+        FACET_PCI_CHANGES
+};
+
+FACET_API const char *facet_pci_change_name(uint32_t kind); /* "driver"; NULL when unknown */
+
+struct facet_pci_change {
+    uint32_t size;
+    uint32_t kind; /* enum facet_pci_change_kind */
+    struct facet_pci_address address;
+    char before[48]; /* as text: "nvidia", "D0", "16"; empty: none, or it does not apply */
+    char after[48];
+    const struct facet_pci_function *function; /* as it is now; as it was when it is gone */
+};
+
+/* `change` and what it points to live as long as the call. False: no more. */
+typedef bool (*facet_pci_change_func)(void *user, const struct facet_pci_change *change);
+
+/* Tells all that differs, functions by address. What one of the two could not read has not changed. A counter of errors
+ * that went back began anew. */
+FACET_API void facet_pci_compare(const struct facet_pci_snapshot *before, const struct facet_pci_snapshot *after,
+                                 facet_pci_change_func take, void *user);
+
+struct facet_pci_watch;
+
+struct facet_pci_watch_config {
+    uint32_t size;
+    uint32_t events; /* 1: the kernel's events wake; 0: only the time, as for a copy of another machine */
+    struct facet_pci_scan_config scan; /* its `root` is kept open by the watch itself, its `ids` are copied */
+    uint64_t poll_ns;   /* how often to look without events; 0: every 5 s. Errors and links raise no events. */
+    uint64_t settle_ns; /* how long no event may come before it looks, at most 20 times that; 0: 50 ms */
+};
+
+/* Takes the first look. FACET_UNSUPPORTED: this process gets no events of the kernel (a network namespace of its own);
+ * others as facet_pci_scan(). */
+FACET_API enum facet_status facet_pci_watch_open(const struct facet_pci_watch_config *config,
+                                                 struct facet_pci_watch **ret_watch, struct facet_error *error);
+FACET_API void facet_pci_watch_close(struct facet_pci_watch *watch); /* NULL is fine */
+
+/* The last look; until the next wait. */
+FACET_API const struct facet_pci_snapshot *facet_pci_watch_snapshot(const struct facet_pci_watch *watch);
+
+/* Readable when an event has come: to wait for it among other things. -1 without events. Not to be closed. */
+FACET_API int facet_pci_watch_fd(const struct facet_pci_watch *watch);
+
+/*
+ * Waits until something has changed and tells all of it. UINT64_MAX: without end; 0: one look now. FACET_TIMEOUT:
+ * nothing has changed until then. A look that fails is an error; the next wait compares with the last that did not.
+ */
+FACET_API enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t timeout_ns,
+                                                 facet_pci_change_func take, void *user, struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

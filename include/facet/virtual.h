@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making several functions out of one: SR-IOV virtual functions, mediated devices, and vendors' virtual GPU types.
+ *
+ * Owns: writing the kernel's files for that, looking whether it did it, and undoing what was half done.
+ * Never: takes a virtual function away from a VM that has it open, or from a driver that it was not told to evict.
+ *
+ *     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+ *     facet_sriov_set(root, &gpu, 4, FACET_SRIOV_NO_PROBE, &error);
+ *     facet_vendor_type_set(root, &virtual_function, 557, &error);
+ *     facet_mdev_create(root, &(struct facet_mdev_request){.size = sizeof(struct facet_mdev_request), .parent = gpu,
+ *                       .type = "i915-GVTg_V5_4", .count = 1}, uuids, &error);
+ *
+ * What is there and what can be made is in the snapshot of facet/pci.h. All files are below `root`, a descriptor of the
+ * directory that holds sys, proc and dev. Each call is all or nothing: when the kernel refuses in the middle, what was
+ * before is set up again, and the message names what could not be. A write lasts as long as the driver takes for it.
+ *
+ * Thread rule: any thread; calls on one physical function one after the other. Errors, besides those named:
+ * FACET_INVALID_ARGUMENT, FACET_NOT_FOUND (no such function), FACET_PERMISSION, FACET_IO. Outputs are untouched on
+ * failure. Source: seed 003, stage 2; the kernel's Documentation/ABI/testing/sysfs-bus-pci and -sysfs-bus-vfio-mdev;
+ * NVIDIA's Virtual GPU Software documentation for vendor-specific VFIO.
+ */
+#ifndef FACET_VIRTUAL_H
+#define FACET_VIRTUAL_H
+
+#include <facet/pci.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- SR-IOV --- */
+
+#define FACET_SRIOV_NO_PROBE (UINT32_C(1) << 0) /* no driver of the host takes the new ones; stays so on success */
+#define FACET_SRIOV_EVICT    (UINT32_C(1) << 1) /* drivers of the host may lose present ones that no process has open */
+
+/*
+ * Gives a physical function `count` virtual functions; 0 removes them. From one number to another the kernel goes
+ * through 0 only, so present ones must be free: without a driver and without a vendor's type. As many as there are
+ * already is no write at all. FACET_UNSUPPORTED: it has no SR-IOV. FACET_OUT_OF_RANGE: more than it can have.
+ * FACET_BUSY: present ones are in use, named with their users. FACET_BAD_STATE: the kernel made fewer.
+ */
+FACET_API enum facet_status facet_sriov_set(int root, const struct facet_pci_address *physical, uint32_t count,
+                                            uint32_t flags, struct facet_error *error);
+
+/* --- mediated devices --- */
+
+#define FACET_MDEV_COUNT     32u
+#define FACET_MDEV_UUID_SIZE 37u
+
+struct facet_mdev_request {
+    uint32_t size;
+    uint32_t count; /* 1 to FACET_MDEV_COUNT */
+    struct facet_pci_address parent;
+    const char *type;         /* "nvidia-222"; struct facet_pci_type.id */
+    const char *const *uuids; /* of each; NULL: random ones */
+};
+
+/* FACET_UNSUPPORTED: the parent makes none, or not of this type; those that it makes are named. FACET_NO_SPACE: fewer
+ * are left. FACET_ALREADY_EXISTS: a UUID is in use. */
+FACET_API enum facet_status facet_mdev_create(int root, const struct facet_mdev_request *request,
+                                              char (*ret_uuids)[FACET_MDEV_UUID_SIZE], struct facet_error *error);
+
+/* FACET_BUSY: a process has it open; the kernel would wait for it. */
+FACET_API enum facet_status facet_mdev_remove(int root, const char *uuid, struct facet_error *error);
+
+/* --- vendors' types of virtual functions --- */
+
+/*
+ * Makes a virtual function one of the vendor's virtual GPUs; 0: none again. What it is already is no write.
+ * FACET_UNSUPPORTED: its driver has no such types, or cannot make this one now: those that it can are named.
+ * FACET_BAD_STATE: it is of another type; set that to 0 first. FACET_BUSY: a process has it open.
+ */
+FACET_API enum facet_status facet_vendor_type_set(int root, const struct facet_pci_address *function, uint32_t type,
+                                                  struct facet_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The node document: what the device table says of this machine, in the words of facet/spec.h.
+ *
+ * Owns: how a device of the table is named, counted and shown to an orchestrator; one builder for the command and the
+ * daemon, which reach providers in different ways.
+ * Never: prints, or says what was not measured.
+ */
+#ifndef FACET_DEVICE_NODE_H
+#define FACET_DEVICE_NODE_H
+
+#include <jansson.h>
+
+#include <facet/spec.h>
+
+#include "device/table.h"
+
+/* How a device is now. */
+struct facet_node_look {
+    uint32_t health;  /* enum facet_health; as in the table when it was not looked at */
+    char reason[360]; /* of a health that is not ok; may be empty */
+    json_t *full;     /* facet_device_describe(), a reference; NULL: not asked, since it cannot be cut or is lost */
+};
+
+/* Fills `look`, which holds what the table says. Called for each device in the order of the table. */
+typedef enum facet_status (*facet_node_look_func)(void *context, const struct facet_device_record *device,
+                                                  struct facet_node_look *look, struct facet_error *error);
+
+struct facet_node_config {
+    const struct facet_device_table *devices;
+    const uint32_t *chosen;    /* indexes into the table, */
+    uint32_t count;            /* so many; 0: all devices */
+    facet_node_look_func look; /* NULL: opens the providers whose devices can be cut, one after the other */
+    void *context;             /* of `look` */
+};
+
+/* What `look` answers with an error ends it. Errors: those of `look`, FACET_NO_MEMORY. */
+enum facet_status facet_node_describe(const struct facet_node_config *config, struct facet_spec **ret_spec,
+                                      struct facet_error *error);
+
+/* What the document calls a device: its uuid where no earlier device of the provider has the same one, since that
+ * outlives a restart; else its id. As long as the table. */
+const char *facet_node_device_id(const struct facet_device_table *devices, const struct facet_device_record *device);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a conversation in QMP: commands, their answers, and the events about devices that somebody waits for.
+ * Never: decides what to plug.
+ */
+#ifndef FACET_PASSTHROUGH_ATTACH_QMP_H
+#define FACET_PASSTHROUGH_ATTACH_QMP_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "passthrough/attach/layout.h"
+#include "passthrough/attach/wire.h"
+
+/* What became of a device that was asked to leave. */
+struct facet_qmp_watch {
+    const char *id;
+    bool deleted;
+    bool refused; /* by the guest; stays so until cleared */
+};
+
+struct facet_qmp {
+    struct facet_wire wire;
+    uint64_t used_ns;
+    uint32_t version;
+    int64_t process;
+    json_int_t serial; /* of the last command */
+    char driver[FACET_ATTACH_ID_SIZE];
+    char *socket;
+    struct facet_qmp_watch *watches;
+    uint32_t watch_count;
+};
+
+/* Of a connection that stands: reads the greeting, agrees on capabilities. */
+enum facet_status facet_qmp_greet(struct facet_qmp *qmp, struct facet_error *error);
+
+/*
+ * Says `command` and waits for its answer. Takes `arguments`; NULL stands for memory that ran out. `fd` above 0 goes
+ * along. `ret_value` may be NULL. What QEMU refuses is FACET_BAD_STATE, or FACET_NOT_FOUND for its DeviceNotFound; the
+ * message is its words.
+ */
+enum facet_status facet_qmp_call(struct facet_qmp *qmp, const char *command, json_t *arguments, int fd,
+                                 json_t **ret_value, struct facet_error *error);
+
+/* Waits for the next event at most until `until_ns`, and notes it in the watches. FACET_TIMEOUT: none came. */
+enum facet_status facet_qmp_listen(struct facet_qmp *qmp, uint64_t until_ns, struct facet_error *error);
+
+/* "running", "paused", "prelaunch", ... */
+enum facet_status facet_qmp_state(struct facet_qmp *qmp, char ret_state[FACET_ATTACH_ID_SIZE],
+                                  struct facet_error *error);
+
+/* --- the object model: what is where (objects.c) --- */
+
+/* The members of an object: an array of {"name", "type"}. */
+enum facet_status facet_qmp_list(struct facet_qmp *qmp, const char *path, json_t **ret_members,
+                                 struct facet_error *error);
+enum facet_status facet_qmp_get(struct facet_qmp *qmp, const char *path, const char *property, json_t **ret_value,
+                                struct facet_error *error);
+
+/* The type of the device called `id` among `members` of "/machine/peripheral"; NULL: there is none. */
+const char *facet_qmp_type_of(const json_t *members, const char *id);
+
+/* What a bus holds: paths of devices. */
+enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, json_t **ret_paths,
+                                        struct facet_error *error);
+
+/* A root port with nothing behind it for each slot: the one that it names, else the first in the order of names.
+ * `ret_ports` has a row for each. */
+enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *peripherals,
+                                         const struct facet_attach_layout *layout,
+                                         char (*ret_ports)[FACET_ATTACH_ID_SIZE], struct facet_error *error);
+
+static inline void facet_cleanup_json(json_t **json)
+{
+    json_decref(*json);
+}
+#define FACET_CLEANUP_JSON __attribute__((cleanup(facet_cleanup_json)))
+
+#endif

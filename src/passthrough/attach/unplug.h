@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: getting one device out of a VM.
+ * Never: gives up a device for gone that QEMU still has.
+ */
+#ifndef FACET_PASSTHROUGH_ATTACH_UNPLUG_H
+#define FACET_PASSTHROUGH_ATTACH_UNPLUG_H
+
+#include "passthrough/attach/qmp.h"
+
+/* As facet_qmp_detach(), for one id, without a look at who shares its slot. That it is not there is fine. */
+enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64_t until_ns, struct facet_error *error);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a Unix socket on which lines of text come and go before one deadline.
+ * Never: understands a line, or takes more than it has room for.
+ */
+#ifndef FACET_PASSTHROUGH_ATTACH_WIRE_H
+#define FACET_PASSTHROUGH_ATTACH_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <facet/error.h>
+
+/* What QEMU says of a machine with hundreds of devices is some 300 KiB. */
+#define FACET_WIRE_LINE_MAX ((size_t)4 << 20)
+
+struct facet_wire {
+    int fd;
+    uint64_t deadline_ns;
+    char *buffer;
+    size_t capacity;
+    size_t begin, end; /* what was received and not yet taken */
+};
+
+enum facet_status facet_wire_connect(struct facet_wire *ret_wire, const char *path, uint64_t deadline_ns,
+                                     struct facet_error *error);
+void facet_wire_close(struct facet_wire *wire);
+
+/* All of it, with a copy of descriptor `fd` when that is above 0. */
+enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, size_t count, int fd,
+                                  struct facet_error *error);
+
+/* The next line without its end; lives until the next call. FACET_TIMEOUT: none came before `until_ns`, or before the
+ * deadline. */
+enum facet_status facet_wire_receive(struct facet_wire *wire, uint64_t until_ns, char **ret_line, size_t *ret_length,
+                                     struct facet_error *error);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a manager, and what its parts give each other.
+ *
+ * Owns: who calls whom: plan.c makes lists of steps, step.c does one, restore.c goes back, transaction.c goes forward.
+ * Never: is seen by who only asks (facet/passthrough_bind.h).
+ */
+#ifndef FACET_PASSTHROUGH_BIND_MANAGER_H
+#define FACET_PASSTHROUGH_BIND_MANAGER_H
+
+#include "passthrough/bind/journal.h"
+
+struct facet_passthrough {
+    struct bind_host host;
+    struct facet_passthrough_config config;
+};
+
+/* With operations of the caller's; the public one takes the real ones. */
+enum facet_status bind_open(const struct facet_passthrough_config *config, const struct bind_host_ops *ops,
+                            void *context, struct facet_passthrough **ret_manager, struct facet_error *error);
+
+void bind_progress(const struct facet_passthrough *manager, const char *format, ...) FACET_PRINTF(2, 3);
+
+/* ---- report.c ---- */
+
+void bind_report_begin(struct facet_passthrough_report *report);
+void bind_note(struct facet_passthrough_report *report, enum facet_passthrough_note_kind kind,
+               const struct facet_pci_address *address, const char *format, ...) FACET_PRINTF(4, 5);
+
+/* ---- variant.c ---- */
+
+/* The driver of vfio that is made for a function. */
+void bind_choose_driver(const struct bind_host *host, const struct facet_pci_function *function, char *driver,
+                        size_t size);
+
+/* ---- place.c: where a function is, and the steps from one place to another ---- */
+
+#define BIND_DEVICES "/sys/bus/pci/devices"
+#define BIND_DRIVERS "/sys/bus/pci/drivers"
+
+void bind_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity);
+
+/* NULL when it is not there. `ret_is_same`: it is still the same card. */
+const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
+                                           const struct facet_passthrough_identity *identity, bool *ret_is_same);
+
+void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place);
+
+/* "/dev/vfio/17"; empty when there is no group. */
+void bind_group_node(int32_t group, char *path, size_t size);
+
+/* "/dev/vfio/devices/vfio3"; empty when there is none. */
+void bind_device_node(const struct bind_host *host, const struct facet_pci_address *address, char *path, size_t size);
+
+#define BIND_DRIVER_STEPS 4u
+
+/* Override, unbinding, getting the driver, and an override that would have kept it away; returns how many. */
+size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
+                         const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS]);
+
+/* Of a driver that the kernel does not have, or not any more; it is looked for under its own name. */
+bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
+                    const struct journal_place *now, const struct journal_place *target,
+                    struct facet_passthrough_step *ret_step);
+bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
+                     const struct journal_place *target, struct facet_passthrough_step *ret_step);
+
+/* The owner of the group's node before it was given away, where there was a node. */
+bool bind_rights_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
+                      const struct journal_place *target, struct facet_passthrough_step *ret_step);
+
+/* ---- plan.c ---- */
+
+/* What was asked for, to plan anew under the locks. */
+struct bind_request {
+    uint32_t flags;
+    struct facet_passthrough_wish wish; /* its functions are `addresses` */
+    struct facet_pci_address *addresses;
+    char driver[40]; /* empty: to be chosen */
+};
+
+struct bind_plan {
+    struct facet_passthrough_plan plan; /* what the caller sees */
+    struct bind_request request;
+    struct journal journal;
+};
+
+enum facet_status bind_plan_again(struct facet_passthrough *manager, const struct bind_plan *plan,
+                                  struct bind_plan **ret_plan, struct facet_error *error);
+bool bind_plan_has_same_functions(const struct bind_plan *a, const struct bind_plan *b);
+bool bind_plan_is_same(const struct bind_plan *a, const struct bind_plan *b);
+
+/* ---- step.c: one step ---- */
+
+/* A transaction under way. */
+struct bind_run {
+    struct facet_passthrough *manager;
+    struct journal *journal;
+    struct facet_passthrough_report *report;
+    uint32_t nodes_given; /* of vfio, to the owner */
+};
+
+/* Does it, and looks whether it worked: `driver` is whom the function shall have after UNBIND, PROBE and ATTACH. */
+enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough_step *step, const char *driver,
+                            struct facet_error *error);
+
+/* ---- transaction.c ---- */
+
+/* A driver that lets go of a device that a machine has open waits for that machine: it may be for ever. */
+enum facet_status bind_check_users(struct bind_host *host, const struct journal *journal, struct facet_error *error);
+
+/* ---- restore.c ---- */
+
+/* Brings every function of the journal to its old place (last to first), or to the bound one (first to last), from
+ * wherever it is. Goes on where one fails. Returns how many could not be brought there, each with a note. */
+size_t bind_restore(struct bind_run *run, bool to_old);
+
+/* ---- lock.c ---- */
+
+struct bind_locks {
+    struct bind_host *host;
+    int fds[BIND_LOCKS_MOST]; /* by number */
+    size_t count;
+};
+
+/* Those of all groups, in rising order; FACET_BUSY names the first that somebody has. */
+enum facet_status bind_locks_take(struct bind_host *host, const struct facet_passthrough_identity *const *identities,
+                                  size_t count, uint64_t deadline_ns, struct bind_locks *ret_locks,
+                                  struct facet_error *error);
+void bind_locks_give(struct bind_locks *locks);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: where a function is now, and which writes lead from one place to another. Never: writes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "passthrough/bind/manager.h"
+#include "passthrough/scan/tree.h"
+
+void bind_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity)
+{
+    *identity = (struct facet_passthrough_identity){
+        .address = function->address,
+        .vendor = function->vendor,
+        .device = function->device,
+        .subsystem_vendor = function->subsystem_vendor,
+        .subsystem_device = function->subsystem_device,
+        .group = function->group,
+    };
+    snprintf(identity->serial, sizeof identity->serial, "%s", function->serial);
+    snprintf(identity->slot, sizeof identity->slot, "%s", function->slot);
+}
+
+const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
+                                           const struct facet_passthrough_identity *identity, bool *ret_is_same)
+{
+    const struct facet_pci_function *found = facet_pci_snapshot_find(snapshot, &identity->address);
+
+    *ret_is_same = found && found->vendor == identity->vendor && found->device == identity->device &&
+                   found->subsystem_vendor == identity->subsystem_vendor &&
+                   found->subsystem_device == identity->subsystem_device;
+    return found;
+}
+
+/* ---- where it is ---- */
+
+void bind_group_node(int32_t group, char *path, size_t size)
+{
+    path[0] = '\0';
+    if (group >= 0)
+        snprintf(path, size, "/dev/vfio/%d", group);
+}
+
+static bool take_first(void *context, char *name)
+{
+    snprintf(context, 20, "%.19s", name);
+    return false;
+}
+
+void bind_device_node(const struct bind_host *host, const struct facet_pci_address *address, char *path, size_t size)
+{
+    char text[FACET_PCI_ADDRESS_SIZE], directory[80], name[20] = "";
+
+    facet_pci_address_print(address, text);
+    snprintf(directory, sizeof directory, BIND_DEVICES "/%s/vfio-dev", text);
+    tree_each(host->root, directory, take_first, name);
+    path[0] = '\0';
+    if (name[0] && journal_is_name(name))
+        snprintf(path, size, "/dev/vfio/devices/%s", name);
+    if (path[0] && !tree_exists(host->root, path))
+        path[0] = '\0'; /* a kernel that has the class and not the nodes */
+}
+
+void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place)
+{
+    char address[FACET_PCI_ADDRESS_SIZE], path[80];
+
+    *place = (struct journal_place){.driver = ""};
+    snprintf(place->driver, sizeof place->driver, "%s", function->driver);
+    snprintf(place->override, sizeof place->override, "%s", function->driver_override);
+    facet_pci_address_print(&function->address, address);
+    snprintf(path, sizeof path, BIND_DEVICES "/%s/power/control", address);
+    tree_text(host->root, path, place->power, sizeof place->power);
+    bind_group_node(function->group, path, sizeof path);
+    if (path[0])
+        bind_owner(host, path, place->rights, sizeof place->rights);
+}
+
+/* ---- from here to there ---- */
+
+static void begin(struct facet_passthrough_step *step, enum facet_passthrough_step_kind kind,
+                  const struct facet_passthrough_identity *identity, const char *before)
+{
+    *step = (struct facet_passthrough_step){.kind = kind, .address = identity->address};
+    snprintf(step->before, sizeof step->before, "%s", before);
+}
+
+static void set_attribute(struct facet_passthrough_step *step, const char *name, const char *value)
+{
+    char address[FACET_PCI_ADDRESS_SIZE];
+
+    facet_pci_address_print(&step->address, address);
+    snprintf(step->path, sizeof step->path, BIND_DEVICES "/%s/%s", address, name);
+    snprintf(step->value, sizeof step->value, "%s", value);
+}
+
+/* Asked of a driver by its name: one that is not the driver any more refuses. */
+static void set_driver(struct facet_passthrough_step *step, const char *driver, const char *verb)
+{
+    char address[FACET_PCI_ADDRESS_SIZE];
+
+    facet_pci_address_print(&step->address, address);
+    snprintf(step->path, sizeof step->path, BIND_DRIVERS "/%s/%s", driver, verb);
+    snprintf(step->value, sizeof step->value, "%s", address);
+}
+
+static size_t add_override(const struct facet_passthrough_identity *identity, const char *now, const char *target,
+                           struct facet_passthrough_step *step)
+{
+    if (strcmp(now, target) == 0)
+        return 0;
+    begin(step, FACET_PASSTHROUGH_STEP_OVERRIDE, identity, now);
+    set_attribute(step, "driver_override", target);
+    return 1;
+}
+
+/* An override that was written while another driver had the function, for its next probe, would not let that driver
+ * have it again: it is written last. */
+size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
+                         const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS])
+{
+    bool moves = strcmp(now->driver, target->driver) != 0;
+    bool is_in_the_way = moves && target->driver[0] && target->override[0];
+    const char *override = is_in_the_way ? target->driver : target->override;
+    size_t count = add_override(identity, now->override, override, steps);
+
+    if (moves && now->driver[0]) {
+        begin(&steps[count], FACET_PASSTHROUGH_STEP_UNBIND, identity, now->driver);
+        set_driver(&steps[count++], now->driver, "unbind");
+    }
+    if (!moves || !target->driver[0])
+        return count;
+    if (strcmp(override, target->driver) == 0) { /* the kernel can find no other */
+        begin(&steps[count], FACET_PASSTHROUGH_STEP_PROBE, identity, "");
+        facet_pci_address_print(&identity->address, steps[count].value);
+        snprintf(steps[count].path, sizeof steps[count].path, "/sys/bus/pci/drivers_probe");
+    } else {
+        begin(&steps[count], FACET_PASSTHROUGH_STEP_ATTACH, identity, "");
+        set_driver(&steps[count], target->driver, "bind");
+    }
+    count++;
+    return count + add_override(identity, override, target->override, &steps[count]);
+}
+
+bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
+                    const struct journal_place *now, const struct journal_place *target,
+                    struct facet_passthrough_step *ret_step)
+{
+    char path[80];
+
+    snprintf(path, sizeof path, BIND_DRIVERS "/%s", target->driver);
+    if (!target->driver[0] || strcmp(now->driver, target->driver) == 0 || tree_exists(host->root, path))
+        return false;
+    begin(ret_step, FACET_PASSTHROUGH_STEP_LOAD, identity, "");
+    snprintf(ret_step->value, sizeof ret_step->value, "%s", target->driver);
+    return true;
+}
+
+/* Drivers set it for themselves when they get or lose a device (vfio-pci to "auto"), so that after a move it is written
+ * whatever it was before. */
+bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
+                     const struct journal_place *target, struct facet_passthrough_step *ret_step)
+{
+    bool moves = strcmp(now->driver, target->driver) != 0;
+
+    if (!target->power[0] || !now->power[0] || (!moves && strcmp(now->power, target->power) == 0))
+        return false;
+    begin(ret_step, FACET_PASSTHROUGH_STEP_POWER, identity, now->power);
+    set_attribute(ret_step, "power/control", target->power);
+    return true;
+}
+
+bool bind_rights_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
+                      const struct journal_place *target, struct facet_passthrough_step *ret_step)
+{
+    char path[80], owner[24];
+
+    bind_group_node(identity->group, path, sizeof path);
+    if (!target->rights[0] || !path[0])
+        return false;
+    bind_owner(host, path, owner, sizeof owner);
+    if (!owner[0] || strcmp(owner, target->rights) == 0)
+        return false;
+    begin(ret_step, FACET_PASSTHROUGH_STEP_RIGHTS, identity, owner);
+    snprintf(ret_step->path, sizeof ret_step->path, "%s", path);
+    snprintf(ret_step->value, sizeof ret_step->value, "%s", target->rights);
+    return true;
+}

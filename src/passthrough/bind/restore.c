@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way back, which a failure, a crash and a second thought share.
+ *
+ * Owns: bringing functions to one of the two places of their journal from wherever they are: what is undone already is
+ * no step. Never: stops at the first failure, writes to another card than the journal's, or to one that is stuck.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passthrough/bind/manager.h"
+
+/* A look, and which of the functions could not be brought back. */
+struct restoring {
+    struct bind_run *run;
+    const struct facet_pci_snapshot *snapshot;
+    bool to_old;
+    bool failed[JOURNAL_FUNCTIONS_MOST];
+};
+
+static const struct journal_place *target_of(const struct restoring *restoring, const struct journal_function *record)
+{
+    return restoring->to_old ? &record->old : &record->bound;
+}
+
+static void note_failure(struct restoring *restoring, size_t index, const struct facet_error *error)
+{
+    const struct journal_function *record = &restoring->run->journal->functions[index];
+
+    restoring->failed[index] = true;
+    if (!bind_is_alive(&restoring->run->manager->host, &record->stuck)) /* that has a note of its own */
+        bind_note(restoring->run->report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, &record->identity.address, "%s",
+                  error->message);
+}
+
+static bool step_back(struct restoring *restoring, size_t index, const struct facet_passthrough_step *step)
+{
+    struct journal_function *record = &restoring->run->journal->functions[index];
+    struct facet_error error = {.status = FACET_OK};
+
+    if (bind_step(restoring->run, step, target_of(restoring, record)->driver, &error) == FACET_OK)
+        return true;
+    note_failure(restoring, index, &error);
+    return false;
+}
+
+/* NULL: there is nothing to write to, which is said. */
+static const struct facet_pci_function *find(struct restoring *restoring, size_t index, bool is_first)
+{
+    struct journal_function *record = &restoring->run->journal->functions[index];
+    struct facet_passthrough_report *report = restoring->run->report;
+    bool is_same;
+    const struct facet_pci_function *function = bind_find(restoring->snapshot, &record->identity, &is_same);
+
+    if (is_same)
+        return function;
+    if (is_first && !function)
+        bind_note(report, FACET_PASSTHROUGH_NOTE_GONE, &record->identity.address,
+                  "is not on this machine any more: there is nothing to undo");
+    if (is_first && function)
+        bind_note(report, FACET_PASSTHROUGH_NOTE_DRIFT, &record->identity.address,
+                  "is another card now (%04x:%04x, %04x:%04x was bound): it is left alone", function->vendor,
+                  function->device, record->identity.vendor, record->identity.device);
+    return NULL;
+}
+
+static void move_driver(struct restoring *restoring, size_t index)
+{
+    struct journal_function *record = &restoring->run->journal->functions[index];
+    struct facet_passthrough_step steps[BIND_DRIVER_STEPS];
+    struct journal_place now;
+
+    if (bind_is_alive(&restoring->run->manager->host, &record->stuck)) {
+        restoring->failed[index] = true;
+        return;
+    }
+    record->stuck = (struct bind_stuck){.pid = 0};
+    const struct facet_pci_function *function = find(restoring, index, true);
+    if (!function)
+        return;
+    bind_place(&restoring->run->manager->host, function, &now);
+    if (bind_load_step(&restoring->run->manager->host, &record->identity, &now, target_of(restoring, record), steps) &&
+        !step_back(restoring, index, &steps[0]))
+        return;
+    size_t count = bind_driver_steps(&record->identity, &now, target_of(restoring, record), steps);
+    for (size_t i = 0; i < count; i++)
+        if (!step_back(restoring, index, &steps[i]))
+            return;
+}
+
+/* After the drivers, which may have set it for themselves. */
+static void set_power_and_rights(struct restoring *restoring, size_t index)
+{
+    const struct journal_function *record = &restoring->run->journal->functions[index];
+    const struct journal_place *target = target_of(restoring, record);
+    struct bind_host *host = &restoring->run->manager->host;
+    struct facet_passthrough_step step;
+    struct journal_place now;
+    const struct facet_pci_function *function = restoring->failed[index] ? NULL : find(restoring, index, false);
+
+    if (!function)
+        return;
+    bind_place(host, function, &now); /* whose driver is that of before the move */
+    if (bind_power_step(&record->identity, &now, target, &step) && !step_back(restoring, index, &step))
+        return;
+    if (bind_rights_step(host, &record->identity, target, &step))
+        step_back(restoring, index, &step);
+}
+
+static size_t count_failed(const struct restoring *restoring)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < restoring->run->journal->count; i++)
+        count += restoring->failed[i];
+    return count;
+}
+
+/* The last moved is the first to go back. */
+static void restore_all(struct restoring *restoring)
+{
+    size_t count = restoring->run->journal->count;
+
+    for (size_t i = 0; i < count; i++)
+        move_driver(restoring, restoring->to_old ? count - 1 - i : i);
+    for (size_t i = 0; i < count; i++)
+        set_power_and_rights(restoring, restoring->to_old ? count - 1 - i : i);
+}
+
+size_t bind_restore(struct bind_run *run, bool to_old)
+{
+    struct bind_host *host = &run->manager->host;
+    struct facet_pci_snapshot *snapshot = NULL;
+    struct facet_error error = {.status = FACET_OK};
+    struct restoring restoring = {.run = run, .to_old = to_old};
+
+    if (host->ops->scan(host, &snapshot, &error) != FACET_OK) {
+        bind_note(run->report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, &run->journal->functions[0].identity.address,
+                  "cannot look where the functions are: %s", error.message);
+        return run->journal->count;
+    }
+    restoring.snapshot = snapshot;
+    restore_all(&restoring);
+    facet_pci_snapshot_destroy(snapshot);
+    return count_failed(&restoring);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: whether the host's console draws into a BAR. Never: looks at the machine. */
+#ifndef FACET_PASSTHROUGH_CONSOLE_H
+#define FACET_PASSTHROUGH_CONSOLE_H
+
+#include <facet/pci.h>
+
+/* A BAR without an address is nowhere. */
+static inline bool facet_console_is_in(const struct facet_pci_bar *bar, const struct facet_pci_region *region)
+{
+    return bar->bytes > 0 && bar->is_memory && bar->start != 0 && region->start <= bar->start + (bar->bytes - 1) &&
+           bar->start <= region->end;
+}
+
+#endif

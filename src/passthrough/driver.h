@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what a driver's name says of its functions: whether VFIO has them, whether it spoils their IOMMU group. Never:
+ * asks the kernel. */
+#ifndef FACET_PASSTHROUGH_DRIVER_H
+#define FACET_PASSTHROUGH_DRIVER_H
+
+#include <stdbool.h>
+#include <string.h>
+
+/* vfio-pci, and its variants for certain models: mlx5_vfio_pci, nvgrace_gpu_vfio_pci, xe-vfio-pci. */
+static inline bool driver_is_vfio(const char *driver)
+{
+    return strstr(driver, "vfio") && strstr(driver, "pci");
+}
+
+/* None, or one under which the host does no DMA: as the kernel's own test of a group. */
+static inline bool driver_is_harmless(const char *driver)
+{
+    return driver[0] == '\0' || driver_is_vfio(driver) || strcmp(driver, "pci-stub") == 0;
+}
+
+/* The driver of ports does no DMA either. */
+static inline bool driver_is_port(const char *driver)
+{
+    return strcmp(driver, "pcieport") == 0;
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rule as text.
+ *
+ * Owns: its JSON, which people may edit. Never: opens a file.
+ */
+#ifndef FACET_PASSTHROUGH_PERSIST_RULE_H
+#define FACET_PASSTHROUGH_PERSIST_RULE_H
+
+#include <facet/passthrough_rules.h>
+
+#define RULE_BYTES_MOST (256u << 10)
+
+/* NULL: no memory. */
+char *rule_text(const struct facet_passthrough_rule *rule);
+
+/* FACET_CORRUPT says what is wrong; the functions are the caller's to free. */
+enum facet_status rule_parse(const char *bytes, size_t size, struct facet_passthrough_rule *ret_rule,
+                             struct facet_error *error);
+
+#endif

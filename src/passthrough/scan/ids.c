@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: names of functions, of the list of PCI ids, through libpci; slots of the board. Never: asks anything but that
+ * list: no network, no database of udev. */
+#include <errno.h>
+#include <pci/pci.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "passthrough/scan/snapshot.h"
+#include "passthrough/scan/tree.h"
+
+/* libpci ends the program when something is wrong, unless its error handler does not return. */
+struct names {
+    struct pci_access *access;
+    jmp_buf failed;
+};
+
+static _Thread_local struct names *current;
+
+static void __attribute__((noreturn)) fail(char *format, ...)
+{
+    (void)format;
+    longjmp(current->failed, 1);
+}
+
+static void ignore(char *format, ...)
+{
+    (void)format;
+}
+
+enum {
+    PLAIN = PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB,
+};
+
+static void look_up(struct pci_access *access, struct facet_pci_function *function)
+{
+    char text[256];
+    int vendor = function->vendor, device = function->device;
+    int subsystem_vendor = function->subsystem_vendor, subsystem_device = function->subsystem_device;
+    const char *name = pci_lookup_name(access, text, sizeof text, PCI_LOOKUP_VENDOR | PLAIN, vendor);
+
+    snprintf(function->vendor_name, sizeof function->vendor_name, "%s", name ? name : "");
+    name = pci_lookup_name(access, text, sizeof text, PCI_LOOKUP_DEVICE | PLAIN, vendor, device);
+    snprintf(function->device_name, sizeof function->device_name, "%s", name ? name : "");
+    name = pci_lookup_name(access, text, sizeof text, PCI_LOOKUP_SUBSYSTEM | PCI_LOOKUP_DEVICE | PLAIN, vendor, device,
+                           subsystem_vendor, subsystem_device);
+    snprintf(function->subsystem_name, sizeof function->subsystem_name, "%s", name ? name : "");
+}
+
+/* False: the list is broken. */
+static bool look_up_all(struct names *names, const char *path, struct facet_pci_snapshot *snapshot)
+{
+    if (setjmp(names->failed))
+        return false;
+    names->access = pci_alloc();
+    names->access->error = fail;
+    names->access->warning = ignore;
+    names->access->debug = ignore;
+    names->access->id_lookup_mode = 0; /* not the cache of answers from the network either */
+    pci_set_name_list_path(names->access, (char *)path, 0);
+    if (!pci_load_name_list(names->access))
+        return false;
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (snapshot->functions[i].unread[FACET_PCI_IDENTITY] == FACET_PCI_READ)
+            look_up(names->access, &snapshot->functions[i]);
+    return true;
+}
+
+/* Where distributions put the list; Debian has it packed as well. */
+static const char *const places[] = {"usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids.gz"};
+
+static int open_list(int root, const char *ids)
+{
+    int fd = ids ? tree_file(root, ids) : -1;
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !ids && fd < 0; i++)
+        fd = tree_file(root, places[i]);
+    return fd;
+}
+
+static enum facet_pci_unread read_names(int root, const char *ids, struct facet_pci_snapshot *snapshot)
+{
+    FACET_CLEANUP_FD int fd = open_list(root, ids);
+    struct names names = {0};
+    char path[40];
+
+    if (fd < 0)
+        return tree_unread(errno);
+    snprintf(path, sizeof path, "/proc/self/fd/%d",
+             fd); /* libpci wants a path, and must not follow one out of `root` */
+    current = &names;
+    bool done = look_up_all(&names, path, snapshot);
+    if (names.access)
+        pci_cleanup(names.access);
+    current = NULL;
+    return done ? FACET_PCI_READ : FACET_PCI_UNREAD_MALFORMED;
+}
+
+void scan_names(int root, const char *ids, struct facet_pci_snapshot *snapshot)
+{
+    enum facet_pci_unread unread = snapshot->count > 0 ? read_names(root, ids, snapshot) : FACET_PCI_READ;
+
+    for (size_t i = 0; i < snapshot->count; i++)
+        snapshot->functions[i].unread[FACET_PCI_NAMES] = (uint8_t)unread;
+}
+
+/* ---- slots: /sys/bus/pci/slots/4/address is "0000:01:00", without a function ---- */
+
+struct slots {
+    int directory;
+    struct facet_pci_snapshot *snapshot;
+};
+
+static bool take_slot(void *context, char *name)
+{
+    struct slots *slots = context;
+    char file[300], text[32], full[40];
+    struct facet_pci_address address;
+
+    snprintf(file, sizeof file, "%.255s/address", name);
+    if (tree_text(slots->directory, file, text, sizeof text) != FACET_PCI_READ)
+        return true;
+    snprintf(full, sizeof full, "%s.0", text);
+    if (facet_pci_address_parse(full, &address, NULL))
+        return true;
+    for (size_t i = 0; i < slots->snapshot->count; i++) {
+        struct facet_pci_function *function = &slots->snapshot->functions[i];
+
+        address.function = function->address.function;
+        if (facet_pci_address_compare(&address, &function->address) != 0)
+            continue;
+        snprintf(function->slot, sizeof function->slot, "%.31s", name);
+        function->unread[FACET_PCI_SLOT] = FACET_PCI_READ;
+    }
+    return true;
+}
+
+void scan_slots(int root, struct facet_pci_snapshot *snapshot)
+{
+    FACET_CLEANUP_FD int directory = tree_directory(root, "sys/bus/pci/slots");
+    struct slots slots = {.directory = directory, .snapshot = snapshot};
+
+    for (size_t i = 0; i < snapshot->count; i++)
+        snapshot->functions[i].unread[FACET_PCI_SLOT] = FACET_PCI_UNREAD_ABSENT;
+    if (directory >= 0)
+        tree_each(directory, ".", take_slot, &slots);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: opening below a directory, and reading what was opened. Never: keeps anything open. */
+#include "passthrough/scan/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+
+enum facet_pci_unread tree_unread(int errnum)
+{
+    switch (errnum) {
+    case 0:
+        return FACET_PCI_READ;
+    case ENOENT:
+    case ENOTDIR:
+    case ENODEV:
+    case ESRCH:
+    case EOPNOTSUPP:
+        return FACET_PCI_UNREAD_ABSENT;
+    case EACCES:
+    case EPERM:
+        return FACET_PCI_UNREAD_PERMISSION;
+    case ELOOP:
+    case EISDIR:
+    case EINVAL:
+    case EAGAIN: /* a pipe without anything in it */
+        return FACET_PCI_UNREAD_MALFORMED;
+    default:
+        return FACET_PCI_UNREAD_IO;
+    }
+}
+
+enum facet_pci_unread tree_worse(enum facet_pci_unread a, enum facet_pci_unread b)
+{
+    return a == FACET_PCI_READ || (a == FACET_PCI_UNREAD_ABSENT && b != FACET_PCI_READ) ? b : a;
+}
+
+enum {
+    LINE_SIZE = 65536,       /* a line of /proc/interrupts has eleven bytes for each CPU */
+    LINES_BYTES = 128 << 20, /* no list of the kernel's is longer */
+    OPEN_TRIES = 1000,
+};
+
+/* Links are followed as if `at` were the root: kernels' own trees point upwards and stay inside, others may not leave.
+ * A rename anywhere in the machine makes the kernel doubt a path with "..", which is tried again then. A sandbox that
+ * does not know the call, or forbids it, gets the plain one. */
+static int open_below(int at, const char *path, int flags)
+{
+    struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
+    int fd, tries = 0;
+
+    while (*path == '/')
+        path++;
+    path = *path ? path : ".";
+    do
+        fd = (int)syscall(SYS_openat2, at, path, &how, sizeof how);
+    while (fd < 0 && (errno == EAGAIN || errno == EINTR) && ++tries < OPEN_TRIES);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+        fd = openat(at, path, flags | O_CLOEXEC);
+    return fd;
+}
+
+int tree_directory(int at, const char *path)
+{
+    return open_below(at, path, O_RDONLY | O_DIRECTORY);
+}
+
+int tree_path(int at, const char *path)
+{
+    return open_below(at, path, O_PATH);
+}
+
+enum { READING = O_RDONLY | O_NONBLOCK | O_NOCTTY };
+
+static bool is_file(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* What a copied tree may hold instead, a pipe or a directory, is opened without waiting, and refused. */
+static int open_regular(int at, const char *path, int flags)
+{
+    FACET_CLEANUP_FD int fd = open_below(at, path, flags);
+
+    if (fd < 0)
+        return -1;
+    if (!is_file(fd)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return FACET_TAKE_FD(fd);
+}
+
+int tree_file(int at, const char *path)
+{
+    return open_regular(at, path, READING);
+}
+
+int tree_writable(int at, const char *path)
+{
+    return open_regular(at, path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+static ssize_t read_once(int fd, void *bytes, size_t size)
+{
+    ssize_t length;
+
+    do
+        length = read(fd, bytes, size);
+    while (length < 0 && errno == EINTR);
+    return length;
+}
+
+/* The kernel hands an attribute out whole, up to a page. */
+enum facet_pci_unread tree_bytes(int at, const char *path, void *bytes, size_t size, size_t *ret_length)
+{
+    FACET_CLEANUP_FD int fd = open_below(at, path, READING);
+    ssize_t length = fd < 0 ? -1 : read_once(fd, bytes, size);
+
+    if (length < 0)
+        return tree_unread(errno);
+    if (length == 0 && !is_file(fd)) /* most files say something: the others are worth another call */
+        return FACET_PCI_UNREAD_MALFORMED;
+    *ret_length = (size_t)length;
+    return FACET_PCI_READ;
+}
+
+/* Fewer bytes than there is room for, or one more, which tells that it was too long. */
+static enum facet_pci_unread read_text(int at, const char *path, char *text, size_t size, bool *ret_cut)
+{
+    size_t length = 0;
+    enum facet_pci_unread unread = tree_bytes(at, path, text, size, &length);
+
+    *ret_cut = unread == FACET_PCI_READ && length == size && text[size - 1] != '\n';
+    if (unread != FACET_PCI_READ || length == 0) {
+        text[0] = '\0';
+        return unread;
+    }
+    if (length == size || text[length - 1] == '\n')
+        length--;
+    text[length] = '\0';
+    return FACET_PCI_READ;
+}
+
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    return true;
+}
+
+static enum facet_pci_unread read_line(int at, const char *path, char *text, size_t size, bool may_cut)
+{
+    bool cut;
+    enum facet_pci_unread unread = read_text(at, path, text, size, &cut);
+
+    if (unread == FACET_PCI_READ && (!is_plain(text) || (cut && !may_cut))) {
+        text[0] = '\0';
+        unread = FACET_PCI_UNREAD_MALFORMED;
+    }
+    return unread;
+}
+
+enum facet_pci_unread tree_text(int at, const char *path, char *text, size_t size)
+{
+    return read_line(at, path, text, size, false);
+}
+
+enum facet_pci_unread tree_text_cut(int at, const char *path, char *text, size_t size)
+{
+    return read_line(at, path, text, size, true);
+}
+
+static const char *digits_of(int base)
+{
+    return base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
+}
+
+enum facet_pci_unread tree_number(int at, const char *path, int base, uint64_t most, uint64_t *ret_value)
+{
+    char text[32];
+    enum facet_pci_unread unread = tree_text(at, path, text, sizeof text);
+    const char *digits = base == 16 && strncmp(text, "0x", 2) == 0 ? text + 2 : text;
+
+    if (unread != FACET_PCI_READ)
+        return unread;
+    if (!*digits || digits[strspn(digits, digits_of(base))] != '\0')
+        return FACET_PCI_UNREAD_MALFORMED;
+    errno = 0;
+    uint64_t value = strtoull(digits, NULL, base);
+    if (errno != 0 || value > most)
+        return FACET_PCI_UNREAD_MALFORMED;
+    *ret_value = value;
+    return FACET_PCI_READ;
+}
+
+/* Only the last part of a path may be left to the plain call: parts before it could be links that leave. */
+static ssize_t read_link(int at, const char *path, char *text, size_t size)
+{
+    if (!strchr(path, '/'))
+        return readlinkat(at, path, text, size);
+    FACET_CLEANUP_FD int fd = open_below(at, path, O_PATH | O_NOFOLLOW);
+    return fd < 0 ? -1 : readlinkat(fd, "", text, size);
+}
+
+enum facet_pci_unread tree_link(int at, const char *path, char *text, size_t size)
+{
+    ssize_t length = read_link(at, path, text, size);
+
+    if (length < 0 || (size_t)length == size) {
+        text[0] = '\0';
+        return length < 0 ? tree_unread(errno) : FACET_PCI_UNREAD_MALFORMED;
+    }
+    text[length] = '\0';
+    return FACET_PCI_READ;
+}
+
+enum facet_pci_unread tree_link_name(int at, const char *path, char *text, size_t size)
+{
+    char target[1024];
+    enum facet_pci_unread unread = tree_link(at, path, target, sizeof target);
+    const char *name = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+
+    text[0] = '\0';
+    if (unread != FACET_PCI_READ)
+        return unread;
+    if (!*name || *name == '.' || strlen(name) >= size || !is_plain(name))
+        return FACET_PCI_UNREAD_MALFORMED;
+    memcpy(text, name, strlen(name) + 1);
+    return FACET_PCI_READ;
+}
+
+bool tree_exists(int at, const char *path)
+{
+    FACET_CLEANUP_FD int fd = open_below(at, path, O_PATH);
+
+    return fd >= 0;
+}
+
+static DIR *open_names(int at, const char *path)
+{
+    int fd = tree_directory(at, path);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!directory)
+        facet_cleanup_fd(&fd);
+    return directory;
+}
+
+enum facet_pci_unread tree_each(int at, const char *path, tree_take_func take, void *context)
+{
+    FACET_CLEANUP_DIR DIR *directory = open_names(at, path);
+    struct dirent *entry;
+
+    if (!directory)
+        return tree_unread(errno);
+    for (errno = 0; (entry = readdir(directory)); errno = 0)
+        if (entry->d_name[0] != '.' && !take(context, entry->d_name))
+            return FACET_PCI_READ;
+    return tree_unread(errno);
+}
+
+/* Lines that are being read: what has come of the next one is at the beginning of the buffer. */
+struct lines {
+    char *buffer;
+    size_t held;
+    bool is_rest; /* of a line that was too long: its beginning was taken */
+    tree_take_func take;
+    void *context;
+};
+
+/* Hands out the lines that are whole. False: `take` has enough. */
+static bool take_lines(struct lines *lines)
+{
+    char *line = lines->buffer, *end;
+    size_t left = lines->held;
+
+    while (left > 0 && (end = memchr(line, '\n', left))) {
+        *end = '\0';
+        if (!lines->is_rest && !lines->take(lines->context, line))
+            return false;
+        lines->is_rest = false;
+        left -= (size_t)(end + 1 - line);
+        line = end + 1;
+    }
+    memmove(lines->buffer, line, left);
+    lines->held = left;
+    return true;
+}
+
+/* What has come of a line that does not end: with the file, or with the buffer. False: `take` has enough. */
+static bool take_open_line(struct lines *lines)
+{
+    bool is_rest = lines->is_rest;
+
+    lines->buffer[lines->held] = '\0';
+    lines->held = 0;
+    lines->is_rest = true;
+    return is_rest || lines->take(lines->context, lines->buffer);
+}
+
+static enum facet_pci_unread read_lines(int fd, struct lines *lines)
+{
+    for (size_t total = 0; total < LINES_BYTES;) {
+        ssize_t count = read_once(fd, lines->buffer + lines->held, LINE_SIZE - 1 - lines->held);
+
+        if (count < 0)
+            return tree_unread(errno);
+        if (count == 0) {
+            if (lines->held > 0)
+                take_open_line(lines);
+            return FACET_PCI_READ;
+        }
+        if (memchr(lines->buffer + lines->held, '\0', (size_t)count)) /* no text */
+            return FACET_PCI_UNREAD_MALFORMED;
+        total += (size_t)count;
+        lines->held += (size_t)count;
+        if (!take_lines(lines) || (lines->held == LINE_SIZE - 1 && !take_open_line(lines)))
+            return FACET_PCI_READ;
+    }
+    return FACET_PCI_UNREAD_MALFORMED; /* without an end */
+}
+
+enum facet_pci_unread tree_lines(int at, const char *path, tree_take_func take, void *context)
+{
+    FACET_CLEANUP_FREE char *buffer = malloc(LINE_SIZE);
+    FACET_CLEANUP_FD int fd = buffer ? tree_file(at, path) : -1;
+
+    if (fd < 0)
+        return tree_unread(errno);
+    return read_lines(fd, &(struct lines){.buffer = buffer, .take = take, .context = context});
+}
+
+void *tree_append(void **array, size_t *count, size_t element_size)
+{
+    /* A power of two is full. */
+    if ((*count & (*count - 1)) == 0) {
+        void *larger = reallocarray(*array, *count ? *count * 2 : 1, element_size);
+
+        if (!larger)
+            return NULL;
+        *array = larger;
+    }
+    return (char *)*array + (*count)++ * element_size;
+}

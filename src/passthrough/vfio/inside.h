@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what the files of the VFIO client share. Never: is seen outside this folder. */
+#ifndef FACET_PASSTHROUGH_VFIO_INSIDE_H
+#define FACET_PASSTHROUGH_VFIO_INSIDE_H
+
+#include <dirent.h>
+
+#include "passthrough/vfio/client.h"
+#include "passthrough/vfio/uapi.h"
+
+#define VFIO_ADDRESS_SIZE 24u
+#define VFIO_PATH_SIZE    96u
+
+/* An open group; its space holds it while one of its functions is open. */
+struct vfio_group {
+    struct vfio_group *next;
+    int number, fd;
+    unsigned users;
+};
+
+struct facet_vfio_space {
+    struct facet_vfio_system system;
+    enum facet_vfio_way way;
+    int fd;                    /* the container, or the iommufd */
+    uint32_t ioas;             /* by iommufd */
+    bool has_iommu;            /* by groups: the container got its IOMMU with its first group */
+    struct vfio_group *groups; /* by groups */
+};
+
+struct facet_vfio_device {
+    struct facet_vfio_space *space;
+    struct vfio_group *group; /* NULL: not opened by its group */
+    int fd;
+    char address[VFIO_ADDRESS_SIZE];
+    struct vfio_device_info info;
+    struct facet_vfio_region *regions; /* info.num_regions of them */
+};
+
+static inline int vfio_control(const struct facet_vfio_space *space, int fd, unsigned long request, void *argument)
+{
+    return space->system.control(space->system.data, fd, request, argument);
+}
+
+static inline int vfio_open(const struct facet_vfio_system *system, const char *path, int flags)
+{
+    return system->open(system->data, system->root, path, flags);
+}
+
+/* --- how a function is opened: fill `fd`, and by groups `group` --- */
+
+enum facet_status vfio_group_join(struct facet_vfio_device *device, struct facet_error *error);
+void vfio_group_leave(struct facet_vfio_device *device);
+enum facet_status vfio_cdev_join(struct facet_vfio_device *device, struct facet_error *error);
+
+/* The name of a function's own character device, "vfio3"; false: it has none. */
+bool vfio_cdev_name(const struct facet_vfio_device *device, char *ret_name, size_t size);
+
+/* The regions of a function; their areas are freed with them. */
+enum facet_status vfio_regions_read(struct facet_vfio_device *device, struct facet_error *error);
+void vfio_regions_free(struct facet_vfio_device *device);
+
+/*
+ * The offset of the next capability behind `from` (0: the first) with that id in an answer of the kernel, or 0. `first`
+ * is the offset of the chain, `bytes` how much of the answer is there. A chain that leaves it, or runs in circles,
+ * ends.
+ */
+uint32_t vfio_capability_find(const void *answer, uint32_t bytes, uint32_t first, uint16_t id, size_t least);
+
+/* --- why something failed --- */
+
+/* A folder below the root; NULL and errno. */
+DIR *vfio_folder_open(const struct facet_vfio_system *system, const char *path);
+
+/* The number of the group of a function, or a status. */
+enum facet_status vfio_group_number(const struct facet_vfio_device *device, int *ret_number, struct facet_error *error);
+
+/* The driver of a function; empty: none. */
+void vfio_driver_of(const struct facet_vfio_system *system, const char *address, char *ret_name, size_t size);
+
+enum facet_status vfio_explain_open(const struct facet_vfio_device *device, int failed, const char *node,
+                                    struct facet_error *error);
+enum facet_status vfio_explain_busy(const struct facet_vfio_device *device, const char *step,
+                                    struct facet_error *error);
+bool vfio_is_held(const struct facet_vfio_device *device); /* as far as can be seen */
+
+/* Whether the host drives a function of the group, so that it is the reason. */
+bool vfio_is_driven(const struct facet_vfio_device *device, int group);
+enum facet_status vfio_explain_viable(const struct facet_vfio_device *device, int group, struct facet_error *error);
+enum facet_status vfio_explain_map(struct facet_vfio_space *space, int failed, uint64_t iova, uint64_t bytes,
+                                   struct facet_error *error);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the VFIO client asks of the kernel.
+ *
+ * Owns: the calls that a test replaces. Reading and writing are the plain calls: a test gives a descriptor that
+ * answers. Never: a choice of its own.
+ */
+#ifndef FACET_PASSTHROUGH_VFIO_SYSTEM_H
+#define FACET_PASSTHROUGH_VFIO_SYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct facet_vfio_system {
+    int root; /* a descriptor of the directory that holds dev, sys and proc; not closed */
+    void *data;
+    /* As openat(), ioctl() and a shared mmap(): -1 or MAP_FAILED, and errno. */
+    int (*open)(void *data, int directory, const char *path, int flags);
+    int (*control)(void *data, int fd, unsigned long request, void *argument);
+    void *(*map)(void *data, int fd, uint64_t offset, size_t bytes, int protection);
+};
+
+/* The kernel's own. */
+struct facet_vfio_system facet_vfio_system_real(int root);
+
+#endif

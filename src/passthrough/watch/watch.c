@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: waiting for a reason to look again, and the look that was last. Never: reads what an event says. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libudev.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/pci_watch.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+enum {
+    POLL_SECONDS = 5,
+    SETTLE_MS = 50,
+    SETTLE_MOST = 20, /* a storm of events puts the look off no longer than this many times */
+};
+
+struct facet_pci_watch {
+    struct udev *udev;
+    struct udev_monitor *monitor;
+    struct facet_pci_watch_config config;
+    char *ids;
+    struct facet_pci_snapshot *snapshot;
+};
+
+/* ---- events ---- */
+
+/* The kernel's own events: there may be no udevd. libudev believes the kernel only. */
+static enum facet_status open_monitor(struct facet_pci_watch *watch, struct facet_error *error)
+{
+    static const char *const subsystems[] = {"pci", "mdev", "vfio-dev", "vfio", "drm", "accel"};
+
+    watch->udev = udev_new();
+    watch->monitor = watch->udev ? udev_monitor_new_from_netlink(watch->udev, "kernel") : NULL;
+    if (!watch->monitor)
+        return facet_error_set(error, FACET_UNSUPPORTED, "no events of the kernel can be had here: %s",
+                               strerror(errno));
+    for (size_t i = 0; i < sizeof subsystems / sizeof subsystems[0]; i++)
+        if (udev_monitor_filter_add_match_subsystem_devtype(watch->monitor, subsystems[i], NULL) < 0)
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for a filter of events");
+    if (udev_monitor_enable_receiving(watch->monitor) < 0)
+        return facet_error_set(error, FACET_UNSUPPORTED, "no events of the kernel can be received here: %s",
+                               strerror(errno));
+    return FACET_OK;
+}
+
+/* Takes all that have come; whether any had. Those that were lost for want of room count as well. */
+static bool drain(struct facet_pci_watch *watch)
+{
+    struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
+    bool any = false;
+
+    while (poll(&ready, 1, 0) > 0) {
+        struct udev_device *device = udev_monitor_receive_device(watch->monitor);
+
+        any = any || device || errno == ENOBUFS;
+        if (!device && errno != ENOBUFS)
+            break;
+        udev_device_unref(device);
+    }
+    return any;
+}
+
+/* Milliseconds for poll(), rounded up so that the time has come when it returns. */
+static int milliseconds(uint64_t ns)
+{
+    uint64_t ms = ns / FACET_NS_PER_MS + (ns % FACET_NS_PER_MS != 0);
+
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+/* Until an event has come, or `until_ns`. A signal is a reason to look as well. */
+static bool sleep_until(struct facet_pci_watch *watch, uint64_t until_ns)
+{
+    struct pollfd ready = {.fd = facet_pci_watch_fd(watch), .events = POLLIN};
+
+    for (uint64_t now = facet_clock_now_ns(); now < until_ns; now = facet_clock_now_ns()) {
+        int count = poll(&ready, 1, milliseconds(until_ns - now));
+
+        if (count < 0)
+            return false;
+        if (count > 0 && drain(watch))
+            return true;
+    }
+    return false;
+}
+
+/* A card comes as many functions, and each with several events. */
+static void settle(struct facet_pci_watch *watch)
+{
+    for (int i = 0; i < SETTLE_MOST; i++)
+        if (!sleep_until(watch, facet_clock_now_ns() + watch->config.settle_ns))
+            return;
+}
+
+/* ---- looks ---- */
+
+struct telling {
+    facet_pci_change_func take;
+    void *user;
+    bool any;
+};
+
+static bool tell(void *context, const struct facet_pci_change *change)
+{
+    struct telling *telling = context;
+
+    telling->any = true;
+    return telling->take(telling->user, change);
+}
+
+/* FACET_TIMEOUT: nothing has changed. */
+static enum facet_status look_again(struct facet_pci_watch *watch, struct telling *telling, struct facet_error *error)
+{
+    struct facet_pci_snapshot *next = NULL;
+    enum facet_status status = facet_pci_scan(&watch->config.scan, &next, error);
+
+    if (status)
+        return status;
+    facet_pci_compare(watch->snapshot, next, tell, telling);
+    facet_pci_snapshot_destroy(watch->snapshot);
+    watch->snapshot = next;
+    return telling->any ? FACET_OK : FACET_TIMEOUT;
+}
+
+static uint64_t add_time(uint64_t time, uint64_t more)
+{
+    return more > UINT64_MAX - time ? UINT64_MAX : time + more;
+}
+
+enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t timeout_ns, facet_pci_change_func take,
+                                       void *user, struct facet_error *error)
+{
+    struct telling telling = {.take = take, .user = user};
+
+    if (!watch || !take)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, watch ? "take" : "watch", "must not be NULL");
+
+    uint64_t end = add_time(facet_clock_now_ns(), timeout_ns);
+    for (;;) {
+        enum facet_status status = look_again(watch, &telling, error);
+        uint64_t now = facet_clock_now_ns();
+
+        if (status != FACET_TIMEOUT)
+            return status;
+        if (now >= end)
+            return facet_error_set(error, FACET_TIMEOUT, "nothing has changed");
+        uint64_t poll_at = add_time(now, watch->config.poll_ns);
+        if (sleep_until(watch, poll_at < end ? poll_at : end))
+            settle(watch);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+static enum facet_status begin(struct facet_pci_watch *watch, const struct facet_pci_watch_config *config,
+                               struct facet_error *error)
+{
+    watch->config = *config;
+    watch->config.poll_ns = config->poll_ns ? config->poll_ns : POLL_SECONDS * FACET_NS_PER_S;
+    watch->config.settle_ns = config->settle_ns ? config->settle_ns : SETTLE_MS * FACET_NS_PER_MS;
+    watch->config.scan.root = fcntl(config->scan.root, F_DUPFD_CLOEXEC, 3);
+    if (watch->config.scan.root < 0)
+        return facet_error_errno(error, errno, "cannot keep the root directory open");
+    watch->ids = config->scan.ids ? strdup(config->scan.ids) : NULL;
+    if (config->scan.ids && !watch->ids)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a watch");
+    watch->config.scan.ids = watch->ids;
+    enum facet_status status = config->events ? open_monitor(watch, error) : FACET_OK;
+    return status ? status : facet_pci_scan(&watch->config.scan, &watch->snapshot, error);
+}
+
+enum facet_status facet_pci_watch_open(const struct facet_pci_watch_config *config, struct facet_pci_watch **ret_watch,
+                                       struct facet_error *error)
+{
+    if (!config || !ret_watch)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, config ? "ret_watch" : "config", "must not be NULL");
+    if (config->size < sizeof *config)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->size", "is %u, at least %zu was expected",
+                                    config->size, sizeof *config);
+    if (config->events > 1)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config->events", "is %u, 0 or 1 was expected",
+                                    config->events);
+
+    struct facet_pci_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a watch");
+    watch->config.scan.root = -1;
+    enum facet_status status = begin(watch, config, error);
+    if (status) {
+        facet_pci_watch_close(watch);
+        return status;
+    }
+    *ret_watch = watch;
+    return FACET_OK;
+}
+
+void facet_pci_watch_close(struct facet_pci_watch *watch)
+{
+    if (!watch)
+        return;
+    facet_pci_snapshot_destroy(watch->snapshot);
+    udev_monitor_unref(watch->monitor);
+    udev_unref(watch->udev);
+    if (watch->config.scan.root >= 0)
+        close(watch->config.scan.root);
+    free(watch->ids);
+    free(watch);
+}
+
+const struct facet_pci_snapshot *facet_pci_watch_snapshot(const struct facet_pci_watch *watch)
+{
+    return watch->snapshot;
+}
+
+int facet_pci_watch_fd(const struct facet_pci_watch *watch)
+{
+    return watch->monitor ? udev_monitor_get_fd(watch->monitor) : -1;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: fuzzing journal_parse() and rule_parse(): what is taken leads no write elsewhere, and comes out as it was.
+ *
+ * An input is tried as it is, and with a first line whose checksum is right, since no mutation finds that by itself.
+ */
+#include <inttypes.h>
+
+#include <xxhash.h>
+
+#include "passthrough/bind/journal.h"
+#include "passthrough/persist/rule.h"
+
+#include "fuzz.h"
+
+static void check_place(const struct journal_place *place)
+{
+    const char *const texts[] = {place->driver, place->override, place->power};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        PROMISE(journal_is_name(texts[i]));
+        PROMISE(!strchr(texts[i], '/') && !strchr(texts[i], '\n') && texts[i][0] != '.');
+    }
+    PROMISE(strspn(place->rights, "0123456789:") == strlen(place->rights));
+}
+
+static void check_journal(const struct journal *journal)
+{
+    char name[JOURNAL_NAME_SIZE];
+
+    PROMISE(journal->count > 0 && journal->count <= JOURNAL_FUNCTIONS_MOST && journal->phase <= JOURNAL_RETURNING);
+    for (size_t i = 0; i < journal->count; i++) {
+        PROMISE(journal->functions[i].identity.group >= 0);
+        check_place(&journal->functions[i].old);
+        check_place(&journal->functions[i].bound);
+    }
+    journal_name(journal, name);
+    PROMISE(memchr(name, '\0', sizeof name) && strncmp(name, "group-", 6) == 0);
+}
+
+static void try_journal(const char *bytes, size_t size)
+{
+    struct journal journal = {.count = 77}, again;
+    struct facet_error error = {.status = FACET_OK};
+
+    if (journal_parse(bytes, size, &journal, &error) != FACET_OK) {
+        PROMISE(error.status == FACET_CORRUPT && error.message[0] && journal.count == 77);
+        return;
+    }
+    check_journal(&journal);
+    char *text = journal_text(&journal);
+    PROMISE(text && journal_parse(text, strlen(text), &again, NULL) == FACET_OK);
+    PROMISE(again.count == journal.count && again.phase == journal.phase && strcmp(again.boot, journal.boot) == 0);
+    PROMISE(memcmp(again.functions, journal.functions, journal.count * sizeof *journal.functions) == 0);
+    free(text);
+    journal_clear(&journal);
+    journal_clear(&again);
+}
+
+static void try_signed(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 64);
+
+    PROMISE(text);
+    int head = snprintf(text, 64, "facet-passthrough-journal 1 %016" PRIx64 "\n", (uint64_t)XXH64(data, size, 0));
+    memcpy(text + head, data, size);
+    text[(size_t)head + size] = '\n';
+    try_journal(text, (size_t)head + size + 1);
+    free(text);
+}
+
+static void try_rule(const char *bytes, size_t size)
+{
+    struct facet_passthrough_rule rule = {.function_count = 77}, again;
+    struct facet_error error = {.status = FACET_OK};
+
+    if (rule_parse(bytes, size, &rule, &error) != FACET_OK) {
+        PROMISE(error.status == FACET_CORRUPT && error.message[0] && rule.function_count == 77);
+        return;
+    }
+    PROMISE(rule.function_count > 0 && journal_is_name(rule.driver));
+    char *text = rule_text(&rule);
+    PROMISE(text && rule_parse(text, strlen(text), &again, NULL) == FACET_OK);
+    PROMISE(again.function_count == rule.function_count && again.flags == rule.flags &&
+            again.wish_flags == rule.wish_flags && again.has_owner == rule.has_owner && again.uid == rule.uid &&
+            again.gid == rule.gid && strcmp(again.driver, rule.driver) == 0);
+    PROMISE(memcmp(again.functions, rule.functions, rule.function_count * sizeof *rule.functions) == 0);
+    free(text);
+    free(rule.functions);
+    free(again.functions);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+
+    try_journal(text, size);
+    try_signed(data, size);
+    try_rule(text, size);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: fuzzing addresses of PCI functions: any text is one or is refused, and what is one comes back when printed. */
+#include <facet/pci.h>
+
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct facet_pci_address address, again;
+    struct facet_error error = {0};
+    char *text = fuzz_text(data, size), printed[FACET_PCI_ADDRESS_SIZE];
+    enum facet_status status = facet_pci_address_parse(text, &address, &error);
+
+    if (status) {
+        fuzz_check_refusal(status, &error, "address");
+    } else {
+        PROMISE(address.device < 32 && address.function < 8 && address.reserved == 0);
+        facet_pci_address_print(&address, printed);
+        PROMISE(facet_pci_address_parse(printed, &again, NULL) == FACET_OK);
+        PROMISE(facet_pci_address_compare(&address, &again) == 0);
+        PROMISE(strlen(text) >= strlen("00:00.0"));
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,508 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong around the plugin: settings that are texts, calls that are cancelled, images and daemons that lie.
+
+Owns: that nothing is left behind, granted without a wall, or counted as zero. Never: asserts how long anything takes.
+"""
+import asyncio
+import copy
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+from decimal import Decimal as D
+
+import world
+from ai.backend.agent import exception
+from ai.backend.agent.affinity_map import AffinityHint, AffinityPolicy
+from ai.backend.agent.resources import AbstractComputeDevice, KernelResourceSpec, allocate
+from ai.backend.common.types import DeviceSlotInfo
+from facet_backendai import daemon, library, lifecycle
+from facet_backendai.library import FacetError
+from facet_backendai.maps import FacetAllocMap
+from facet_backendai.plugin import LABEL, FacetPlugin
+from tap import Skip, contains, equal, main, test
+
+world.simulate("dual-socket", "cpu")
+
+
+class Played:
+    """A daemon that remembers vGPUs, and waits in create() while `open` is clear."""
+
+    def __init__(self):
+        self.vgpus, self.open, self.entered = {}, threading.Event(), threading.Event()
+        self.open.set()
+        self.lines, self.refuse = [], None
+
+    def create(self, name, device, memory_bytes, request_milli, limit_milli, mode="soft"):
+        self.entered.set()
+        self.open.wait(30)
+        self.vgpus[name] = {"name": name, "segment": "/run/facet/" + name, "created_ns": 0, "processes": 0,
+                            "memory_limit_bytes": memory_bytes, "memory_used_bytes": 1, "share_milli": 10,
+                            "request": request_milli, "limit": limit_milli}
+        return self.vgpus[name]
+
+    def list(self):
+        return list(self.vgpus.values())
+
+    def delete(self, name, force=False):
+        if self.refuse:
+            raise self.refuse
+        if name not in self.vgpus:
+            raise FacetError(library.NOT_FOUND, "not_found", "name", name)
+        del self.vgpus[name]
+
+    def readings(self):
+        return self.lines
+
+
+async def ready(**config):
+    plugin = FacetPlugin(config, {})
+    await plugin.init()
+    plugin.daemon = Played()
+    return plugin
+
+
+def refused(kind, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except Exception as error:
+        if not isinstance(error, kind):
+            raise
+        return error
+    raise AssertionError(f"expected {kind.__name__}")
+
+
+async def refused_later(kind, awaitable):
+    try:
+        await awaitable
+    except kind as error:
+        return error
+    raise AssertionError(f"expected {kind.__name__}")
+
+
+def share(plugin, amount, number=0):
+    return {"facet.shares": {list(plugin._devices)[number]: D(amount)}}
+
+
+def made(arguments):
+    return arguments["Labels"][LABEL]
+
+
+# --- installing ---
+
+@test
+def an_installer_makes_it_found():
+    try:
+        importlib.metadata.version("pip")
+        importlib.metadata.version("setuptools")
+        importlib.metadata.version("wheel")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise Skip("pip, setuptools or wheel is not installed") from error
+    with tempfile.TemporaryDirectory(dir=world.FOLDER.name) as folder:
+        source, target = os.path.join(folder, "source"), os.path.join(folder, "target")
+        shutil.copytree(world.PACKAGE, source)
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-cache-dir", "--no-index",
+                               "--no-build-isolation", "--no-deps", "--target", target, source],
+                              capture_output=True, text=True, check=False)
+        equal(done.returncode, 0, done.stdout + done.stderr)
+        code = ("import importlib.metadata as m; found = m.entry_points(group='backendai_accelerator_v21'); "
+                "print([(entry.name, entry.load().__name__) for entry in found])")
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": target}, cwd=folder,
+                              capture_output=True, text=True, check=False)
+        equal((done.stdout, done.stderr), ("[('facet', 'FacetPlugin')]\n", ""))
+
+
+# --- settings ---
+
+@test
+def settings_may_be_texts_as_the_store_keeps_them():
+    async def look():
+        plugin = await ready(device_mask="sim:0, cpu:0", gids="44,109", cap="false", reap_after_s="0",
+                             devices={"*": {"device_nodes": "/dev/a:r, /dev/b", "groups": "render,video"}})
+        equal((len(await plugin.list_devices()), plugin.get_additional_gids()), (3, [44, 109]))
+        arguments = await plugin.generate_docker_args(None, share(plugin, "0.5"))
+        vgpu = plugin.daemon.vgpus[made(arguments)]
+        equal((vgpu["request"], vgpu["limit"]), (500, None))
+        equal([node["PathOnHost"] for node in arguments["HostConfig"]["Devices"]], ["/dev/a", "/dev/b"])
+        equal(arguments["HostConfig"]["GroupAdd"], ["render", "video"])
+    asyncio.run(look())
+
+
+@test
+def wrong_settings_are_named_and_change_nothing():
+    wrong = {"quantum_size": "much", "cap": "maybe", "reap_after_s": "soon", "gids": ["video"], "device_mask": 7,
+             "devices": ["x"], "vgpu_prefix": "", "socket": 5, "strategy": ["fill"]}
+    for name, value in wrong.items():
+        contains(str(refused(ValueError, FacetPlugin, {name: value}, {})), name)
+    for value in ("0", "-1", "NaN", "0.0001", "0.0125", None):  # a share is held to in thousandths
+        contains(str(refused(ValueError, FacetPlugin, {"quantum_size": value}, {})), "quantum_size")
+    FacetPlugin({"quantum_size": "0.0001", "enforce": "none"}, {})
+    plugin = FacetPlugin({"gids": [1]}, {})
+    refused(ValueError, lambda: asyncio.run(plugin.update_plugin_config({"gids": [2], "reap_after_s": "soon"})))
+    equal(plugin.get_additional_gids(), [1])
+
+
+# --- shares ---
+
+@test
+def a_share_too_small_to_be_held_to_is_refused():
+    async def look():
+        plugin = await ready()
+        error = await refused_later(exception.ResourceAllocationError,
+                                    plugin.generate_docker_args(None, share(plugin, "0.0009")))
+        contains(str(error), "0.001")
+        equal(plugin.daemon.vgpus, {})
+    asyncio.run(look())
+
+
+# --- whose vGPU it is ---
+
+@test
+def an_image_cannot_name_the_vgpu_of_another():
+    async def look():
+        plugin = await ready()
+        alloc_map = await plugin.create_alloc_map()
+        granted = alloc_map.allocate({"facet.shares": D("0.5")})
+        arguments = await plugin.generate_docker_args(None, granted)
+        alloc_map.clear()
+        for number, part, label in (("owner", granted, made(arguments)), ("thief", {}, made(arguments)),
+                                    ("liar", {}, "bai-0000,other,,")):
+            await plugin.restore_from_container(types.SimpleNamespace(
+                id=number, labels={LABEL: label}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+        measures = await plugin.gather_container_measures(None, ["owner", "thief", "liar"])
+        equal([list(measure.per_container) for measure in measures], [["owner"], ["owner"]])
+        alloc_map.close()
+    asyncio.run(look())
+
+
+@test
+def vgpus_are_taken_back_where_containers_come_and_go():
+    async def look():
+        plugin = await ready(reap_after_s="1e-9")
+        alloc_map = await plugin.create_alloc_map()
+        names, live = [], []
+        for number in range(5):
+            granted = alloc_map.allocate({"facet.shares": D("0.01")})
+            names.append(made(await plugin.generate_docker_args(None, granted)))
+            live = live[-1:] + [(f"c{number}", granted, names[-1])]
+            alloc_map.clear()  # as whenever a container ends
+            for container, part, name in live:
+                await plugin.restore_from_container(types.SimpleNamespace(
+                    id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+            plugin._reap_after_s = 3600  # at most the last rebuild counts as too recent
+            plugin._reap()
+            plugin._reap_after_s = 1e-9
+        equal(set(plugin.daemon.vgpus) <= set(names[-3:]), True, str(plugin.daemon.vgpus))
+        for name in list(plugin._lost):
+            plugin._lost[name] -= 7200  # nobody named it for two hours, and the maps were rebuilt just now
+        alloc_map.clear()
+        for container, part, name in live:
+            await plugin.restore_from_container(types.SimpleNamespace(
+                id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+        plugin._reap_after_s = 3600
+        plugin._reap()
+        equal(set(plugin.daemon.vgpus), {name for _, _, name in live})
+        alloc_map.close()
+    asyncio.run(look())
+
+
+@test
+def a_map_that_was_put_back_still_tells_when_it_is_cleared():
+    """The agent keeps copies while it allocates, and goes on with them when another type of device is short."""
+    async def look():
+        plugin = await ready()
+        alloc_map = await plugin.create_alloc_map()
+        maps = {"facet": alloc_map, "mem": make({"root": "1"})}
+        await plugin.generate_docker_args(None, share(plugin, "0.5"))
+        refused(exception.ResourceError, allocate, maps, {"facet.shares": D("0.5"), "mem.shares": D(2)},
+                ["facet", "mem"], {"facet": await plugin.list_devices(), "mem": []}, None)
+        equal((maps["facet"] is alloc_map, len(plugin._live)), (False, 1))
+        maps["facet"].clear()
+        equal(plugin._live, {})
+    asyncio.run(look())
+
+
+@test
+def a_vgpu_whose_processes_were_not_counted_is_not_left_over():
+    async def look():
+        plugin = await ready(reap_after_s="1e-9")
+        name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
+        plugin._forget()
+        for processes in ("absent", None, 1):
+            plugin.daemon.vgpus[name]["processes"] = processes
+            if processes == "absent":
+                del plugin.daemon.vgpus[name]["processes"]
+            plugin._reap()
+            equal(list(plugin.daemon.vgpus), [name])
+        plugin.daemon.vgpus[name]["processes"] = 0
+        plugin._reap()
+        equal(plugin.daemon.vgpus, {})
+    asyncio.run(look())
+
+
+@test
+def what_is_damaged_keeps_its_vgpu_and_takes_nothing_else():
+    async def look():
+        plugin = await ready(reap_after_s="1e-9")
+        alloc_map = await plugin.create_alloc_map()
+        name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
+        for broken in (KernelResourceSpec({"facet": {"facet.shares": {"gone": D(1)}}}),
+                       KernelResourceSpec({"facet": {"facet.shares": {list(plugin._devices)[0]: "half"}}}),
+                       KernelResourceSpec({"facet": {"facet.shares": {list(plugin._devices)[0]: D(7)}}})):
+            alloc_map.clear()
+            await refused_later(exception.ResourceError, plugin.restore_from_container(
+                types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=broken), alloc_map))
+            plugin._reap()
+            equal((list(plugin.daemon.vgpus), sum(alloc_map.allocations["facet.shares"].values())), ([name], 0))
+        alloc_map.clear()  # a file that cannot be read at all
+        await refused_later(AttributeError, plugin.restore_from_container(
+            types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=7), alloc_map))
+        plugin._reap()
+        equal(list(plugin.daemon.vgpus), [name])
+        alloc_map.close()
+    asyncio.run(look())
+
+
+# --- cancelling ---
+
+async def cancel_in_create(plugin, awaitable):
+    """Cancelled, twice, while the daemon is at it; then that ends."""
+    plugin.daemon.open.clear()
+    task = asyncio.ensure_future(awaitable)
+    await asyncio.to_thread(plugin.daemon.entered.wait, 30)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    plugin.daemon.open.set()
+    await refused_later(asyncio.CancelledError, task)
+
+
+@test
+def who_is_cancelled_leaves_nothing():
+    async def look():
+        plugin = await ready()
+        await cancel_in_create(plugin, plugin.generate_docker_args(None, share(plugin, "0.5")))
+        equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+        hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="w"), share(plugin, "0.5"))
+        await cancel_in_create(plugin, hook.pre_create())
+        equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+        await hook.pre_create()  # and again as if nothing had been
+        equal(len(plugin.daemon.vgpus), 1)
+        await hook.post_terminate()
+        equal(plugin.daemon.vgpus, {})
+    asyncio.run(look())
+
+
+@test
+def the_end_of_the_loop_leaves_nothing():
+    plugin = asyncio.run(ready())
+
+    async def leave():
+        plugin.daemon.open.clear()
+        task = asyncio.ensure_future(plugin.generate_docker_args(None, share(plugin, "0.5")))
+        await asyncio.to_thread(plugin.daemon.entered.wait, 30)
+        asyncio.get_running_loop().call_later(0.05, plugin.daemon.open.set)
+        return task  # which the end of the loop cancels
+    asyncio.run(leave())
+    equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+
+
+@test
+def whatever_fails_after_the_vgpu_was_made_takes_it_back():
+    async def look():
+        plugin = await ready()
+        for answer in ({}, {"segment": "/x", "environment": {"A\0": "1"}}, {"segment": 7, "environment": 7}):
+            create = plugin.daemon.create
+
+            def broken(name, *arguments, create=create, answer=answer, **options):
+                create(name, *arguments, **options)
+                return answer
+            plugin.daemon.create = broken
+            await refused_later(Exception, plugin.generate_docker_args(None, share(plugin, "0.5")))
+            hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="w"), share(plugin, "0.5"))
+            await refused_later(Exception, hook.pre_create())
+            plugin.daemon.create = create
+            equal((plugin.daemon.vgpus, plugin._live), ({}, {}))
+    asyncio.run(look())
+
+
+# --- lifecycle ---
+
+@test
+def a_daemon_that_is_away_defers_and_what_cannot_be_denies():
+    async def look():
+        plugin = FacetPlugin({"socket": os.path.join(world.FOLDER.name, "nobody.sock")}, {})
+        await plugin.init()
+        hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="1"), share(plugin, "0.5"))
+        contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.pre_create())), "facetd")
+        contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.post_terminate())), "facetd")
+        plugin.daemon = Played()
+        both = {"facet.shares": {device: D(1) for device in list(plugin._devices)[:2]}}
+        for granted in (both, share(plugin, "0.0009")):
+            hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="2"), granted)
+            await refused_later(lifecycle.WorkloadDenied, hook.pre_create())
+        equal(plugin.daemon.vgpus, {})
+    asyncio.run(look())
+
+
+# --- measuring ---
+
+@test
+def a_process_on_two_devices_has_the_sum():
+    async def look():
+        plugin = await ready()
+        name = "facet_process_memory_used_bytes"
+        plugin.daemon.lines = [(name, labels, D(value)) for labels, value in (
+            ({"device": "sim:0", "pid": "7"}, 100), ({"device": "sim:1", "pid": "7"}, 23),
+            ({"device": "sim:0", "pid": "8"}, 1), ({"device": "sim:0"}, 1), ({"pid": "x"}, 1))]
+        measures = await plugin.gather_process_measures(None, {7: "c"})
+        equal({pid: item.value for pid, item in measures[0].per_process.items()}, {7: D(123)})
+    asyncio.run(look())
+
+
+@test
+def labels_may_hold_any_character():
+    class Answers(daemon.Daemon):
+        def _ask(self, method, target, body=None):
+            return 200, (b'# HELP x y\nfacet_device_power_watts{device="sim:0",name="a} \\"b\\\\ {c"} 1.5\n'
+                         b'facet_device_power_watts{device="sim:1",name="\\n"} NaN\nfacet_x 1\n')
+    equal(Answers("/nowhere").readings(),
+          [("facet_device_power_watts", {"device": "sim:0", "name": 'a} "b\\ {c'}, D("1.5"))])
+
+
+@test
+def a_device_of_which_nothing_can_be_told_is_not_one_of_zero():
+    async def look():
+        plugin = FacetPlugin({"enforce": "none"}, {})
+        await plugin.init()
+        listed = {device.facet_id: device.device_id for device in plugin._devices.values()}
+        while not (measures := {item.key: item for item in await plugin.gather_node_measures(None)}):
+            await asyncio.sleep(0.05)  # the daemon begins to read with the first question
+        equal(listed["sim:0"] in measures["facet_mem"].per_device, True)
+        equal(listed["cpu:0"] in measures["facet_mem"].per_device, False)
+    with world.Daemon():
+        asyncio.run(look())
+
+
+@test
+def a_device_that_fails_later_is_not_granted_any_more():
+    async def look():
+        plugin = await ready()
+        alloc_map = await plugin.create_alloc_map()
+
+        async def say(health):
+            plugin.daemon.lines = [("facet_device_health", {"device": "sim:0", "health": word}, D(int(word == health)))
+                                   for word in ("unknown", "ok", "degraded", "failed")]
+            return (await plugin.get_node_hwinfo())["status"], await plugin.available_slots()
+        equal(await say("failed"), ("degraded", {"facet.shares": D(3)}))
+        granted = [copy.deepcopy(alloc_map).allocate({"facet.shares": D(1)})]
+        granted += [alloc_map.allocate({"facet.shares": D(1)}) for _ in range(3)]
+        first = next(device.device_id for device in plugin._devices.values() if device.facet_id == "sim:0")
+        equal([part for part in granted if first in part["facet.shares"]], [])
+        refused(exception.InsufficientResource, alloc_map.allocate, {"facet.shares": D(1)})
+        equal(await say("unknown"), ("degraded", {"facet.shares": D(3)}))  # which is no news
+        equal(await say("ok"), ("healthy", {"facet.shares": D(4)}))
+        equal(list(alloc_map.allocate({"facet.shares": D(1)})["facet.shares"]), [first])
+        alloc_map.close()
+    asyncio.run(look())
+
+
+@test
+def a_vgpu_without_a_limit_is_measured_without_one():
+    async def look():
+        plugin = await ready()
+        name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
+        plugin._live[name] = "c"
+        plugin.daemon.vgpus[name]["memory_limit_bytes"] = None
+        measures = {item.key: item for item in await plugin.gather_container_measures(None, ["c"])}
+        equal((measures["facet_mem"].per_container["c"].value, measures["facet_mem"].per_container["c"].capacity),
+              (D(1), None))
+    asyncio.run(look())
+
+
+# --- maps ---
+
+def make(capacities, **options):
+    return FacetAllocMap(device_slots={device: DeviceSlotInfo("count", "facet.shares", D(capacity))
+                                       for device, capacity in capacities.items()}, **options)
+
+
+@test
+def every_refusal_is_one_that_rolls_back():
+    """The agent puts its maps back for ResourceError, and for nothing else."""
+    alloc_map = make({"a": "1"})
+    for slots in ({"facet.\0": D(1)}, {"\ud800": D(1)}, {"facet.shares": None}, {"facet.shares": "x"},
+                  {"facet.shares": object()}, {"facet.shares": D("sNaN")}, {"x" * 100000: D(1)}):
+        refused(exception.ResourceError, alloc_map.allocate, slots)
+    refused(exception.ResourceError, alloc_map.allocate, {"facet.shares": D("0.5")}, min_memory="much")
+    for function in (alloc_map.apply_allocation, alloc_map.free):
+        refused(exception.ResourceError, function, {"facet.shares": {"a": None}})
+        refused(exception.ResourceError, function, {"facet.shares": {"\ud800": D(1)}})
+    equal(alloc_map.allocations["facet.shares"], {"a": D(0)})
+    alloc_map.close()
+    refused(exception.ResourceError, alloc_map.allocate, {"facet.shares": D("0.5")})
+    refused(exception.ResourceError, alloc_map.free, {"facet.shares": {"a": D("0.5")}})
+
+
+@test
+def one_device_is_found_although_a_nearer_one_is_nearly_full():
+    alloc_map = make({"a": "1", "b": "1"}, strategy="fill", most_devices=1, numa_nodes={"a": 0, "b": 1})
+    alloc_map.apply_allocation({"facet.shares": {"a": D("0.7")}})
+    near = AffinityHint([AbstractComputeDevice("q", "", 0, 0, 0, "x")], None, AffinityPolicy.PREFER_SINGLE_NODE)
+    equal(alloc_map.allocate({"facet.shares": D("0.5")}, affinity_hint=near), {"facet.shares": {"b": D("0.5")}})
+    error = refused(exception.FractionalResourceFragmented, alloc_map.allocate, {"facet.shares": D("0.6")},
+                    affinity_hint=near)
+    contains("".join(getattr(error, "__notes__", [])), "one process has one vGPU")
+    equal(alloc_map.allocations["facet.shares"], {"a": D("0.7"), "b": D("0.5")})
+    alloc_map.close()
+
+
+@test
+def a_map_may_be_closed_while_others_use_it():
+    alloc_map, faults = make({f"g{n}": "1" for n in range(8)}), []
+
+    def work():
+        try:
+            while True:
+                alloc_map.free(alloc_map.allocate({"facet.shares": D("0.01")}))
+        except exception.ResourceError:
+            pass
+        except Exception as error:
+            faults.append(repr(error))
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    alloc_map.close()
+    for thread in threads:
+        thread.join()
+    equal(faults, [])
+
+
+# --- the library ---
+
+@test
+def a_library_that_is_missing_or_old_is_named():
+    with tempfile.TemporaryDirectory(dir=world.FOLDER.name) as folder:
+        code = "from facet_backendai import library; library.load()"
+        environment = {**os.environ, "PYTHONPATH": world.PACKAGE, "FACET_LIB_DIR": folder}
+
+        def last_words():
+            said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+                                  check=False).stderr.splitlines()
+            return said[-1] if said else folder  # where one is installed, that is what the linker finds
+        contains(last_words(), folder)
+        if not shutil.which("cc"):
+            raise Skip("no C compiler")
+        path = os.path.join(folder, library.SONAME)
+        subprocess.run(["cc", "-shared", "-o", path, "-x", "c", "-"], input=b"int facet_maps_create(void);", check=True)
+        contains(last_words(), path)
+        contains(last_words(), "OSError")
+
+
+main()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+# The command, on functions of a real kernel: found, judged, planned, bound, used, given back; hot-plug watched.
+gpu=$(find_function 1af4:1050) # virtio's: a display without a driver
+edu=$(find_function 1234:11e8)
+nvme=$(find_function 1b36:0010)
+other=$(find_function 1b36:0005) # in nvme's group
+export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
+mkdir -p /tmp/state /tmp/run
+
+has() { grep -qF "$1" "$2"; }
+override_of() { cat "$devices/$1/driver_override"; }
+
+# ---- looking ----
+check "the scan finds the GPU" sh -c 'facet pci scan >/tmp/scan; cat /tmp/scan'
+check "and names it" has "$gpu" /tmp/scan
+check "the host has an IOMMU, and remaps interrupts" sh -c 'facet pci doctor >/tmp/doctor; cat /tmp/doctor'
+check "which the doctor says" grep -q "^good *iommu" /tmp/doctor
+check "of interrupts too" grep -q "^good *interrupts" /tmp/doctor
+check "one function in full" sh -c "facet pci show $nvme >/tmp/show; cat /tmp/show"
+check "with what it would take along" has "as a group of 2 functions" /tmp/show
+
+# ---- judging ----
+refuses "the last GPU is not taken from a host that wants a screen" "last GPU" facet pci bind "$gpu"
+check "nvme has its driver" wait_for has_driver "$nvme" nvme
+refuses "half of a group is not handed on" "is not viable" facet pci bind --alone "$other"
+check "nothing of it was touched" has_driver "$nvme" nvme
+
+# ---- planning ----
+check "a plan" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"
+check "names the driver that is taken away" has "drivers/nvme/unbind" /tmp/plan
+check "and writes nothing" has_driver "$nvme" nvme
+
+# ---- binding ----
+check "edu is bound" facet pci bind "$edu"
+check "vfio has it" has_driver "$edu" vfio-pci
+check "binding it again is no error" facet pci bind "$edu"
+checks edu passthrough-guest edu "$edu"
+check "nvme is bound, with its group" facet pci bind "$nvme"
+check "both are vfio's" sh -c "facet pci state >/tmp/state.txt; cat /tmp/state.txt; [ \$(grep -c ready /tmp/state.txt) = 3 ]"
+checks nvme passthrough-guest config "$nvme"
+
+passthrough-guest hold "$edu" request >/tmp/hold &
+holder=$!
+wait_for grep -q holding /tmp/hold
+check "what a machine has open is in_vm" sh -c "facet pci state | tee /dev/stderr | grep $edu | grep -q in_vm"
+refuses "and is not given back" "open" facet pci unbind "$edu"
+kill "$holder"
+wait "$holder" 2>/dev/null
+
+check "nvme is given back" facet pci unbind "$nvme"
+check "to its driver" wait_for has_driver "$nvme" nvme
+check "its neighbour to none" has_driver "$other" none
+check "without an override" [ "$(override_of "$nvme")" = "(null)" ]
+check "its disk comes back" wait_for ls -d /sys/block/nvme0n1
+refuses "what Facet does not have it does not give back" "not" facet pci unbind "$nvme"
+
+# ---- dying on the way: whatever was written, the next call ends in the old state or in the new one ----
+for pause in 0.1 0.15 0.2 0.25 0.3 0.33 0.36 0.4 0.5; do
+    facet pci bind "$nvme" >/tmp/bind 2>&1 &
+    binder=$!
+    sleep $pause
+    kill -9 "$binder" 2>/dev/null
+    wait "$binder" 2>/dev/null
+    check "recovered after $pause s" facet pci recover
+    case "$(driver_of "$nvme") $(driver_of "$other")" in
+    "nvme none") echo "ok - killed after $pause s: as it was" ;;
+    "vfio-pci vfio-pci")
+        echo "ok - killed after $pause s: bound"
+        facet pci unbind "$nvme" >/dev/null 2>&1
+        ;;
+    *) echo "not ok - killed after $pause s: $(driver_of "$nvme"), $(driver_of "$other")" ;;
+    esac
+    wait_for has_driver "$nvme" nvme
+done
+
+# ---- rules ----
+check "a rule is written" facet pci persist add "$edu"
+check "edu is given back" facet pci unbind "$edu"
+refuses "the rule is not met" "" facet pci persist assert
+check "it is applied" facet pci persist apply
+check "and met" facet pci persist assert
+check "it can be undone" facet pci persist undo
+check "edu is free" has_driver "$edu" none
+
+# ---- hot-plug ----
+facet pci watch --all --timeout 600 --interval 600 >/tmp/watch 2>&1 &
+watcher=$!
+wait_for grep -q "^watching" /tmp/watch
+mark plug
+check "a second edu appears" wait_for grep -q "added" /tmp/watch
+new=$(find_function 1234:11e8 2)
+check "it is bound" facet pci bind "$new"
+check "which is told" wait_for grep -q "$new driver none -> vfio-pci" /tmp/watch
+mark unplug
+check "it goes" wait_for grep -q "$new removed" /tmp/watch
+kill "$watcher"
+wait "$watcher" 2>/dev/null
+sed 's/^/# /' /tmp/watch
+check "what went while it was bound is said" facet pci recover

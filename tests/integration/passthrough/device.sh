@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+# One function at a time: bound, opened, read, mapped, interrupting, moving memory, reset, given back.
+edu=$(find_function 1234:11e8)
+nvme=$(find_function 1b36:0010)
+alone=$(find_function 1234:11e8 2) # behind a port of its own
+
+check "the command runs in here" facet version
+refuses "what has another driver is not opened, and says which" "has no driver, not vfio-pci" \
+    passthrough-guest open "$edu"
+refuses "there is no such function" "no such PCI function" passthrough-guest open 0000:3f:1f.7
+refuses "what is no address" "no address of a PCI function" passthrough-guest open ../../../etc
+check "edu is bound to vfio-pci" bind "$edu"
+check "edu is opened by its group" passthrough-guest open "$edu"
+checks edu passthrough-guest config "$edu"
+checks edu passthrough-guest edu "$edu"
+check "the IOMMU reports the write to where nothing is mapped" \
+    sh -c 'dmesg | grep "DMAR:.*DMA Write.*fault addr 0x100001000"'
+echo 16 >/sys/module/vfio_iommu_type1/parameters/dma_entry_limit
+checks memory passthrough-guest memory "$edu"
+echo 65535 >/sys/module/vfio_iommu_type1/parameters/dma_entry_limit
+checks memlock passthrough-guest memlock "$edu"
+checks edu passthrough-guest reset "$edu"
+
+check "a second edu, behind a port, is bound" bind "$alone"
+checks "edu behind a port" passthrough-guest reset "$alone"
+
+check "nvme has its driver" wait_for has_driver "$nvme" nvme
+check "nvme is bound to vfio-pci" bind "$nvme"
+checks nvme passthrough-guest config "$nvme"
+checks nvme passthrough-guest reset "$nvme"
+checks together passthrough-guest share "$edu" "$nvme"
+
+passthrough-guest hold "$edu" request >/tmp/hold &
+holder=$!
+wait_for grep -q holding /tmp/hold
+refuses "an open group names who has it" "process $holder (passthrough-gue) has it open" passthrough-guest open "$edu"
+kill "$holder"
+wait "$holder" 2>/dev/null
+
+if [ -e /dev/iommu ]; then
+    echo "ok - without iommufd that is what is said # SKIP this kernel has it"
+else
+    refuses "without iommufd that is what is said" "/dev/iommu is not there" by cdev passthrough-guest open "$edu"
+fi
+
+check "edu is given back, to no driver" give_back "$edu" none
+check "nvme is given back to its driver" give_back "$nvme" nvme
+check "the driver finds its disk again" wait_for ls -d /sys/block/nvme0n1

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+# Functions that break, appear and are asked back. What is open goes only after it is closed.
+edu_is_there() { [ -n "$(find_function 1234:11e8)" ]; }
+
+# hold ADDRESS EVENT: opens it in the background, until that is told
+hold() {
+    passthrough-guest hold "$1" "$2" >/tmp/hold 2>&1 &
+    holder=$!
+    wait_for grep -q holding /tmp/hold
+}
+holder_ended() { [ ! -d "/proc/$holder" ] || grep -q "^State:.*zombie" "/proc/$holder/status"; }
+
+# report_error ADDRESS: the kernel takes it for an unsupported request, bit 20, of struct aer_error_inj: bus, device,
+# function, one byte of nothing, uncorrectable errors, and 24 bytes more
+report_error() {
+    rest=${1#*:} # without the domain
+    bus=${rest%%:*} rest=${rest#*:}
+    { printf '%b' "\\x$bus\\x${rest%.*}\\x${rest#*.}\\0\\0\\0\\x10" && head -c 25 /dev/zero; } >/tmp/error
+    dd if=/tmp/error of=/dev/aer_inject bs=32
+}
+
+net=$(find_function 8086:10d3)
+check "a function that can report errors is bound to vfio-pci" bind "$net"
+hold "$net" error
+check "it reports an error" report_error "$net"
+check "who has it open is told of its error" wait_for holder_ended
+checks "broken" cat /tmp/hold
+wait "$holder"
+check "it is given back, to no driver" give_back "$net" none
+
+check "there is no edu" [ -z "$(find_function 1234:11e8)" ]
+mark plug
+check "one appears" wait_for edu_is_there
+edu=$(find_function 1234:11e8)
+check "it is bound to vfio-pci" bind "$edu"
+hold "$edu" request
+mark unplug
+check "who has it open is told that it is wanted" wait_for holder_ended
+checks "wanted" cat /tmp/hold
+wait "$holder"
+check "and it goes" wait_for there_is_no "$edu"
+mark gone
+
+mark "plug again"
+check "another appears" wait_for edu_is_there
+edu=$(find_function 1234:11e8)
+mark "unplug again"
+check "which nobody has open, and goes" wait_for there_is_no "$edu"

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What runs inside the virtual machine: works with functions through the VFIO client, and prints a line for each check.
+ *
+ * Owns: the checks that need a function to be open. Never: binds or gives back; that is the script's.
+ *
+ * usage: passthrough-guest VERB ADDRESS [ARGUMENT]
+ *     open, config, edu, memory, memlock, reset
+ *     hold     request|error: what is awaited
+ *     bus      another ADDRESS, of the same group
+ *     share    another ADDRESS, of another group
+ * The variable WAY says by which way a function is opened, "group" or "cdev"; without it the client chooses.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
+#include <linux/pci_regs.h>
+
+#include "passthrough/vfio/client.h"
+
+#define MEMORY_BYTES (UINT64_C(1) << 20)
+#define IOVA         (UINT64_C(1) << 32) /* where no memory of the machine is: only the IOMMU can mean it */
+#define PATIENCE_MS  60000
+
+/* What QEMU's docs/specs/edu.txt tells of its educational device. */
+enum {
+    EDU_ID = 0x00,
+    EDU_LIVENESS = 0x04, /* answers what was written, inverted */
+    EDU_FACTORIAL = 0x08,
+    EDU_STATUS = 0x20, /* 1: computing, 0x80: interrupt when done */
+    EDU_CAUSE = 0x24,
+    EDU_RAISE = 0x60,
+    EDU_ACKNOWLEDGE = 0x64,
+    EDU_SOURCE = 0x80,
+    EDU_DESTINATION = 0x88,
+    EDU_COUNT = 0x90,
+    EDU_COMMAND = 0x98, /* 1: go, 2: to memory, 4: interrupt when done */
+    EDU_BUFFER = 0x40000,
+    EDU_BYTES = 1 << 20,
+};
+
+static int failures;
+static struct facet_error error;
+static struct facet_vfio_space *space;
+static struct facet_vfio_device *device;
+
+static bool check(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool check(bool good, const char *format, ...)
+{
+    va_list arguments;
+
+    printf("%s - ", good ? "ok" : "not ok");
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf("\n");
+    failures += !good;
+    return good;
+}
+
+static bool succeeds(enum facet_status status, const char *what)
+{
+    if (status != FACET_OK)
+        printf("# %s: %s\n", facet_status_name(status), error.message);
+    return check(status == FACET_OK, "%s", what);
+}
+
+/* Refused with that status, and a message that has both fragments in it. */
+static bool refused(enum facet_status status, enum facet_status expected, const char *fragment, const char *other,
+                    const char *what)
+{
+    bool good = status == expected && strstr(error.message, fragment) && strstr(error.message, other);
+
+    printf("# %s: %s\n", facet_status_name(status), status == FACET_OK ? "" : error.message);
+    return check(good, "%s", what);
+}
+
+static enum facet_status open_device(const char *address)
+{
+    struct facet_vfio_system system = facet_vfio_system_real(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const char *way = getenv("WAY");
+    enum facet_vfio_way by = FACET_VFIO_ANY;
+    enum facet_status status;
+
+    if (way)
+        by = strcmp(way, "cdev") == 0 ? FACET_VFIO_CDEV : FACET_VFIO_GROUP;
+    status = facet_vfio_space_open(&system, by, &space, &error);
+    if (status == FACET_OK)
+        status = facet_vfio_device_open(space, address, &device, &error);
+    return status;
+}
+
+static void close_device(void)
+{
+    facet_vfio_device_close(device);
+    facet_vfio_space_close(space);
+}
+
+static void *new_memory(void)
+{
+    void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* --- open, config --- */
+
+static int check_open(void)
+{
+    struct facet_vfio_device_info info = facet_vfio_device_describe(device);
+
+    printf("# group %d, %u regions, %u kinds of interrupts, %s\n", info.group, info.region_count, info.interrupt_count,
+           info.can_reset ? "can be reset" : "cannot be reset alone");
+    return 0;
+}
+
+static void check_identity(const char *address)
+{
+    char path[96], text[16] = "";
+    uint8_t config[4] = {0};
+    uint32_t expected;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/vendor", address);
+    file = fopen(path, "r");
+    expected = file && fgets(text, sizeof text, file) ? (uint32_t)strtoul(text, NULL, 16) : 0;
+    if (file)
+        fclose(file);
+    if (!succeeds(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, config, sizeof config, &error),
+                  "reads the config space"))
+        return;
+    check(expected != 0 && (uint32_t)(config[0] | config[1] << 8) == expected, "the vendor there is %#" PRIx32,
+          expected);
+}
+
+static int check_config(const char *address)
+{
+    struct facet_vfio_region region = {0};
+    uint8_t byte;
+
+    check_identity(address);
+    succeeds(facet_vfio_device_region(device, FACET_VFIO_CONFIG, &region, &error), "describes the config space");
+    refused(facet_vfio_device_read(device, FACET_VFIO_CONFIG, region.bytes, &byte, 1, &error), FACET_OUT_OF_RANGE,
+            address, "region 7", "reads nothing behind the config space");
+    return failures;
+}
+
+/* --- edu --- */
+
+static volatile uint8_t *bar;
+
+static uint32_t get(uint32_t at)
+{
+    return *(volatile uint32_t *)(bar + at);
+}
+
+static void put(uint32_t at, uint32_t value)
+{
+    *(volatile uint32_t *)(bar + at) = value;
+}
+
+static void put64(uint32_t at, uint64_t value)
+{
+    *(volatile uint64_t *)(bar + at) = value;
+}
+
+static void check_switched_off(void)
+{
+    static const uint8_t off[2];
+    uint32_t word = 0;
+
+    succeeds(facet_vfio_device_write(device, FACET_VFIO_CONFIG, PCI_COMMAND, off, sizeof off, &error),
+             "switches its memory off");
+    refused(facet_vfio_device_read(device, FACET_VFIO_BAR, EDU_ID, &word, sizeof word, &error), FACET_IO,
+            "reading region 0", "its memory is off", "BAR 0 does not answer then, and that is said");
+}
+
+static bool map_edu(void)
+{
+    struct facet_vfio_region region = {0};
+    void *memory = NULL;
+    uint32_t word = 0;
+
+    if (!succeeds(facet_vfio_device_enable(device, &error), "switches memory and bus mastering on") ||
+        !succeeds(facet_vfio_device_region(device, FACET_VFIO_BAR, &region, &error), "describes BAR 0") ||
+        !check(region.bytes == EDU_BYTES && region.can_map, "BAR 0 has a megabyte that can be mapped") ||
+        !succeeds(facet_vfio_device_map(device, FACET_VFIO_BAR, 0, EDU_BYTES, &memory, &error), "maps BAR 0"))
+        return false;
+    bar = memory;
+    succeeds(facet_vfio_device_read(device, FACET_VFIO_BAR, EDU_ID, &word, sizeof word, &error),
+             "reads BAR 0 through the kernel");
+    check((get(EDU_ID) & 0xff) == 0xed && get(EDU_ID) == word, "both ways it is edu: %#" PRIx32, word);
+    put(EDU_LIVENESS, 0x12345678);
+    check(get(EDU_LIVENESS) == ~UINT32_C(0x12345678), "it is alive: it inverts what is written");
+    return true;
+}
+
+/* How often the eventfd was signalled within our patience; 0: not at all. */
+static uint64_t wait_for(int eventfd)
+{
+    struct pollfd signal = {.fd = eventfd, .events = POLLIN};
+    uint64_t count = 0;
+
+    if (poll(&signal, 1, PATIENCE_MS) == 1 && read(eventfd, &count, sizeof count) != sizeof count)
+        count = 0;
+    return count;
+}
+
+static void check_interrupt(enum facet_vfio_interrupt kind, const char *name, int eventfd)
+{
+    struct facet_vfio_interrupt_info info = {0};
+    uint64_t count;
+
+    if (facet_vfio_device_interrupt_info(device, kind, &info, &error) != FACET_OK || info.count != 1) {
+        check(false, "%s: has one interrupt, not %" PRIu32, name, info.count);
+        return;
+    }
+    if (facet_vfio_device_interrupt(device, kind, &eventfd, 1, &error) != FACET_OK) {
+        check(false, "%s: %s", name, error.message);
+        return;
+    }
+    put(EDU_RAISE, 2);
+    count = wait_for(eventfd);
+    check(count >= 1, "%s: the eventfd is signalled", name);
+    put(EDU_ACKNOWLEDGE, get(EDU_CAUSE));
+    if (info.auto_masked) {
+        facet_vfio_device_unmask(device, kind, &error);
+        put(EDU_RAISE, 4);
+        check(wait_for(eventfd) >= 1, "%s: it is signalled again after unmasking", name);
+        put(EDU_ACKNOWLEDGE, get(EDU_CAUSE));
+    }
+    if (facet_vfio_device_interrupt(device, kind, NULL, 0, &error) != FACET_OK)
+        check(false, "%s: switched off: %s", name, error.message);
+}
+
+static void check_factorial(int eventfd)
+{
+    succeeds(facet_vfio_device_interrupt(device, FACET_VFIO_MSI, &eventfd, 1, &error), "MSI goes to an eventfd");
+    put(EDU_STATUS, 0x80);
+    put(EDU_FACTORIAL, 10);
+    check(wait_for(eventfd) == 1 && get(EDU_FACTORIAL) == 3628800, "it computes 10! and then says so by MSI");
+    put(EDU_ACKNOWLEDGE, get(EDU_CAUSE));
+    put(EDU_STATUS, 0);
+}
+
+/* The device begins a moment after it was told to. */
+static bool move(uint64_t from, uint64_t to, uint32_t command)
+{
+    struct timespec moment = {.tv_nsec = 10000000};
+
+    put64(EDU_SOURCE, from);
+    put64(EDU_DESTINATION, to);
+    put64(EDU_COUNT, 64);
+    put64(EDU_COMMAND, command);
+    for (int waited = 0; get(EDU_COMMAND) & 1 && waited < PATIENCE_MS; waited += 10)
+        nanosleep(&moment, NULL);
+    return !(get(EDU_COMMAND) & 1);
+}
+
+static void check_dma(void)
+{
+    static const char text[] = "through the IOMMU and back";
+    char *memory = new_memory();
+
+    if (!succeeds(facet_vfio_space_map(space, IOVA, memory, MEMORY_BYTES, FACET_VFIO_READ | FACET_VFIO_WRITE, &error),
+                  "maps memory for the function"))
+        return;
+    memcpy(memory, text, sizeof text);
+    check(move(IOVA, EDU_BUFFER, 1) && move(EDU_BUFFER, IOVA + 4096, 3), "it moves memory to itself and back");
+    check(memcmp(memory + 4096, text, sizeof text) == 0, "what came back is what was there");
+    succeeds(facet_vfio_space_unmap(space, IOVA, MEMORY_BYTES, &error), "unmaps the memory");
+    memset(memory, 0, MEMORY_BYTES);
+    check(move(EDU_BUFFER, IOVA + 4096, 3), "told to write where nothing is mapped, it goes on");
+    check(memory[4096] == 0, "and what was unmapped is untouched");
+    munmap(memory, MEMORY_BYTES);
+}
+
+static int check_edu(void)
+{
+    int signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    check_switched_off();
+    if (!map_edu())
+        return 1;
+    check_interrupt(FACET_VFIO_INTX, "INTx", signal);
+    check_interrupt(FACET_VFIO_MSI, "MSI", signal);
+    check_factorial(signal);
+    check_dma();
+    facet_vfio_unmap((void *)(uintptr_t)bar, EDU_BYTES);
+    close(signal);
+    return failures;
+}
+
+/* --- memory --- */
+
+#define READ_WRITE (FACET_VFIO_READ | FACET_VFIO_WRITE)
+
+static void check_overlaps(char *memory)
+{
+    struct facet_vfio_space_info info = {0};
+
+    succeeds(facet_vfio_space_describe(space, &info, &error), "describes the address space");
+    check(info.page_sizes & 4096 && info.range_count >= 1, "it has pages of 4 KiB, and %" PRIu32 " ranges",
+          info.range_count);
+    succeeds(facet_vfio_space_map(space, IOVA, memory, 8192, READ_WRITE, &error), "maps two pages");
+    refused(facet_vfio_space_map(space, IOVA + 4096, memory, 4096, READ_WRITE, &error), FACET_ALREADY_EXISTS, "already",
+            "0x100001000", "refuses a mapping over another");
+    if (facet_vfio_space_way(space) == FACET_VFIO_GROUP)
+        refused(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_INVALID_ARGUMENT, "cut", "0x100000000",
+                "refuses to cut a mapping in two");
+    else
+        refused(facet_vfio_space_unmap(space, IOVA, 4096, &error), FACET_NOT_FOUND, "no whole mapping", "0x100000000",
+                "refuses to cut a mapping in two");
+    succeeds(facet_vfio_space_unmap(space, IOVA, 8192, &error), "unmaps both pages");
+    refused(facet_vfio_space_unmap(space, IOVA, 8192, &error), FACET_NOT_FOUND, "no whole", "0x100000000",
+            "finds nothing to unmap there again");
+    refused(facet_vfio_space_map(space, UINT64_C(1) << 62, memory, 4096, READ_WRITE, &error), FACET_OUT_OF_RANGE,
+            "reaches", "0x4000000000000000", "refuses what the IOMMU cannot reach");
+    refused(facet_vfio_space_map(space, UINT64_C(0xfee00000), memory, 4096, READ_WRITE, &error), FACET_OUT_OF_RANGE,
+            "reaches", "0xfee00000", "refuses the window of interrupts");
+}
+
+/* One more mapping than the module allows a container; the script has lowered that. */
+static void check_mappings_left(char *memory)
+{
+    struct facet_vfio_space_info info = {0};
+    uint32_t made = 0;
+
+    facet_vfio_space_describe(space, &info, &error);
+    if (!check(info.mappings_left > 0 && info.mappings_left <= 64, "%" PRIu32 " mappings are left", info.mappings_left))
+        return;
+    while (made < info.mappings_left &&
+           facet_vfio_space_map(space, IOVA + made * 8192, memory, 4096, READ_WRITE, &error) == FACET_OK)
+        made++;
+    check(made == info.mappings_left, "so many can be made");
+    refused(facet_vfio_space_map(space, IOVA + made * 8192, memory, 4096, READ_WRITE, &error), FACET_NO_SPACE,
+            "mappings left: 0", "dma_entry_limit", "one more is refused, with the limit that says so");
+    succeeds(facet_vfio_space_unmap(space, IOVA, made * 8192, &error), "unmaps them all at once");
+}
+
+/* Root may lock all it wants, so that right goes first. */
+static bool give_up_locking(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    struct rlimit limit = {.rlim_cur = 65536, .rlim_max = 65536};
+
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || syscall(SYS_capget, &header, data) != 0)
+        return false;
+    data[0].effective &= ~(UINT32_C(1) << CAP_IPC_LOCK);
+    return syscall(SYS_capset, &header, data) == 0;
+}
+
+static int check_memlock(void)
+{
+    char *memory = new_memory();
+
+    check(give_up_locking(), "may lock 64 KiB only");
+    succeeds(facet_vfio_space_map(space, IOVA, memory, 32768, READ_WRITE, &error), "maps half of them");
+    refused(facet_vfio_space_map(space, IOVA << 1, memory, 65536, READ_WRITE, &error), FACET_QUOTA,
+            "may lock 65536 bytes", "has locked 32768; raise memlock to 98304", "beyond them the numbers are named");
+    munmap(memory, MEMORY_BYTES);
+    return failures;
+}
+
+static int check_memory(void)
+{
+    char *memory = new_memory();
+
+    check_overlaps(memory);
+    if (facet_vfio_space_way(space) == FACET_VFIO_GROUP)
+        check_mappings_left(memory);
+    munmap(memory, MEMORY_BYTES);
+    return failures;
+}
+
+/* --- reset, hold --- */
+
+static int check_reset(void)
+{
+    if (facet_vfio_device_describe(device).can_reset) {
+        succeeds(facet_vfio_device_enable(device, &error), "switches memory and bus mastering on");
+        succeeds(facet_vfio_device_reset(device, &error), "resets the function");
+        succeeds(facet_vfio_device_enable(device, &error), "it can be used after that");
+    } else {
+        refused(facet_vfio_device_reset(device, &error), FACET_UNSUPPORTED, "reset alone", "", "cannot be reset alone");
+    }
+    return failures;
+}
+
+/* Keeps the function until it is broken, or the host wants it back. */
+static int check_hold(const char *event)
+{
+    bool error_is_awaited = strcmp(event, "error") == 0;
+    int signal = eventfd(0, EFD_CLOEXEC);
+
+    succeeds(facet_vfio_device_interrupt(device, error_is_awaited ? FACET_VFIO_ERROR : FACET_VFIO_REQUEST, &signal, 1,
+                                         &error),
+             error_is_awaited ? "asks to be told of errors" : "asks to be told when the host wants it back");
+    printf("# holding\n");
+    check(wait_for(signal) >= 1, "is told of the %s", event);
+    return failures;
+}
+
+/* Two functions of one group, in one address space; what lies above both is reset. */
+static int check_bus(const char *other)
+{
+    struct facet_vfio_device *second = NULL;
+
+    succeeds(facet_vfio_device_open(space, other, &second, &error), "both are opened in one address space");
+    succeeds(facet_vfio_device_reset_bus(device, &error), "resets their bus");
+    if (second)
+        succeeds(facet_vfio_device_enable(second, &error), "both can be used after that");
+    facet_vfio_device_close(second);
+    return failures;
+}
+
+/* Two functions of two groups in one address space: what is mapped is there for both, until the last has gone. */
+static int check_share(const char *other)
+{
+    struct facet_vfio_device *second = NULL;
+    void *memory = new_memory();
+
+    succeeds(facet_vfio_space_map(space, IOVA, memory, MEMORY_BYTES, READ_WRITE, &error), "maps memory for the first");
+    succeeds(facet_vfio_device_open(space, other, &second, &error), "opens another group in the same address space");
+    if (second)
+        check(facet_vfio_device_describe(device).group != facet_vfio_device_describe(second).group ||
+                  facet_vfio_space_way(space) == FACET_VFIO_CDEV,
+              "it is another group");
+    facet_vfio_device_close(device);
+    device = second;
+    succeeds(facet_vfio_space_unmap(space, IOVA, MEMORY_BYTES, &error), "the mapping outlives the first");
+    munmap(memory, MEMORY_BYTES);
+    return failures;
+}
+
+static int run(const char *verb, const char *address, const char *argument)
+{
+    if (strcmp(verb, "share") == 0)
+        return check_share(argument);
+    if (strcmp(verb, "bus") == 0)
+        return check_bus(argument);
+    if (strcmp(verb, "open") == 0)
+        return check_open();
+    if (strcmp(verb, "config") == 0)
+        return check_config(address);
+    if (strcmp(verb, "edu") == 0)
+        return check_edu();
+    if (strcmp(verb, "memory") == 0)
+        return check_memory();
+    if (strcmp(verb, "memlock") == 0)
+        return check_memlock();
+    if (strcmp(verb, "reset") == 0)
+        return check_reset();
+    if (strcmp(verb, "hold") == 0)
+        return check_hold(argument);
+    fprintf(stderr, "passthrough-guest: '%s': expected open, config, edu, memory, memlock, reset, hold, bus or share\n",
+            verb);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const char *argument = argc > 3 ? argv[3] : "";
+    enum facet_status status;
+    int result = 1;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc < 3) {
+        fprintf(stderr, "usage: passthrough-guest VERB ADDRESS [ARGUMENT]\n");
+        return 2;
+    }
+    status = open_device(argv[2]);
+    if (status == FACET_OK)
+        result = run(argv[1], argv[2], argument) != 0;
+    else
+        printf("# %s: %s\n", facet_status_name(status), error.message);
+    close_device();
+    return result;
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel of the virtual machines, and its modules.
+
+Owns: finding one, and which modules a module needs, in order. Never: installs or changes one.
+
+A kernel is a folder with boot/vmlinuz-VERSION and lib/modules/VERSION, which may be below usr: FACET_TEST_KERNEL,
+else build-kernel/ of the tree (tools/kernel makes it), else what is installed here.
+"""
+import lzma
+import os
+import re
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[3]
+SUFFIX = re.compile(r"\.ko(\.xz)?$")
+DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+
+
+def _version_key(version):
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", version)]
+
+
+class Kernel:
+    """One kernel. Modules have underscores for dashes in their names, as the kernel shows them."""
+
+    def __init__(self, root, version):
+        self.image = root / "boot" / f"vmlinuz-{version}"
+        self.version = version
+        folder = root / "lib" / "modules" / version
+        if not folder.exists():
+            folder = root / "usr" / "lib" / "modules" / version
+        self._files = {self._name(path): path for path in folder.rglob("*.ko*") if SUFFIX.search(path.name)}
+        builtin = folder / "modules.builtin"
+        lines = builtin.read_text().split() if builtin.exists() else []
+        self._builtin = {self._name(Path(line)) for line in lines}
+
+    @staticmethod
+    def _name(path):
+        return SUFFIX.sub("", path.name).replace("-", "_")
+
+    def has(self, name):
+        return name.replace("-", "_") in self._builtin or name.replace("-", "_") in self._files
+
+    def read(self, name):
+        """A module as the kernel of the guest takes it: not compressed."""
+        path = self._files[name]
+        return lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
+
+    def _add(self, name, order):
+        if name in order or name in self._builtin:
+            return
+        if name not in self._files:
+            raise LookupError(f"kernel {self.version} has no module {name}")
+        match = DEPENDS.search(self.read(name))
+        for needed in match[1].decode().split(",") if match and match[1] else []:
+            self._add(needed.replace("-", "_"), order)
+        order.append(name)
+
+    def order(self, names):
+        """The modules and what they need, each after what it needs."""
+        order = []
+        for name in names:
+            self._add(name.replace("-", "_"), order)
+        return order
+
+
+def _kernels_in(root):
+    versions = [path.name.removeprefix("vmlinuz-") for path in (root / "boot").glob("vmlinuz-*")
+                if os.access(path, os.R_OK)]
+    return [Kernel(root, version) for version in sorted(versions, key=_version_key, reverse=True)]
+
+
+def find(modules):
+    """The newest kernel that has all the modules, and None; or None and the reason."""
+    told = os.environ.get("FACET_TEST_KERNEL")
+    roots = [Path(told)] if told else [SOURCE / "build-kernel", Path("/")]
+    kernels = [kernel for root in roots for kernel in _kernels_in(root)]
+    if not kernels:
+        return None, f"there is no kernel to boot in {' or '.join(map(str, roots))}: run tools/kernel"
+    for kernel in kernels:
+        if all(kernel.has(name) for name in modules):
+            return kernel, None
+    missing = [name for name in modules if not kernels[0].has(name)]
+    return None, f"kernel {kernels[0].version} lacks {', '.join(missing)}"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+# Words for the scripts that run inside a virtual machine. A check prints one line; what it says itself are comments.
+devices=/sys/bus/pci/devices
+patience=600 # tenths of a second
+
+quoted() { sed 's/^/# /; s/^# # /# /'; }
+
+# check NAME COMMAND...: whether it succeeds
+check() {
+    name=$1
+    shift
+    if said=$("$@" 2>&1); then echo "ok - $name"; else
+        echo "not ok - $name"
+        echo "# $* said:"
+    fi
+    [ -z "$said" ] || echo "$said" | quoted
+}
+
+# refuses NAME FRAGMENT COMMAND...: whether it fails, and says so in these words
+refuses() {
+    name=$1 fragment=$2
+    shift 2
+    if said=$("$@" 2>&1); then
+        echo "not ok - $name"
+        echo "# it succeeded"
+    elif echo "$said" | grep -qF "$fragment"; then echo "ok - $name"; else
+        echo "not ok - $name"
+        echo "# '$fragment' is not in:"
+    fi
+    [ -z "$said" ] || echo "$said" | quoted
+}
+
+# checks PREFIX COMMAND...: it prints its checks itself
+checks() {
+    prefix=$1
+    shift
+    "$@" 2>&1 | sed "s|^\(ok\|not ok\) - |&$prefix: |"
+}
+
+# by WAY COMMAND...: with passthrough-guest going that way, "group" or "cdev"
+by() {
+    way=$1
+    shift
+    env WAY="$way" "$@"
+}
+
+# mark NAME: the test outside acts. It has begun to when what follows is waited for.
+mark() { echo "@$1"; }
+
+# wait_for COMMAND...: until it succeeds
+wait_for() {
+    tries=$patience
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        if [ $tries = 0 ]; then
+            echo "# waited in vain: $*"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# find VENDOR:DEVICE [NUMBER]: the address of the first function of that kind, or of a later one
+find_function() {
+    for found in "$devices"/*; do
+        if [ "$(cat "$found/vendor"):$(cat "$found/device")" = "0x${1%:*}:0x${1#*:}" ]; then basename "$found"; fi
+    done | sed -n "${2:-1}p"
+}
+
+driver_of() { if [ -e "$devices/$1/driver" ]; then basename "$(readlink "$devices/$1/driver")"; else echo none; fi; }
+group_of() { basename "$(readlink "$devices/$1/iommu_group")"; }
+has_driver() { [ "$(driver_of "$1")" = "$2" ]; }
+there_is() { [ -e "$devices/$1" ]; }
+there_is_no() { [ ! -e "$devices/$1" ]; }
+
+# bind ADDRESS: to vfio-pci, as the transaction does it
+bind() {
+    echo vfio-pci >"$devices/$1/driver_override"
+    if [ -e "$devices/$1/driver" ]; then echo "$1" >"$devices/$1/driver/unbind"; fi
+    echo "$1" >/sys/bus/pci/drivers_probe
+    has_driver "$1" vfio-pci
+}
+
+# give_back ADDRESS DRIVER: to the driver that it came from; "none": it had none
+give_back() {
+    echo >"$devices/$1/driver_override"
+    echo "$1" >"$devices/$1/driver/unbind"
+    if [ "$2" != none ]; then echo "$1" >/sys/bus/pci/drivers_probe; fi
+    has_driver "$1" "$2"
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash disable=SC2154,SC2317
+# The command beside others: users, other tools, full disks, restarts; functions that go while they are bound.
+edu=$(find_function 1234:11e8)
+nvme=$(find_function 1b36:0010)
+other=$(find_function 1b36:0005) # in nvme's group
+export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run FACET_PCI_RULES_DIR=/tmp/rules
+mkdir -p /tmp/state /tmp/run /tmp/rules /tmp/home
+chmod 755 /tmp
+chmod 777 /tmp/home
+printf 'root:x:0:0::/:/bin/sh\nvm:x:1000:1000::/:/bin/sh\nno:x:1001:1001::/:/bin/sh\n' >/etc/passwd
+printf 'vm:x:1000:\nno:x:1001:\n' >/etc/group
+boot=/proc/sys/kernel/random/boot_id
+override_of() { cat "$devices/$1/driver_override"; }
+has_ended() { grep -q "^exit" "$1"; }
+journals() { find /tmp/state/passthrough -name '*.journal' | wc -l; }
+
+refuses "who has bound nothing is told so" "was not bound by Facet" facet pci plan --unbind "$edu"
+refuses "a driver of the host is none of vfio" "no driver of vfio" facet pci bind --driver nvme "$edu"
+check "nvme has its driver" wait_for has_driver "$nvme" nvme
+
+# ---- another tool wrote an override for the next probe ----
+echo vfio-pci >"$devices/$nvme/driver_override"
+check "nvme is bound" facet pci bind "$nvme"
+check "and given back" facet pci unbind "$nvme"
+check "to its driver all the same" wait_for has_driver "$nvme" nvme
+check "with that override" [ "$(override_of "$nvme")" = vfio-pci ]
+echo >"$devices/$nvme/driver_override"
+
+# ---- twice at once ----
+for turn in 1 2; do
+    { facet pci bind "$nvme" || echo failed; echo exit; } >/tmp/bind$turn 2>&1 &
+done
+check "two bind one group at once" wait_for has_ended /tmp/bind1
+check "and are done" wait_for has_ended /tmp/bind2
+check "and both have it" sh -c "cat /tmp/bind1 /tmp/bind2; ! grep -q failed /tmp/bind1 /tmp/bind2"
+wait
+check "there is one journal" [ "$(journals)" = 1 ]
+
+# ---- the driver is gone ----
+check "nvme's driver is unloaded" rmmod nvme
+refuses "nvme is not given back to nobody" "loading the module nvme" facet pci unbind "$nvme"
+check "its group is as it was" has_driver "$nvme" vfio-pci
+check "as is its neighbour" has_driver "$other" vfio-pci
+insmod /modules/*-nvme.ko
+check "with its driver it is given back" facet pci unbind "$nvme"
+check "to that" wait_for has_driver "$nvme" nvme
+
+# ---- no room for the journal ----
+mount -t tmpfs -o size=16k none /tmp/state
+mkdir -m 700 /tmp/state/passthrough
+dd if=/dev/zero of=/tmp/state/fill bs=4k count=8 2>/dev/null
+refuses "without a journal nothing is bound" "No space left" facet pci bind "$nvme"
+check "nvme keeps its driver" has_driver "$nvme" nvme
+umount /tmp/state
+chmod 775 /tmp/state/passthrough
+refuses "nor with one that others may write" "may be written by others" facet pci bind "$nvme"
+chmod 700 /tmp/state/passthrough
+
+# ---- whose it is ----
+check "edu is bound for a user" facet pci bind --owner vm "$edu"
+check "who opens it" su vm -c "passthrough-guest open $edu"
+refuses "another does not" "Permission denied" su no -c "passthrough-guest open $edu"
+refuses "who is not root binds nothing" "" su no -c "FACET_STATE_DIR=/tmp/home facet pci bind $nvme"
+check "a rule is written" facet pci persist add --owner vm "$edu"
+
+# ---- the machine is started anew ----
+echo 99999999-2222-3333-4444-555555555555 >/tmp/boot
+mount --bind /tmp/boot $boot
+echo "$edu" >/sys/bus/pci/drivers/vfio-pci/unbind
+echo >"$devices/$edu/driver_override"
+check "rules are applied" facet pci persist apply
+check "for that user" su vm -c "passthrough-guest open $edu"
+
+# ---- it goes while it is bound ----
+echo 1 >"$devices/$edu/remove"
+check "what went is absent" sh -c "facet pci state | tee /dev/stderr | grep -q '$edu.*absent'"
+echo 1 >/sys/bus/pci/rescan
+check "it comes back" wait_for there_is "$edu"
+refuses "and is not as it was left" "give it back first" facet pci bind "$edu"
+check "which is said" sh -c "facet pci recover | tee /dev/stderr | grep -q '^drift $edu'"
+check "it is given back" facet pci unbind "$edu"
+check "and bound anew" facet pci bind "$edu"
+check "and given back again" facet pci unbind "$edu"
+check "no journal is left" [ "$(journals)" = 0 ]
+facet pci bind "$nvme" >/tmp/bind 2>&1 &
+binder=$!
+sleep 0.2
+echo 1 >"$devices/$nvme/remove"
+wait "$binder"
+check "what goes while it is being bound leaves no half" sh -c "cat /tmp/bind; facet pci recover"
+check "but all or nothing of the rest" sh -c "case \$(find /tmp/state/passthrough -name '*.journal' | wc -l) in
+    0) [ ! -e $devices/$other/driver ] ;; *) [ -e $devices/$other/driver ] ;; esac"

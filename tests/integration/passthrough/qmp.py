@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A few words with a running QEMU over its monitor's socket.
+
+Owns: one connection. Never: waits without a deadline.
+"""
+import json
+import socket
+
+DEADLINE = 30
+
+
+class Qmp:
+    def __init__(self, path):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(DEADLINE)
+        self._socket.connect(str(path))
+        self._lines = self._socket.makefile("rw", encoding="utf-8")
+        self._events = []
+        self._receive()
+        self.command("qmp_capabilities")
+
+    def close(self):
+        self._lines.close()
+        self._socket.close()
+
+    def _receive(self):
+        line = self._lines.readline()
+        if not line:
+            raise AssertionError("QEMU closed its monitor")
+        return json.loads(line)
+
+    def command(self, name, **arguments):
+        """What it returns; its refusal is an AssertionError."""
+        self._lines.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
+        self._lines.flush()
+        while True:
+            answer = self._receive()
+            if "event" in answer:
+                self._events.append(answer)
+            elif "error" in answer:
+                raise AssertionError(f"{name} {arguments}: {answer['error']['desc']}")
+            else:
+                return answer["return"]
+
+    def wait(self, event, **fields):
+        """Until that event was told, with these fields in its data."""
+        while True:
+            for told in self._events:
+                if told["event"] == event and all(told.get("data", {}).get(key) == value
+                                                  for key, value in fields.items()):
+                    self._events.remove(told)
+                    return told
+            answer = self._receive()
+            if "event" in answer:
+                self._events.append(answer)
+
+
+def plug(driver, name, bus, **options):
+    """An action: a device appears."""
+    return lambda qmp: qmp.command("device_add", driver=driver, id=name, bus=bus, **options)
+
+
+def unplug(name):
+    """An action: the guest is asked for a device. It has not gone when this returns."""
+    return lambda qmp: qmp.command("device_del", id=name)
+
+
+def gone(name):
+    """An action: waits until the guest has let a device go."""
+    return lambda qmp: qmp.wait("DEVICE_DELETED", device=name)

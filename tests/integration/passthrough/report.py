@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guest says, line by line, as TAP.
+
+Owns: the numbers of the cases, and the verdict on what was not said. Never: reads a console.
+
+A guest's line is "ok - NAME", "ok - NAME # SKIP REASON", "not ok - NAME", "# COMMENT", "@MARK", "@skip REASON" when
+nothing can be checked in it, and at the very end "@end". Anything else is a comment.
+"""
+
+
+class Report:
+    def __init__(self, checks, write=print):
+        self._checks, self._write = checks, write
+        self._made = self._failed = 0
+        self._skipped = None
+        self.ended = False
+
+    def _case(self, good, text):
+        self._made += 1
+        self._failed += not good
+        self._write(f"{'ok' if good else 'not ok'} {self._made} {text}")
+
+    def take(self, line):
+        """The mark that the line is, or None."""
+        if line.startswith("ok - "):
+            self._case(True, line[3:])
+        elif line.startswith("not ok - "):
+            self._case(False, line[7:])
+        elif line == "@end":
+            self.ended = True
+        elif line.startswith("@skip "):
+            self._skipped = line[6:]
+        elif line.startswith("@"):
+            return line[1:]
+        elif line:
+            self._write(f"# {line.removeprefix('# ')}")
+        return None
+
+    def finish(self, fault=None):
+        """Whether all is well. What the guest did not come to has failed, and so has what it made too much of."""
+        fault = fault or (None if self.ended else "the guest stopped before its end")
+        for line in (fault or "").splitlines():
+            self._write(f"# {line}")
+        if self._skipped and fault is None and self._made == 0:
+            self._write(f"1..0 # SKIP {self._skipped}")
+            return True
+        while self._made < self._checks:
+            self._case(False, "- was not made")
+        if self._made > self._checks:
+            self._write(f"# {self._made} checks were made, expected {self._checks}")
+        self._write(f"1..{self._made}")
+        return fault is None and self._failed == 0 and self._made == self._checks

@@ -1,0 +1,13 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real functions by iommufd. No kernel of Debian 12 has that: see CONTRIBUTING.md for how to bring one."""
+from machine import Machine
+
+Machine(devices=["edu,addr=04.0,dma_mask=0xffffffffffff",
+                 "drive:if=none,id=disk,file=null-co://,format=raw,size=64M",
+                 "nvme,serial=facet,drive=disk,addr=05.0,multifunction=on", "edu,addr=05.1",
+                 "pcie-pci-bridge,id=bridge,addr=06.0",
+                 "edu,bus=bridge,addr=01.0", "pci-testdev,bus=bridge,addr=02.0"],
+        modules=["iommufd", "nvme"],
+        script="iommufd.sh",
+        checks=61).main()

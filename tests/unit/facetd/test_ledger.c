@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what the ledger makes of a document: what is held of what is there, what is withheld, what words it has for it.
+ * Never: writes anything down, or has a registry (test_reservations.c).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <facet/allocation.h>
+
+#include "base/text.h"
+#include "ledger.h"
+
+static struct facet_spec *one_device(const char *slot, uint32_t type)
+{
+    const struct facet_spec_share share = {"d", FACET_AMOUNT_ONE};
+    struct facet_spec *spec = NULL;
+
+    assert_int_equal(facet_spec_create(&spec, NULL), FACET_OK);
+    assert_int_equal(facet_spec_put_device(spec,
+                                           &(struct facet_spec_device){.size = sizeof(struct facet_spec_device),
+                                                                       .device_id = "d",
+                                                                       .device_name = "x",
+                                                                       .facet_id = "x:0"},
+                                           NULL),
+                     FACET_OK);
+    assert_int_equal(facet_spec_put_slot(spec,
+                                         &(struct facet_spec_slot){.size = sizeof(struct facet_spec_slot),
+                                                                   .slot_name = slot,
+                                                                   .type = type,
+                                                                   .shares = &share,
+                                                                   .share_count = 1},
+                                         NULL),
+                     FACET_OK);
+    return spec;
+}
+
+static void hold(struct ledger *ledger, const char *slot, int64_t amount, const char *trouble)
+{
+    CLEANUP_RESERVATION struct reservation reservation = {0};
+
+    assert_int_equal(reservation_add_part(&reservation, slot, "d", "x:0", amount, NULL), FACET_OK);
+    assert_int_equal(ledger_hold(ledger, &reservation, NULL), FACET_OK);
+    assert_string_equal(reservation.parts[0].trouble, trouble);
+}
+
+static enum facet_status grant(struct ledger *ledger, const char *slot, int64_t amount)
+{
+    CLEANUP_RESERVATION struct reservation reservation = {0};
+
+    assert_int_equal(reservation_add_item(&reservation, slot, amount, NULL), FACET_OK);
+    return ledger_grant(ledger, &reservation, NULL);
+}
+
+/* What no daemon writes; a device that became smaller looks like it. */
+static void more_than_a_device_is_held_by_the_oldest(void **state)
+{
+    struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);
+    struct ledger *ledger = NULL;
+
+    assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
+    hold(ledger, "x.device", 600000, "");
+    hold(ledger, "x.device", 300000, "");
+    hold(ledger, "x.device", 600000, "only 0.1 of 0.6 is left of device x:0");
+    hold(ledger, "x.device", 10000, "only 0 of 0.01 is left of device x:0");
+    hold(ledger, "x.other", 10000, "device x:0 is no longer offered as x.other");
+    assert_int_equal(ledger_withhold(ledger, "x", "d", 500000, NULL), FACET_OK);
+    assert_int_equal(grant(ledger, "x.device", 10000), FACET_NO_SPACE);
+    ledger_close(ledger);
+    facet_spec_destroy(spec);
+}
+
+/* Words of providers are cut where the room ends, also within a character; JSON would hold nothing of them then. */
+static void a_trouble_is_text_wherever_it_is_cut(void **state)
+{
+    for (int shift = 0; shift < 3; shift++) {
+        struct facet_spec *spec = one_device("x.other", FACET_SLOT_COUNT);
+        CLEANUP_RESERVATION struct reservation reservation = {0};
+        struct ledger *ledger = NULL;
+        char reason[256] = "xx";
+
+        for (size_t used = (size_t)shift; used + 4 < sizeof reason; used += 3)
+            memcpy(reason + used, "\xe2\x82\xac", 4);
+        assert_int_equal(facet_spec_put_device(spec,
+                                               &(struct facet_spec_device){.size = sizeof(struct facet_spec_device),
+                                                                           .device_id = "d",
+                                                                           .device_name = "x",
+                                                                           .facet_id = "x:0",
+                                                                           .health = FACET_SPEC_UNAVAILABLE,
+                                                                           .status_info = reason},
+                                               NULL),
+                         FACET_OK);
+        assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
+        assert_int_equal(reservation_add_part(&reservation, "x.device", "d", "x:0", 10000, NULL), FACET_OK);
+        assert_int_equal(ledger_hold(ledger, &reservation, NULL), FACET_OK);
+        const char *at = reservation.parts[0].trouble;
+        assert_non_null(strstr(at, "device x:0 is not available: "));
+        while (*at) {
+            assert_int_not_equal(facet_text_character(at), 0);
+            at += facet_text_character(at);
+        }
+        ledger_close(ledger);
+        facet_spec_destroy(spec);
+    }
+}
+
+static void a_partition_is_had_by_one(void **state)
+{
+    struct facet_spec *spec = one_device("x.device:half", FACET_SLOT_UNIQUE);
+    struct ledger *ledger = NULL;
+
+    assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
+    assert_int_equal(grant(ledger, "x.device:half", 500000), FACET_OUT_OF_RANGE);
+    hold(ledger, "x.device:half", FACET_AMOUNT_ONE, "");
+    hold(ledger, "x.device:half", FACET_AMOUNT_ONE, "only 0 of 1 is left of device x:0");
+    assert_int_equal(grant(ledger, "x.device:half", FACET_AMOUNT_ONE), FACET_NO_SPACE);
+    ledger_close(ledger);
+    facet_spec_destroy(spec);
+}
+
+static void what_a_vgpu_has_is_withheld_up_to_what_is_left(void **state)
+{
+    struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);
+    struct ledger *ledger = NULL;
+
+    assert_int_equal(ledger_open(spec, FACET_MAP_EVENLY, &ledger, NULL), FACET_OK);
+    assert_int_equal(ledger_withhold(ledger, "x", "d", 300000, NULL), FACET_OK);
+    assert_int_equal(ledger_withhold(ledger, "y", "d", 300000, NULL), FACET_OK);
+    assert_int_equal(ledger_withhold(ledger, "x", "e", 300000, NULL), FACET_OK);
+    assert_int_equal(grant(ledger, "x.device", 710000), FACET_NO_SPACE);
+    assert_int_equal(grant(ledger, "x.device", 600000), FACET_OK);
+    assert_int_equal(ledger_withhold(ledger, "x", "d", 300000, NULL), FACET_OK);
+    assert_int_equal(grant(ledger, "x.device", 10000), FACET_NO_SPACE);
+    ledger_close(ledger);
+    facet_spec_destroy(spec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_than_a_device_is_held_by_the_oldest),
+        cmocka_unit_test(a_trouble_is_text_wherever_it_is_cut),
+        cmocka_unit_test(a_partition_is_had_by_one),
+        cmocka_unit_test(what_a_vgpu_has_is_withheld_up_to_what_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

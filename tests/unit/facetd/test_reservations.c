@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: reservations as transactions: every inner call fails, or the daemon is killed at it; what comes back after a
+ * restart; devices that have gone; what vGPUs and reservations leave each other.
+ * Never: asks a real provider.
+ */
+#include "registry_setup.h"
+
+#include <sys/wait.h>
+
+#include <facet/allocation.h>
+
+/* --- help --------------------------------------------------------------------------------------------------------- */
+
+static enum facet_status reserve(const char *slot, int64_t amount, const char *name,
+                                 struct reservation *ret_reservation, struct facet_error *error)
+{
+    CLEANUP_RESERVATION struct reservation wanted = {0};
+
+    snprintf(wanted.name, sizeof wanted.name, "%s", name);
+    assert_int_equal(reservation_add_item(&wanted, slot, amount, NULL), FACET_OK);
+    return registry_reservation_create(registry, &wanted, false, ret_reservation, error);
+}
+
+static void must_reserve(int64_t amount, const char *name)
+{
+    CLEANUP_RESERVATION struct reservation got = {0};
+    struct facet_error error = {0};
+
+    if (reserve("test.device", amount, name, &got, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+}
+
+/* "a=1.5[test:0 1, test:1 0.5 !trouble]": what anybody can see of the reservations. */
+static void describe(char *text, size_t size)
+{
+    CLEANUP_RESERVATIONS struct reservation_list list = {0};
+    size_t used = 0;
+
+    text[0] = '\0';
+    assert_int_equal(registry_reservation_list(registry, &list, NULL), FACET_OK);
+    for (size_t i = 0; i < list.count; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s[", list.items[i].name);
+        for (uint32_t j = 0; j < list.items[i].part_count; j++) {
+            const struct reservation_part *part = &list.items[i].parts[j];
+            used += (size_t)snprintf(text + used, size - used, "%s%s %lld%s", j ? ", " : "", part->facet_id,
+                                     (long long)part->amount, part->trouble[0] ? "!" : "");
+        }
+        used += (size_t)snprintf(text + used, size - used, "]");
+    }
+}
+
+static void assert_reserved(const char *expected)
+{
+    char text[1024];
+
+    describe(text, sizeof text);
+    assert_string_equal(text, expected);
+}
+
+static void restart(void)
+{
+    stop();
+    start();
+}
+
+/* All that is free of the whole devices. */
+static int64_t free_now(void)
+{
+    int64_t most = 0;
+
+    for (int64_t amount = 10000; amount <= 3 * FACET_AMOUNT_ONE; amount += 10000) {
+        CLEANUP_RESERVATION struct reservation wanted = {.strategy = FACET_MAP_FILL}, got = {0};
+        assert_int_equal(reservation_add_item(&wanted, "test.device", amount, NULL), FACET_OK);
+        if (registry_reservation_create(registry, &wanted, true, &got, NULL) == FACET_OK)
+            most = amount;
+    }
+    return most;
+}
+
+/* --- the plain road ----------------------------------------------------------------------------------------------- */
+
+static void what_was_granted_comes_back_after_a_restart(void **state)
+{
+    struct facet_error error = {0};
+    struct reservation got = {0};
+
+    must_reserve(1500000, "a");
+    must_reserve(1000000, "b");
+    assert_reserved("a[test:1 750000, test:2 750000]b[test:0 1000000]");
+    restart();
+    assert_reserved("a[test:1 750000, test:2 750000]b[test:0 1000000]");
+    assert_int_equal(free_now(), 500000);
+    assert_int_equal(reserve("test.device", 510000, "", &got, &error), FACET_NO_SPACE);
+    assert_string_equal(error.argument, "slots");
+    must_reserve(500000, "c");
+    assert_int_equal(free_now(), 0);
+}
+
+static void release_is_once(void **state)
+{
+    struct facet_error error = {0};
+
+    must_reserve(500000, "a");
+    must_reserve(500000, "b");
+    assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_OK);
+    assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_NOT_FOUND);
+    assert_string_equal(error.argument, "reservation");
+    assert_int_equal(free_now(), 2500000);
+    restart();
+    assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_NOT_FOUND);
+    assert_int_equal(free_now(), 2500000);
+}
+
+static void names_are_made_up_and_taken_once(void **state)
+{
+    struct reservation got = {0};
+
+    must_reserve(10000, "");
+    must_reserve(10000, "reservation-2");
+    must_reserve(10000, "");
+    assert_reserved("reservation-1[test:2 10000]reservation-2[test:2 10000]reservation-3[test:2 10000]");
+    assert_int_equal(reserve("test.device", 10000, "reservation-2", &got, NULL), FACET_ALREADY_EXISTS);
+}
+
+static void a_dry_run_leaves_nothing(void **state)
+{
+    CLEANUP_RESERVATION struct reservation wanted = {0}, got = {0};
+
+    assert_int_equal(reservation_add_item(&wanted, "test.device", 2500000, NULL), FACET_OK);
+    assert_int_equal(registry_reservation_create(registry, &wanted, true, &got, NULL), FACET_OK);
+    assert_string_equal(got.id, "");
+    assert_int_equal(got.part_count, 3);
+    assert_reserved("");
+    restart();
+    assert_reserved("");
+}
+
+/* --- steps -------------------------------------------------------------------------------------------------------- */
+
+static enum facet_status act_reserve(struct facet_error *error)
+{
+    CLEANUP_RESERVATION struct reservation got = {0};
+
+    return reserve("test.device", 1200000, "new", &got, error);
+}
+
+static enum facet_status act_release(struct facet_error *error)
+{
+    return registry_reservation_release(registry, "old", error);
+}
+
+/* A step that fails leaves everything as it was, here and on disk; and the same works afterwards. */
+static void fail_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
+{
+    char before[1024], after[1024];
+    unsigned step = 0;
+    enum facet_status status;
+
+    describe(before, sizeof before);
+    do {
+        struct facet_error error = {0};
+
+        assert_true(++step < 100);
+        steps = 0;
+        fail_at = step;
+        status = act(&error);
+        fail_at = 0;
+        if (status == FACET_OK)
+            break;
+        assert_string_not_equal(error.message, "");
+        assert_reserved(before);
+        restart();
+        assert_reserved(before);
+    } while (true);
+    assert_true(step > least_steps);
+    describe(after, sizeof after);
+    assert_string_not_equal(after, before);
+    restart();
+    assert_reserved(after);
+}
+
+static void a_failing_step_reserves_nothing(void **state)
+{
+    must_reserve(1800000, "old");
+    fail_at_every_step(act_reserve, 3);
+    assert_int_equal(free_now(), 0);
+}
+
+static void a_failing_step_releases_nothing(void **state)
+{
+    must_reserve(1800000, "old");
+    fail_at_every_step(act_release, 3);
+    assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
+}
+
+/* A child does it and is killed at a step; true when it came through. */
+static bool die_in(enum facet_status (*act)(struct facet_error *error), unsigned step)
+{
+    int status = 0;
+
+    stop();
+    pid_t child = fork();
+    if (child == 0) {
+        start();
+        steps = 0;
+        die_at = step;
+        act(NULL);
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    start();
+    return WEXITSTATUS(status) == 0;
+}
+
+/* The commit is the last step: whoever is killed at it or before has acknowledged nothing. */
+static void kill_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
+{
+    char before[1024];
+    unsigned step = 0;
+
+    describe(before, sizeof before);
+    while (!die_in(act, ++step)) {
+        assert_true(step < 100);
+        assert_reserved(before);
+    }
+    assert_true(step > least_steps);
+}
+
+static void a_kill_while_reserving_leaves_all_or_nothing(void **state)
+{
+    must_reserve(1800000, "old");
+    kill_at_every_step(act_reserve, 3);
+    assert_reserved("old[test:1 900000, test:2 900000]new[test:0 1000000, test:1 100000, test:2 100000]");
+    assert_int_equal(free_now(), 0);
+}
+
+static void a_kill_while_releasing_leaves_all_or_nothing(void **state)
+{
+    must_reserve(1800000, "old");
+    kill_at_every_step(act_release, 3);
+    assert_reserved("");
+    assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
+}
+
+/* --- devices that change ------------------------------------------------------------------------------------------ */
+
+static void a_device_that_has_gone_is_told_and_kept(void **state)
+{
+    must_reserve(2500000, "a");
+    device_count = 2;
+    restart();
+    assert_reserved("a[test:0 840000, test:1 830000, test:2 830000!]");
+    assert_int_equal(free_now(), 330000);
+    must_reserve(300000, "b");
+    restart();
+    device_count = DEVICES;
+    restart();
+    assert_reserved("a[test:0 840000, test:1 830000, test:2 830000]b[test:1 150000, test:0 150000]");
+    assert_int_equal(free_now(), 200000);
+}
+
+static void a_lost_provider_grants_nothing_and_takes_nothing(void **state)
+{
+    struct reservation got = {0};
+
+    must_reserve(500000, "a");
+    played->lost = true;
+    assert_int_equal(reserve("test.device", 100000, "b", &got, NULL), FACET_NOT_FOUND);
+    assert_reserved("a[test:2 500000!]");
+    assert_int_equal(registry_reservation_release(registry, "a", NULL), FACET_OK);
+    played->lost = false;
+    assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
+}
+
+static void a_device_cut_by_others_is_no_longer_offered_as_one(void **state)
+{
+    must_reserve(3000000, "all");
+    played->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
+    restart();
+    assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000!]");
+    CLEANUP_RESERVATION struct reservation got = {0};
+    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
+    assert_string_equal(got.parts[0].device, "foreign");
+    assert_string_equal(got.parts[0].facet_id, "test:2");
+    memset(&played->parts[0], 0, sizeof played->parts[0]);
+    restart();
+    assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000]part[test:2 1000000!]");
+}
+
+/* A provider that breaks its promises about one device is no reason to refuse the others. */
+static void partitions_that_cannot_be_told_apart_are_in_nobodys_way(void **state)
+{
+    static const struct {
+        const char *uuid, *template_id;
+    } bad[] = {{"", "quarter"}, {"same", "quarter"}, {"same", ""}, {"", ""}};
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        for (uint32_t at = 0; at < 2; at++) {
+            struct facet_partition_info *part = &played->parts[at];
+            *part = (struct facet_partition_info){.length = 1, .start = at};
+            snprintf(part->uuid, sizeof part->uuid, "%s", bad[i].uuid);
+            snprintf(part->template_id, sizeof part->template_id, "%s", bad[i].template_id);
+        }
+        assert_int_equal(free_now(), 2000000);
+    }
+    CLEANUP_RESERVATION struct reservation got = {0};
+    for (uint32_t at = 0; at < 2; at++)
+        snprintf(played->parts[at].uuid, sizeof played->parts[at].uuid, "same");
+    snprintf(played->parts[0].template_id, sizeof played->parts[0].template_id, "quarter");
+    snprintf(played->parts[1].template_id, sizeof played->parts[1].template_id, "quarter");
+    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
+    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "more", &got, NULL), FACET_NO_SPACE);
+}
+
+static void a_device_whose_partitions_are_unknown_is_not_offered(void **state)
+{
+    must_reserve(500000, "a");
+    assert_reserved("a[test:2 500000]");
+    played->unreadable = true;
+    assert_int_equal(free_now(), 2000000);
+    assert_reserved("a[test:2 500000!]");
+    played->unreadable = false;
+    assert_int_equal(free_now(), 2500000);
+}
+
+/* --- anything at all ---------------------------------------------------------------------------------------------- */
+
+/* All that is granted; no device has more than it is. */
+static int64_t granted_now(void)
+{
+    CLEANUP_RESERVATIONS struct reservation_list list = {0};
+    int64_t device[DEVICES] = {0}, sum = 0;
+
+    assert_int_equal(registry_reservation_list(registry, &list, NULL), FACET_OK);
+    for (size_t i = 0; i < list.count; i++) {
+        int64_t parts = 0;
+        for (uint32_t j = 0; j < list.items[i].part_count; j++) {
+            device[list.items[i].parts[j].facet_id[5] - '0'] += list.items[i].parts[j].amount;
+            parts += list.items[i].parts[j].amount;
+        }
+        assert_int_equal(parts, list.items[i].items[0].amount);
+        sum += parts;
+    }
+    for (int i = 0; i < DEVICES; i++)
+        assert_in_range(device[i], 0, FACET_AMOUNT_ONE);
+    return sum;
+}
+
+static int64_t reserve_any(int64_t amount, uint32_t strategy, uint32_t affinity)
+{
+    CLEANUP_RESERVATION struct reservation wanted = {.strategy = strategy, .affinity = affinity}, got = {0};
+
+    assert_int_equal(reservation_add_item(&wanted, "test.device", amount, NULL), FACET_OK);
+    return registry_reservation_create(registry, &wanted, false, &got, NULL) == FACET_OK ? amount : 0;
+}
+
+static int64_t release_any(unsigned which)
+{
+    CLEANUP_RESERVATIONS struct reservation_list list = {0};
+
+    assert_int_equal(registry_reservation_list(registry, &list, NULL), FACET_OK);
+    if (list.count == 0)
+        return 0;
+    const struct reservation *chosen = &list.items[which % list.count];
+    return registry_reservation_release(registry, chosen->id, NULL) == FACET_OK ? chosen->items[0].amount : 0;
+}
+
+/* Requests, releases, restarts and steps that fail, in any order: what is granted is what was, less what was released.
+ */
+static void no_order_of_things_grants_too_much_or_loses_anything(void **state)
+{
+    uint64_t random = 0x9e3779b97f4a7c15;
+    int64_t sum = 0;
+
+    for (int step = 0; step < 600; step++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        unsigned dice = (unsigned)(random >> 33);
+        steps = 0;
+        fail_at = dice % 5 == 0 ? 1 + dice / 5 % 4 : 0;
+        if (dice % 16 < 8)
+            sum += reserve_any(10000 * (1 + dice / 16 % 150), dice / 2400 % 2, dice / 4800 % 3);
+        else if (dice % 16 < 15)
+            sum -= release_any(dice / 16);
+        fail_at = 0;
+        if (dice % 16 == 15)
+            restart();
+        assert_int_equal(granted_now(), sum);
+    }
+    assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE - sum);
+}
+
+/* --- vGPUs -------------------------------------------------------------------------------------------------------- */
+
+#define HARD "{\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":500"
+
+static void what_a_hard_vgpu_has_is_not_granted(void **state)
+{
+    create(HARD "}");
+    assert_int_equal(free_now(), 2500000);
+    restart();
+    assert_int_equal(free_now(), 2500000);
+    registry_destroy(registry, "vgpu-1", false, &removal, NULL);
+    assert_int_equal(free_now(), 3000000);
+}
+
+/* The device has forgotten the partition and looks whole; it is cut again as soon as the provider can. */
+static void what_a_partitioned_vgpu_has_is_not_granted_while_its_partition_is_gone(void **state)
+{
+    struct facet_error error = {0};
+
+    create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
+    assert_int_equal(free_now(), 2000000);
+    memset(played->parts, 0, sizeof played->parts);
+    assert_int_equal(free_now(), 2000000);
+    registry_destroy(registry, "vgpu-1", true, &removal, &error);
+    assert_int_equal(free_now(), 3000000);
+}
+
+static void what_is_reserved_is_left_by_hard_vgpus(void **state)
+{
+    struct facet_error error = {0};
+
+    must_reserve(600000, "a");
+    assert_reserved("a[test:2 600000]");
+    assert_int_equal(try_create(HARD "}", &error), FACET_NO_SPACE);
+    assert_string_equal(error.argument, "reservation");
+    assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}", &error),
+                     FACET_BAD_STATE);
+    assert_int_equal(try_create("{\"device\":\"test:2\"}", &error), FACET_OK);
+    registry_destroy(registry, "vgpu-1", false, &removal, NULL);
+    assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":400}", &error),
+                     FACET_OK);
+    assert_int_equal(free_now(), 2000000);
+}
+
+static void a_vgpu_in_a_reservation_stays_within_it(void **state)
+{
+    struct facet_error error = {0};
+
+    must_reserve(600000, "a");
+    assert_int_equal(try_create(HARD ",\"reservation\":\"nobody\"}", &error), FACET_NOT_FOUND);
+    assert_string_equal(error.argument, "reservation");
+    assert_int_equal(try_create("{\"device\":\"test:1\",\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
+    create(HARD ",\"reservation\":\"a\"}");
+    assert_int_equal(free_now(), 2400000);
+    assert_int_equal(try_create(HARD ",\"reservation\":\"a\"}", &error), FACET_NO_SPACE);
+    assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_BUSY);
+    restart();
+    assert_int_equal(free_now(), 2400000);
+    assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_BUSY);
+    registry_destroy(registry, "vgpu-1", false, &removal, NULL);
+    assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_OK);
+}
+
+/* Whoever reserves a part and names no limits does not get the whole device. */
+static void a_soft_vgpu_in_a_reservation_has_what_that_has(void **state)
+{
+    struct vgpu_info *infos = NULL;
+    size_t count = 0;
+
+    must_reserve(600000, "a");
+    create("{\"reservation\":\"a\",\"name\":\"default\"}");
+    create("{\"reservation\":\"a\",\"name\":\"asked\",\"memory_limit_bytes\":4096,\"compute_limit_milli\":700}");
+    create("{\"device\":\"test:2\",\"name\":\"outside\"}");
+    assert_int_equal(registry_list(registry, &infos, &count, NULL), FACET_OK);
+    uint64_t whole = infos[2].row.limits.memory_bytes;
+    assert_int_equal(infos[2].row.limits.compute_request_milli, 0);
+    assert_int_equal(infos[0].row.limits.memory_bytes, whole * 6 / 10);
+    assert_int_equal(infos[0].row.limits.compute_request_milli, 600);
+    assert_int_equal(infos[0].row.limits.compute_limit_milli, 1000);
+    assert_int_equal(infos[1].row.limits.memory_bytes, 4096);
+    assert_int_equal(infos[1].row.limits.compute_request_milli, 0);
+    free(infos);
+}
+
+/* It is not sent to a device of somebody else; and what is over is not in the way. */
+static void a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so(void **state)
+{
+    struct facet_error error = {0};
+
+    must_reserve(600000, "a");
+    played->lost = true;
+    assert_int_equal(free_now(), 0);
+    assert_int_equal(try_create("{\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
+    assert_string_equal(error.argument, "reservation");
+    assert_non_null(strstr(error.message, "none of its devices can be used now: device test:2 is not available"));
+    played->lost = false;
+    assert_int_equal(try_create("{\"reservation\":\"a\"}", &error), FACET_OK);
+}
+
+static void no_vgpu_goes_in_a_reservation_of_a_partition(void **state)
+{
+    CLEANUP_RESERVATION struct reservation got = {0};
+    struct facet_error error = {0};
+
+    played->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
+    assert_int_equal(reserve("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
+    assert_int_equal(try_create("{\"reservation\":\"part\"}", &error), FACET_BAD_STATE);
+    assert_non_null(strstr(error.message, "a partition of device test:2"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_granted_comes_back_after_a_restart),
+        TEST(release_is_once),
+        TEST(names_are_made_up_and_taken_once),
+        TEST(a_dry_run_leaves_nothing),
+        TEST(a_failing_step_reserves_nothing),
+        TEST(a_failing_step_releases_nothing),
+        TEST(a_kill_while_reserving_leaves_all_or_nothing),
+        TEST(a_kill_while_releasing_leaves_all_or_nothing),
+        TEST(a_device_that_has_gone_is_told_and_kept),
+        TEST(a_lost_provider_grants_nothing_and_takes_nothing),
+        TEST(a_device_cut_by_others_is_no_longer_offered_as_one),
+        TEST(partitions_that_cannot_be_told_apart_are_in_nobodys_way),
+        TEST(a_device_whose_partitions_are_unknown_is_not_offered),
+        TEST(no_order_of_things_grants_too_much_or_loses_anything),
+        TEST(what_a_hard_vgpu_has_is_not_granted),
+        TEST(what_a_partitioned_vgpu_has_is_not_granted_while_its_partition_is_gone),
+        TEST(what_is_reserved_is_left_by_hard_vgpus),
+        TEST(a_vgpu_in_a_reservation_stays_within_it),
+        TEST(a_soft_vgpu_in_a_reservation_has_what_that_has),
+        TEST(a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so),
+        TEST(no_vgpu_goes_in_a_reservation_of_a_partition),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

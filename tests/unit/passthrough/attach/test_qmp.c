@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs about hot-plug and unplug when QEMU refuses, stalls, dies or lies at any step, and when memory runs out.
+ * Never: starts a VM; test_qemu.c does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../spec/failing.h"
+#include "attach_request.h"
+#include "base/clock.h"
+#include "qmp_server.h"
+
+static struct server server;
+
+static const struct facet_attach_function pair[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(1, 0, 1)),
+                                                    FUNCTION(AT(2, 0, 0))};
+
+static int set_up(void **state)
+{
+    return server_start(&server) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    server_stop(&server);
+    return 0;
+}
+
+#define assert_says(error, text)                                                                                       \
+    do {                                                                                                               \
+        if (!strstr((error).message, text))                                                                            \
+            fail_msg("'%s' does not say '%s'", (error).message, text);                                                 \
+    } while (0)
+
+static enum facet_status open_qmp(uint64_t timeout_ms, struct facet_qmp **ret_qmp, struct facet_error *error)
+{
+    return facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config),
+                                                     .socket = server.path,
+                                                     .timeout_ns = timeout_ms * FACET_NS_PER_MS},
+                          ret_qmp, error);
+}
+
+static enum facet_status attach(uint64_t timeout_ms, struct facet_attach_report *reports, struct facet_error *error)
+{
+    struct facet_qmp *qmp = NULL;
+    enum facet_status status = open_qmp(timeout_ms, &qmp, error);
+
+    reports_clear(reports, 3);
+    if (status == FACET_OK)
+        status = facet_qmp_attach(qmp, REQUEST(pair, .flags = FACET_ATTACH_IOMMUFD), reports, error);
+    facet_qmp_close(qmp);
+    return status;
+}
+
+static enum facet_status detach(uint64_t timeout_ms, struct facet_error *error)
+{
+    struct facet_qmp *qmp = NULL;
+    enum facet_status status = open_qmp(timeout_ms, &qmp, error);
+
+    if (status == FACET_OK)
+        status = facet_qmp_detach(qmp, pair, 3, error);
+    facet_qmp_close(qmp);
+    return status;
+}
+
+static void clear(void)
+{
+    server.fault_at = 0;
+    server_settle(&server);
+    server.answers = 0;
+    server.device_count = 0;
+    server.object = false;
+}
+
+/* --- a good day --- */
+
+static void in_and_out(void **state)
+{
+    struct facet_attach_report reports[3];
+    struct facet_error error = {0};
+
+    for (int slow = 0; slow < 2; slow++) {
+        server.in_pieces = slow;
+        server.chatty = slow;
+        assert_int_equal(attach(30000, reports, &error), FACET_OK);
+        assert_int_equal(server.device_count, 3);
+        /* The guest is told of a device by its function 0: that goes in last. */
+        assert_string_equal(server.devices[0].id, "facet-0000-01-00.1");
+        assert_string_equal(server.devices[1].id, "facet-0000-01-00.0");
+        assert_string_equal(reports[0].port, "rp1");
+        assert_string_equal(reports[2].port, "rp2");
+        assert_int_equal(reports[0].used, FACET_PCI_YES);
+        assert_true(server.object);
+        assert_int_equal(detach(30000, &error), FACET_OK);
+        assert_int_equal(server.device_count, 0);
+        assert_int_equal(detach(30000, &error), FACET_NOT_FOUND);
+    }
+}
+
+static void one_that_somebody_else_plugged_is_found_by_its_address(void **state)
+{
+    const struct facet_attach_function function = FUNCTION(AT(0xaa, 0, 0)), other = FUNCTION(AT(0xaa, 0, 1));
+    struct facet_qmp *qmp = NULL;
+    struct facet_error error = {0};
+
+    server.devices[server.device_count++] = (struct server_device){.id = "hostdev0", .port = 1};
+    assert_int_equal(open_qmp(30000, &qmp, &error), FACET_OK);
+    assert_int_equal(facet_qmp_detach(qmp, &other, 1, &error), FACET_NOT_FOUND);
+    assert_int_equal(facet_qmp_detach(qmp, &function, 1, &error), FACET_OK);
+    assert_int_equal(server.device_count, 0);
+    facet_qmp_close(qmp);
+}
+
+static void a_guest_that_keeps_it_is_told_apart(void **state)
+{
+    struct facet_attach_report reports[3];
+    struct facet_error error = {0};
+
+    assert_int_equal(attach(30000, reports, &error), FACET_OK);
+    server.refusing = true;
+    assert_int_equal(detach(30000, &error), FACET_BUSY);
+    assert_says(error, "'facet-0000-01-00.0': the guest refuses to give it up");
+    server.refusing = false;
+    server.stubborn = true;
+    assert_int_equal(detach(200, &error), FACET_TIMEOUT);
+    assert_says(error, "the guest has not given it up in time");
+    server.state = "paused";
+    assert_int_equal(detach(200, &error), FACET_TIMEOUT);
+    assert_says(error, "the VM is 'paused'");
+    server.stubborn = false;
+    server.late = true;
+    assert_int_equal(detach(30000, &error), FACET_OK);
+}
+
+static void a_paused_guest_uses_nothing(void **state)
+{
+    struct facet_attach_report reports[3];
+    struct facet_error error = {0};
+
+    server.state = "prelaunch";
+    assert_int_equal(attach(30000, reports, &error), FACET_OK);
+    assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
+}
+
+static void more_than_there_are_ports_is_refused_before_anything_is_done(void **state)
+{
+    const struct facet_attach_function three[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(2, 0, 0)), FUNCTION(AT(3, 0, 0))};
+    struct facet_attach_report reports[3];
+    struct facet_qmp *qmp = NULL;
+    struct facet_error error = {0};
+
+    reports_clear(reports, 3);
+    assert_int_equal(open_qmp(30000, &qmp, &error), FACET_OK);
+    assert_int_equal(facet_qmp_attach(qmp, REQUEST(three), reports, &error), FACET_NO_SPACE);
+    assert_int_equal(server.device_count, 0);
+    facet_qmp_close(qmp);
+}
+
+static void descriptors_go_along(void **state)
+{
+    int first = dup(0), second = dup(0);
+    const struct facet_attach_function one[] = {FUNCTION(AT(1, 0, 0), .fd = first)};
+    struct facet_attach_report reports[1];
+    struct facet_qmp *qmp = NULL;
+    struct facet_error error = {0};
+
+    reports_clear(reports, 1);
+    assert_int_equal(open_qmp(30000, &qmp, &error), FACET_OK);
+    assert_int_equal(
+        facet_qmp_attach(qmp, REQUEST(one, .flags = FACET_ATTACH_IOMMUFD, .iommufd_fd = second), reports, &error),
+        FACET_OK);
+    facet_qmp_close(qmp);
+    server_settle(&server);
+    assert_int_equal(server.descriptors, 2);
+    assert_int_equal(close(first) | close(second), 0);
+}
+
+/* --- bad days --- */
+
+/* While the connection stands, what was plugged is taken out again. */
+static bool can_undo(enum server_fault fault)
+{
+    return fault == FAULT_REFUSE || fault == FAULT_SILENCE || fault == FAULT_GARBAGE || fault == FAULT_ARRAY ||
+           fault == FAULT_NUMBER || fault == FAULT_STRANGER || fault == FAULT_NOTHING;
+}
+
+static bool is_expected(enum facet_status status)
+{
+    return status == FACET_IO || status == FACET_CORRUPT || status == FACET_TIMEOUT || status == FACET_BAD_STATE ||
+           status == FACET_NOT_FOUND || status == FACET_BUSY;
+}
+
+/* QEMU holds nothing, or the message names what it holds. */
+static void assert_nothing_is_left_unsaid(const struct facet_error *error, enum server_fault fault)
+{
+    server_settle(&server);
+    for (int i = 0; i < server.device_count; i++)
+        if (!strstr(error->message, server.devices[i].id))
+            fail_msg("fault %d: '%s' is left; the message: %s", fault, server.devices[i].id, error->message);
+    if (can_undo(fault))
+        assert_int_equal(server.device_count, 0);
+}
+
+static int count_answers(enum facet_status (*step)(uint64_t, struct facet_error *))
+{
+    struct facet_error error = {0};
+
+    server.answers = 0;
+    assert_int_equal(step(30000, &error), FACET_OK);
+    return server.answers;
+}
+
+static enum facet_status attach_step(uint64_t timeout_ms, struct facet_error *error)
+{
+    struct facet_attach_report reports[3];
+
+    return attach(timeout_ms, reports, error);
+}
+
+static void every_fault_at_every_step_of_attaching(void **state)
+{
+    int steps = count_answers(attach_step);
+
+    assert_true(steps >= 14);
+    for (int fault = FAULT_NONE + 1; fault < FAULTS; fault++) {
+        for (int at = 1; at <= steps; at++) {
+            struct facet_error error = {0};
+            /* Those that take their time are tried at every third step. */
+            bool slow = fault == FAULT_SILENCE || fault == FAULT_FLOOD;
+            if (slow && at % 3 != 0)
+                continue;
+            clear();
+            server.fault = (enum server_fault)fault;
+            server.fault_at = at;
+            enum facet_status status = attach_step(slow ? 100 : 30000, &error);
+            server.fault_at = 0;
+            /* A step whose answer is not looked at, or may be refused, goes well all the same. */
+            if (status == FACET_OK)
+                continue;
+            if (!is_expected(status))
+                fail_msg("fault %d at %d: %s", fault, at, error.message);
+            assert_says(error, server.path);
+            assert_nothing_is_left_unsaid(&error, (enum server_fault)fault);
+        }
+    }
+}
+
+static void every_fault_at_every_step_of_detaching(void **state)
+{
+    struct facet_error error = {0};
+
+    assert_int_equal(attach_step(30000, &error), FACET_OK);
+    int steps = count_answers(detach);
+    for (int fault = FAULT_NONE + 1; fault < FAULTS; fault++) {
+        for (int at = 1; at <= steps; at++) {
+            bool slow = fault == FAULT_SILENCE || fault == FAULT_FLOOD;
+            if (slow && at % 3 != 0)
+                continue;
+            clear();
+            assert_int_equal(attach_step(30000, &error), FACET_OK);
+            server.answers = 0;
+            server.fault = (enum server_fault)fault;
+            server.fault_at = at;
+            enum facet_status status = detach(slow ? 100 : 30000, &error);
+            server.fault_at = 0;
+            server_settle(&server);
+            if (status == FACET_OK)
+                assert_int_equal(server.device_count, 0);
+            else if (!is_expected(status))
+                fail_msg("fault %d at %d: %s", fault, at, error.message);
+        }
+    }
+}
+
+static bool attach_out_of_memory(void *context)
+{
+    struct facet_error error = {0};
+    uint64_t at = failing_at, calls;
+
+    clear();
+    failing_calls = 0;
+    enum facet_status status = attach_step(30000, &error);
+    /* Memory is there again for who reports a failed assertion. */
+    calls = failing_calls;
+    failing_at = 0;
+    if (status != FACET_OK && status != FACET_NO_MEMORY)
+        fail_msg("%s", error.message);
+    if (status != FACET_OK)
+        assert_nothing_is_left_unsaid(&error, FAULT_NONE);
+    failing_at = at;
+    failing_calls = calls;
+    return status == FACET_OK;
+}
+
+static bool detach_out_of_memory(void *context)
+{
+    struct facet_error error = {0};
+    uint64_t at = failing_at;
+
+    clear();
+    failing_at = 0;
+    assert_int_equal(attach_step(30000, &error), FACET_OK);
+    failing_calls = 0;
+    failing_at = at;
+    enum facet_status status = detach(30000, &error);
+    return status == FACET_OK;
+}
+
+/* Ours only: jansson 2.14 frees what it never had when a string of a text finds no memory. */
+static void memory_may_run_out_anywhere(void **state)
+{
+    assert_true(failing_loop(attach_out_of_memory, NULL) > 10);
+    assert_true(failing_loop(detach_out_of_memory, NULL) > 10);
+}
+
+static void a_wrong_socket_is_told(void **state)
+{
+    struct facet_qmp *qmp = NULL;
+    struct facet_error error = {0};
+    char name[200];
+    struct facet_qmp_config config = {.size = sizeof config, .socket = "/nowhere/at/all"};
+
+    assert_int_equal(facet_qmp_open(&config, &qmp, &error), FACET_NOT_FOUND);
+    assert_says(error, "QEMU on '/nowhere/at/all': cannot connect");
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    config.socket = name;
+    assert_int_equal(facet_qmp_open(&config, &qmp, &error), FACET_OUT_OF_RANGE);
+    config.socket = NULL;
+    assert_int_equal(facet_qmp_open(&config, &qmp, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_qmp_open(NULL, &qmp, &error), FACET_INVALID_ARGUMENT);
+    assert_null(qmp);
+    facet_qmp_close(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(in_and_out),
+        TEST(one_that_somebody_else_plugged_is_found_by_its_address),
+        TEST(a_guest_that_keeps_it_is_told_apart),
+        TEST(a_paused_guest_uses_nothing),
+        TEST(more_than_there_are_ports_is_refused_before_anything_is_done),
+        TEST(descriptors_go_along),
+        TEST(every_fault_at_every_step_of_attaching),
+        TEST(every_fault_at_every_step_of_detaching),
+        TEST(memory_may_run_out_anywhere),
+        TEST(a_wrong_socket_is_told),
+    };
+
+    return cmocka_run_group_tests_name("passthrough/qmp", tests, NULL, NULL);
+}

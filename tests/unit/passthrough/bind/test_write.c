@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs of the real operations: writes by a child, its deadline, and that the child keeps the group's lock when
+ * its parent is killed. Never: needs rights.
+ *
+ * A write hangs here because the file may not grow and the signal that says so is handled by sleeping.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "passthrough/bind/host.h"
+
+struct place {
+    char path[64];
+    struct bind_host host;
+};
+
+static int drop(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    return remove(path);
+}
+
+static int setup(void **state)
+{
+    struct place *place = calloc(1, sizeof *place);
+
+    assert_non_null(place);
+    snprintf(place->path, sizeof place->path, "/tmp/facet-write-XXXXXX");
+    assert_non_null(mkdtemp(place->path));
+    place->host.ops = &bind_host_real;
+    place->host.root = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    place->host.state = place->host.root;
+    int fd = openat(place->host.root, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    *state = place;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *place = *state;
+
+    close(place->host.root);
+    nftw(place->path, drop, 4, FTW_DEPTH | FTW_PHYS);
+    free(place);
+    return 0;
+}
+
+static void read_file(const struct place *place, char *text, size_t size)
+{
+    int fd = openat(place->host.root, "file", O_RDONLY | O_CLOEXEC);
+    ssize_t length = read(fd, text, size - 1);
+
+    assert_true(length >= 0);
+    text[length] = '\0';
+    close(fd);
+}
+
+static void test_writes(void **state)
+{
+    struct place *place = *state;
+    struct bind_stuck stuck = {.pid = 0};
+    char text[32];
+
+    assert_int_equal(bind_write(&place->host, "/file", "vfio-pci", 10 * FACET_NS_PER_S, &stuck), 0);
+    read_file(place, text, sizeof text);
+    assert_string_equal(text, "vfio-pci");
+    assert_int_equal(stuck.pid, 0);
+    assert_int_equal(bind_write(&place->host, "/none", "x", FACET_NS_PER_S, &stuck), ENOENT);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* all children are buried */
+    assert_int_equal(errno, ECHILD);
+}
+
+/* What is no regular file is no attribute; nothing is made, nothing outside is reached. */
+static void test_refuses_others(void **state)
+{
+    struct place *place = *state;
+    struct bind_stuck stuck = {.pid = 0};
+
+    assert_int_equal(mkfifoat(place->host.root, "pipe", 0600), 0);
+    assert_int_equal(symlinkat("/etc/passwd-facet-none", place->host.root, "outside"), 0);
+    assert_int_not_equal(bind_write(&place->host, "/pipe", "x", FACET_NS_PER_S, &stuck), 0);
+    assert_int_not_equal(bind_write(&place->host, "/outside", "x", FACET_NS_PER_S, &stuck), 0);
+    assert_int_not_equal(bind_write(&place->host, "/../../etc/none", "x", FACET_NS_PER_S, &stuck), 0);
+    assert_int_equal(bind_load(&place->host, "vfio-pci", FACET_NS_PER_S, &stuck), EXDEV); /* not of this machine */
+    assert_int_equal(bind_host_real.own(&place->host, "/file", geteuid(), getegid()), ENOTTY);
+}
+
+/* ---- hanging ---- */
+
+static void sleep_on(int number)
+{
+    for (;;)
+        pause();
+}
+
+static void limit_files(void (*handler)(int number))
+{
+    struct sigaction action = {.sa_handler = handler};
+    struct rlimit limit = {0};
+
+    sigemptyset(&action.sa_mask);
+    assert_int_equal(sigaction(SIGXFSZ, &action, NULL), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = handler == SIG_DFL ? limit.rlim_max : 0;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void test_given_up_on(void **state)
+{
+    struct place *place = *state;
+    struct bind_stuck stuck = {.pid = 0};
+
+    limit_files(sleep_on);
+    int errnum = bind_write(&place->host, "/file", "vfio-pci", FACET_NS_PER_S / 5, &stuck);
+    limit_files(SIG_DFL);
+    assert_int_equal(errnum, ETIMEDOUT);
+    assert_int_equal(stuck.pid, 0); /* it could be killed */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* ---- killed while a write hangs ---- */
+
+/* What waits in another process: a lock, and a write that does not come back. */
+static _Noreturn void hold_and_hang(struct place *place, int ready)
+{
+    struct bind_stuck stuck = {.pid = 0};
+    int lock = -1;
+
+    if (bind_host_real.lock(&place->host, "group-1.lock", 0, &lock) != 0)
+        _exit(1);
+    place->host.locks = &lock;
+    place->host.lock_count = 1;
+    if (write(ready, "x", 1) != 1)
+        _exit(1);
+    limit_files(sleep_on);
+    bind_write(&place->host, "/file", "vfio-pci", 1000 * FACET_NS_PER_S, &stuck);
+    _exit(2);
+}
+
+static pid_t child_of(pid_t parent)
+{
+    char path[64], text[32] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    return length > 0 ? atoi(text) : 0;
+}
+
+static void test_lock_outlives_us(void **state)
+{
+    struct place *place = *state;
+    int ends[2], fd = -1;
+    char byte;
+
+    if (access("/proc/self/task", F_OK) != 0)
+        skip();
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        hold_and_hang(place, ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    pid_t writer = 0;
+    for (int i = 0; i < 1000 && writer == 0; i++) {
+        poll(NULL, 0, 10);
+        writer = child_of(pid);
+    }
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(ends[0]);
+    close(ends[1]);
+    if (writer == 0) /* a kernel that does not list children */
+        skip();
+    assert_int_equal(bind_host_real.lock(&place->host, "group-1.lock", 0, &fd), EBUSY);
+    kill(writer, SIGKILL);
+    assert_int_equal(bind_host_real.lock(&place->host, "group-1.lock", 10 * FACET_NS_PER_S, &fd), 0);
+    close(fd);
+}
+
+/* ---- who is alive ---- */
+
+static void test_alive(void **state)
+{
+    struct bind_host host = {
+        .ops = &bind_host_real, .root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .state = -1};
+    struct bind_stuck self = {.pid = getpid(), .start = bind_start_of(host.root, getpid())};
+
+    assert_true(self.start != 0);
+    assert_true(bind_is_alive(&host, &self));
+    self.start++;
+    assert_false(bind_is_alive(&host, &self)); /* another one of its number */
+    assert_false(bind_is_alive(&host, &(struct bind_stuck){.pid = 0}));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    siginfo_t ended;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+    assert_int_equal(bind_start_of(host.root, pid), 0); /* a zombie has come back */
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(host.root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_writes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refuses_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_given_up_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lock_outlives_us, setup, teardown),
+        cmocka_unit_test(test_alive),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

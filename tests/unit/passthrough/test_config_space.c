@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about configuration spaces: capabilities are found, and every walk ends. Never: needs a device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <facet/pci.h>
+
+#include "passthrough/scan/config_space.h"
+
+struct space {
+    uint8_t bytes[CONFIG_SPACE_SIZE];
+};
+
+static void put(struct space *space, size_t offset, uint32_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        space->bytes[offset + i] = (uint8_t)(value >> (8 * i));
+}
+
+/* An Express endpoint with power management at 0x40 and Express at 0x60. */
+static void make(struct space *space)
+{
+    memset(space, 0, sizeof *space);
+    put(space, 0x00, 0x233010de, 4);
+    put(space, 0x06, 0x10, 2);
+    space->bytes[0x34] = 0x40;
+    put(space, 0x40, 0x6001, 2);
+    put(space, 0x60, 0x0010, 2);
+}
+
+static struct config_facts facts_of(const struct space *space, size_t length)
+{
+    struct config_facts facts;
+
+    assert_true(config_space_read(&(struct config_space){space->bytes, length}, &facts));
+    return facts;
+}
+
+static void a_plain_one(void **state)
+{
+    struct space space;
+
+    make(&space);
+    space.bytes[0x0e] = 0x80;
+    struct config_facts facts = facts_of(&space, sizeof space);
+    assert_true(facts.is_express);
+    assert_false(facts.is_lost);
+    assert_int_equal(facts.header_type, 0);
+    assert_int_equal(facts.acs, 0);
+    assert_int_equal(facts.serial, 0);
+    struct config_space config = {space.bytes, sizeof space};
+    assert_int_equal(config_space_find(&config, 0x01), 0x40);
+    assert_int_equal(config_space_find(&config, 0x10), 0x60);
+    assert_int_equal(config_space_find(&config, 0x11), 0);
+}
+
+static void extended_ones(void **state)
+{
+    struct space space;
+
+    make(&space);
+    put(&space, 0x100, 0x14010003, 4);
+    put(&space, 0x104, 0x04050607, 4);
+    put(&space, 0x108, 0x00010203, 4);
+    put(&space, 0x140, 0x0001000d, 4);
+    put(&space, 0x144, 0x001d00ff, 4); /* could do more than is switched on */
+    struct config_facts facts = facts_of(&space, sizeof space);
+    assert_int_equal(facts.serial, UINT64_C(0x0001020304050607));
+    assert_int_equal(facts.acs, FACET_PCI_ACS_PRESENT | 0x1d);
+    facts = facts_of(&space, 256); /* all that a conventional one has */
+    assert_int_equal(facts.serial, 0);
+    assert_int_equal(facts.acs, 0);
+}
+
+static void too_short(void **state)
+{
+    struct space space;
+    struct config_facts facts;
+
+    make(&space);
+    for (size_t length = 0; length < 64; length++)
+        assert_false(config_space_read(&(struct config_space){space.bytes, length}, &facts));
+    assert_false(facts_of(&space, 64).is_express);
+    for (size_t length = 64; length <= sizeof space; length++)
+        facts_of(&space, length);
+}
+
+static void lost(void **state)
+{
+    struct space space;
+
+    memset(&space, 0xff, sizeof space);
+    struct config_facts facts = facts_of(&space, sizeof space);
+    assert_true(facts.is_lost);
+    assert_int_equal(facts.header_type, 0);
+    assert_int_equal(facts.acs, 0);
+    assert_int_equal(facts.serial, 0);
+    assert_true(facts_of(&space, 64).is_lost);
+    make(&space);
+    put(&space, 0, UINT32_MAX, 4); /* a virtual function has no ids there */
+    assert_false(facts_of(&space, sizeof space).is_lost);
+}
+
+static void circles_end(void **state)
+{
+    struct space space;
+
+    make(&space);
+    put(&space, 0x60, 0x4005, 2); /* to the one before */
+    put(&space, 0x100, 0x10010001, 4);
+    struct config_facts facts = facts_of(&space, sizeof space);
+    assert_false(facts.is_express);
+    put(&space, 0x40, 0x4001, 2); /* to itself */
+    assert_false(facts_of(&space, sizeof space).is_express);
+    put(&space, 0x100, 0x14010001, 4);
+    put(&space, 0x140, 0x10010001, 4);
+    assert_int_equal(facts_of(&space, sizeof space).serial, 0);
+}
+
+static void pointers_into_the_header_or_beyond_the_end_lead_nowhere(void **state)
+{
+    struct space space;
+
+    make(&space);
+    for (unsigned to = 0; to < 256; to++) {
+        space.bytes[0x34] = (uint8_t)to;
+        struct config_space config = {space.bytes, 256};
+        size_t found = config_space_find(&config, 0x10);
+        assert_true(found == 0 || found >= 0x40);
+    }
+    make(&space);
+    space.bytes[0x34] = 0xfc;
+    put(&space, 0xfc, 0x0010, 2);
+    assert_true(facts_of(&space, 256).is_express); /* the last place */
+    put(&space, 0x100, 0xffc10001, 4);
+    put(&space, 0xffc, 0x0001000d, 4);
+    assert_int_equal(facts_of(&space, sizeof space).acs, FACET_PCI_ACS_PRESENT); /* its register is beyond the end */
+}
+
+static void without_the_bit_there_are_none(void **state)
+{
+    struct space space;
+
+    make(&space);
+    put(&space, 0x06, 0, 2);
+    assert_false(facts_of(&space, sizeof space).is_express);
+}
+
+/* On the heap and of their exact size, so that a sanitizer sees a byte too far. */
+static void any_bytes_end(void **state)
+{
+    srandom(3);
+    for (int i = 0; i < 20000; i++) {
+        size_t length = 64 + (size_t)random() % (i % 8 ? 256 : CONFIG_SPACE_SIZE - 63);
+        uint8_t *bytes = malloc(length);
+        struct config_facts facts;
+
+        assert_non_null(bytes);
+        for (size_t j = 0; j < length; j++)
+            bytes[j] = (uint8_t)random();
+        bytes[0x06] |= 0x10;
+        assert_true(config_space_read(&(struct config_space){bytes, length}, &facts));
+        assert_int_equal(facts.header_type, bytes[0x0e] & 0x7f);
+        free(bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_one),
+        cmocka_unit_test(extended_ones),
+        cmocka_unit_test(too_short),
+        cmocka_unit_test(lost),
+        cmocka_unit_test(circles_end),
+        cmocka_unit_test(pointers_into_the_header_or_beyond_the_end_lead_nowhere),
+        cmocka_unit_test(without_the_bit_there_are_none),
+        cmocka_unit_test(any_bytes_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

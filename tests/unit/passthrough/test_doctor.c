@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about the checks of a host: each says what is so, and nothing that it was not told. Never: asks the
+ * host of the tests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "machine.h"
+
+#include <facet/doctor.h>
+
+#define VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))
+
+/* One machine that looks as it is written down, unless a file is changed first. */
+struct visit {
+    struct machine machine;
+    struct facet_doctor_environment environment;
+    struct facet_doctor_finding findings[FACET_DOCTOR_CHECKS];
+};
+
+static void visit(struct visit *visit, const char *name)
+{
+    *visit = (struct visit){.environment.size = sizeof visit->environment};
+    machine_plant(&visit->machine, name);
+}
+
+static void examine(struct visit *visit)
+{
+    struct facet_pci_snapshot *snapshot = machine_scan(&visit->machine, FACET_PCI_SCAN_HOLDERS);
+    struct facet_error error = {0};
+
+    if (facet_doctor_examine(snapshot, &visit->environment, visit->findings, &error))
+        fail_msg("%s", error.message);
+    facet_pci_snapshot_destroy(snapshot);
+}
+
+static void expect(const struct visit *visit, const char *check, uint32_t state, const char *text)
+{
+    for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS; i++) {
+        const struct facet_doctor_finding *finding = &visit->findings[i];
+
+        if (strcmp(finding->check, check) != 0)
+            continue;
+        assert_string_equal(finding->text, text);
+        assert_string_equal(facet_doctor_state_name(finding->state), facet_doctor_state_name(state));
+        assert_int_equal(finding->advice[0] == '\0', state == FACET_DOCTOR_GOOD);
+        return;
+    }
+    fail_msg("there is no check %s", check);
+}
+
+static void expect_of(const char *machine, const char *check, uint32_t state, const char *text)
+{
+    struct visit at;
+
+    visit(&at, machine);
+    examine(&at);
+    expect(&at, check, state, text);
+    machine_remove(&at.machine);
+}
+
+static void what_was_not_looked_at_is_unknown(void **state)
+{
+    struct visit at;
+
+    visit(&at, "server");
+    examine(&at);
+    expect(&at, "kvm", FACET_DOCTOR_UNKNOWN, "not looked at");
+    expect(&at, "qemu", FACET_DOCTOR_UNKNOWN, "not looked at");
+    expect(&at, "memory lock", FACET_DOCTOR_UNKNOWN, "the limit is not known");
+    machine_remove(&at.machine);
+}
+
+static void an_empty_machine_promises_nothing(void **state)
+{
+    struct visit at = {.environment.size = sizeof at.environment};
+
+    machine_make(&at.machine);
+    machine_folder(&at.machine, "sys");
+    examine(&at);
+    for (uint32_t i = 0; i < FACET_DOCTOR_CHECKS; i++)
+        if (at.findings[i].state == FACET_DOCTOR_GOOD)
+            fail_msg("%s: %s", at.findings[i].check, at.findings[i].text);
+    expect(&at, "groups", FACET_DOCTOR_UNKNOWN, "without an IOMMU there are none");
+    expect(&at, "console", FACET_DOCTOR_UNKNOWN, "/proc/iomem does not tell: absent");
+    machine_remove(&at.machine);
+}
+
+static void a_lost_device_stops_the_others_not(void **state)
+{
+    struct visit at;
+
+    visit(&at, "lost");
+    examine(&at);
+    expect(&at, "accelerators", FACET_DOCTOR_WARNING, "1 of 2 do not answer");
+    machine_remove(&at.machine);
+}
+
+static void who_sleeps_does_not_answer(void **state)
+{
+    expect_of("sleeping", "accelerators", FACET_DOCTOR_WARNING, "1 of 4 are without power");
+    expect_of("ready", "accelerators", FACET_DOCTOR_GOOD, "2, and all answer");
+}
+
+static void who_could_not_be_asked_does_not_answer(void **state)
+{
+    struct visit at;
+
+    visit(&at, "ready");
+    unlinkat(at.machine.root, "sys/bus/pci/devices/0000:01:00.0/config", 0);
+    examine(&at);
+    expect(&at, "accelerators", FACET_DOCTOR_UNKNOWN, "1 of 2 could not be asked");
+    machine_remove(&at.machine);
+}
+
+static void the_console_is_named_with_its_gpu(void **state)
+{
+    struct visit at;
+
+    expect_of("laptop", "console", FACET_DOCTOR_WARNING, "efifb holds memory of 0000:00:02.0");
+    visit(&at, "laptop");
+    machine_file(&at.machine, "proc/iomem", "90000000-907fffff : BOOTFB\n");
+    examine(&at);
+    expect(&at, "console", FACET_DOCTOR_WARNING, "BOOTFB holds memory of 0000:00:02.0");
+    machine_file(&at.machine, "proc/iomem", "1000-1fff : BOOTFB\n");
+    examine(&at);
+    expect(&at, "console", FACET_DOCTOR_GOOD, "it holds no GPU's memory");
+    machine_file(&at.machine, "proc/iomem", "00000000-00000000 : BOOTFB\n");
+    examine(&at);
+    expect(&at, "console", FACET_DOCTOR_UNKNOWN, "/proc/iomem does not tell: permission");
+    machine_remove(&at.machine);
+}
+
+static void an_iommu_is_named_or_missed(void **state)
+{
+    expect_of("server", "iommu", FACET_DOCTOR_GOOD, "2 units");
+    expect_of("no_iommu", "iommu", FACET_DOCTOR_BAD, "the kernel was told to use none");
+    expect_of("no_iommu", "interrupts", FACET_DOCTOR_UNKNOWN, "without an IOMMU there is no remapping");
+    expect_of("no_iommu", "groups", FACET_DOCTOR_UNKNOWN, "without an IOMMU there are none");
+    expect_of("no_remapping", "interrupts", FACET_DOCTOR_BAD, "not remapped");
+    expect_of("acs_override", "groups", FACET_DOCTOR_WARNING, "split by pcie_acs_override, not by the hardware");
+}
+
+static void versions_decide_about_iommufd(void **state)
+{
+    struct visit at;
+
+    visit(&at, "ready");
+    at.environment.qemu = FACET_PCI_YES;
+    at.environment.qemu_version = VERSION(7, 2);
+    at.environment.kernel_version = VERSION(6, 5);
+    examine(&at);
+    expect(&at, "iommufd", FACET_DOCTOR_WARNING, "the kernel has it, QEMU 7.2 does not");
+    expect(&at, "qemu", FACET_DOCTOR_GOOD, "QEMU 7.2");
+    at.environment.qemu_version = VERSION(9, 0);
+    examine(&at);
+    expect(&at, "iommufd", FACET_DOCTOR_GOOD, "/dev/iommu is there");
+    unlinkat(at.machine.root, "dev/iommu", 0);
+    examine(&at);
+    expect(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there, as this kernel is 6.5");
+    at.environment.kernel_version = VERSION(6, 6);
+    at.environment.qemu_version = 0;
+    examine(&at);
+    expect(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there");
+    expect(&at, "qemu", FACET_DOCTOR_UNKNOWN, "it is there, and does not tell its version");
+    at.environment.qemu = FACET_PCI_NO;
+    examine(&at);
+    expect(&at, "qemu", FACET_DOCTOR_WARNING, "it was not found");
+    machine_remove(&at.machine);
+}
+
+static void memory_is_measured_against_the_machine(void **state)
+{
+    struct visit at;
+
+    visit(&at, "ready");
+    at.environment.memory_lock_bytes = UINT64_MAX;
+    at.environment.kvm = FACET_PCI_YES;
+    examine(&at);
+    expect(&at, "memory lock", FACET_DOCTOR_GOOD, "all memory may be locked");
+    expect(&at, "kvm", FACET_DOCTOR_GOOD, "/dev/kvm can be opened");
+    expect(&at, "mappings", FACET_DOCTOR_GOOD, "65535 in a container");
+    at.environment.memory_lock_bytes = UINT64_C(8) << 20;
+    at.environment.kvm = FACET_PCI_NO;
+    machine_file(&at.machine, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", "100\n");
+    examine(&at);
+    expect(&at, "memory lock", FACET_DOCTOR_WARNING,
+           "8 MiB may be locked: a machine with more ends with VFIO_MAP_DMA: ENOMEM");
+    expect(&at, "kvm", FACET_DOCTOR_WARNING, "/dev/kvm cannot be opened: machines would be emulated");
+    expect(&at, "mappings", FACET_DOCTOR_WARNING, "100 in a container; the kernel's default is 65535");
+    unlinkat(at.machine.root, "sys/module/vfio_iommu_type1/parameters/dma_entry_limit", 0);
+    examine(&at);
+    expect(&at, "mappings", FACET_DOCTOR_UNKNOWN, "vfio_iommu_type1 is not loaded");
+    machine_remove(&at.machine);
+}
+
+static void wrong_arguments_are_named(void **state)
+{
+    struct visit at;
+    struct facet_error error = {0};
+
+    visit(&at, "ready");
+    struct facet_pci_snapshot *snapshot = machine_scan(&at.machine, 0);
+    assert_int_equal(facet_doctor_examine(NULL, &at.environment, at.findings, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "snapshot");
+    assert_int_equal(facet_doctor_examine(snapshot, NULL, at.findings, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "environment");
+    assert_int_equal(facet_doctor_examine(snapshot, &at.environment, NULL, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "ret_findings");
+    at.environment.size = 8;
+    assert_int_equal(facet_doctor_examine(snapshot, &at.environment, at.findings, &error), FACET_INVALID_ARGUMENT);
+    assert_string_equal(error.argument, "environment->size");
+    assert_null(facet_doctor_state_name(FACET_DOCTOR_STATES));
+    facet_pci_snapshot_destroy(snapshot);
+    machine_remove(&at.machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_not_looked_at_is_unknown),
+        cmocka_unit_test(an_empty_machine_promises_nothing),
+        cmocka_unit_test(a_lost_device_stops_the_others_not),
+        cmocka_unit_test(who_sleeps_does_not_answer),
+        cmocka_unit_test(who_could_not_be_asked_does_not_answer),
+        cmocka_unit_test(the_console_is_named_with_its_gpu),
+        cmocka_unit_test(an_iommu_is_named_or_missed),
+        cmocka_unit_test(versions_decide_about_iommufd),
+        cmocka_unit_test(memory_is_measured_against_the_machine),
+        cmocka_unit_test(wrong_arguments_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about judgements: every reason is found on some machine, and each gate stops what it should. Never:
+ * touches a host. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+
+#include "machine.h"
+
+#include <facet/passthrough.h>
+
+#define GIB (UINT64_C(1) << 30)
+
+static struct facet_passthrough_verdict *judge(const struct facet_pci_snapshot *snapshot,
+                                               struct facet_passthrough_wish wish)
+{
+    struct facet_passthrough_verdict *verdict = NULL;
+    struct facet_error error = {0};
+
+    wish.size = sizeof wish;
+    if (facet_passthrough_judge(snapshot, &wish, &verdict, &error))
+        fail_msg("%s", error.message);
+    return verdict;
+}
+
+static const struct facet_passthrough_reason *find(const struct facet_passthrough_verdict *verdict, uint32_t code,
+                                                   const char *fragment)
+{
+    for (size_t i = 0; i < verdict->reason_count; i++)
+        if (verdict->reasons[i].code == code && strstr(verdict->reasons[i].text, fragment))
+            return &verdict->reasons[i];
+    return NULL;
+}
+
+static size_t count(const struct facet_passthrough_verdict *verdict, uint32_t code)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < verdict->reason_count; i++)
+        found += verdict->reasons[i].code == code;
+    return found;
+}
+
+/* One function of a machine that looks as it is written down, unless a file is changed first. */
+struct question {
+    struct machine machine;
+    struct facet_pci_snapshot *snapshot;
+    struct facet_pci_address address;
+    struct facet_passthrough_verdict *verdict;
+};
+
+static void ask(struct question *question, const char *machine, const char *address, struct facet_passthrough_wish wish)
+{
+    machine_plant(&question->machine, machine);
+    question->snapshot = machine_scan(&question->machine, MACHINE_EVERYTHING);
+    question->address = address_of(address);
+    wish.functions = &question->address;
+    wish.count = 1;
+    question->verdict = judge(question->snapshot, wish);
+}
+
+static void again(struct question *question, struct facet_passthrough_wish wish, uint32_t flags)
+{
+    facet_passthrough_verdict_destroy(question->verdict);
+    facet_pci_snapshot_destroy(question->snapshot);
+    question->snapshot = machine_scan(&question->machine, flags);
+    wish.functions = &question->address;
+    wish.count = 1;
+    question->verdict = judge(question->snapshot, wish);
+}
+
+static void end(struct question *question)
+{
+    facet_passthrough_verdict_destroy(question->verdict);
+    facet_pci_snapshot_destroy(question->snapshot);
+    machine_remove(&question->machine);
+}
+
+#define WISH(...) ((struct facet_passthrough_wish){__VA_ARGS__})
+
+/* ---- every reason ---- */
+
+static void check_form(const struct facet_passthrough_verdict *verdict)
+{
+    assert_int_equal(verdict->size, sizeof *verdict);
+    assert_true(verdict->function_count >= 1);
+    for (size_t i = 1; i < verdict->function_count; i++)
+        assert_true(facet_pci_address_compare(&verdict->functions[i - 1], &verdict->functions[i]) < 0);
+    for (size_t i = 0; i < verdict->reason_count; i++) {
+        const struct facet_passthrough_reason *reason = &verdict->reasons[i];
+
+        assert_true(i == 0 || verdict->reasons[i - 1].weight <= reason->weight);
+        assert_true(reason->text[0] != '\0');
+        for (const char *byte = reason->text; *byte; byte++)
+            assert_true((unsigned char)*byte >= 0x20);
+    }
+    uint32_t worst = verdict->reason_count ? verdict->reasons[0].weight : FACET_PASSTHROUGH_WARNING;
+    assert_int_equal(verdict->answer, worst == FACET_PASSTHROUGH_STOP         ? FACET_PASSTHROUGH_NO
+                                      : worst == FACET_PASSTHROUGH_UNMEASURED ? FACET_PASSTHROUGH_UNKNOWN
+                                                                              : FACET_PASSTHROUGH_YES);
+}
+
+static void gather(const char *name, unsigned *found)
+{
+    const struct facet_passthrough_wish wishes[] = {
+        WISH(.flags = 0),
+        WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP),
+        WISH(.flags = FACET_PASSTHROUGH_HEADLESS, .memory_bytes = GIB, .memory_lock_bytes = 8 << 20, .has_numa_node = 1,
+             .numa_node = 5),
+    };
+    const struct facet_pci_function *function;
+    struct machine machine;
+
+    machine_plant(&machine, name);
+    struct facet_pci_snapshot *snapshot = machine_scan(&machine, MACHINE_EVERYTHING);
+    for (uint32_t i = 0; (function = facet_pci_snapshot_at(snapshot, i)); i++)
+        for (size_t j = 0; j < sizeof wishes / sizeof wishes[0]; j++) {
+            struct facet_passthrough_wish wish = wishes[j];
+
+            wish.functions = &function->address;
+            wish.count = 1;
+            struct facet_passthrough_verdict *verdict = judge(snapshot, wish);
+            check_form(verdict);
+            for (size_t k = 0; k < verdict->reason_count; k++)
+                found[verdict->reasons[k].code]++;
+            facet_passthrough_verdict_destroy(verdict);
+        }
+    facet_pci_snapshot_destroy(snapshot);
+    machine_remove(&machine);
+}
+
+static void every_reason_is_of_some_machine(void **state)
+{
+    unsigned found[FACET_PASSTHROUGH_REASONS] = {0}, machines = 0;
+    DIR *folder = opendir(getenv("FACET_TEST_MACHINES"));
+
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char *end = strstr(entry->d_name, ".tree");
+
+        if (!end)
+            continue;
+        *end = '\0';
+        gather(entry->d_name, found);
+        machines++;
+    }
+    closedir(folder);
+    assert_true(machines >= 10);
+    for (uint32_t i = 0; i < FACET_PASSTHROUGH_REASONS; i++)
+        if (found[i] == 0)
+            fail_msg("no machine of tests/fixtures/pci gives the reason %s", facet_passthrough_reason_name(i));
+}
+
+static void reasons_have_names_and_advice(void **state)
+{
+    for (uint32_t i = 0; i < FACET_PASSTHROUGH_REASONS; i++) {
+        assert_true(facet_passthrough_reason_name(i)[0] != '\0');
+        assert_true(facet_passthrough_reason_advice(i)[0] != '\0');
+    }
+    assert_null(facet_passthrough_reason_name(FACET_PASSTHROUGH_REASONS));
+    assert_null(facet_passthrough_reason_advice(FACET_PASSTHROUGH_REASONS));
+    assert_string_equal(facet_passthrough_answer_name(FACET_PASSTHROUGH_UNKNOWN), "unknown");
+    assert_string_equal(facet_passthrough_answer_name(FACET_PASSTHROUGH_YES), "yes");
+    assert_null(facet_passthrough_answer_name(3));
+}
+
+/* ---- groups ---- */
+
+static void a_group_that_is_not_viable_names_its_members(void **state)
+{
+    struct question question;
+
+    ask(&question, "laptop", "01:00.0", WISH(.flags = 0));
+    assert_int_equal(question.verdict->function_count, 1);
+    assert_non_null(
+        find(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
+             "group 1 is not viable: it shares it with 0000:01:00.1, which the host's driver snd_hda_intel has"));
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), 3); /* and not of the port above it */
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_COMPANION), 3);
+    again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
+    assert_int_equal(question.verdict->function_count, 4);
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), 0);
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_COMPANION), 0);
+    end(&question);
+}
+
+/* The kernel of today lets the port driver pass, and a stub; others of bridges are the host's like any. */
+static void of_bridges_only_the_port_driver_passes(void **state)
+{
+    static const char path[] = "sys/devices/pci0000:00/0000:00:01.0/driver";
+    static const struct {
+        const char *driver;
+        size_t count;
+    } cases[] = {{"pcieport", 3}, {"pci-stub", 3}, {"shpchp", 4}};
+    struct question question;
+
+    ask(&question, "laptop", "01:00.0", WISH(.flags = 0));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char target[64];
+
+        snprintf(target, sizeof target, "../../../bus/pci/drivers/%s", cases[i].driver);
+        unlinkat(question.machine.root, path, 0);
+        assert_int_equal(symlinkat(target, question.machine.root, path), 0);
+        again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
+        assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), cases[i].count);
+    }
+    assert_non_null(
+        find(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "0000:00:01.0, which the host's driver shpchp"));
+    end(&question);
+}
+
+/* As the kernel has it, a driver of an ISA bridge or of the host's own is one of the host. */
+static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
+{
+    struct question question;
+
+    machine_plant(&question.machine, "ready");
+    machine_folder(&question.machine, "sys/bus/pci/devices/0000:00:1f.0");
+    machine_file(&question.machine, "sys/bus/pci/devices/0000:00:1f.0/class", "0x060100\n");
+    symlinkat("../drivers/lpc_ich", question.machine.root, "sys/bus/pci/devices/0000:00:1f.0/driver");
+    symlinkat("../groups/4", question.machine.root, "sys/bus/pci/devices/0000:00:1f.0/iommu_group");
+    question.snapshot = machine_scan(&question.machine, MACHINE_EVERYTHING);
+    question.address = address_of("01:00.0");
+    question.verdict = judge(question.snapshot,
+                             WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP, .functions = &question.address, .count = 1));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "which the host's driver lpc_ich has"));
+    assert_int_equal(question.verdict->function_count, 2);
+    end(&question);
+}
+
+static void a_group_is_for_one_virtual_machine(void **state)
+{
+    struct question question;
+
+    ask(&question, "acs_override", "02:00.0", WISH(.flags = 0));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_GROUP_OPEN, "process 2200 (qemu-system-x86)"));
+    assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_NO);
+    again(&question, WISH(.own_pid = 2200), MACHINE_EVERYTHING);
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_GROUP_OPEN), 0);
+    end(&question);
+}
+
+/* ---- what was not measured ---- */
+
+static void nobody_looked_for_holders(void **state)
+{
+    struct question question;
+
+    ask(&question, "ready", "01:00.0", WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP));
+    assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
+    assert_int_equal(question.verdict->reason_count, 0);
+    again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), FACET_PCI_SCAN_ALL);
+    assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_UNKNOWN);
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "holders could not be read: skipped"));
+    end(&question);
+}
+
+static void what_is_not_read_is_never_yes(void **state)
+{
+    static const struct {
+        const char *path, *text, *reason;
+    } cases[] = {
+        {"proc/interrupts", "", "whether interrupts are remapped is not known"},
+        {"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/class", "x", "identity could not be read: malformed"},
+        {"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/driver", "x", "driver could not be read: malformed"},
+        {"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/iommu_group", "x", "group could not be read: malformed"},
+        {"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/config", "x", "config could not be read: malformed"},
+        {"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/sriov_totalvfs", "x", "sriov could not be read: malformed"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct question question;
+
+        ask(&question, "ready", "01:00.0", WISH(.flags = 0));
+        machine_file(&question.machine, cases[i].path, cases[i].text);
+        again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
+        if (!find(question.verdict, FACET_PASSTHROUGH_UNREAD, cases[i].reason))
+            fail_msg("%s is not said", cases[i].reason);
+        assert_int_not_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
+        end(&question);
+    }
+}
+
+/* A function far from any accelerator was not looked at closely. */
+static void what_was_skipped_is_never_yes(void **state)
+{
+    struct question question;
+
+    ask(&question, "desktop", "00:14.3", WISH(.flags = 0));
+    again(&question, WISH(.flags = 0), FACET_PCI_SCAN_HOLDERS);
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "sriov could not be read: skipped"));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "config could not be read: skipped"));
+    end(&question);
+}
+
+static void the_console_may_be_behind_bars_that_nobody_read(void **state)
+{
+    struct question question;
+
+    ask(&question, "laptop", "00:02.0", WISH(.flags = FACET_PASSTHROUGH_HEADLESS));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_CONSOLE, "(efifb) is in its BAR 2"));
+    machine_file(&question.machine, "sys/devices/pci0000:00/0000:00:02.0/resource", "?\n");
+    again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "bars could not be read"));
+    assert_int_equal(unlinkat(question.machine.root, "proc/iomem", 0), 0);
+    again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_UNREAD, "whether the host's console is in its memory"));
+    end(&question);
+}
+
+/* ---- the virtual machine ---- */
+
+static void memory_is_counted_for_the_set(void **state)
+{
+    struct question question;
+    const uint64_t bars = 2 * (16 * GIB + (256 << 20) + (1 << 20));
+
+    ask(&question, "acs_override", "01:00.0", WISH(.flags = 0));
+    struct facet_pci_address both[] = {address_of("01:00.0"), address_of("02:00.0")};
+    struct facet_passthrough_wish wish =
+        WISH(.functions = both, .count = 2, .memory_bytes = GIB, .memory_lock_bytes = GIB + bars);
+    struct facet_passthrough_verdict *verdict = judge(question.snapshot, wish);
+    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 0);
+    facet_passthrough_verdict_destroy(verdict);
+    wish.memory_lock_bytes--;
+    verdict = judge(question.snapshot, wish);
+    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
+    assert_non_null(find(verdict, FACET_PASSTHROUGH_MEMORY_LOCK, "of memory and BARs would be locked"));
+    facet_passthrough_verdict_destroy(verdict);
+    wish.memory_bytes = UINT64_MAX; /* nothing wraps around */
+    verdict = judge(question.snapshot, wish);
+    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
+    facet_passthrough_verdict_destroy(verdict);
+    wish.memory_lock_bytes = UINT64_MAX; /* unlimited */
+    verdict = judge(question.snapshot, wish);
+    assert_int_equal(count(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 0);
+    facet_passthrough_verdict_destroy(verdict);
+    end(&question);
+}
+
+static void far_is_of_known_nodes_only(void **state)
+{
+    struct question question;
+
+    ask(&question, "server", "9a:00.0", WISH(.has_numa_node = 1, .numa_node = 0));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_FAR, "is on NUMA node 1, the virtual machine on 0"));
+    again(&question, WISH(.has_numa_node = 1, .numa_node = 1), MACHINE_EVERYTHING);
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_FAR), 0);
+    end(&question);
+    ask(&question, "ready", "01:00.0", WISH(.has_numa_node = 1, .numa_node = 0));
+    assert_int_equal(count(question.verdict, FACET_PASSTHROUGH_FAR), 0);
+    end(&question);
+}
+
+static void the_screen_stays_unless_none_is_wanted(void **state)
+{
+    struct question question;
+
+    ask(&question, "ready", "00:02.0", WISH(.flags = 0));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "is the last GPU"));
+    again(&question, WISH(.flags = FACET_PASSTHROUGH_HEADLESS), MACHINE_EVERYTHING);
+    assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
+    end(&question);
+    ask(&question, "desktop", "26:00.0", WISH(.flags = 0));
+    assert_non_null(find(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "on which the firmware shows"));
+    struct facet_pci_address both[] = {address_of("22:00.0"), address_of("26:00.0")};
+    struct facet_passthrough_verdict *verdict = judge(question.snapshot, WISH(.functions = both, .count = 2));
+    assert_int_equal(count(verdict, FACET_PASSTHROUGH_ONLY_GPU), 2); /* neither would remain */
+    facet_passthrough_verdict_destroy(verdict);
+    end(&question);
+}
+
+/* ---- wrong use ---- */
+
+static void wrong_wishes_are_refused(void **state)
+{
+    struct facet_pci_address address = address_of("00:01.0");
+    struct facet_passthrough_wish wish = {.size = sizeof wish, .functions = &address, .count = 1};
+    struct facet_passthrough_verdict *verdict = NULL;
+    struct facet_error error = {0};
+    struct machine machine;
+
+    machine_plant(&machine, "arm_soc");
+    struct facet_pci_snapshot *snapshot = machine_scan(&machine, 0);
+    assert_int_equal(facet_passthrough_judge(NULL, &wish, &verdict, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_passthrough_judge(snapshot, NULL, &verdict, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_passthrough_judge(snapshot, &wish, NULL, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "there is no PCI function 0000:00:01.0"));
+    wish.flags = 4;
+    assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, &error), FACET_INVALID_ARGUMENT);
+    wish.flags = 0;
+    wish.count = 0;
+    assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, &error), FACET_INVALID_ARGUMENT);
+    wish = (struct facet_passthrough_wish){.size = sizeof wish - 1, .functions = &address, .count = 1};
+    assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, &error), FACET_INVALID_ARGUMENT);
+    assert_null(verdict);
+    facet_passthrough_verdict_destroy(NULL);
+    facet_pci_snapshot_destroy(snapshot);
+    machine_remove(&machine);
+}
+
+static void what_is_named_twice_counts_once(void **state)
+{
+    struct question question;
+
+    ask(&question, "ready", "01:00.0", WISH(.flags = 0));
+    struct facet_pci_address thrice[] = {question.address, address_of("01:00.1"), question.address};
+    struct facet_passthrough_verdict *verdict = judge(question.snapshot, WISH(.functions = thrice, .count = 3));
+    assert_int_equal(verdict->function_count, 2);
+    assert_int_equal(verdict->answer, FACET_PASSTHROUGH_YES);
+    facet_passthrough_verdict_destroy(verdict);
+    end(&question);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_reason_is_of_some_machine),
+        cmocka_unit_test(reasons_have_names_and_advice),
+        cmocka_unit_test(a_group_that_is_not_viable_names_its_members),
+        cmocka_unit_test(of_bridges_only_the_port_driver_passes),
+        cmocka_unit_test(a_driver_of_an_isa_bridge_spoils_a_group),
+        cmocka_unit_test(a_group_is_for_one_virtual_machine),
+        cmocka_unit_test(nobody_looked_for_holders),
+        cmocka_unit_test(what_is_not_read_is_never_yes),
+        cmocka_unit_test(what_was_skipped_is_never_yes),
+        cmocka_unit_test(the_console_may_be_behind_bars_that_nobody_read),
+        cmocka_unit_test(memory_is_counted_for_the_set),
+        cmocka_unit_test(far_is_of_known_nodes_only),
+        cmocka_unit_test(the_screen_stays_unless_none_is_wanted),
+        cmocka_unit_test(wrong_wishes_are_refused),
+        cmocka_unit_test(what_is_named_twice_counts_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

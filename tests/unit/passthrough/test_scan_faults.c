@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that a look ends well whatever fails in it: memory, files, a function that goes in the middle. Never:
+ * judges. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+
+#include "machine.h"
+
+#include "failing.h"
+
+static unsigned open_files(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static enum facet_status look(const struct machine *machine, struct facet_pci_snapshot **ret_snapshot)
+{
+    struct facet_pci_scan_config config = machine_config(machine, MACHINE_EVERYTHING);
+    struct facet_error error = {0};
+    enum facet_status status = facet_pci_scan(&config, ret_snapshot, &error);
+
+    if (status)
+        assert_true(error.message[0] != '\0');
+    return status;
+}
+
+/* With memory that runs out at any request: refused, or the same as without, but for lists of the kernel that could
+ * then not be read, which are said to be so. */
+static void memory_runs_out(void **state)
+{
+    static const char *const names[] = {"laptop", "desktop", "sriov", "vgpu", "arm_soc", "server"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct machine machine;
+        unsigned refused = 0;
+
+        machine_plant(&machine, names[i]);
+        struct facet_pci_snapshot *whole = machine_scan(&machine, MACHINE_EVERYTHING);
+        unsigned files = open_files();
+        bool reached = true;
+        for (uint64_t at = 1; reached; at++) {
+            struct facet_pci_snapshot *snapshot = NULL;
+
+            failing = (struct failing){.at = at};
+            enum facet_status status = look(&machine, &snapshot);
+            reached = failing.calls >= at;
+            failing.at = 0;
+            assert_true(status == FACET_OK || status == FACET_NO_MEMORY);
+            assert_true((status == FACET_OK) == (snapshot != NULL));
+            refused += status != FACET_OK;
+            if (snapshot)
+                assert_int_equal(facet_pci_snapshot_count(snapshot), facet_pci_snapshot_count(whole));
+            facet_pci_snapshot_destroy(snapshot);
+            assert_int_equal(open_files(), files);
+        }
+        assert_true(refused >= 4);
+        facet_pci_snapshot_destroy(whole);
+        machine_remove(&machine);
+    }
+}
+
+static void files_fail(void **state)
+{
+    static const int errors[] = {EIO, EACCES, ENOENT, EMFILE, ENODEV};
+    struct machine machine;
+
+    machine_plant(&machine, "laptop");
+    unsigned files = open_files();
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        bool reached = true;
+
+        for (uint64_t at = 1; reached; at++) {
+            struct facet_pci_snapshot *snapshot = NULL;
+
+            failing = (struct failing){.open_at = at, .open_errno = errors[i]};
+            look(&machine, &snapshot);
+            reached = failing.opens >= at;
+            facet_pci_snapshot_destroy(snapshot);
+            assert_int_equal(open_files(), files);
+        }
+    }
+    failing = (struct failing){0};
+    machine_remove(&machine);
+}
+
+/* The kernel doubts paths now and then: it is asked again. */
+static void a_doubt_of_the_kernel_is_no_fault(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "vmd");
+    bool reached = true;
+    for (uint64_t at = 1; reached; at++) {
+        struct facet_pci_snapshot *snapshot = NULL;
+
+        failing = (struct failing){.open_at = at, .open_errno = at % 2 ? EAGAIN : EINTR};
+        assert_int_equal(look(&machine, &snapshot), FACET_OK);
+        reached = failing.opens >= at;
+        assert_int_equal(facet_pci_snapshot_count(snapshot), 5);
+        for (uint32_t i = 0; i < 5; i++)
+            for (uint32_t j = 0; j < FACET_PCI_ATTRIBUTES; j++)
+                assert_int_not_equal(facet_pci_snapshot_at(snapshot, i)->unread[j], FACET_PCI_UNREAD_IO);
+        facet_pci_snapshot_destroy(snapshot);
+    }
+    failing = (struct failing){0};
+    machine_remove(&machine);
+}
+
+#define GONE "sys/devices/pci0000:00/0000:00:01.0"
+
+static void take_away(void *context)
+{
+    const struct machine *machine = context;
+
+    renameat(machine->root, GONE, machine->root, "gone");
+}
+
+/* A branch goes while it is looked at: what is in the snapshot then was there, and what is not there is not lost. */
+static void a_function_goes_in_the_middle(void **state)
+{
+    struct machine machine;
+    unsigned seen[9] = {0};
+
+    machine_plant(&machine, "laptop");
+    bool reached = true;
+    for (uint64_t at = 1; reached; at++) {
+        struct facet_pci_snapshot *snapshot = NULL;
+
+        failing = (struct failing){.open_at = at, .before_open = take_away, .context = &machine};
+        assert_int_equal(look(&machine, &snapshot), FACET_OK);
+        reached = failing.opens >= at;
+        renameat(machine.root, "gone", machine.root, GONE);
+        uint32_t count = facet_pci_snapshot_count(snapshot);
+        assert_true(count >= 3 && count <= 8);
+        seen[count]++;
+        assert_string_equal(function_of(snapshot, "00:02.0")->driver, "i915");
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(facet_pci_snapshot_at(snapshot, i)->is_lost, 0);
+        facet_pci_snapshot_destroy(snapshot);
+    }
+    failing = (struct failing){0};
+    assert_true(seen[3] > 0 && seen[8] > 0);
+    machine_remove(&machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(files_fail),
+        cmocka_unit_test(a_doubt_of_the_kernel_is_no_fault),
+        cmocka_unit_test(a_function_goes_in_the_middle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
