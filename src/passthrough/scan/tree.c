@@ -189,10 +189,10 @@ enum facet_pci_unread tree_number(int at, const char *path, int base, uint64_t m
 {
     char text[32];
     enum facet_pci_unread unread = tree_text(at, path, text, sizeof text);
-    const char *digits = base == 16 && strncmp(text, "0x", 2) == 0 ? text + 2 : text;
 
     if (unread != FACET_PCI_READ)
         return unread;
+    const char *digits = base == 16 && strncmp(text, "0x", 2) == 0 ? text + 2 : text;
     if (!*digits || digits[strspn(digits, digits_of(base))] != '\0')
         return FACET_PCI_UNREAD_MALFORMED;
     errno = 0;
