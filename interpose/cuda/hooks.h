@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one list of the driver's entry points that are changed. Everything else is passed through.
+ *
+ * Owns: the list. Lookup by name and version, the addresses of the driver's own, and the check that every hook is
+ * exported are made from it.
+ * Never: names a function that is not changed: what passes through costs nothing.
+ *
+ * A line is X(exported symbol, name asked for, version from which a request means it, default stream):
+ *   the version is that in which this form came, as CUDA counts (12020 = 12.2);
+ *   the default stream is LEGACY, PER_THREAD (forms _ptsz and _ptds), or ANY for what knows no streams.
+ *
+ * Each part lists its own lines in its own header; they are joined here.
+ */
+#ifndef FACET_CUDA_HOOKS_H
+#define FACET_CUDA_HOOKS_H
+
+#include "vendor/cuda/driver.h"
+#include "vendor/cuda/execution.h"
+#include "vendor/cuda/memory.h"
+
+#include "context_hooks.h"
+#include "execution_hooks.h"
+#include "memory_hooks.h"
+
+#define FACET_CUDA_HOOKS(X)                                                                                            \
+    FACET_CUDA_CONTEXT_HOOKS(X)   /* lookup.c, context.c: initialisation, lookup, devices, contexts */                 \
+    FACET_CUDA_MEMORY_HOOKS(X)    /* memory/ */                                                                        \
+    FACET_CUDA_EXECUTION_HOOKS(X) /* execution/ */
+
+/* The driver's own functions, by exported symbol; filled before the first hook is called, NULL where it has none. */
+struct facet_cuda_driver {
+#define FACET_CUDA_FIELD(symbol, name, version, stream) __typeof__(&symbol) symbol;
+    FACET_CUDA_HOOKS(FACET_CUDA_FIELD)
+#undef FACET_CUDA_FIELD
+};
+extern struct facet_cuda_driver facet_cuda_driver;
+
+/* The driver's functions that hooks call and nobody hooks: facet_cuda_plain.cuCtxGetDevice(...). */
+#define FACET_CUDA_PLAIN(X)                                                                                            \
+    X(cuCtxGetDevice)                                                                                                  \
+    FACET_CUDA_MEMORY_PLAIN(X)                                                                                         \
+    FACET_CUDA_EXECUTION_PLAIN(X)
+
+struct facet_cuda_plain {
+#define FACET_CUDA_FIELD(symbol) __typeof__(&symbol) symbol;
+    FACET_CUDA_PLAIN(FACET_CUDA_FIELD)
+#undef FACET_CUDA_FIELD
+};
+extern struct facet_cuda_plain facet_cuda_plain;
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the file that the processes share. Never: frees what a living process holds, or keeps what a dead one held. */
+#include "state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC           UINT64_C(0x30414455434b4146) /* "FAKCUDA0" */
+#define DEFAULT_MEMORY  (UINT64_C(8) << 30)
+#define DEFAULT_CONTEXT (UINT64_C(300) << 20)
+
+static struct fake_state *state;
+static struct fake_process *process;
+static int state_fd = -1;
+static pid_t owner;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+_Noreturn static void die(const char *what)
+{
+    fprintf(stderr, "fake CUDA: %s: %s\n", what, strerror(errno));
+    abort();
+}
+
+static uint64_t bytes_of(const char *text, uint64_t otherwise)
+{
+    char *end;
+    uint64_t value = text && *text ? strtoull(text, &end, 10) : 0;
+
+    if (!value)
+        return otherwise;
+    if (*end == 'G')
+        return value << 30;
+    return *end == 'M' ? value << 20 : *end == 'K' ? value << 10 : value;
+}
+
+static uint32_t number_of(const char *name, uint32_t otherwise, uint32_t most)
+{
+    uint64_t value = bytes_of(getenv(name), otherwise);
+    return value > most ? most : (uint32_t)value;
+}
+
+static void describe(struct fake_device *device, uint32_t index, uint64_t memory)
+{
+    device->memory_bytes = memory;
+    device->units = number_of("FAKE_CUDA_UNITS", 132, 1024);
+    device->major = 9;
+    device->pci_bus = index + 1;
+    memset(device->uuid, 0, sizeof device->uuid);
+    memcpy(device->uuid, "fake-gpu", 8);
+    device->uuid[15] = (char)(index + 1);
+    snprintf(device->name, sizeof device->name, "Fake Accelerator 132");
+}
+
+static void make(struct fake_state *made)
+{
+    const char *memory = getenv("FAKE_CUDA_MEMORY");
+    uint64_t each = DEFAULT_MEMORY;
+
+    made->size = sizeof *made;
+    made->device_count = number_of("FAKE_CUDA_DEVICES", 1, FAKE_DEVICES);
+    made->driver_version = number_of("FAKE_CUDA_VERSION", 13000, 99999);
+    made->context_bytes = bytes_of(getenv("FAKE_CUDA_CONTEXT"), DEFAULT_CONTEXT);
+    for (uint32_t i = 0; i < made->device_count; i++) {
+        each = bytes_of(memory, each);
+        describe(&made->devices[i], i, each);
+        memory = memory ? strchr(memory, ',') : NULL;
+        memory = memory ? memory + 1 : NULL;
+    }
+    atomic_store(&made->magic, MAGIC);
+}
+
+static bool set_lock(int command, short type, off_t start, off_t length)
+{
+    struct flock request = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+
+    while (fcntl(state_fd, command, &request) < 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
+
+/* Whether another description holds the byte: then its process lives. */
+static bool lives(uint32_t slot)
+{
+    struct flock request = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + slot, .l_len = 1};
+
+    if (process == &state->processes[slot])
+        return true;
+    return fcntl(state_fd, F_OFD_GETLK, &request) == 0 && request.l_type != F_UNLCK;
+}
+
+static void clear(struct fake_process *gone)
+{
+    for (uint32_t i = 0; i < FAKE_DEVICES; i++) {
+        for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
+            atomic_store(&gone->devices[i].bytes[kind], 0);
+        atomic_store(&gone->devices[i].busy_ns, 0);
+        atomic_store(&gone->devices[i].launches, 0);
+    }
+    atomic_store(&gone->pid, 0);
+}
+
+static struct fake_process *claim(void)
+{
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++) {
+        if (!set_lock(F_OFD_SETLK, F_WRLCK, 1 + (off_t)i, 1))
+            continue;
+        clear(&state->processes[i]);
+        atomic_store(&state->processes[i].pid, (uint32_t)getpid());
+        return &state->processes[i];
+    }
+    errno = EUSERS;
+    die("every slot is taken");
+}
+
+static int open_state(void)
+{
+    const char *path = getenv("FAKE_CUDA_STATE");
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("fake-cuda", MFD_CLOEXEC);
+
+    if (fd < 0)
+        die(path ? path : "memfd");
+    return fd;
+}
+
+static void join(void)
+{
+    if (state) {
+        munmap(state, sizeof *state);
+        close(state_fd);
+    }
+    process = NULL;
+    state_fd = open_state();
+    if (!set_lock(F_OFD_SETLKW, F_WRLCK, 0, 1))
+        die("lock");
+    if (ftruncate(state_fd, sizeof *state) != 0)
+        die("truncate");
+    void *mapped = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0);
+    if (mapped == MAP_FAILED)
+        die("map");
+    state = mapped;
+    if (atomic_load(&state->magic) != MAGIC)
+        make(state);
+    set_lock(F_OFD_SETLK, F_UNLCK, 0, 1);
+    process = claim();
+    owner = getpid();
+}
+
+struct fake_state *fake_state(void)
+{
+    static _Thread_local pid_t seen;
+
+    if (seen && seen == owner)
+        return state;
+    pthread_mutex_lock(&lock);
+    if (!state || owner != getpid())
+        join();
+    seen = owner;
+    pthread_mutex_unlock(&lock);
+    return state;
+}
+
+struct fake_process *fake_process(void)
+{
+    fake_state();
+    return process;
+}
+
+static uint64_t held_by(const struct fake_process *one, uint32_t device)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
+        sum += atomic_load(&one->devices[device].bytes[kind]);
+    return sum;
+}
+
+/* A process that is gone holds nothing; its slot is cleared by who takes it next. */
+static uint64_t sum_used(uint32_t device, bool (*counts)(uint32_t slot))
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++) {
+        uint64_t held = atomic_load(&state->processes[i].pid) ? held_by(&state->processes[i], device) : 0;
+        if (held && (!counts || counts(i)))
+            sum += held;
+    }
+    return sum;
+}
+
+uint64_t fake_used(uint32_t device)
+{
+    fake_state();
+    return sum_used(device, lives);
+}
+
+uint64_t fake_used_by(uint32_t device, uint32_t pid)
+{
+    fake_state();
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
+        if (pid && atomic_load(&state->processes[i].pid) == pid && lives(i))
+            return held_by(&state->processes[i], device);
+    return 0;
+}
+
+bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
+{
+    uint64_t size = fake_state()->devices[device].memory_bytes;
+    _Atomic uint64_t *mine = &process->devices[device].bytes[kind];
+
+    if (bytes > size)
+        return false;
+    atomic_fetch_add(mine, bytes);
+    /* Most often there is room whoever lives; the locks are asked only when the dead would make the difference. */
+    if (sum_used(device, NULL) <= size || sum_used(device, lives) <= size)
+        return true;
+    atomic_fetch_sub(mine, bytes);
+    return false;
+}
+
+void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes)
+{
+    uint64_t before = atomic_fetch_sub(&fake_process()->devices[device].bytes[kind], bytes);
+
+    if (before < bytes) {
+        errno = ERANGE;
+        die("more memory was given than taken");
+    }
+}
+
+uint64_t fake_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns)
+{
+    struct fake_engine *engine = &fake_state()->devices[device].engine;
+    uint64_t now = fake_now(), begin, busy = atomic_load(&engine->busy_until_ns);
+
+    do {
+        begin = busy > now ? busy : now;
+        begin = begin > ready_ns ? begin : ready_ns;
+    } while (!atomic_compare_exchange_weak(&engine->busy_until_ns, &busy, begin + cost_ns));
+    atomic_fetch_add(&engine->busy_ns, cost_ns);
+    atomic_fetch_add(&process->devices[device].busy_ns, cost_ns);
+    atomic_fetch_add(&process->devices[device].launches, 1);
+    return begin + cost_ns;
+}

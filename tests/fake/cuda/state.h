@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the fake NVIDIA libraries know, for all processes that use them: the truth that accounts are held against.
+ *
+ * Owns: one file that every process maps: devices, who holds how much memory of which kind, and when a device is busy.
+ * Never: is linked by anything that ships.
+ *
+ * Environment: FAKE_CUDA_STATE names the file; the first process makes it, by the variables below. Without it each
+ * process has a machine of its own, of which nobody else sees anything.
+ *
+ *   FAKE_CUDA_DEVICES    number of GPUs, default 1
+ *   FAKE_CUDA_MEMORY     bytes of each, "8G", or a list "8G,4G"; default 8G
+ *   FAKE_CUDA_CONTEXT    bytes that a context costs, default 300M
+ *   FAKE_CUDA_UNITS      multiprocessors, default 132
+ *   FAKE_CUDA_VERSION    what cuDriverGetVersion says, default 13000; entry points newer than it are not there
+ *   FAKE_CUDA_SYSFS      unset, or a folder that stands for the root of /proc in NVML's answers
+ *
+ * A process holds the open-file-description lock of its slot's byte. Who sums looks at the locks first and takes what
+ * the dead held away, as the real driver does when a process ends.
+ */
+#ifndef FAKE_CUDA_STATE_H
+#define FAKE_CUDA_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_DEVICES   16u
+#define FAKE_PROCESSES 64u
+#define FAKE_INSTANCES 7u
+
+enum fake_kind {
+    FAKE_PLAIN,   /* cuMemAlloc, pitched */
+    FAKE_POOL,    /* reserved by pools, graphs' too */
+    FAKE_VIRTUAL, /* cuMemCreate, while a handle or a mapping is left */
+    FAKE_ARRAY,   /* arrays, mipmapped arrays */
+    FAKE_MANAGED, /* cuMemAllocManaged */
+    FAKE_CONTEXT, /* contexts */
+    FAKE_MODULE,  /* code and what a first launch takes */
+    FAKE_KINDS
+};
+
+struct fake_process_device {
+    _Atomic uint64_t bytes[FAKE_KINDS];
+    _Atomic uint64_t busy_ns;  /* device time of what this process ran */
+    _Atomic uint64_t launches; /* kernels, those of graphs included */
+};
+
+struct fake_process {
+    _Atomic uint32_t pid; /* 0: free */
+    struct fake_process_device devices[FAKE_DEVICES];
+};
+
+/* One engine: what is launched on it runs one after the other, in the order of submission, whoever submits. */
+struct fake_engine {
+    _Alignas(64) _Atomic uint64_t busy_until_ns; /* CLOCK_MONOTONIC; work that is submitted now begins then */
+    _Atomic uint64_t busy_ns;                    /* all work ever submitted */
+};
+
+struct fake_device {
+    char uuid[16];
+    char name[64];
+    uint64_t memory_bytes;
+    uint32_t units;        /* multiprocessors */
+    uint32_t major, minor; /* compute capability */
+    uint32_t pci_domain, pci_bus, pci_device;
+    _Atomic uint32_t lost; /* set by a test: every call fails from then on */
+    struct fake_engine engine;
+};
+
+struct fake_state {
+    _Atomic uint64_t magic;
+    uint32_t size;
+    uint32_t device_count;
+    uint32_t driver_version;
+    uint64_t context_bytes;
+    struct fake_device devices[FAKE_DEVICES];
+    struct fake_process processes[FAKE_PROCESSES];
+};
+
+/* The machine; made or joined at the first call of a process (after fork: anew). Never NULL: aborts with a reason. */
+struct fake_state *fake_state(void);
+
+/* This process's slot. */
+struct fake_process *fake_process(void);
+
+/* Takes or gives memory of a device for this process. False when the device has not so much free. */
+bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes);
+void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
+
+/* What the living hold of a device, and what `pid` holds of it (0 when it is not there). */
+uint64_t fake_used(uint32_t device);
+uint64_t fake_used_by(uint32_t device, uint32_t pid);
+
+/*
+ * Puts `cost_ns` of work on the device's engine that may begin at `ready_ns` at the earliest (0: now), for this
+ * process. Returns when it will be complete. Nothing is waited for: whoever wants to see it complete sleeps till then.
+ */
+uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
+
+uint64_t fake_now(void);
+
+#endif
