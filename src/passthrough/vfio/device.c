@@ -230,7 +230,7 @@ static enum facet_status judge(const struct facet_vfio_device *device, const cha
 enum facet_status facet_vfio_device_read(const struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                          void *ret_data, size_t bytes, struct facet_error *error)
 {
-    struct facet_vfio_region place;
+    struct facet_vfio_region place = {0};
     enum facet_status status = find(device, region, offset, bytes, &place, error);
 
     if (status != FACET_OK)
@@ -242,7 +242,7 @@ enum facet_status facet_vfio_device_read(const struct facet_vfio_device *device,
 enum facet_status facet_vfio_device_write(struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                           const void *data, size_t bytes, struct facet_error *error)
 {
-    struct facet_vfio_region place;
+    struct facet_vfio_region place = {0};
     enum facet_status status = find(device, region, offset, bytes, &place, error);
 
     if (status != FACET_OK)
@@ -279,7 +279,7 @@ enum facet_status facet_vfio_device_map(const struct facet_vfio_device *device, 
                                         size_t bytes, void **ret_memory, struct facet_error *error)
 {
     const struct facet_vfio_system *system = &device->space->system;
-    struct facet_vfio_region place;
+    struct facet_vfio_region place = {0};
     enum facet_status status = find(device, region, offset, bytes, &place, error);
     void *memory;
 

@@ -26,7 +26,7 @@ DIR *vfio_folder_open(const struct facet_vfio_system *system, const char *path)
     return folder;
 }
 
-/* The last part of where a link leads; false: there is none. */
+/* The last part of where a link leads; false, with errno: there is none, or no room for it. */
 static bool last_of_link(int directory, const char *path, char *ret_name, size_t size)
 {
     char target[512];
@@ -37,8 +37,10 @@ static bool last_of_link(int directory, const char *path, char *ret_name, size_t
         return false;
     target[length] = '\0';
     slash = strrchr(target, '/');
-    snprintf(ret_name, size, "%s", slash ? slash + 1 : target);
-    return true;
+    if ((size_t)snprintf(ret_name, size, "%s", slash ? slash + 1 : target) < size)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
 }
 
 void vfio_driver_of(const struct facet_vfio_system *system, const char *address, char *ret_name, size_t size)

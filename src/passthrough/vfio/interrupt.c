@@ -59,7 +59,7 @@ static enum facet_status set(struct facet_vfio_device *device, enum facet_vfio_i
 enum facet_status facet_vfio_device_interrupt(struct facet_vfio_device *device, enum facet_vfio_interrupt kind,
                                               const int *eventfds, uint32_t count, struct facet_error *error)
 {
-    struct facet_vfio_interrupt_info info;
+    struct facet_vfio_interrupt_info info = {0};
     enum facet_status status = facet_vfio_device_interrupt_info(device, kind, &info, error);
 
     if (status != FACET_OK)

@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import threading
@@ -50,8 +51,8 @@ def refused(kind, function, *arguments, **options):
 
 @test
 def structs_are_those_of_the_headers():
-    compiler = os.environ.get("CC", "cc").split()[0]
-    if not shutil.which(compiler):
+    compiler = shlex.split(os.environ.get("CC", "cc"))  # with what comes before it, ccache for one
+    if not shutil.which(compiler[0]):
         raise Skip("no C compiler")
     lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <facet/allocation.h>", "#include <facet/device.h>",
              "#include <facet/workload.h>", "int main(void) {"]
@@ -67,7 +68,7 @@ def structs_are_those_of_the_headers():
     source, program = (os.path.join(world.FOLDER.name, name) for name in ("layout.c", "layout"))
     with open(source, "w", encoding="utf-8") as file:
         file.write("\n".join([*lines, "return 0; }\n"]))
-    subprocess.run([compiler, "-I", os.path.join(world.SOURCE, "include"), "-o", program, source], check=True)
+    subprocess.run([*compiler, "-I", os.path.join(world.SOURCE, "include"), "-o", program, source], check=True)
     printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
     equal([f"{line.split()[0]} {numbers}" for line, numbers in zip(expected, printed)], expected)
     equal(len(printed), len(expected))
