@@ -45,7 +45,8 @@ struct server {
     int listener;
     char path[96];
     char folder[64];
-    /* Set before a test connects. */
+    pthread_mutex_t turn; /* held while a client is served */
+    /* Set before a test connects, by server_set(). */
     enum server_fault fault;
     int fault_at;   /* the number of the answer, the greeting being 1; 0: none */
     bool in_pieces; /* a byte at a time */
@@ -354,12 +355,22 @@ static inline void server_serve(struct server *server, int fd)
     }
 }
 
+/* Changes how it behaves, once it is done with the client before. */
+#define server_set(server, change)                                                                                     \
+    do {                                                                                                               \
+        pthread_mutex_lock(&(server)->turn);                                                                           \
+        (server)->change;                                                                                              \
+        pthread_mutex_unlock(&(server)->turn);                                                                         \
+    } while (0)
+
 static inline void *server_run(void *context)
 {
     struct server *server = context;
 
     for (int fd; (fd = accept(server->listener, NULL, NULL)) >= 0;) {
+        pthread_mutex_lock(&server->turn);
         server_serve(server, fd);
+        pthread_mutex_unlock(&server->turn);
         close(fd);
     }
     return NULL;
@@ -369,7 +380,7 @@ static inline bool server_start(struct server *server)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    *server = (struct server){.state = "running"};
+    *server = (struct server){.turn = PTHREAD_MUTEX_INITIALIZER, .state = "running"};
     snprintf(server->folder, sizeof server->folder, "/tmp/facet-qmp-XXXXXX");
     if (!mkdtemp(server->folder))
         return false;

@@ -70,11 +70,11 @@ static enum facet_status detach(uint64_t timeout_ms, struct facet_error *error)
 
 static void clear(void)
 {
-    server.fault_at = 0;
+    server_set(&server, fault_at = 0);
     server_settle(&server);
-    server.answers = 0;
-    server.device_count = 0;
-    server.object = false;
+    server_set(&server, answers = 0);
+    server_set(&server, device_count = 0);
+    server_set(&server, object = false);
 }
 
 /* --- a good day --- */
@@ -85,8 +85,8 @@ static void in_and_out(void **state)
     struct facet_error error = {0};
 
     for (int slow = 0; slow < 2; slow++) {
-        server.in_pieces = slow;
-        server.chatty = slow;
+        server_set(&server, in_pieces = slow);
+        server_set(&server, chatty = slow);
         assert_int_equal(attach(30000, reports, &error), FACET_OK);
         assert_int_equal(server.device_count, 3);
         /* The guest is told of a device by its function 0: that goes in last. */
@@ -122,18 +122,18 @@ static void a_guest_that_keeps_it_is_told_apart(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(attach(30000, reports, &error), FACET_OK);
-    server.refusing = true;
+    server_set(&server, refusing = true);
     assert_int_equal(detach(30000, &error), FACET_BUSY);
     assert_says(error, "'facet-0000-01-00.0': the guest refuses to give it up");
-    server.refusing = false;
-    server.stubborn = true;
+    server_set(&server, refusing = false);
+    server_set(&server, stubborn = true);
     assert_int_equal(detach(200, &error), FACET_TIMEOUT);
     assert_says(error, "the guest has not given it up in time");
-    server.state = "paused";
+    server_set(&server, state = "paused");
     assert_int_equal(detach(200, &error), FACET_TIMEOUT);
     assert_says(error, "the VM is 'paused'");
-    server.stubborn = false;
-    server.late = true;
+    server_set(&server, stubborn = false);
+    server_set(&server, late = true);
     assert_int_equal(detach(30000, &error), FACET_OK);
 }
 
@@ -142,7 +142,7 @@ static void a_paused_guest_uses_nothing(void **state)
     struct facet_attach_report reports[3];
     struct facet_error error = {0};
 
-    server.state = "prelaunch";
+    server_set(&server, state = "prelaunch");
     assert_int_equal(attach(30000, reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
 }
@@ -210,7 +210,7 @@ static int count_answers(enum facet_status (*step)(uint64_t, struct facet_error 
 {
     struct facet_error error = {0};
 
-    server.answers = 0;
+    server_set(&server, answers = 0);
     assert_int_equal(step(30000, &error), FACET_OK);
     return server.answers;
 }
@@ -235,10 +235,10 @@ static void every_fault_at_every_step_of_attaching(void **state)
             if (slow && at % 3 != 0)
                 continue;
             clear();
-            server.fault = (enum server_fault)fault;
-            server.fault_at = at;
+            server_set(&server, fault = (enum server_fault)fault);
+            server_set(&server, fault_at = at);
             enum facet_status status = attach_step(slow ? 100 : 30000, &error);
-            server.fault_at = 0;
+            server_set(&server, fault_at = 0);
             /* A step whose answer is not looked at, or may be refused, goes well all the same. */
             if (status == FACET_OK)
                 continue;
@@ -263,11 +263,11 @@ static void every_fault_at_every_step_of_detaching(void **state)
                 continue;
             clear();
             assert_int_equal(attach_step(30000, &error), FACET_OK);
-            server.answers = 0;
-            server.fault = (enum server_fault)fault;
-            server.fault_at = at;
+            server_set(&server, answers = 0);
+            server_set(&server, fault = (enum server_fault)fault);
+            server_set(&server, fault_at = at);
             enum facet_status status = detach(slow ? 100 : 30000, &error);
-            server.fault_at = 0;
+            server_set(&server, fault_at = 0);
             server_settle(&server);
             if (status == FACET_OK)
                 assert_int_equal(server.device_count, 0);
