@@ -97,6 +97,30 @@ static bool add_sriov(struct libscols_table *card, const json_t *sriov)
     return !sriov || view_card_add(card, "virtual functions", text);
 }
 
+/* Nobody is an answer only where it could be told. */
+static bool add_holders(struct libscols_table *card, const json_t *function)
+{
+    char text[512] = "";
+    const json_t *holders = json_object_get(function, "holders"), *holder;
+    size_t index, used = 0;
+
+    json_array_foreach(holders, index, holder)
+    {
+        bool is_same =
+            index > 0 && view_number(holder, "pid") == view_number(json_array_get(holders, index - 1), "pid");
+
+        if (!is_same && used < sizeof text) /* by another node */
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (pid %" PRIu64 ")", used ? ", " : "",
+                                     view_text(holder, "command"), view_number(holder, "pid"));
+    }
+    if (strcmp(view_text(json_object_get(function, "unread"), "holders"), "unknown") == 0)
+        snprintf(text + used, used < sizeof text ? sizeof text - used : 0,
+                 "%scannot be told: the device nodes of its driver are not known", used ? "; who else " : "");
+    else if (holders && !used)
+        snprintf(text, sizeof text, "nobody");
+    return !text[0] || view_card_add(card, "held by", text);
+}
+
 static bool add_unread(struct libscols_table *card, json_t *unread)
 {
     char text[512];
@@ -133,7 +157,7 @@ static bool add_rows(struct libscols_table *card, const json_t *function)
            add_list(card, "reset by", json_object_get(function, "reset_methods")) &&
            add_bars(card, json_object_get(function, "bars")) && add_sriov(card, json_object_get(function, "sriov")) &&
            add_text(card, "virtual function of", function, "physical") &&
-           add_errors(card, json_object_get(function, "errors")) &&
+           add_errors(card, json_object_get(function, "errors")) && add_holders(card, function) &&
            add_unread(card, json_object_get(function, "unread"));
 }
 

@@ -61,7 +61,8 @@ enum facet_passthrough_weight {
     X(SLEEPS, sleeps, WARNING, "load vfio-pci with disable_idle_d3=1 if it does not wake")                             \
     X(LARGE_BAR, large_bar, WARNING, "give its root port a window (QEMU: pref64-reserve) and firmware that maps it")   \
     X(MEMORY_LOCK, memory_lock, WARNING, "raise RLIMIT_MEMLOCK of who starts the virtual machine")                     \
-    X(FAR, far, WARNING, "pin the virtual machine to the device's NUMA node")
+    X(FAR, far, WARNING, "pin the virtual machine to the device's NUMA node")                                          \
+    X(USERS_UNKNOWN, users_unknown, WARNING, "make sure yourself that nothing uses it any more")
 
 enum facet_passthrough_reason_code {
 #define FACET_PASSTHROUGH_REASON_ENUM(NAME, name, weight, advice) FACET_PASSTHROUGH_##NAME,

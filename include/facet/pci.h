@@ -108,8 +108,9 @@ enum facet_pci_unread {
     FACET_PCI_UNREAD_IO = 5,         /* reading failed */
     FACET_PCI_UNREAD_SKIPPED = 6,    /* not asked for (flags of the scan), or of no use for this kind */
     FACET_PCI_UNREAD_STUCK = 7,      /* a driver keeps the device's lock: it does not let go of it */
+    FACET_PCI_UNREAD_UNKNOWN = 8,    /* nothing tells it: of holders, the device nodes of the driver are not known */
 };
-#define FACET_PCI_UNREADS 8u
+#define FACET_PCI_UNREADS 9u
 
 FACET_API const char *facet_pci_unread_name(uint32_t unread); /* "asleep"; NULL when unknown */
 
@@ -150,7 +151,12 @@ FACET_API const char *facet_pci_reset_name(uint32_t method); /* of one bit: "flr
 #define FACET_PCI_ACS_UPSTREAM_FORWARDING (UINT32_C(1) << 4)
 #define FACET_PCI_ACS_PRESENT             (UINT32_C(1) << 31) /* it has the capability at all */
 
-/* A process that has the function open, by one of its device nodes. */
+/*
+ * A process that has the function open, by one of its device nodes: those that the kernel has below it (of keyboards
+ * and mice not), and those of drivers that have them elsewhere. Holders that are not known are not nobody: where the
+ * nodes of an accelerator's driver are not known, its holders are FACET_PCI_UNREAD_UNKNOWN. With no driver, with
+ * vfio-pci and with pci-stub they are known.
+ */
 struct facet_pci_holder {
     int64_t pid;
     char command[16]; /* as the kernel has it, control bytes as '?' */

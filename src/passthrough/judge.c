@@ -204,7 +204,12 @@ static void judge_holders(struct judgement *judgement, const struct facet_pci_fu
                 is_machine_node(holder->node) ? FACET_PASSTHROUGH_GROUP_OPEN : FACET_PASSTHROUGH_HELD,
                 "process %lld (%s) has %s open", (long long)holder->pid, holder->command, holder->node);
     }
-    need(judgement, function, FACET_PCI_HOLDERS);
+    if (function->unread[FACET_PCI_HOLDERS] == FACET_PCI_UNREAD_UNKNOWN)
+        add(judgement, function, FACET_PASSTHROUGH_USERS_UNKNOWN,
+            "who uses it cannot be told: the device nodes of its driver%s%s are not known",
+            function->driver[0] ? " " : "", function->driver);
+    else
+        need(judgement, function, FACET_PCI_HOLDERS);
 }
 
 static void judge_uses(struct judgement *judgement, const struct facet_pci_function *function)
@@ -331,7 +336,8 @@ static void judge_group(struct judgement *judgement, const struct facet_pci_func
                     "process %lld (%s) has %s of the same group open", (long long)member->holders[i].pid,
                     member->holders[i].command, print(&member->address, text));
         need_of_member(judgement, function, member, FACET_PCI_DRIVER);
-        need_of_member(judgement, function, member, FACET_PCI_HOLDERS);
+        if (member->unread[FACET_PCI_HOLDERS] != FACET_PCI_UNREAD_UNKNOWN) /* its driver is reason enough */
+            need_of_member(judgement, function, member, FACET_PCI_HOLDERS);
     }
 }
 

@@ -31,7 +31,7 @@ const char *facet_pci_attribute_name(uint32_t attribute)
 const char *facet_pci_unread_name(uint32_t unread)
 {
     static const char *const names[FACET_PCI_UNREADS] = {
-        "read", "absent", "permission", "malformed", "asleep", "io", "skipped", "stuck",
+        "read", "absent", "permission", "malformed", "asleep", "io", "skipped", "stuck", "unknown",
     };
 
     return NAME_AT(names, unread);

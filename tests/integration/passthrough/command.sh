@@ -26,6 +26,20 @@ check "nvme has its driver" wait_for has_driver "$nvme" nvme
 refuses "half of a group is not handed on" "is not viable" facet pci bind --alone "$other"
 check "nothing of it was touched" has_driver "$nvme" nvme
 
+# ---- who has it open: by number, whatever the node is called ----
+check "the disk has a node" wait_for test -b /dev/nvme0n1
+IFS=: read -r major minor </sys/block/nvme0n1/dev
+mknod /dev/other b "$major" "$minor"
+for node in /dev/nvme0n1 /dev/other /dev/nvme0; do
+    sleep 600 <$node &
+    holder=$!
+    case $node in /dev/other) said=/dev/nvme0n1 ;; *) said=$node ;; esac
+    refuses "a disk is not taken from who has $node" "process $holder (sleep) has $said open" facet pci bind "$nvme"
+    kill "$holder"
+    wait "$holder" 2>/dev/null
+done
+check "who shows the disk says that nobody has it" sh -c "facet pci show $nvme | tee /dev/stderr | grep -q 'held by *nobody'"
+
 # ---- planning ----
 check "a plan" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"
 check "names the driver that is taken away" has "drivers/nvme/unbind" /tmp/plan

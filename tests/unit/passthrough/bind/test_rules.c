@@ -167,6 +167,8 @@ static void test_refused(void **state)
     model_folder(world->model.root, "proc/4711/fd");
     model_text(world->model.root, "proc/4711/comm", "Xorg\n");
     model_folder(world->model.root, model_device(GPU, "drm/card0"));
+    model_text(world->model.root, model_device(GPU, "drm/card0/dev"), "226:0\n");
+    model_text(world->model.root, model_device(GPU, "drm/card0/uevent"), "DEVNAME=dri/card0\n");
     assert_int_equal(symlinkat("/dev/dri/card0", world->model.root, "proc/4711/fd/3"), 0);
     world->model.writes = 0;
     struct facet_passthrough_rule_finding check = apply_first(world);

@@ -180,6 +180,8 @@ static void test_refuses_by_the_verdict(void **state)
     model_folder(model.root, "proc/4711/fd");
     model_text(model.root, "proc/4711/comm", "Xorg\n");
     model_folder(model.root, model_device(GPU, "drm/card0"));
+    model_text(model.root, model_device(GPU, "drm/card0/dev"), "226:0\n");
+    model_text(model.root, model_device(GPU, "drm/card0/uevent"), "DEVNAME=dri/card0\n");
     assert_int_equal(symlinkat("/dev/dri/card0", model.root, "proc/4711/fd/3"), 0);
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "4711 (Xorg)"));

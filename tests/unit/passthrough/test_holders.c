@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs about who is found to hold a function, by which nodes, and when that cannot be told. Never: opens a
+ * device; what the kernel's own descriptors say is met in tests/integration/passthrough. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "machine.h"
+
+#include <facet/passthrough.h>
+
+#define ASCEND "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+
+/* A device with a node, in the directory of its own. */
+static void plant_node(const struct machine *machine, const char *directory, const char *number, const char *name)
+{
+    char path[256], text[128];
+
+    machine_folder(machine, directory);
+    snprintf(path, sizeof path, "%s/dev", directory);
+    machine_file(machine, path, number);
+    snprintf(path, sizeof path, "%s/uevent", directory);
+    snprintf(text, sizeof text, "DEVNAME=%s\n", name);
+    machine_file(machine, path, text);
+}
+
+static void plant_holder(const struct machine *machine, int pid, const char *node)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "proc/%d/fd", pid);
+    machine_folder(machine, path);
+    snprintf(path, sizeof path, "proc/%d/fd/7", pid);
+    unlinkat(machine->root, path, 0);
+    assert_int_equal(symlinkat(node, machine->root, path), 0);
+}
+
+static void set_driver(const struct machine *machine, const char *directory, const char *driver)
+{
+    char path[256], target[128];
+
+    snprintf(path, sizeof path, "%s/driver", directory);
+    unlinkat(machine->root, path, 0);
+    snprintf(target, sizeof target, "../../../../bus/pci/drivers/%s", driver);
+    if (driver[0])
+        assert_int_equal(symlinkat(target, machine->root, path), 0);
+}
+
+/* Expects these holders' nodes in their order, one string with spaces between, and what is known of them. */
+static void expect(const struct machine *machine, const char *address, uint8_t unread, const char *nodes)
+{
+    struct facet_pci_snapshot *snapshot = machine_scan(machine, MACHINE_EVERYTHING);
+    const struct facet_pci_function *function = function_of(snapshot, address);
+    char text[512] = "";
+
+    for (size_t i = 0; i < function->holder_count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", function->holders[i].node);
+    assert_string_equal(text, nodes);
+    assert_int_equal(function->unread[FACET_PCI_HOLDERS], unread);
+    facet_pci_snapshot_destroy(snapshot);
+}
+
+/* ---- nodes ---- */
+
+static void what_lies_below_a_function_is_its_own(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "guest");
+    expect(&machine, "00:02.0", FACET_PCI_READ, "/dev/dri/card0"); /* behind virtio0 */
+    expect(&machine, "00:03.0", FACET_PCI_READ, "");
+    expect(&machine, "00:04.0", FACET_PCI_READ, "/dev/ng0n1 /dev/nvme0n1p1");
+    expect(&machine, "00:05.0", FACET_PCI_READ, "");
+    plant_holder(&machine, 901, "/dev/nvme1n1");
+    expect(&machine, "00:05.0", FACET_PCI_READ, "/dev/nvme1n1");
+    plant_node(&machine, "sys/devices/pci0000:00/0000:00:03.0/rdma/uverbs0", "231:192", "infiniband/uverbs0");
+    plant_holder(&machine, 901, "/dev/infiniband/uverbs0");
+    expect(&machine, "00:03.0", FACET_PCI_READ, "/dev/infiniband/uverbs0");
+    machine_remove(&machine);
+}
+
+/* A controller of disks that has functions of its own below it. */
+static void what_lies_below_another_function_is_not(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "vmd");
+    plant_node(&machine, "sys/devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0/10000:e1:00.0/nvme/nvme0",
+               "238:0", "nvme0");
+    plant_holder(&machine, 900, "/dev/nvme0");
+    expect(&machine, "0000:00:0e.0", FACET_PCI_READ, "");
+    expect(&machine, "10000:e1:00.0", FACET_PCI_READ, "/dev/nvme0");
+    machine_remove(&machine);
+}
+
+static void a_disk_of_several_controllers_is_of_each(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "server");
+    plant_node(&machine, "sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1", "259:0", "nvme0n1");
+    plant_holder(&machine, 900, "/dev/nvme0n1");
+    expect(&machine, "04:00.0", FACET_PCI_READ, "/dev/nvme0n1");
+    machine_remove(&machine);
+}
+
+/* Somebody has the keyboard open on each desktop; nobody waits for that. */
+static void a_keyboard_holds_nothing(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "desktop");
+    plant_node(&machine, "sys/devices/pci0000:00/0000:00:01.3/0000:03:00.0/usb1/1-1/input/input3/event3", "13:67",
+               "input/event3");
+    plant_holder(&machine, 900, "/dev/input/event3");
+    expect(&machine, "03:00.0", FACET_PCI_READ, "");
+    plant_node(&machine, "sys/devices/pci0000:00/0000:00:01.3/0000:03:00.0/usb1/1-1", "189:1", "bus/usb/001/002");
+    plant_holder(&machine, 900, "/dev/bus/usb/001/002");
+    expect(&machine, "03:00.0", FACET_PCI_READ, "/dev/bus/usb/001/002");
+    machine_remove(&machine);
+}
+
+/* ---- drivers whose nodes are elsewhere ---- */
+
+static void of_nvidia_any_gpu_counts_where_nothing_tells_which(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "server");
+    plant_holder(&machine, 900, "/dev/nvidia3");
+    expect(&machine, "1a:00.0", FACET_PCI_READ, "/dev/nvidia3");
+    expect(&machine, "c1:00.0", FACET_PCI_READ, "/dev/nvidia3");
+    machine_folder(&machine, "proc/driver/nvidia/gpus/0000:1a:00.0");
+    machine_file(&machine, "proc/driver/nvidia/gpus/0000:1a:00.0/information", "Device Minor: \t 0\n");
+    expect(&machine, "1a:00.0", FACET_PCI_READ, "");
+    plant_holder(&machine, 900, "/dev/nvidiactl");
+    expect(&machine, "c1:00.0", FACET_PCI_READ, "");
+    plant_holder(&machine, 900, "/dev/nvidia-nvswitch0");
+    expect(&machine, "c1:00.0", FACET_PCI_READ, "");
+    machine_remove(&machine);
+}
+
+/* ---- what cannot be told ---- */
+
+static void nodes_that_are_not_known_are_not_none(void **state)
+{
+    static const struct {
+        const char *driver;
+        uint8_t unread;
+    } cases[] = {{"devdrv_device_driver", FACET_PCI_UNREAD_UNKNOWN},
+                 {"habanalabs", FACET_PCI_UNREAD_UNKNOWN},
+                 {"", FACET_PCI_READ},
+                 {"vfio-pci", FACET_PCI_READ},
+                 {"pci-stub", FACET_PCI_READ}};
+    struct machine machine;
+
+    machine_plant(&machine, "npu");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        set_driver(&machine, ASCEND, cases[i].driver);
+        expect(&machine, "01:00.0", cases[i].unread, "");
+    }
+    set_driver(&machine, ASCEND, "devdrv_device_driver");
+    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* a wire of it, by which nobody computes */
+    expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
+    plant_holder(&machine, 900, "/dev/i2c-4");
+    expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");
+    plant_node(&machine, ASCEND "/devdrv/davinci0", "236:0", "davinci0");
+    expect(&machine, "01:00.0", FACET_PCI_READ, "/dev/i2c-4");
+    plant_holder(&machine, 901, "/dev/davinci0");
+    expect(&machine, "01:00.0", FACET_PCI_READ, "/dev/i2c-4 /dev/davinci0");
+    machine_remove(&machine);
+}
+
+/* Who may look at no process does not get a warning for an answer. */
+static void a_container_hides_more_than_a_driver(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "npu");
+    machine_folder(&machine, "proc/self/ns");
+    assert_int_equal(symlinkat("pid:[4026532201]", machine.root, "proc/self/ns/pid"), 0);
+    expect(&machine, "04:00.0", FACET_PCI_UNREAD_PERMISSION, "/dev/hailo0");
+    expect(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
+    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4");
+    expect(&machine, "01:00.0", FACET_PCI_UNREAD_PERMISSION, "");
+    set_driver(&machine, ASCEND, "");
+    expect(&machine, "01:00.0", FACET_PCI_READ, "");
+    machine_remove(&machine);
+}
+
+static void a_node_without_a_number_may_be_any(void **state)
+{
+    static const char *const numbers[] = {"", "226", "226:0:1", "x:0", "99999999999:0"};
+    struct machine machine;
+
+    machine_plant(&machine, "guest");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        plant_node(&machine, "sys/devices/pci0000:00/0000:00:03.0/drm/card1", numbers[i], "dri/card1");
+        expect(&machine, "00:03.0", FACET_PCI_UNREAD_MALFORMED, "");
+    }
+    machine_remove(&machine);
+}
+
+/* No kernel's tree is that deep or wide; a look ends all the same, and says that it did not see all. */
+static void a_tree_without_an_end_is_not_walked_to_it(void **state)
+{
+    struct machine machine;
+    char path[512];
+    int used = snprintf(path, sizeof path, "sys/devices/pci0000:00/0000:00:03.0");
+
+    machine_plant(&machine, "guest");
+    for (int i = 0; i < 24; i++)
+        used += snprintf(path + used, sizeof path - (size_t)used, "/below");
+    machine_folder(&machine, path);
+    expect(&machine, "00:03.0", FACET_PCI_READ, "");
+    snprintf(path + used, sizeof path - (size_t)used, "/below");
+    machine_folder(&machine, path);
+    expect(&machine, "00:03.0", FACET_PCI_UNREAD_MALFORMED, "");
+    machine_remove(&machine);
+}
+
+static void a_link_is_not_walked(void **state)
+{
+    struct machine machine;
+
+    machine_plant(&machine, "guest");
+    plant_holder(&machine, 900, "/dev/dri/card0");
+    assert_int_equal(symlinkat("../0000:00:02.0", machine.root, "sys/devices/pci0000:00/0000:00:03.0/other"), 0);
+    assert_int_equal(symlinkat(".", machine.root, "sys/devices/pci0000:00/0000:00:03.0/again"), 0);
+    expect(&machine, "00:03.0", FACET_PCI_READ, "");
+    machine_remove(&machine);
+}
+
+/* ---- the judgement of it ---- */
+
+static void what_cannot_be_told_is_said_and_stops_nothing(void **state)
+{
+    struct facet_pci_address address = address_of("01:00.0");
+    struct facet_passthrough_wish wish = {.size = sizeof wish, .functions = &address, .count = 1};
+    struct facet_passthrough_verdict *verdict = NULL;
+    struct machine machine;
+    size_t told = 0;
+
+    machine_plant(&machine, "npu");
+    struct facet_pci_snapshot *snapshot = machine_scan(&machine, MACHINE_EVERYTHING);
+    assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, NULL), FACET_OK);
+    assert_int_equal(verdict->answer, FACET_PASSTHROUGH_YES);
+    for (size_t i = 0; i < verdict->reason_count; i++) {
+        const struct facet_passthrough_reason *reason = &verdict->reasons[i];
+
+        assert_int_not_equal(reason->code, FACET_PASSTHROUGH_UNREAD);
+        if (reason->code != FACET_PASSTHROUGH_USERS_UNKNOWN)
+            continue;
+        told++;
+        assert_int_equal(reason->weight, FACET_PASSTHROUGH_WARNING);
+        assert_non_null(strstr(reason->text, "driver devdrv_device_driver"));
+    }
+    assert_int_equal(told, 1);
+    facet_passthrough_verdict_destroy(verdict);
+    facet_pci_snapshot_destroy(snapshot);
+    machine_remove(&machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_lies_below_a_function_is_its_own),
+        cmocka_unit_test(what_lies_below_another_function_is_not),
+        cmocka_unit_test(a_disk_of_several_controllers_is_of_each),
+        cmocka_unit_test(a_keyboard_holds_nothing),
+        cmocka_unit_test(of_nvidia_any_gpu_counts_where_nothing_tells_which),
+        cmocka_unit_test(nodes_that_are_not_known_are_not_none),
+        cmocka_unit_test(a_container_hides_more_than_a_driver),
+        cmocka_unit_test(a_node_without_a_number_may_be_any),
+        cmocka_unit_test(a_tree_without_an_end_is_not_walked_to_it),
+        cmocka_unit_test(a_link_is_not_walked),
+        cmocka_unit_test(what_cannot_be_told_is_said_and_stops_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
