@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one libcurl handle per client. Never: retries a call that the daemon may have seen. */
+/* Owns: one HTTP handle per client. Never: retries a call that the daemon may have seen. */
 #include "client.h"
 
-#include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "http.h"
 #include "start.h"
-#include "terminal.h"
 
 enum {
     ANSWER_MAX = 16 << 20, /* more than any daemon has to say */
@@ -24,30 +24,7 @@ enum {
     POLL_NS = 20 * 1000 * 1000,
 };
 
-#define NOTE_NS    (900 * FACET_NS_PER_MS) /* curl looks once a second */
-#define STARTED_NS (5 * FACET_NS_PER_S)    /* a daemon that reported ready, or lost to another, answers within this */
-
-struct answer {
-    char *text;
-    size_t length;
-};
-
-static size_t receive(char *data, size_t size, size_t count, void *context)
-{
-    struct answer *answer = context;
-    size_t bytes = size * count;
-
-    if (bytes > ANSWER_MAX - answer->length)
-        return 0;
-    char *grown = realloc(answer->text, answer->length + bytes + 1);
-    if (!grown)
-        return 0;
-    memcpy(grown + answer->length, data, bytes);
-    answer->text = grown;
-    answer->length += bytes;
-    grown[answer->length] = '\0';
-    return bytes;
-}
+#define STARTED_NS (5 * FACET_NS_PER_S) /* a daemon that reported ready, or lost to another, answers within this */
 
 /* Before anything is tried: what the system would say of it later is nothing that anybody understands. */
 static enum facet_status find_socket(char *ret_path, size_t size, struct facet_error *error)
@@ -75,92 +52,22 @@ enum facet_status client_open(struct client *ret_client, bool may_start, struct 
         status = find_socket(client.socket_path, sizeof client.socket_path, error);
     if (status != FACET_OK)
         return status;
-    client.curl = curl_easy_init();
-    if (!client.curl)
-        return facet_error_set(error, FACET_NO_MEMORY, "cannot set up the HTTP client");
-    *ret_client = client;
-    return FACET_OK;
+    status = http_open(&client.http, error);
+    if (status == FACET_OK)
+        *ret_client = client;
+    return status;
 }
 
 void client_close(struct client *client)
 {
-    curl_easy_cleanup(client->curl);
-    client->curl = NULL;
+    http_close(client->http);
+    client->http = NULL;
 }
-
-/* While one call is made. */
-struct patience {
-    uint64_t since_ns;
-    const char *note;
-    bool noted;
-};
 
 /* A change, a device in full, and a workload's configuration may need a provider. */
 static bool asks_provider(const char *method, const char *url)
 {
     return strcmp(method, "GET") != 0 || strstr(url, "/v1/devices/") || strstr(url, "/v1/reservations/");
-}
-
-static int on_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
-{
-    struct patience *patience = context;
-
-    if (!patience->noted && facet_clock_now_ns() - patience->since_ns >= NOTE_NS) {
-        terminal_note(patience->note);
-        patience->noted = true;
-    }
-    return 0;
-}
-
-static CURLcode perform(CURL *curl, bool provider)
-{
-    struct patience patience = {.since_ns = facet_clock_now_ns(),
-                                .note = provider ? "waiting for the daemon and the device's provider ..."
-                                                 : "waiting for the daemon ..."};
-
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &patience);
-    CURLcode code = curl_easy_perform(curl);
-    if (patience.noted)
-        terminal_note_end();
-    return code;
-}
-
-/*
- * The user's proxy, .netrc and redirects have no business with a Unix socket. A connection serves one call: an open one
- * would keep a private daemon from leaving, and curl repeats a call by itself when a kept connection turns out dead.
- */
-static void prepare(struct client *client, const char *method, const char *url, const char *body,
-                    struct curl_slist *headers, struct answer *answer)
-{
-    CURL *curl = client->curl;
-
-    curl_easy_reset(curl);
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, asks_provider(method, url) ? (long)PROVIDER_MS : (long)CALL_MS);
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    if (body)
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-}
-
-static bool nobody_listens(CURL *curl, CURLcode code)
-{
-    long number = 0;
-
-    if (code != CURLE_COULDNT_CONNECT)
-        return false;
-    curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
-    return number == ENOENT || number == ECONNREFUSED;
 }
 
 /* Who listens: the kernel knows it even of one that does not run. 0 when it cannot be told. */
@@ -188,47 +95,49 @@ static enum facet_status timeout_error(const struct client *client, struct facet
     return facet_error_set(error, FACET_TIMEOUT, "the daemon (pid %d) does not answer", (int)pid);
 }
 
-static enum facet_status transport_error(const struct client *client, CURLcode code, struct facet_error *error)
+static enum facet_status transport_error(const struct client *client, const struct http_failure *failure,
+                                         struct facet_error *error)
 {
-    long number = 0;
-
     if (client->unreachable)
         return facet_error_set(error, FACET_IO, "no daemon listens on %s; 'facetd' starts one", client->socket_path);
-    if (code == CURLE_OPERATION_TIMEDOUT)
+    switch (failure->kind) {
+    case HTTP_LATE:
         return timeout_error(client, error);
-    if (code == CURLE_WRITE_ERROR)
+    case HTTP_TOO_LONG:
         return facet_error_set(error, FACET_IO, "the daemon's answer is above %d MiB", ANSWER_MAX >> 20);
-    curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &number);
-    if (code == CURLE_COULDNT_CONNECT && number)
-        return facet_error_errno(error, (int)number, "cannot connect to %s", client->socket_path);
-    return facet_error_set(error, FACET_IO, "the daemon on %s went away: %s", client->socket_path,
-                           curl_easy_strerror(code));
+    case HTTP_NO_MEMORY:
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call of the daemon");
+    case HTTP_NOT_CONNECTED:
+        if (failure->number)
+            return facet_error_errno(error, failure->number, "cannot connect to %s", client->socket_path);
+        break;
+    case HTTP_BROKEN:
+        break;
+    }
+    return facet_error_set(error, FACET_IO, "the daemon on %s went away: %s", client->socket_path, failure->why);
 }
 
 /* One exchange, whatever its HTTP status. */
 static enum facet_status exchange_once(struct client *client, const char *method, const char *url, const char *body,
-                                       struct answer *ret_answer, long *ret_http, struct facet_error *error)
+                                       struct http_answer *ret_answer, struct facet_error *error)
 {
-    struct answer answer = {0};
-    /* An empty "Expect:" keeps curl from waiting for permission to send a longer body. */
-    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
-    struct curl_slist *all = curl_slist_append(headers, "Content-Type: application/json");
+    bool provider = asks_provider(method, url);
+    struct http_failure failure;
+    const struct http_call call = {.socket = client->socket_path,
+                                   .method = method,
+                                   .url = url,
+                                   .body = body,
+                                   .note = provider ? "waiting for the daemon and the device's provider ..."
+                                                    : "waiting for the daemon ...",
+                                   .most = ANSWER_MAX,
+                                   .timeout_ms = provider ? PROVIDER_MS : CALL_MS};
 
-    if (!all) {
-        curl_slist_free_all(headers);
-        return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
-    }
-    prepare(client, method, url, body, all, &answer);
-    CURLcode code = perform(client->curl, asks_provider(method, url));
-    curl_slist_free_all(all);
-    client->unreachable = nobody_listens(client->curl, code);
-    if (code != CURLE_OK) {
-        free(answer.text);
-        return transport_error(client, code, error);
-    }
-    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, ret_http);
-    *ret_answer = answer;
-    return FACET_OK;
+    client->unreachable = false;
+    if (http_exchange(client->http, &call, ret_answer, &failure))
+        return FACET_OK;
+    client->unreachable =
+        failure.kind == HTTP_NOT_CONNECTED && (failure.number == ENOENT || failure.number == ECONNREFUSED);
+    return transport_error(client, &failure, error);
 }
 
 /*
@@ -236,10 +145,10 @@ static enum facet_status exchange_once(struct client *client, const char *method
  * that lost the race against another one leaves quietly, and the other may need a moment; hence the loop.
  */
 static enum facet_status exchange(struct client *client, const char *method, const char *url, const char *body,
-                                  struct answer *ret_answer, long *ret_http, struct facet_error *error)
+                                  struct http_answer *ret_answer, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = POLL_NS};
-    enum facet_status status = exchange_once(client, method, url, body, ret_answer, ret_http, error);
+    enum facet_status status = exchange_once(client, method, url, body, ret_answer, error);
 
     if (!client->unreachable || !client->may_start)
         return status;
@@ -247,7 +156,7 @@ static enum facet_status exchange(struct client *client, const char *method, con
     if (status != FACET_OK)
         return status;
     for (uint64_t deadline = facet_clock_now_ns() + STARTED_NS;;) {
-        status = exchange_once(client, method, url, body, ret_answer, ret_http, error);
+        status = exchange_once(client, method, url, body, ret_answer, error);
         if (!client->unreachable)
             return status;
         if (facet_clock_now_ns() >= deadline)
@@ -274,8 +183,7 @@ static const char *spoken_argument(const char *member)
     return member;
 }
 
-static enum facet_status refusal(struct client *client, const struct answer *answer, long http,
-                                 struct facet_error *error)
+static enum facet_status refusal(struct client *client, const struct http_answer *answer, struct facet_error *error)
 {
     const char *code = NULL, *argument = "", *message = NULL, *advice = "";
     CLIENT_CLEANUP_JSON json_t *json = answer->text ? json_loads(answer->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
@@ -283,17 +191,16 @@ static enum facet_status refusal(struct client *client, const struct answer *ans
     if (!json || json_unpack(json, "{s:{s:s, s?s, s:s, s?s}}", "error", "code", &code, "argument", &argument, "message",
                              &message, "advice", &advice) != 0)
         return facet_error_set(error, FACET_IO, "the daemon on %s answered with HTTP status %ld and no reason",
-                               client->socket_path, http);
+                               client->socket_path, answer->status);
     snprintf(client->advice, sizeof client->advice, "%s", advice);
     return facet_error_argument(error, facet_status_from_name(code), spoken_argument(argument), "%s", message);
 }
 
 static enum facet_status request(struct client *client, const char *method, const char *path, const json_t *body,
-                                 struct answer *ret_answer, struct facet_error *error)
+                                 struct http_answer *ret_answer, struct facet_error *error)
 {
     char url[FACET_PATH_SIZE];
-    long http = 0;
-    struct answer answer = {0};
+    struct http_answer answer = {0};
     FACET_CLEANUP_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
     client->advice[0] = '\0';
@@ -301,9 +208,9 @@ static enum facet_status request(struct client *client, const char *method, cons
         return facet_error_set(error, FACET_NO_MEMORY, "cannot write a request");
     if ((size_t)snprintf(url, sizeof url, "http://facetd%s", path) >= sizeof url)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "vgpu", "'%.40s...': longer than any name", path);
-    enum facet_status status = exchange(client, method, url, text, &answer, &http, error);
-    if (status == FACET_OK && (http < 200 || http > 299)) {
-        status = refusal(client, &answer, http, error);
+    enum facet_status status = exchange(client, method, url, text, &answer, error);
+    if (status == FACET_OK && (answer.status < 200 || answer.status > 299)) {
+        status = refusal(client, &answer, error);
         free(answer.text);
     } else if (status == FACET_OK) {
         *ret_answer = answer;
@@ -313,7 +220,7 @@ static enum facet_status request(struct client *client, const char *method, cons
 
 enum facet_status client_text(struct client *client, const char *path, char **ret_text, struct facet_error *error)
 {
-    struct answer answer = {0};
+    struct http_answer answer = {0};
     enum facet_status status = request(client, "GET", path, NULL, &answer, error);
 
     if (status == FACET_OK && !answer.text)
@@ -326,7 +233,7 @@ enum facet_status client_text(struct client *client, const char *path, char **re
 enum facet_status client_call(struct client *client, const char *method, const char *path, const json_t *body,
                               json_t **ret_answer, struct facet_error *error)
 {
-    struct answer answer = {0};
+    struct http_answer answer = {0};
     json_error_t where;
     enum facet_status status = request(client, method, path, body, &answer, error);
 
@@ -348,12 +255,12 @@ enum facet_status client_call_in(struct client *client, const char *method, cons
                                  const char *suffix, const json_t *body, json_t **ret_answer, struct facet_error *error)
 {
     char path[FACET_PATH_SIZE];
-    char *escaped = curl_easy_escape(client->curl, ref, 0);
+    char *escaped = http_escape(client->http, ref);
 
     if (!escaped)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
     int length = snprintf(path, sizeof path, "%s%s%s", folder, escaped, suffix);
-    curl_free(escaped);
+    free(escaped);
     if (length < 0 || (size_t)length >= sizeof path)
         return facet_error_argument(error, FACET_NOT_FOUND, strstr(folder, "vgpus") ? "vgpu" : "reservation",
                                     "'%.40s...': longer than any name", ref);

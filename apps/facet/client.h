@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md), through libcurl.
+ * Talking to the daemon: HTTP/1.1 with JSON bodies over its Unix socket (docs/api.md).
  *
  * Owns: the connection, deadlines, the bound on an answer's size, turning the daemon's refusals into errors.
  * Never: prints, except the passing note on a terminal that the daemon takes its time.
@@ -18,15 +18,17 @@
 
 #include "base/paths.h"
 
+struct http;
+
 struct client {
-    void *curl;
+    struct http *http;
     char socket_path[FACET_PATH_SIZE];
     bool may_start;   /* start a private daemon when none listens */
     bool unreachable; /* the last call failed because no daemon listens */
     char advice[256]; /* what the daemon said to do about its last refusal; empty when nothing */
 };
 
-/* Finds the socket; talks to nobody yet. */
+/* Finds the socket, and what speaks HTTP (http.h); talks to nobody yet. */
 enum facet_status client_open(struct client *ret_client, bool may_start, struct facet_error *error);
 void client_close(struct client *client);
 

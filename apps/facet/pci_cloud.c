@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one libcurl handle for each call. Never: takes an answer for good that is not one of the API's. */
+/* Owns: one HTTP handle for each call. Never: takes an answer for good that is not one of the API's. */
 #include "pci_cloud.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client.h"
+#include "http.h"
 
 enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
 
@@ -19,11 +19,6 @@ enum { ANSWER_MAX = 4 << 20, NO_CONTENT = 204, OK = 200 };
 #define POLL_NS (50 * FACET_NS_PER_MS)
 /* What undoing may take beyond the deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
-
-struct answer {
-    char *text;
-    size_t length;
-};
 
 struct exchange {
     const char *socket;
@@ -33,23 +28,6 @@ struct exchange {
     uint64_t deadline_ns;
 };
 
-static size_t receive(char *data, size_t size, size_t count, void *context)
-{
-    struct answer *answer = context;
-    size_t bytes = size * count;
-
-    if (bytes > ANSWER_MAX - answer->length)
-        return 0;
-    char *grown = realloc(answer->text, answer->length + bytes + 1);
-    if (!grown)
-        return 0;
-    memcpy(grown + answer->length, data, bytes);
-    answer->text = grown;
-    answer->length += bytes;
-    grown[answer->length] = '\0';
-    return bytes;
-}
-
 static long left_ms(uint64_t deadline_ns)
 {
     uint64_t now = facet_clock_now_ns();
@@ -58,38 +36,24 @@ static long left_ms(uint64_t deadline_ns)
     return deadline_ns > now + FACET_NS_PER_MS ? (long)((deadline_ns - now) / FACET_NS_PER_MS) : 1;
 }
 
-/* The user's proxy, .netrc and redirects have no business with a Unix socket. */
-static void prepare(CURL *curl, const struct exchange *exchange, const char *url, struct curl_slist *headers,
-                    struct answer *answer)
+static enum facet_status broken(const struct http_failure *failure, struct facet_error *error)
 {
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, exchange->socket);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, left_ms(exchange->deadline_ns));
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, exchange->method);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    if (exchange->body)
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, exchange->body);
-}
-
-static enum facet_status broken(CURLcode code, struct facet_error *error)
-{
-    if (code == CURLE_OPERATION_TIMEDOUT)
+    switch (failure->kind) {
+    case HTTP_LATE:
         return facet_error_set(error, FACET_TIMEOUT, "no answer in time");
-    if (code == CURLE_WRITE_ERROR)
+    case HTTP_TOO_LONG:
         return facet_error_set(error, FACET_CORRUPT, "an answer above %d MiB", ANSWER_MAX >> 20);
-    if (code == CURLE_OUT_OF_MEMORY)
+    case HTTP_NO_MEMORY:
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call");
-    return facet_error_set(error, FACET_IO, "%s", curl_easy_strerror(code));
+    case HTTP_NOT_CONNECTED:
+    case HTTP_BROKEN:
+        break;
+    }
+    return facet_error_set(error, FACET_IO, "%s", failure->why);
 }
 
 /* What it says of a refusal is a list of causes, or a plain text. */
-static enum facet_status refused(long http, const struct answer *answer, struct facet_error *error)
+static enum facet_status refused(const struct http_answer *answer, struct facet_error *error)
 {
     char words[240] = "";
 
@@ -102,38 +66,40 @@ static enum facet_status refused(long http, const struct answer *answer, struct 
     }
     if (!words[0] && answer->text)
         snprintf(words, sizeof words, "%s", answer->text);
-    return facet_error_set(error, http == 404 ? FACET_NOT_FOUND : FACET_BAD_STATE, "Cloud Hypervisor refuses (%ld): %s",
-                           http, words[0] ? words : "without a reason");
+    return facet_error_set(error, answer->status == 404 ? FACET_NOT_FOUND : FACET_BAD_STATE,
+                           "Cloud Hypervisor refuses (%ld): %s", answer->status, words[0] ? words : "without a reason");
 }
 
-static enum facet_status perform(const struct exchange *exchange, struct answer *answer, long *ret_http,
+static enum facet_status perform(const struct exchange *exchange, struct http_answer *ret_answer,
                                  struct facet_error *error)
 {
     char url[128];
-    CURL *curl = curl_easy_init();
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-    struct curl_slist *all = headers ? curl_slist_append(headers, "Expect:") : NULL;
-    CURLcode code = CURLE_OUT_OF_MEMORY;
+    struct http *http = NULL;
+    struct http_failure failure;
+    const struct http_call call = {.socket = exchange->socket,
+                                   .method = exchange->method,
+                                   .url = url,
+                                   .body = exchange->body,
+                                   .most = ANSWER_MAX,
+                                   .timeout_ms = left_ms(exchange->deadline_ns)};
+    enum facet_status status = http_open(&http, error);
 
+    if (status != FACET_OK)
+        return status;
     snprintf(url, sizeof url, "http://localhost/api/v1/%.60s", exchange->path);
-    if (curl && all) {
-        prepare(curl, exchange, url, all, answer);
-        code = curl_easy_perform(curl);
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_http);
-    }
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    return code == CURLE_OK ? FACET_OK : broken(code, error);
+    if (!http_exchange(http, &call, ret_answer, &failure))
+        status = broken(&failure, error);
+    http_close(http);
+    return status;
 }
 
 static enum facet_status call(const struct exchange *exchange, json_t **ret_json, struct facet_error *error)
 {
-    struct answer answer = {0};
-    long http = 0;
-    enum facet_status status = perform(exchange, &answer, &http, error);
+    struct http_answer answer = {0};
+    enum facet_status status = perform(exchange, &answer, error);
 
-    if (status == FACET_OK && http != OK && http != NO_CONTENT)
-        status = refused(http, &answer, error);
+    if (status == FACET_OK && answer.status != OK && answer.status != NO_CONTENT)
+        status = refused(&answer, error);
     if (status == FACET_OK && ret_json) {
         *ret_json = json_loadb(answer.text ? answer.text : "", answer.length, 0, NULL);
         if (!*ret_json)

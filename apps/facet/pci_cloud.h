@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cloud Hypervisor's API over its Unix socket, through libcurl.
+ * Cloud Hypervisor's API over its Unix socket.
  *
  * Owns: add-device and remove-device, before the attachment's deadline. Never: makes a call twice.
  */

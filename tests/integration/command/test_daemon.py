@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Starting the private daemon, and living with one that fails."""
+import contextlib
 import os
 import pty
 import signal
 import subprocess
 
-from place import FACET, Place, wait_until
+from place import BUILD, FACET, Place, wait_until
 from tap import contains, equal, main, test
 
+FIXTURES = os.environ.get("FACET_TEST_FIXTURES", os.path.join(BUILD, "tests", "integration", "command"))
 
-def fails(place, *fragments):
-    done = place.facet("run", "true")
+
+def fails(place, *fragments, env=None):
+    done = place.facet("run", "true", env=env)
     equal(done.returncode, 1, done.stderr)
     equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
     for fragment in fragments:
@@ -50,6 +53,39 @@ def daemon_that_refuses_says_why():
 def daemon_that_leaves_without_a_word_is_noticed():
     with Place(fault="silent_start") as place:
         fails(place, "does not answer", "facetd.log")
+
+
+@contextlib.contextmanager
+def other_libcurl(place, plant):
+    """The environment in which the libraries of curl's names are what `plant` makes of a path."""
+    os.mkdir(place.path("libraries"))
+    for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
+        plant(place.path(os.path.join("libraries", name)))
+    yield {"LD_LIBRARY_PATH": place.path("libraries")}
+
+
+def no_library(path):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("no library")
+
+
+@test
+def who_asks_the_daemon_is_told_of_a_libcurl_that_is_missing():
+    with Place() as place, other_libcurl(place, no_library) as env:
+        fails(place, "this needs libcurl", "cannot be opened", env=env)
+        equal(place.log(), [], "no daemon was started")
+        for command in (["--version"], ["run", "--help"], ["pci", "scan", "--root", place.path("")]):
+            done = place.facet(*command, env=env)
+            equal("libcurl" in done.stderr, False, f"{command} asks no daemon: {done.stderr}")
+        equal(place.facet("--version", env=env).returncode, 0)
+
+
+@test
+def a_libcurl_that_is_another_library_is_not_called():
+    another = os.path.join(FIXTURES, "command_kernels_only.so")
+    with Place() as place, other_libcurl(place, lambda path: os.symlink(another, path)) as env:
+        fails(place, "it has no curl_easy_init", env=env)
+        equal(place.log(), [], "no daemon was started")
 
 
 @test

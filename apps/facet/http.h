@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP/1.1 over a Unix socket, through libcurl.
+ *
+ * Owns: finding libcurl when the first call is to be made (it brings some thirty libraries along, which most commands
+ * have no use for), one handle, the bound on an answer's size.
+ * Never: makes a call twice, or knows who answers.
+ *
+ * Thread rule: one thread.
+ */
+#ifndef FACET_HTTP_H
+#define FACET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <facet/error.h>
+
+struct http;
+
+struct http_call {
+    const char *socket;
+    const char *method;
+    const char *url;
+    const char *body; /* NULL: none */
+    const char *note; /* what a terminal is told when it takes its time; NULL: nothing */
+    size_t most;      /* bytes that an answer may have */
+    long timeout_ms;  /* above 0 */
+};
+
+struct http_answer {
+    char *text; /* ends with a 0; NULL: nothing came. The caller frees it */
+    size_t length;
+    long status; /* HTTP's */
+};
+
+enum http_failure_kind {
+    HTTP_NOT_CONNECTED = 0,
+    HTTP_LATE = 1,     /* no whole answer in time */
+    HTTP_TOO_LONG = 2, /* an answer above `most` */
+    HTTP_NO_MEMORY = 3,
+    HTTP_BROKEN = 4, /* it was begun, and came to no end */
+};
+
+struct http_failure {
+    enum http_failure_kind kind;
+    int number;      /* errno of HTTP_NOT_CONNECTED; 0: not told */
+    const char *why; /* libcurl's words */
+};
+
+/* FACET_UNSUPPORTED: this machine has no libcurl, or none of ours. Talks to nobody yet. */
+enum facet_status http_open(struct http **ret_http, struct facet_error *error);
+void http_close(struct http *http); /* NULL is fine */
+
+/* One exchange, whatever its HTTP status. False: there was none, and `ret_failure` says why. */
+bool http_exchange(struct http *http, const struct http_call *call, struct http_answer *ret_answer,
+                   struct http_failure *ret_failure);
+
+/* `text` as a part of a URL's path, which the caller frees; NULL: no memory. */
+char *http_escape(struct http *http, const char *text);
+
+#endif
