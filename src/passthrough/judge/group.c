@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the gate of an IOMMU group: whether the kernel takes it for one owner's. Never: looks at more of the others
+ * than that depends on. */
+#include "passthrough/driver.h"
+#include "passthrough/judge/judgement.h"
+
+/* It passes on what is below it. A bridge of the host or to ISA is no such thing: its driver counts. */
+static bool is_way_through(const struct facet_pci_function *function)
+{
+    uint32_t class = function->class_code >> 8;
+
+    return class == 0x0604 || class == 0x0607 || class == 0x0609 ||
+           (function->header_type != 0 && function->header_type != FACET_PCI_HEADER_UNKNOWN);
+}
+
+/* The port driver does no DMA, which the kernel knows; others of bridges (shpchp) it holds against the group
+ * since 5.19, where it let all bridges pass before. */
+static bool is_passed(const struct facet_pci_function *member)
+{
+    return is_way_through(member) && (driver_is_harmless(member->driver) || driver_is_port(member->driver));
+}
+
+bool judgement_shares_group(const struct facet_pci_function *function, const struct facet_pci_function *other)
+{
+    return function != other && function->group >= 0 && other->group == function->group;
+}
+
+static void need_of_member(struct judgement *judgement, const struct facet_pci_function *function,
+                           const struct facet_pci_function *member, enum facet_pci_attribute attribute)
+{
+    char text[FACET_PCI_ADDRESS_SIZE];
+
+    if (!judgement_is_read(member, attribute))
+        judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD, "%s of %s of the same group could not be read: %s",
+                      facet_pci_attribute_name(attribute), judgement_print(&member->address, text),
+                      facet_pci_unread_name(member->unread[attribute]));
+}
+
+/* Whose group is not known may be of this one. */
+static bool may_share_group(const struct facet_pci_function *function, const struct facet_pci_function *other)
+{
+    return function != other && function->group >= 0 && !judgement_is_read(other, FACET_PCI_GROUP) &&
+           other->unread[FACET_PCI_GROUP] != FACET_PCI_UNREAD_ABSENT;
+}
+
+void judge_group(struct judgement *judgement, const struct facet_pci_function *function)
+{
+    const struct facet_pci_function *member;
+    char text[FACET_PCI_ADDRESS_SIZE];
+
+    JUDGEMENT_EACH(judgement, member)
+    {
+        if (may_share_group(function, member))
+            judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
+                          "%s may be of the same group: its own could not be read",
+                          judgement_print(&member->address, text));
+        if (!judgement_shares_group(function, member) || judgement_names(judgement, member) || is_passed(member))
+            continue;
+        if (!driver_is_harmless(member->driver))
+            judgement_add(judgement, function, FACET_PASSTHROUGH_GROUP_DRIVER,
+                          "group %d is not viable: it shares it with %s, which the host's driver %s has",
+                          function->group, judgement_print(&member->address, text), member->driver);
+        for (size_t i = 0; i < member->holder_count; i++)
+            if (member->holders[i].pid != judgement->wish->own_pid &&
+                judgement_is_machine_node(member->holders[i].node))
+                judgement_add(judgement, function, FACET_PASSTHROUGH_GROUP_OPEN,
+                              "process %lld (%s) has %s of the same group open", (long long)member->holders[i].pid,
+                              member->holders[i].command, judgement_print(&member->address, text));
+        need_of_member(judgement, function, member, FACET_PCI_DRIVER);
+        if (member->unread[FACET_PCI_HOLDERS] != FACET_PCI_UNREAD_UNKNOWN) /* its driver is reason enough */
+            need_of_member(judgement, function, member, FACET_PCI_HOLDERS);
+    }
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A judgement under way: what its gates are given, and what they say.
+ *
+ * Owns: how a reason is added, and what cannot be measured.
+ * Never: touches the host. A gate looks at one function of the set, adds every reason that it finds, and stops nobody.
+ */
+#ifndef FACET_PASSTHROUGH_JUDGE_JUDGEMENT_H
+#define FACET_PASSTHROUGH_JUDGE_JUDGEMENT_H
+
+#include <facet/passthrough.h>
+
+struct judgement {
+    const struct facet_pci_snapshot *snapshot;
+    const struct facet_passthrough_wish *wish;
+    const struct facet_pci_host *host;
+    struct facet_passthrough_verdict *verdict;
+    size_t reason_room;
+    bool failed; /* no memory */
+};
+
+void FACET_PRINTF(4, 5) judgement_add(struct judgement *judgement, const struct facet_pci_function *function,
+                                      enum facet_passthrough_reason_code code, const char *format, ...);
+
+/* What was not read of it is a reason; in the second form not what a function need not have. */
+void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
+                    enum facet_pci_attribute attribute);
+void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_function *function,
+                           enum facet_pci_attribute attribute);
+bool judgement_is_read(const struct facet_pci_function *function, enum facet_pci_attribute attribute);
+
+/* Whether the function is of the set. */
+bool judgement_names(const struct judgement *judgement, const struct facet_pci_function *function);
+
+int judgement_compare(const void *a, const void *b); /* two addresses */
+const char *judgement_print(const struct facet_pci_address *address, char text[FACET_PCI_ADDRESS_SIZE]);
+
+/* All functions of the snapshot, one after the other in `other`. */
+#define JUDGEMENT_EACH(judgement, other)                                                                               \
+    for (uint32_t index_ = 0; ((other) = facet_pci_snapshot_at((judgement)->snapshot, index_)); index_++)
+
+/* ---- function.c: the function itself, and what the host offers it ---- */
+
+void judge_function(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_iommu(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_vfio(struct judgement *judgement, const struct facet_pci_function *function);
+
+/* ---- users.c: who uses it, the host's screen among them ---- */
+
+void judge_holders(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_uses(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_console(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_screen(struct judgement *judgement, const struct facet_pci_function *function);
+
+/* Whether a virtual machine holds it by that: "/dev/vfio/12" is the group's, which a machine opens as a whole. */
+bool judgement_is_machine_node(const char *node);
+
+/* ---- group.c: the others of its group ---- */
+
+void judge_group(struct judgement *judgement, const struct facet_pci_function *function);
+bool judgement_shares_group(const struct facet_pci_function *function, const struct facet_pci_function *other);
+
+/* ---- effects.c: what will be felt ---- */
+
+void judge_companions(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_reset(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_power(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_bars(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_memory(struct judgement *judgement, const struct facet_pci_function *function);
+void judge_place(struct judgement *judgement, const struct facet_pci_function *function);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: reasons by name, how one is added to a judgement, and what is asked of a set by every gate. Never: judges. */
+#include "passthrough/judge/judgement.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+static const struct {
+    const char *name, *advice;
+    uint32_t weight;
+} table[] = {
+#define REASON(NAME, name, weight, advice) {#name, advice, FACET_PASSTHROUGH_##weight},
+    FACET_PASSTHROUGH_REASON_TABLE(REASON)
+#undef REASON
+};
+
+const char *facet_passthrough_reason_name(uint32_t code)
+{
+    return code < FACET_PASSTHROUGH_REASONS ? table[code].name : NULL;
+}
+
+const char *facet_passthrough_reason_advice(uint32_t code)
+{
+    return code < FACET_PASSTHROUGH_REASONS ? table[code].advice : NULL;
+}
+
+const char *facet_passthrough_answer_name(uint32_t answer)
+{
+    static const char *const names[] = {"unknown", "no", "yes"};
+
+    return answer < sizeof names / sizeof names[0] ? names[answer] : NULL;
+}
+
+/* ---- a judgement under way ---- */
+
+void judgement_add(struct judgement *judgement, const struct facet_pci_function *function,
+                   enum facet_passthrough_reason_code code, const char *format, ...)
+{
+    struct facet_passthrough_verdict *verdict = judgement->verdict;
+    va_list arguments;
+
+    if (verdict->reason_count == judgement->reason_room) {
+        size_t room = judgement->reason_room ? judgement->reason_room * 2 : 8;
+        void *larger = reallocarray(verdict->reasons, room, sizeof *verdict->reasons);
+
+        judgement->failed = judgement->failed || !larger;
+        if (!larger)
+            return;
+        verdict->reasons = larger;
+        judgement->reason_room = room;
+    }
+    struct facet_passthrough_reason *reason = &verdict->reasons[verdict->reason_count++];
+    *reason =
+        (struct facet_passthrough_reason){.code = code, .weight = table[code].weight, .address = function->address};
+    va_start(arguments, format);
+    vsnprintf(reason->text, sizeof reason->text, format, arguments);
+    va_end(arguments);
+    facet_text_make_line(reason->text);
+}
+
+int judgement_compare(const void *a, const void *b)
+{
+    return facet_pci_address_compare(a, b);
+}
+
+/* Asked of each function by each other one: a group may be large. */
+bool judgement_names(const struct judgement *judgement, const struct facet_pci_function *function)
+{
+    const struct facet_passthrough_verdict *verdict = judgement->verdict;
+
+    return bsearch(&function->address, verdict->functions, verdict->function_count, sizeof *verdict->functions,
+                   judgement_compare) != NULL;
+}
+
+const char *judgement_print(const struct facet_pci_address *address, char text[FACET_PCI_ADDRESS_SIZE])
+{
+    facet_pci_address_print(address, text);
+    return text;
+}
+
+/* ---- what could not be measured ---- */
+
+void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
+                    enum facet_pci_attribute attribute)
+{
+    uint32_t unread = function->unread[attribute];
+
+    if (unread != FACET_PCI_READ)
+        judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD, "%s could not be read: %s",
+                      facet_pci_attribute_name(attribute), facet_pci_unread_name(unread));
+}
+
+void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_function *function,
+                           enum facet_pci_attribute attribute)
+{
+    if (function->unread[attribute] != FACET_PCI_UNREAD_ABSENT)
+        judgement_need(judgement, function, attribute);
+}
+
+bool judgement_is_read(const struct facet_pci_function *function, enum facet_pci_attribute attribute)
+{
+    return function->unread[attribute] == FACET_PCI_READ;
+}
