@@ -10,6 +10,32 @@
 #include "base/cleanup.h"
 #include "view.h"
 
+bool pci_read_look(const struct command *self, int argc, char **argv, const struct option *words, int operands,
+                   const char *name, struct pci_look_options *ret_options, int *ret_exit)
+{
+    struct pci_look_options options = {.root = "/"};
+
+    for (int option; (option = command_option(self, argc, argv, ":h", words)) != -1;) {
+        switch (option) {
+        case 'a':
+            options.all = true;
+            break;
+        case 'r':
+            options.root = optarg;
+            break;
+        case OPTION_JSON:
+            options.json = true;
+            break;
+        default:
+            *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
+            return false;
+        }
+    }
+    *ret_options = options;
+    *ret_exit = EXIT_USAGE;
+    return command_operands(self, argc, argv, operands, operands, name);
+}
+
 struct facet_pci_snapshot *pci_look(const struct command *self, const char *root, uint32_t flags, bool json,
                                     int *ret_exit)
 {

@@ -18,6 +18,25 @@ extern const struct command command_pci_scan, command_pci_show, command_pci_atta
 extern const struct command command_pci_plan, command_pci_bind, command_pci_unbind, command_pci_recover,
     command_pci_state, command_pci_persist;
 
+/* What the verbs that only look are asked for. */
+struct pci_look_options {
+    const char *root;
+    bool all; /* of a verb that has it */
+    bool json;
+};
+#define PCI_OPTION_LOOK_ALL                                                                                            \
+    {                                                                                                                  \
+        "all", no_argument, NULL, 'a'                                                                                  \
+    }
+#define PCI_OPTION_LOOK_ROOT                                                                                           \
+    {                                                                                                                  \
+        "root", required_argument, NULL, 'r'                                                                           \
+    }
+
+/* True: go on, with `operands` words from optind on, called `name`; else return *ret_exit. */
+bool pci_read_look(const struct command *self, int argc, char **argv, const struct option *words, int operands,
+                   const char *name, struct pci_look_options *ret_options, int *ret_exit);
+
 /* A look at the machine whose directories are below `root`; says why when there is none. NULL then, and the exit status
  * is in *ret_exit. */
 struct facet_pci_snapshot *pci_look(const struct command *self, const char *root, uint32_t flags, bool json,

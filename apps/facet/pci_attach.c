@@ -19,17 +19,7 @@ static int wrong_value(const struct command *self, const char *what, const char 
     return command_usage(self, "%s '%s': expected %s", what, optarg, expected);
 }
 
-static bool set_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
-                       int *ret_exit)
-{
-    if (attachment->target != PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "two targets; expected one of --qemu, --qmp, --libvirt, --cloud-hypervisor");
-        return false;
-    }
-    attachment->target = target;
-    attachment->socket = target == PCI_TARGET_QEMU || target == PCI_TARGET_LIBVIRT ? NULL : optarg;
-    return true;
-}
+#define TARGETS "--qemu, --qmp, --libvirt, --cloud-hypervisor"
 
 static bool read_number(const struct command *self, const char *what, uint32_t least, uint32_t most, uint32_t *ret,
                         int *ret_exit)
@@ -61,13 +51,13 @@ static bool read_request_option(const struct command *self, int option, struct p
 
     switch (option) {
     case OPTION_QEMU:
-        return set_target(self, attachment, PCI_TARGET_QEMU, ret_exit);
+        return pci_attachment_target(self, attachment, PCI_TARGET_QEMU, TARGETS, ret_exit);
     case OPTION_QMP:
-        return set_target(self, attachment, PCI_TARGET_QMP, ret_exit);
+        return pci_attachment_target(self, attachment, PCI_TARGET_QMP, TARGETS, ret_exit);
     case OPTION_LIBVIRT:
-        return set_target(self, attachment, PCI_TARGET_LIBVIRT, ret_exit);
+        return pci_attachment_target(self, attachment, PCI_TARGET_LIBVIRT, TARGETS, ret_exit);
     case OPTION_CLOUD:
-        return set_target(self, attachment, PCI_TARGET_CLOUD, ret_exit);
+        return pci_attachment_target(self, attachment, PCI_TARGET_CLOUD, TARGETS, ret_exit);
     case OPTION_IOMMUFD:
         request->flags |= FACET_ATTACH_IOMMUFD;
         return true;
@@ -168,7 +158,7 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         if (!read_attach_option(self, option, attachment, &chosen, ret_exit))
             return false;
     if (attachment->target == PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "for what? expected one of --qemu, --qmp, --libvirt, --cloud-hypervisor");
+        *ret_exit = command_usage(self, "for what? expected one of " TARGETS);
         return false;
     }
     if (attachment->request.flags & FACET_ATTACH_MANAGED && attachment->target != PCI_TARGET_LIBVIRT) {
@@ -307,10 +297,7 @@ static enum facet_status attach_qmp(const struct pci_attachment *attachment, str
                                     struct facet_error *error)
 {
     PCI_CLEANUP_QMP struct facet_qmp *qmp = NULL;
-    enum facet_status status = facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config),
-                                                                         .socket = attachment->socket,
-                                                                         .timeout_ns = attachment->timeout_ns},
-                                              &qmp, error);
+    enum facet_status status = pci_attachment_qmp(attachment, &qmp, error);
 
     return status == FACET_OK ? facet_qmp_attach(qmp, &attachment->request, reports, error) : status;
 }
@@ -345,13 +332,7 @@ static int print_reports(const struct command *self, const struct pci_attachment
         else
             printf("%s: in the VM\n", report->id);
     }
-    json_t *json = json_pack("{s:o}", "attached", list);
-    if (!json)
-        return command_out_of_memory(self);
-    if (attachment->json)
-        command_print_json(json);
-    json_decref(json);
-    return EXIT_DONE;
+    return pci_attachment_print(self, attachment, "attached", list);
 }
 
 static int apply(const struct command *self, struct pci_attachment *attachment, struct facet_error *error)

@@ -15,6 +15,18 @@ enum { UUID_LENGTH = 36, PATH_SIZE = 192 };
 
 /* --- options and operands --- */
 
+bool pci_attachment_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
+                           const char *expected, int *ret_exit)
+{
+    if (attachment->target != PCI_TARGET_NONE) {
+        *ret_exit = command_usage(self, "two targets; expected one of %s", expected);
+        return false;
+    }
+    attachment->target = target;
+    attachment->socket = target == PCI_TARGET_QEMU || target == PCI_TARGET_LIBVIRT ? NULL : optarg;
+    return true;
+}
+
 bool pci_attachment_option(const struct command *self, int option, struct pci_attachment *attachment, int *ret_exit)
 {
     switch (option) {
@@ -112,6 +124,29 @@ enum facet_status pci_attachment_begin(struct pci_attachment *attachment, struct
             .size = sizeof(struct facet_pci_scan_config), .flags = FACET_PCI_SCAN_ALL, .root = attachment->root_fd},
         &attachment->snapshot, error);
     return status == FACET_NOT_FOUND ? FACET_OK : status;
+}
+
+enum facet_status pci_attachment_qmp(const struct pci_attachment *attachment, struct facet_qmp **ret_qmp,
+                                     struct facet_error *error)
+{
+    return facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config),
+                                                     .socket = attachment->socket,
+                                                     .timeout_ns = attachment->timeout_ns},
+                          ret_qmp, error);
+}
+
+int pci_attachment_print(const struct command *self, const struct pci_attachment *attachment, const char *member,
+                         json_t *list)
+{
+    json_t *json = json_pack("{s:o}", member, list);
+    int exit = EXIT_DONE;
+
+    if (!json)
+        return command_out_of_memory(self);
+    if (attachment->json)
+        exit = command_print_json(json);
+    json_decref(json);
+    return exit;
 }
 
 void pci_attachment_end(struct pci_attachment *attachment)

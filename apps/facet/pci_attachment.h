@@ -40,6 +40,10 @@ struct pci_nodes {
     uint32_t count;
 };
 
+/* For whom or from whom, which is said once; `expected` names the options that say it. */
+bool pci_attachment_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
+                           const char *expected, int *ret_exit);
+
 /* Reads options that both verbs have. False: not one of them. */
 bool pci_attachment_option(const struct command *self, int option, struct pci_attachment *attachment, int *ret_exit);
 
@@ -58,6 +62,14 @@ void pci_attachment_nodes(const struct pci_attachment *attachment, const struct 
 
 /* "9.0" to FACET_ATTACH_VERSION(9, 0). */
 bool pci_attachment_version(const char *text, uint32_t *ret_version);
+
+/* QEMU, behind the attachment's socket. */
+enum facet_status pci_attachment_qmp(const struct pci_attachment *attachment, struct facet_qmp **ret_qmp,
+                                     struct facet_error *error);
+
+/* What was done, in a JSON object of this one member, where JSON is wanted; takes `list`. Returns the exit status. */
+int pci_attachment_print(const struct command *self, const struct pci_attachment *attachment, const char *member,
+                         json_t *list);
 
 void pci_attachment_end(struct pci_attachment *attachment);
 #define PCI_CLEANUP_ATTACHMENT __attribute__((cleanup(pci_attachment_end)))

@@ -11,23 +11,8 @@ static int run_bind(const struct command *self, int argc, char **argv)
         COMMAND_OPTION_JSON,
         COMMAND_OPTION_END,
     };
-    struct pci_wish wish;
-    struct facet_passthrough_wish inside;
-    PCI_CLEANUP_MANAGER struct pci_manager manager = {.root = -1, .state = -1};
-    PCI_CLEANUP_PLAN struct facet_passthrough_plan *plan = NULL;
-    struct facet_error error = {0};
-    int exit;
 
-    if (!pci_read_wish(self, argc, argv, words, true, &wish, &exit))
-        return exit;
-    struct facet_passthrough_request request = pci_request(&wish, &inside);
-    enum facet_status status = pci_manager_open(&wish, true, &manager, &error);
-    if (status)
-        return command_refuse(self, wish.json, &error, NULL);
-    pci_finish_first();
-    pci_recover_first(self, manager.manager);
-    status = facet_passthrough_plan_bind(manager.manager, &request, &plan, &error);
-    return status ? command_refuse(self, wish.json, &error, NULL) : pci_execute(self, &manager, plan, wish.json);
+    return pci_change(self, argc, argv, words, false);
 }
 
 const struct command command_pci_bind = {

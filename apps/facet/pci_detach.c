@@ -12,17 +12,7 @@
 
 #define TIMEOUT_NS (60 * FACET_NS_PER_S)
 
-static bool read_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
-                        int *ret_exit)
-{
-    if (attachment->target != PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "two targets; expected one of --qmp, --cloud-hypervisor");
-        return false;
-    }
-    attachment->target = target;
-    attachment->socket = optarg;
-    return true;
-}
+#define TARGETS "--qmp, --cloud-hypervisor"
 
 static bool read_options(const struct command *self, int argc, char **argv, struct pci_attachment *attachment,
                          int *ret_exit)
@@ -42,14 +32,15 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
         if (option == OPTION_NAME)
             name = optarg;
         else if (option == OPTION_QMP || option == OPTION_CLOUD) {
-            if (!read_target(self, attachment, option == OPTION_QMP ? PCI_TARGET_QMP : PCI_TARGET_CLOUD, ret_exit))
+            if (!pci_attachment_target(self, attachment, option == OPTION_QMP ? PCI_TARGET_QMP : PCI_TARGET_CLOUD,
+                                       TARGETS, ret_exit))
                 return false;
         } else if (!pci_attachment_option(self, option, attachment, ret_exit)) {
             return false;
         }
     }
     if (attachment->target == PCI_TARGET_NONE) {
-        *ret_exit = command_usage(self, "from whom? expected one of --qmp, --cloud-hypervisor");
+        *ret_exit = command_usage(self, "from whom? expected one of " TARGETS);
         return false;
     }
     if (!pci_attachment_operands(self, argc, argv, attachment, ret_exit))
@@ -84,10 +75,7 @@ static enum facet_status detach_qmp(const struct command *self, const struct pci
                                     struct facet_error *error)
 {
     PCI_CLEANUP_QMP struct facet_qmp *qmp = NULL;
-    enum facet_status status = facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config),
-                                                                         .socket = attachment->socket,
-                                                                         .timeout_ns = attachment->timeout_ns},
-                                              &qmp, error);
+    enum facet_status status = pci_attachment_qmp(attachment, &qmp, error);
 
     if (status == FACET_OK)
         status = facet_qmp_detach(qmp, attachment->functions, attachment->request.count, error);
@@ -109,13 +97,7 @@ static int print_result(const struct command *self, const struct pci_attachment 
         else
             printf("%s: out of the VM\n", function->mdev ? function->mdev : address);
     }
-    json_t *json = json_pack("{s:o}", "detached", list);
-    if (!json)
-        return command_out_of_memory(self);
-    if (attachment->json)
-        command_print_json(json);
-    json_decref(json);
-    return EXIT_DONE;
+    return pci_attachment_print(self, attachment, "detached", list);
 }
 
 static int run(const struct command *self, int argc, char **argv)

@@ -144,23 +144,17 @@ static int examine(const struct command *self, const char *root, bool json)
 static int run_doctor(const struct command *self, int argc, char **argv)
 {
     static const struct option words[] = {
-        {"root", required_argument, NULL, 'r'},
+        PCI_OPTION_LOOK_ROOT,
         COMMAND_OPTION_HELP,
         COMMAND_OPTION_JSON,
         COMMAND_OPTION_END,
     };
-    const char *root = "/";
-    bool json = false;
+    struct pci_look_options options;
+    int exit;
 
-    for (int option; (option = command_option(self, argc, argv, ":h", words)) != -1;) {
-        if (option == 'r')
-            root = optarg;
-        else if (option == OPTION_JSON)
-            json = true;
-        else
-            return option == 'h' ? command_help(self) : EXIT_USAGE;
-    }
-    return command_operands(self, argc, argv, 0, 0, "") ? examine(self, root, json) : EXIT_USAGE;
+    if (!pci_read_look(self, argc, argv, words, 0, "", &options, &exit))
+        return exit;
+    return examine(self, options.root, options.json);
 }
 
 const struct command command_pci_doctor = {.name = "pci doctor", .help = help, .run = run_doctor};

@@ -129,7 +129,9 @@ bool pci_read_wish(const struct command *self, int argc, char **argv, const stru
     return true;
 }
 
-struct facet_passthrough_request pci_request(const struct pci_wish *wish, struct facet_passthrough_wish *ret_inside)
+/* What is wished for, as the library takes it; `ret_inside` holds a part of it. */
+static struct facet_passthrough_request make_request(const struct pci_wish *wish,
+                                                     struct facet_passthrough_wish *ret_inside)
 {
     *ret_inside = (struct facet_passthrough_wish){.size = sizeof *ret_inside,
                                                   .flags = wish->wish_flags,
@@ -322,8 +324,8 @@ static const char *advice_of(const struct facet_passthrough_report *report)
     return report->outcome == FACET_PASSTHROUGH_UNDONE ? "everything is as it was before" : NULL;
 }
 
-int pci_execute(const struct command *self, struct pci_manager *manager, const struct facet_passthrough_plan *plan,
-                bool json)
+static int execute(const struct command *self, struct pci_manager *manager, const struct facet_passthrough_plan *plan,
+                   bool json)
 {
     struct facet_passthrough_report report = {.size = sizeof report};
     struct facet_error error = {0};
@@ -339,4 +341,35 @@ int pci_execute(const struct command *self, struct pci_manager *manager, const s
         plan->verdict->answer != FACET_PASSTHROUGH_YES)
         pci_print_verdict(plan->verdict);
     return command_refuse(self, json, &error, advice_of(&report));
+}
+
+enum facet_status pci_make_plan(const struct pci_manager *manager, const struct pci_wish *wish,
+                                struct facet_passthrough_plan **ret_plan, struct facet_error *error)
+{
+    struct facet_passthrough_wish inside;
+    struct facet_passthrough_request request = make_request(wish, &inside);
+
+    if (wish->unbind)
+        return facet_passthrough_plan_unbind(manager->manager, wish->addresses, wish->count, ret_plan, error);
+    return facet_passthrough_plan_bind(manager->manager, &request, ret_plan, error);
+}
+
+int pci_change(const struct command *self, int argc, char **argv, const struct option *words, bool unbind)
+{
+    struct pci_wish wish;
+    PCI_CLEANUP_MANAGER struct pci_manager manager = {.root = -1, .state = -1};
+    PCI_CLEANUP_PLAN struct facet_passthrough_plan *plan = NULL;
+    struct facet_error error = {0};
+    int exit;
+
+    if (!pci_read_wish(self, argc, argv, words, true, &wish, &exit))
+        return exit;
+    wish.unbind = unbind;
+    enum facet_status status = pci_manager_open(&wish, true, &manager, &error);
+    if (status)
+        return command_refuse(self, wish.json, &error, NULL);
+    pci_finish_first();
+    pci_recover_first(self, manager.manager);
+    status = pci_make_plan(&manager, &wish, &plan, &error);
+    return status ? command_refuse(self, wish.json, &error, NULL) : execute(self, &manager, plan, wish.json);
 }

@@ -48,9 +48,6 @@ struct pci_wish {
 bool pci_read_wish(const struct command *self, int argc, char **argv, const struct option *words, bool needs_address,
                    struct pci_wish *ret_wish, int *ret_exit);
 
-/* What is wished for, as the library takes it; `ret_inside` holds a part of it. */
-struct facet_passthrough_request pci_request(const struct pci_wish *wish, struct facet_passthrough_wish *ret_inside);
-
 /* A manager with its two directories. */
 struct pci_manager {
     struct facet_passthrough *manager;
@@ -86,8 +83,11 @@ bool pci_print_verdict(const struct facet_passthrough_verdict *verdict);
 bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *only);
 void pci_warn_notes(const struct command *self, const struct facet_passthrough_report *report);
 
-/* Executes a plan, and says what became of it; returns the exit status. */
-int pci_execute(const struct command *self, struct pci_manager *manager, const struct facet_passthrough_plan *plan,
-                bool json);
+/* Of `wish`: what binding would write, or where `unbind` is set what giving back would. */
+enum facet_status pci_make_plan(const struct pci_manager *manager, const struct pci_wish *wish,
+                                struct facet_passthrough_plan **ret_plan, struct facet_error *error);
+
+/* A verb that changes something: reads what is wished for, plans it and executes the plan; returns the exit status. */
+int pci_change(const struct command *self, int argc, char **argv, const struct option *words, bool unbind);
 
 #endif

@@ -87,11 +87,9 @@ static int add_rule(struct persist *persist)
                                           .has_owner = persist->wish.has_owner,
                                           .uid = persist->wish.uid,
                                           .gid = persist->wish.gid};
-    struct facet_passthrough_wish inside;
-    struct facet_passthrough_request request = pci_request(&persist->wish, &inside);
     PCI_CLEANUP_PLAN struct facet_passthrough_plan *plan = NULL;
     struct facet_error error = {0};
-    enum facet_status status = facet_passthrough_plan_bind(persist->manager.manager, &request, &plan, &error);
+    enum facet_status status = pci_make_plan(&persist->manager, &persist->wish, &plan, &error);
 
     snprintf(rule.driver, sizeof rule.driver, "%s", persist->wish.driver ? persist->wish.driver : "");
     if (!status)

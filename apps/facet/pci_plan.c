@@ -47,7 +47,6 @@ static int run_plan(const struct command *self, int argc, char **argv)
         COMMAND_OPTION_END,
     };
     struct pci_wish wish;
-    struct facet_passthrough_wish inside;
     PCI_CLEANUP_MANAGER struct pci_manager manager = {.root = -1, .state = -1};
     PCI_CLEANUP_PLAN struct facet_passthrough_plan *plan = NULL;
     struct facet_error error = {0};
@@ -55,12 +54,9 @@ static int run_plan(const struct command *self, int argc, char **argv)
 
     if (!pci_read_wish(self, argc, argv, words, true, &wish, &exit))
         return exit;
-    struct facet_passthrough_request request = pci_request(&wish, &inside);
     enum facet_status status = pci_manager_open(&wish, false, &manager, &error);
-    if (!status && wish.unbind)
-        status = facet_passthrough_plan_unbind(manager.manager, wish.addresses, wish.count, &plan, &error);
-    else if (!status)
-        status = facet_passthrough_plan_bind(manager.manager, &request, &plan, &error);
+    if (!status)
+        status = pci_make_plan(&manager, &wish, &plan, &error);
     return status ? command_refuse(self, wish.json, &error, NULL) : print_plan(self, plan, wish.json);
 }
 

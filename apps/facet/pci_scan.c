@@ -7,12 +7,6 @@
 #include "pci.h"
 #include "view.h"
 
-struct scan_options {
-    const char *root;
-    bool all; /* every function, not only accelerators */
-    bool json;
-};
-
 static const char help[] = "usage: facet pci scan [--all] [--root DIR] [--json]\n"
                            "\n"
                            "Lists the accelerators on PCI and whether each can be handed to a virtual\n"
@@ -193,42 +187,15 @@ static int print_people(const struct command *self, const json_t *scan)
     return print_table(scan) && print_why(scan) ? EXIT_DONE : command_out_of_memory(self);
 }
 
-static bool read_options(const struct command *self, int argc, char **argv, struct scan_options *options, int *ret_exit)
-{
-    static const struct option words[] = {
-        {"all", no_argument, NULL, 'a'},
-        {"root", required_argument, NULL, 'r'},
-        COMMAND_OPTION_HELP,
-        COMMAND_OPTION_JSON,
-        COMMAND_OPTION_END,
-    };
-
-    for (int option; (option = command_option(self, argc, argv, ":h", words)) != -1;) {
-        switch (option) {
-        case 'a':
-            options->all = true;
-            break;
-        case 'r':
-            options->root = optarg;
-            break;
-        case OPTION_JSON:
-            options->json = true;
-            break;
-        default:
-            *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
-            return false;
-        }
-    }
-    *ret_exit = EXIT_USAGE;
-    return command_operands(self, argc, argv, 0, 0, "");
-}
-
 static int run_scan(const struct command *self, int argc, char **argv)
 {
-    struct scan_options options = {.root = "/"};
+    static const struct option words[] = {
+        PCI_OPTION_LOOK_ALL, PCI_OPTION_LOOK_ROOT, COMMAND_OPTION_HELP, COMMAND_OPTION_JSON, COMMAND_OPTION_END,
+    };
+    struct pci_look_options options;
     int exit;
 
-    if (!read_options(self, argc, argv, &options, &exit))
+    if (!pci_read_look(self, argc, argv, words, 0, "", &options, &exit))
         return exit;
     PCI_CLEANUP_SNAPSHOT struct facet_pci_snapshot *snapshot = pci_look(
         self, options.root, FACET_PCI_SCAN_HOLDERS | (options.all ? FACET_PCI_SCAN_ALL : 0), options.json, &exit);

@@ -245,25 +245,17 @@ static int show(const struct command *self, const char *text, const char *root, 
 static int run_show(const struct command *self, int argc, char **argv)
 {
     static const struct option words[] = {
-        {"root", required_argument, NULL, 'r'},
+        PCI_OPTION_LOOK_ROOT,
         COMMAND_OPTION_HELP,
         COMMAND_OPTION_JSON,
         COMMAND_OPTION_END,
     };
-    const char *root = "/";
-    bool json = false;
+    struct pci_look_options options;
+    int exit;
 
-    for (int option; (option = command_option(self, argc, argv, ":h", words)) != -1;) {
-        if (option == 'r')
-            root = optarg;
-        else if (option == OPTION_JSON)
-            json = true;
-        else
-            return option == 'h' ? command_help(self) : EXIT_USAGE;
-    }
-    if (!command_operands(self, argc, argv, 1, 1, "ADDRESS"))
-        return EXIT_USAGE;
-    return show(self, argv[optind], root, json);
+    if (!pci_read_look(self, argc, argv, words, 1, "ADDRESS", &options, &exit))
+        return exit;
+    return show(self, argv[optind], options.root, options.json);
 }
 
 const struct command command_pci_show = {.name = "pci show", .help = help, .run = run_show};
