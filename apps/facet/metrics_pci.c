@@ -70,6 +70,16 @@ static void sample_lost(struct facet_prometheus *text, const struct facet_pci_sn
         facet_prometheus_count(text, labels->label, 1, function->is_lost);
 }
 
+static void sample_stuck(struct facet_prometheus *text, const struct facet_pci_snapshot *snapshot,
+                         const struct facet_pci_function *function, struct labels *labels)
+{
+    bool is_stuck = function->unread[FACET_PCI_OVERRIDE] == FACET_PCI_UNREAD_STUCK;
+
+    (void)snapshot;
+    if (is_stuck || is_read(function, FACET_PCI_OVERRIDE))
+        facet_prometheus_count(text, labels->label, 1, is_stuck);
+}
+
 static void sample_errors(struct facet_prometheus *text, const struct facet_pci_snapshot *snapshot,
                           const struct facet_pci_function *function, struct labels *labels)
 {
@@ -158,6 +168,8 @@ static const struct {
     {"facet_pci_passthrough", "Whether the function's whole group can be handed to a virtual machine",
      FACET_METRIC_GAUGE, sample_passthrough},
     {"facet_pci_lost", "1 where nothing answers any more", FACET_METRIC_GAUGE, sample_lost},
+    {"facet_pci_stuck", "1 where the kernel keeps its lock: a driver or a reset does not come back", FACET_METRIC_GAUGE,
+     sample_stuck},
     {"facet_pci_errors_total", "Errors that the kernel counted (AER)", FACET_METRIC_COUNTER, sample_errors},
     {"facet_pci_power_state", "The power state", FACET_METRIC_GAUGE, sample_power},
     {"facet_pci_link_width", "Lanes in use", FACET_METRIC_GAUGE, sample_width},

@@ -46,7 +46,7 @@ struct facet_doctor_finding {
     char text[200];     /* what was found, one line */
 };
 
-#define FACET_DOCTOR_CHECKS 11u
+#define FACET_DOCTOR_CHECKS 12u
 
 /* One finding for each check, in order. The snapshot should have been taken with FACET_PCI_SCAN_HOLDERS. */
 FACET_API enum facet_status facet_doctor_examine(const struct facet_pci_snapshot *snapshot,

@@ -38,6 +38,8 @@ enum facet_passthrough_weight {
 #define FACET_PASSTHROUGH_REASON_TABLE(X)                                                                              \
     X(BRIDGE, bridge, STOP, "name a function behind it")                                                               \
     X(LOST, lost, STOP, "rescan the bus or power the machine off and on; then look at its log")                        \
+    X(STUCK, stuck, STOP,                                                                                              \
+      "end who has it open; a reset ends by itself; else restart the host, and read its log first")                    \
     X(NO_IOMMU, no_iommu, STOP,                                                                                        \
       "switch the IOMMU (VT-d, AMD-Vi, SMMU) on in the firmware; Intel also wants intel_iommu=on for the kernel")      \
     X(NO_GROUP, no_group, STOP, "see in the kernel's log why the IOMMU left it out")                                   \

@@ -68,7 +68,7 @@ struct facet_passthrough_facts {
     uint32_t is_open;      /* somebody has its vfio node open */
     uint32_t is_detaching; /* the journal says that it was being bound */
     uint32_t is_returning; /* the journal says that it was being given back */
-    uint32_t is_stuck;     /* a process that was to write for it has not come back */
+    uint32_t is_stuck;     /* the kernel has not come back from what somebody does with it */
 };
 
 /* The one state that these facts mean; FACET_PASSTHROUGH_STATE_ABSENT for NULL. */
@@ -200,9 +200,9 @@ FACET_API const char *facet_passthrough_outcome_name(uint32_t outcome); /* "undo
 enum facet_passthrough_note_kind {
     FACET_PASSTHROUGH_NOTE_FAILED = 0,      /* a step that failed, the first reason of all that follows */
     FACET_PASSTHROUGH_NOTE_UNDO_FAILED = 1, /* a step back that failed */
-    FACET_PASSTHROUGH_NOTE_STUCK = 2,       /* a write that did not come back, and is not waited for */
-    FACET_PASSTHROUGH_NOTE_GONE = 3,        /* the function is not on this machine any more */
-    FACET_PASSTHROUGH_NOTE_DRIFT = 4,       /* it is not as it was left: another card, driver, or override */
+    FACET_PASSTHROUGH_NOTE_STUCK = 2, /* the kernel does not come back: from a write of ours, or another's doing */
+    FACET_PASSTHROUGH_NOTE_GONE = 3,  /* the function is not on this machine any more */
+    FACET_PASSTHROUGH_NOTE_DRIFT = 4, /* it is not as it was left: another card, driver, or override */
     FACET_PASSTHROUGH_NOTE_ROLLED_BACK = 5, /* an interrupted transaction was undone */
     FACET_PASSTHROUGH_NOTE_ADOPTED = 6,     /* it is bound, as the journal says */
     FACET_PASSTHROUGH_NOTE_STALE = 7,       /* the journal is of before a restart of the machine; removed */

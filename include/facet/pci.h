@@ -107,7 +107,7 @@ enum facet_pci_unread {
     FACET_PCI_UNREAD_ASLEEP = 4,     /* reading it would wake the device */
     FACET_PCI_UNREAD_IO = 5,         /* reading failed */
     FACET_PCI_UNREAD_SKIPPED = 6,    /* not asked for (flags of the scan), or of no use for this kind */
-    FACET_PCI_UNREAD_STUCK = 7,      /* a driver keeps the device's lock: it does not let go of it */
+    FACET_PCI_UNREAD_STUCK = 7,      /* the kernel has not come back: a driver, or a reset, keeps the device's lock */
     FACET_PCI_UNREAD_UNKNOWN = 8,    /* nothing tells it: of holders, the device nodes of the driver are not known */
 };
 #define FACET_PCI_UNREADS 9u

@@ -31,6 +31,8 @@ extern "C" {
     X(REMOVED, removed)         /* it is gone */                                                                       \
     X(LOST, lost)               /* it is listed and no longer answers */                                               \
     X(FOUND, found)             /* it answers again */                                                                 \
+    X(STUCK, stuck)             /* the kernel keeps its lock: a driver, or a reset, does not come back */              \
+    X(RELEASED, released)       /* it came back */                                                                     \
     X(DRIVER, driver)           /* another driver has it, or none */                                                   \
     X(GROUP, group)             /* its IOMMU group is another */                                                       \
     X(POWER, power)             /* its power state is another */                                                       \

@@ -11,6 +11,7 @@
 #include <facet/passthrough.h>
 
 #include "passthrough/console.h"
+#include "passthrough/stuck.h"
 
 const char *facet_doctor_state_name(uint32_t state)
 {
@@ -49,7 +50,8 @@ static const char *advice_of(enum facet_passthrough_reason_code code)
 static void check_iommu(struct examination *examination)
 {
     if (examination->host->iommus > 0)
-        find(examination, FACET_DOCTOR_GOOD, "", "%u units", examination->host->iommus);
+        find(examination, FACET_DOCTOR_GOOD, "", "%u unit%s", examination->host->iommus,
+             examination->host->iommus == 1 ? "" : "s");
     else if (examination->host->iommu_off == FACET_PCI_YES)
         find(examination, FACET_DOCTOR_BAD, "remove iommu=off and the like from the kernel's command line",
              "the kernel was told to use none");
@@ -236,7 +238,7 @@ static void check_console(struct examination *examination)
 }
 
 struct census {
-    uint32_t count, lost, asleep, without_power, unknown;
+    uint32_t count, lost, stuck, asleep, without_power, unknown;
 };
 
 static struct census count_devices(const struct facet_pci_snapshot *snapshot)
@@ -250,9 +252,11 @@ static struct census count_devices(const struct facet_pci_snapshot *snapshot)
         bool asleep = function->unread[FACET_PCI_CONFIG] == FACET_PCI_UNREAD_ASLEEP;
         census.count++;
         census.lost += function->is_lost != 0;
+        census.stuck += stuck_is(function);
         census.asleep += asleep;
         census.without_power += strcmp(function->power_state, "D3cold") == 0;
-        census.unknown += !asleep && !function->is_lost && function->header_type == FACET_PCI_HEADER_UNKNOWN;
+        census.unknown +=
+            !asleep && !function->is_lost && !stuck_is(function) && function->header_type == FACET_PCI_HEADER_UNKNOWN;
     }
     return census;
 }
@@ -265,6 +269,9 @@ static void check_devices(struct examination *examination)
     if (census.lost > 0)
         find(examination, census.lost == census.count ? FACET_DOCTOR_BAD : FACET_DOCTOR_WARNING,
              advice_of(FACET_PASSTHROUGH_LOST), "%u of %u do not answer", census.lost, census.count);
+    else if (census.stuck > 0)
+        find(examination, FACET_DOCTOR_WARNING, "see what is said of drivers", "%u, of which %u cannot be asked",
+             census.count, census.stuck);
     else if (census.count == 0)
         find(examination, FACET_DOCTOR_WARNING, "see 'facet pci scan --all'", "there is none on PCI");
     else if (census.unknown > 0)
@@ -280,21 +287,39 @@ static void check_devices(struct examination *examination)
              census.count == 1 ? "it answers" : "all answer");
 }
 
+/* The others can still be handed on, where they are not of its group. */
+static void check_drivers(struct examination *examination)
+{
+    const struct facet_pci_function *function, *first = NULL;
+    char address[FACET_PCI_ADDRESS_SIZE], text[160], more[24] = "";
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; (function = facet_pci_snapshot_at(examination->snapshot, i)); i++) {
+        first = !first && stuck_is(function) ? function : first;
+        count += stuck_is(function);
+    }
+    if (!first) {
+        if (facet_pci_snapshot_count(examination->snapshot) > 0)
+            find(examination, FACET_DOCTOR_GOOD, "", "none hangs");
+        else
+            find(examination, FACET_DOCTOR_UNKNOWN, "run on the host itself", "there is no function to ask about");
+        return;
+    }
+    facet_pci_address_print(&first->address, address);
+    stuck_print(first, text, sizeof text);
+    if (count > 1)
+        snprintf(more, sizeof more, " (and %u more)", count - 1);
+    find(examination, FACET_DOCTOR_WARNING, advice_of(FACET_PASSTHROUGH_STUCK), "%s %s%s", address, text, more);
+}
+
 static const struct {
     const char *name;
     void (*check)(struct examination *examination);
 } checks[FACET_DOCTOR_CHECKS] = {
-    {"accelerators", check_devices},
-    {"iommu", check_iommu},
-    {"interrupts", check_interrupts},
-    {"groups", check_groups},
-    {"vfio", check_vfio},
-    {"iommufd", check_iommufd},
-    {"kvm", check_kvm},
-    {"qemu", check_qemu},
-    {"memory lock", check_memory_lock},
-    {"mappings", check_mappings},
-    {"console", check_console},
+    {"accelerators", check_devices},    {"drivers", check_drivers},   {"iommu", check_iommu},
+    {"interrupts", check_interrupts},   {"groups", check_groups},     {"vfio", check_vfio},
+    {"iommufd", check_iommufd},         {"kvm", check_kvm},           {"qemu", check_qemu},
+    {"memory lock", check_memory_lock}, {"mappings", check_mappings}, {"console", check_console},
 };
 
 enum facet_status facet_doctor_examine(const struct facet_pci_snapshot *snapshot,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the words for what a snapshot counts in numbers. Never: looks at a snapshot. */
+/* Owns: the words for what snapshots and judgements have as numbers. Never: looks at either. */
+#include <facet/passthrough.h>
 #include <facet/pci.h>
 
 #define NAME_AT(names, index) ((index) < sizeof(names) / sizeof((names)[0]) ? (names)[index] : NULL)
@@ -48,4 +49,31 @@ const char *facet_pci_reset_name(uint32_t method)
         if (method == UINT32_C(1) << i)
             return names[i];
     return NULL;
+}
+
+/* ---- judgements ---- */
+
+static const struct {
+    const char *name, *advice;
+} reasons[] = {
+#define REASON(NAME, name, weight, advice) {#name, advice},
+    FACET_PASSTHROUGH_REASON_TABLE(REASON)
+#undef REASON
+};
+
+const char *facet_passthrough_reason_name(uint32_t code)
+{
+    return code < FACET_PASSTHROUGH_REASONS ? reasons[code].name : NULL;
+}
+
+const char *facet_passthrough_reason_advice(uint32_t code)
+{
+    return code < FACET_PASSTHROUGH_REASONS ? reasons[code].advice : NULL;
+}
+
+const char *facet_passthrough_answer_name(uint32_t answer)
+{
+    static const char *const names[] = {"unknown", "no", "yes"};
+
+    return NAME_AT(names, answer);
 }

@@ -8,6 +8,7 @@
 #include "passthrough/bind/manager.h"
 #include "passthrough/driver.h"
 #include "passthrough/scan/tree.h"
+#include "passthrough/stuck.h"
 
 struct looking {
     struct facet_passthrough *manager;
@@ -67,7 +68,8 @@ static void add_present(struct looking *looking, const struct facet_pci_function
                                             .is_present = true,
                                             .is_lost = function->is_lost,
                                             .is_vfio = function->is_vfio,
-                                            .is_open = is_open(function)};
+                                            .is_open = is_open(function),
+                                            .is_stuck = stuck_is(function)};
     struct facet_passthrough_identity identity;
 
     bind_identity(function, &identity);
@@ -77,6 +79,8 @@ static void add_present(struct looking *looking, const struct facet_pci_function
     entry->state = facet_passthrough_state_of(&facts);
     snprintf(entry->driver, sizeof entry->driver, "%s", function->driver);
     set_node(looking, function, entry);
+    if (stuck_is(function))
+        bind_note_stuck(looking->report, function);
 }
 
 /* ---- what journals know ---- */
@@ -110,6 +114,7 @@ static void apply_record(struct looking *looking, const struct journal *journal,
     facts.is_lost = is_same && function->is_lost;
     facts.is_vfio = is_same && function->is_vfio;
     facts.is_open = is_same && is_open(function);
+    facts.is_stuck = facts.is_stuck || (is_same && stuck_is(function));
     entry->is_ours = true;
     entry->state = facet_passthrough_state_of(&facts);
     snprintf(entry->old_driver, sizeof entry->old_driver, "%s", record->old.driver);
@@ -168,7 +173,7 @@ static enum facet_status fill(struct looking *looking, struct facet_error *error
     for (uint32_t i = 0; i < facet_pci_snapshot_count(looking->snapshot); i++) {
         const struct facet_pci_function *function = facet_pci_snapshot_at(looking->snapshot, i);
 
-        if (facet_pci_is_accelerator(function) || function->is_vfio)
+        if (facet_pci_is_accelerator(function) || function->is_vfio || stuck_is(function))
             add_present(looking, function);
         if (function->is_vfio && function->group >= 0)
             note_half_bound(looking, function);

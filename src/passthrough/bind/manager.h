@@ -27,6 +27,9 @@ void bind_report_begin(struct facet_passthrough_report *report);
 void bind_note(struct facet_passthrough_report *report, enum facet_passthrough_note_kind kind,
                const struct facet_pci_address *address, const char *format, ...) FACET_PRINTF(4, 5);
 
+/* Of one that is stuck: why. */
+void bind_note_stuck(struct facet_passthrough_report *report, const struct facet_pci_function *function);
+
 /* ---- variant.c ---- */
 
 /* The driver of vfio that is made for a function. */
@@ -43,6 +46,13 @@ void bind_identity(const struct facet_pci_function *function, struct facet_passt
 /* NULL when it is not there. `ret_is_same`: it is still the same card. */
 const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
                                            const struct facet_passthrough_identity *identity, bool *ret_is_same);
+
+/* FACET_BUSY: the kernel would keep whoever writes to it, and which override it has is not known. */
+enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error);
+
+/* A look in which no function of the journal is stuck. */
+enum facet_status bind_scan_settled(struct bind_host *host, const struct journal *journal,
+                                    struct facet_pci_snapshot **ret_snapshot, struct facet_error *error);
 
 void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: where a function is now, and which writes lead from one place to another. Never: writes. */
+/* Owns: where a function is now and whether that can be told, and which writes lead from one place to another. Never:
+ * writes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "passthrough/bind/manager.h"
 #include "passthrough/scan/tree.h"
+#include "passthrough/stuck.h"
 
 void bind_identity(const struct facet_pci_function *function, struct facet_passthrough_identity *identity)
 {
@@ -29,6 +31,39 @@ const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snap
                    found->subsystem_vendor == identity->subsystem_vendor &&
                    found->subsystem_device == identity->subsystem_device;
     return found;
+}
+
+/* ---- whether it can be told ---- */
+
+enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error)
+{
+    char address[FACET_PCI_ADDRESS_SIZE], text[200];
+
+    if (!stuck_is(function))
+        return FACET_OK;
+    facet_pci_address_print(&function->address, address);
+    stuck_print(function, text, sizeof text);
+    return facet_error_set(error, FACET_BUSY, "%s %s", address, text);
+}
+
+enum facet_status bind_scan_settled(struct bind_host *host, const struct journal *journal,
+                                    struct facet_pci_snapshot **ret_snapshot, struct facet_error *error)
+{
+    struct facet_pci_snapshot *snapshot = NULL;
+    enum facet_status status = host->ops->scan(host, &snapshot, error);
+    bool is_same;
+
+    for (size_t i = 0; !status && i < journal->count; i++) {
+        const struct facet_pci_function *function = bind_find(snapshot, &journal->functions[i].identity, &is_same);
+
+        if (is_same)
+            status = bind_check_stuck(function, error);
+    }
+    if (status)
+        facet_pci_snapshot_destroy(snapshot);
+    else
+        *ret_snapshot = snapshot;
+    return status;
 }
 
 /* ---- where it is ---- */

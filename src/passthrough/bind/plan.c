@@ -532,7 +532,7 @@ static enum facet_status plan_unbind(struct facet_passthrough *manager, const st
         plan->plan.functions[plan->plan.function_count++] = journal.functions[i].identity;
     status = check_together(&journal, request, error);
     if (!status)
-        status = manager->host.ops->scan(&manager->host, &snapshot, error);
+        status = bind_scan_settled(&manager->host, &plan->journal, &snapshot, error);
     if (!status && !add_return_steps(&manager->host, snapshot, plan))
         status = no_memory(error);
     if (!status)

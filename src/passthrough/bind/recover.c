@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "passthrough/bind/manager.h"
+#include "passthrough/stuck.h"
 
 struct recovery {
     struct facet_passthrough *manager;
@@ -75,6 +76,8 @@ static bool check_function(const struct recovery *recovery, const struct journal
         bind_note(recovery->report, FACET_PASSTHROUGH_NOTE_DRIFT, address,
                   "is another card now (%04x:%04x, %04x:%04x was bound)", function->vendor, function->device,
                   record->identity.vendor, record->identity.device);
+    else if (stuck_is(function))
+        bind_note_stuck(recovery->report, function);
     else if (strcmp(function->driver, record->bound.driver) != 0)
         bind_note(recovery->report, FACET_PASSTHROUGH_NOTE_DRIFT, address, "has the driver %s, %s was expected",
                   function->driver[0] ? function->driver : "(none)", record->bound.driver);

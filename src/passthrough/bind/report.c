@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "passthrough/bind/manager.h"
+#include "passthrough/stuck.h"
 
 enum { LOCK_SECONDS = 5 };
 
@@ -99,4 +100,12 @@ void bind_note(struct facet_passthrough_report *report, enum facet_passthrough_n
     vsnprintf(note->text, sizeof note->text, format, arguments);
     va_end(arguments);
     facet_text_make_line(note->text);
+}
+
+void bind_note_stuck(struct facet_passthrough_report *report, const struct facet_pci_function *function)
+{
+    char text[200];
+
+    stuck_print(function, text, sizeof text);
+    bind_note(report, FACET_PASSTHROUGH_NOTE_STUCK, &function->address, "%s", text);
 }

@@ -68,6 +68,7 @@ static void move_driver(struct restoring *restoring, size_t index)
 {
     struct journal_function *record = &restoring->run->journal->functions[index];
     struct facet_passthrough_step steps[BIND_DRIVER_STEPS];
+    struct facet_error error = {.status = FACET_OK};
     struct journal_place now;
 
     if (bind_is_alive(&restoring->run->manager->host, &record->stuck)) {
@@ -78,6 +79,10 @@ static void move_driver(struct restoring *restoring, size_t index)
     const struct facet_pci_function *function = find(restoring, index, true);
     if (!function)
         return;
+    if (bind_check_stuck(function, &error) != FACET_OK) { /* by another's doing */
+        note_failure(restoring, index, &error);
+        return;
+    }
     bind_place(&restoring->run->manager->host, function, &now);
     if (bind_load_step(&restoring->run->manager->host, &record->identity, &now, target_of(restoring, record), steps) &&
         !step_back(restoring, index, &steps[0]))

@@ -26,19 +26,22 @@ const char *facet_passthrough_state_text(uint32_t state)
 /* A machine can lose a function, and have it pulled, in every state. */
 #define FALLS (TO(LOST) | TO(ABSENT))
 
+/* Whoever has a lock of the kernel's may keep it: a reset, or another tool that takes a driver away. */
+#define FALLS_OR_HANGS (TO(STUCK) | FALLS)
+
 static const uint32_t followers[FACET_PASSTHROUGH_STATES] = {
     /* Plugged in: the host's, unless an override or vfio's list of models was waiting for it. */
     [FACET_PASSTHROUGH_STATE_ABSENT] = TO(HOST) | TO(READY),
-    [FACET_PASSTHROUGH_STATE_HOST] = TO(DETACHING) | FALLS,
+    [FACET_PASSTHROUGH_STATE_HOST] = TO(DETACHING) | FALLS_OR_HANGS,
     /* Back to the host: undone. */
-    [FACET_PASSTHROUGH_STATE_DETACHING] = TO(READY) | TO(HOST) | TO(STUCK) | FALLS,
-    [FACET_PASSTHROUGH_STATE_READY] = TO(IN_VM) | TO(RETURNING) | FALLS,
+    [FACET_PASSTHROUGH_STATE_DETACHING] = TO(READY) | TO(HOST) | FALLS_OR_HANGS,
+    [FACET_PASSTHROUGH_STATE_READY] = TO(IN_VM) | TO(RETURNING) | FALLS_OR_HANGS,
     /* Returning: unplugging was asked for; ready: the machine ended. */
-    [FACET_PASSTHROUGH_STATE_IN_VM] = TO(READY) | TO(RETURNING) | FALLS,
+    [FACET_PASSTHROUGH_STATE_IN_VM] = TO(READY) | TO(RETURNING) | FALLS_OR_HANGS,
     /* Ready: undone, or unplugged and kept; in_vm: the guest did not let go. */
-    [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(STUCK) | FALLS,
-    /* The kernel came back after all, and the rest was undone or finished. */
-    [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(DETACHING) | TO(RETURNING) | FALLS,
+    [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | FALLS_OR_HANGS,
+    /* The kernel came back after all, and the rest was undone or finished; in_vm: from a reset. */
+    [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(DETACHING) | TO(RETURNING) | FALLS,
     /* Found again by a look at the bus. */
     [FACET_PASSTHROUGH_STATE_LOST] = TO(HOST) | TO(READY) | TO(ABSENT),
 };

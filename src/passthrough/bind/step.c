@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "passthrough/bind/manager.h"
+#include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
 enum { WRITE_SECONDS = 10, SLOW_SECONDS = 60 };
@@ -37,11 +38,17 @@ static bool has_driver(const struct bind_run *run, const struct facet_pci_addres
     return unread == FACET_PCI_READ ? strcmp(name, driver) == 0 : unread == FACET_PCI_UNREAD_ABSENT && !driver[0];
 }
 
-static bool holds(const struct bind_run *run, const char *path, const char *value)
+/* The kernel may keep whoever reads an override. */
+static bool holds(const struct bind_run *run, const struct facet_passthrough_step *step)
 {
+    int root = run->manager->host.root;
+    const char *value = step->value;
     char text[80];
+    enum facet_pci_unread unread = step->kind == FACET_PASSTHROUGH_STEP_OVERRIDE
+                                       ? scan_override(root, &step->address, text, sizeof text)
+                                       : tree_text(root, step->path, text, sizeof text);
 
-    if (tree_text(run->manager->host.root, path, text, sizeof text) != FACET_PCI_READ)
+    if (unread != FACET_PCI_READ)
         return false;
     return strcmp(text, value) == 0 || (!value[0] && strcmp(text, "(null)") == 0);
 }
@@ -61,7 +68,7 @@ static bool is_reached(const struct bind_run *run, const struct facet_passthroug
         return has_loaded(run, step->value);
     case FACET_PASSTHROUGH_STEP_OVERRIDE:
     case FACET_PASSTHROUGH_STEP_POWER:
-        return holds(run, step->path, step->value);
+        return holds(run, step);
     case FACET_PASSTHROUGH_STEP_UNBIND:
         return has_driver(run, &step->address, "");
     case FACET_PASSTHROUGH_STEP_PROBE:

@@ -67,7 +67,10 @@ enum facet_status bind_check_users(struct bind_host *host, const struct journal 
     for (uint32_t i = 0; !status && i < facet_pci_snapshot_count(snapshot); i++) {
         const struct facet_pci_function *function = facet_pci_snapshot_at(snapshot, i);
 
-        if (function->group >= 0 && function->is_vfio && journal_has_group(journal, function->group))
+        if (function->group < 0 || !journal_has_group(journal, function->group))
+            continue;
+        status = bind_check_stuck(function, error);
+        if (!status && function->is_vfio)
             status = check_holder(function, error);
     }
     facet_pci_snapshot_destroy(snapshot);

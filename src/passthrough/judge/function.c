@@ -2,6 +2,17 @@
 /* Owns: gates of the function itself, and of what the host offers it: an IOMMU, interrupts that are remapped, vfio.
  * Never: looks at who uses it. */
 #include "passthrough/judge/judgement.h"
+#include "passthrough/stuck.h"
+
+void judge_stuck(struct judgement *judgement, const struct facet_pci_function *function)
+{
+    char text[sizeof judgement->verdict->reasons->text];
+
+    if (!stuck_is(function))
+        return;
+    stuck_print(function, text, sizeof text);
+    judgement_add(judgement, function, FACET_PASSTHROUGH_STUCK, "%s", text);
+}
 
 void judge_function(struct judgement *judgement, const struct facet_pci_function *function)
 {

@@ -3,6 +3,7 @@
  * than that depends on. */
 #include "passthrough/driver.h"
 #include "passthrough/judge/judgement.h"
+#include "passthrough/stuck.h"
 
 /* It passes on what is below it. A bridge of the host or to ISA is no such thing: its driver counts. */
 static bool is_way_through(const struct facet_pci_function *function)
@@ -53,6 +54,9 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
         if (may_share_group(function, member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
                           "%s may be of the same group: its own could not be read",
+                          judgement_print(&member->address, text));
+        if (judgement_shares_group(function, member) && !judgement_names(judgement, member) && stuck_is(member))
+            judgement_add(judgement, function, FACET_PASSTHROUGH_STUCK, "%s of the same group is stuck",
                           judgement_print(&member->address, text));
         if (!judgement_shares_group(function, member) || judgement_names(judgement, member) || is_passed(member))
             continue;

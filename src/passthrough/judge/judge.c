@@ -6,8 +6,8 @@
 #include "passthrough/judge/judgement.h"
 
 static void (*const gates[])(struct judgement *judgement, const struct facet_pci_function *function) = {
-    judge_function, judge_iommu,      judge_vfio,  judge_holders, judge_uses, judge_console, judge_screen,
-    judge_group,    judge_companions, judge_reset, judge_power,   judge_bars, judge_memory,  judge_place,
+    judge_stuck, judge_function,   judge_iommu, judge_vfio,  judge_holders, judge_uses,   judge_console, judge_screen,
+    judge_group, judge_companions, judge_reset, judge_power, judge_bars,    judge_memory, judge_place,
 };
 
 static bool wants(const struct judgement *judgement, const struct facet_pci_function *function)

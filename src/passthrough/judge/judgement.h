@@ -41,6 +41,7 @@ const char *judgement_print(const struct facet_pci_address *address, char text[F
 
 /* ---- function.c: the function itself, and what the host offers it ---- */
 
+void judge_stuck(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_function(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_iommu(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_vfio(struct judgement *judgement, const struct facet_pci_function *function);

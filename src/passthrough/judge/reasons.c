@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reasons by name, how one is added to a judgement, and what is asked of a set by every gate. Never: judges. */
+/* Owns: how much each reason weighs, how one is added to a judgement, and what is asked of a set by every gate. Never:
+ * judges. */
 #include "passthrough/judge/judgement.h"
 
 #include <stdarg.h>
@@ -8,33 +9,11 @@
 
 #include "base/text.h"
 
-static const struct {
-    const char *name, *advice;
-    uint32_t weight;
-} table[] = {
-#define REASON(NAME, name, weight, advice) {#name, advice, FACET_PASSTHROUGH_##weight},
-    FACET_PASSTHROUGH_REASON_TABLE(REASON)
-#undef REASON
+static const uint32_t weights[] = {
+#define WEIGHT(NAME, name, weight, advice) FACET_PASSTHROUGH_##weight,
+    FACET_PASSTHROUGH_REASON_TABLE(WEIGHT)
+#undef WEIGHT
 };
-
-const char *facet_passthrough_reason_name(uint32_t code)
-{
-    return code < FACET_PASSTHROUGH_REASONS ? table[code].name : NULL;
-}
-
-const char *facet_passthrough_reason_advice(uint32_t code)
-{
-    return code < FACET_PASSTHROUGH_REASONS ? table[code].advice : NULL;
-}
-
-const char *facet_passthrough_answer_name(uint32_t answer)
-{
-    static const char *const names[] = {"unknown", "no", "yes"};
-
-    return answer < sizeof names / sizeof names[0] ? names[answer] : NULL;
-}
-
-/* ---- a judgement under way ---- */
 
 void judgement_add(struct judgement *judgement, const struct facet_pci_function *function,
                    enum facet_passthrough_reason_code code, const char *format, ...)
@@ -53,8 +32,7 @@ void judgement_add(struct judgement *judgement, const struct facet_pci_function 
         judgement->reason_room = room;
     }
     struct facet_passthrough_reason *reason = &verdict->reasons[verdict->reason_count++];
-    *reason =
-        (struct facet_passthrough_reason){.code = code, .weight = table[code].weight, .address = function->address};
+    *reason = (struct facet_passthrough_reason){.code = code, .weight = weights[code], .address = function->address};
     va_start(arguments, format);
     vsnprintf(reason->text, sizeof reason->text, format, arguments);
     va_end(arguments);
@@ -83,12 +61,13 @@ const char *judgement_print(const struct facet_pci_address *address, char text[F
 
 /* ---- what could not be measured ---- */
 
+/* What waits together with a function that is stuck is not worth another word. */
 void judgement_need(struct judgement *judgement, const struct facet_pci_function *function,
                     enum facet_pci_attribute attribute)
 {
     uint32_t unread = function->unread[attribute];
 
-    if (unread != FACET_PCI_READ)
+    if (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_STUCK)
         judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD, "%s could not be read: %s",
                       facet_pci_attribute_name(attribute), facet_pci_unread_name(unread));
 }

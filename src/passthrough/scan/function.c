@@ -13,16 +13,26 @@
 #include "passthrough/scan/config_space.h"
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
+#include "passthrough/stuck.h"
 
 /* ---- power, which says what may be read ---- */
 
-/* Whoever is not known to be awake is let sleep. */
+/* Whoever is not known to be awake is let sleep; on the way there and back the kernel makes who asks wait. */
 static bool is_asleep(const struct facet_pci_function *function)
 {
     return (function->unread[FACET_PCI_POWER] != FACET_PCI_READ &&
             function->unread[FACET_PCI_POWER] != FACET_PCI_UNREAD_ABSENT) ||
-           strncmp(function->runtime_status, "suspend", 7) == 0 || strcmp(function->power_state, "D3hot") == 0 ||
-           strcmp(function->power_state, "D3cold") == 0;
+           strncmp(function->runtime_status, "suspend", 7) == 0 || strcmp(function->runtime_status, "resuming") == 0 ||
+           strcmp(function->power_state, "D3hot") == 0 || strcmp(function->power_state, "D3cold") == 0;
+}
+
+/* Why the device itself is not asked. Of a reset that does not end the kernel makes all wait who ask for configuration
+ * space; the counters of errors and the power state are its own, and nobody waits for those. */
+static enum facet_pci_unread why_not_ask(const struct facet_pci_function *function)
+{
+    if (stuck_is(function))
+        return FACET_PCI_UNREAD_STUCK;
+    return is_asleep(function) ? FACET_PCI_UNREAD_ASLEEP : FACET_PCI_READ;
 }
 
 static uint8_t read_power(int directory, struct facet_pci_function *function)
@@ -74,8 +84,8 @@ static uint8_t read_config(int directory, struct facet_pci_function *function)
     struct config_space config = {.bytes = bytes};
     struct config_facts facts;
 
-    if (is_asleep(function))
-        return FACET_PCI_UNREAD_ASLEEP;
+    if (why_not_ask(function) != FACET_PCI_READ)
+        return (uint8_t)why_not_ask(function);
     FACET_CLEANUP_FD int fd = tree_file(directory, "config");
     ssize_t length = fd < 0 ? -1 : pread(fd, bytes, CONFIG_SPACE_PLAIN, 0);
     if (length < 0)
@@ -137,8 +147,10 @@ static enum facet_pci_unread read_one_link(int directory, const char *speed_name
 /* The kernel asks the device for all of these; newer ones wake it for that, and older ones get nonsense. */
 static uint8_t read_link(int directory, struct facet_pci_function *function)
 {
-    if (is_asleep(function))
-        return tree_exists(directory, "max_link_speed") ? FACET_PCI_UNREAD_ASLEEP : FACET_PCI_UNREAD_ABSENT;
+    enum facet_pci_unread why_not = why_not_ask(function);
+
+    if (why_not != FACET_PCI_READ)
+        return (uint8_t)(tree_exists(directory, "max_link_speed") ? why_not : FACET_PCI_UNREAD_ABSENT);
     enum facet_pci_unread most = read_one_link(directory, "max_link_speed", "max_link_width", &function->link_maximum);
     enum facet_pci_unread now = read_one_link(directory, "current_link_speed", "current_link_width", &function->link);
 
@@ -236,8 +248,8 @@ static uint8_t read_resize(int directory, struct facet_pci_function *function)
         snprintf(name, sizeof name, "resource%u_resize", i);
         if (!function->bars[i].is_memory || !tree_exists(directory, name))
             continue;
-        if (is_asleep(function))
-            return FACET_PCI_UNREAD_ASLEEP;
+        if (why_not_ask(function) != FACET_PCI_READ)
+            return (uint8_t)why_not_ask(function);
         enum facet_pci_unread unread = tree_number(directory, name, 16, UINT64_MAX, &function->bars[i].sizes);
         result = (uint8_t)(result == FACET_PCI_UNREAD_ABSENT || unread != FACET_PCI_READ ? unread : result);
     }
@@ -346,7 +358,6 @@ static bool read_gates(int directory, struct facet_pci_function *function)
 
     unread[FACET_PCI_RESET] = read_reset(directory, function);
     unread[FACET_PCI_BARS] = read_bars(directory, function);
-    unread[FACET_PCI_OVERRIDE] = FACET_PCI_UNREAD_STUCK; /* until scan_locked() has read it */
     unread[FACET_PCI_BOOT_VGA] = function->class_code >> 8 == 0x0300
                                      ? read_flag(directory, "boot_vga", &function->boot_vga)
                                      : FACET_PCI_UNREAD_ABSENT;

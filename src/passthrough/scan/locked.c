@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes that the kernel reads under the device's own lock, which a driver that does not let go of a device keeps.
+ * Attributes that the kernel reads under the device's own lock, which whoever takes a device from its driver keeps
+ * until the driver has let go: for ever, if it waits for a process that has the device open.
  *
- * Owns: the child that hangs in our place.
- * Never: waits longer than a deadline for each function, or for the child once it hangs. It sends no signal at its end:
- * whoever calls us may have children of his own to wait for.
+ * Owns: the child that hangs in our place, that there is one of it on the machine for each function, and that nobody
+ * has to bury it. Never: waits longer than a deadline for each function, or for a child once it hangs. It sends no
+ * signal at its end: whoever calls us may have children of his own to wait for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -22,35 +25,83 @@
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
-enum { PATIENCE_MS = 500 };
+enum {
+    PATIENCE_MS = 500,
+    PATIENCE_MOST = 20, /* so many times that, where the machine is too busy to let the reader run */
+    BUSY_TRIES = 5,     /* the first at once, the others after 20, 40, 80 and 160 ms */
+    BUSY_MS = 20,
+};
 
-/* What the child says of one function: fewer bytes than a pipe takes at once. */
+/* Not read yet, and the reader of another look is at it: which may have come before us by a moment, or hang. */
+enum { PENDING = SCAN_PENDING, BUSY };
+
+/* What the reader says of one function: fewer bytes than a pipe takes at once. */
 struct answer {
-    uint32_t index;
+    uint32_t index; /* READER: its own number is in `unread`, said first */
     uint32_t unread;
     char text[sizeof(((struct facet_pci_function *)NULL)->driver_override)];
 };
 
+#define READER UINT32_MAX
+
 static bool is_wanted(const struct facet_pci_function *function)
 {
-    return function->unread[FACET_PCI_OVERRIDE] == FACET_PCI_UNREAD_STUCK;
+    return function->unread[FACET_PCI_OVERRIDE] >= PENDING;
 }
 
-/* ---- the child ---- */
+/* ---- the child: only what may be called after a fork in a program with threads ---- */
 
-/* Only what may be called after a fork in a program with threads. */
-static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
+/* Who waits for the end of our output, or of our connections, shall not wait for a child that hangs. */
+static void close_others(int a, int b)
+{
+    int low = a < b ? a : b, high = a < b ? b : a;
+
+    if (low > 0)
+        close_range(0, (unsigned)low - 1, 0);
+    if (low >= 0 && high > low + 1)
+        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+    close_range((unsigned)high + 1, ~0U, 0);
+}
+
+/* A lock of ours on the function, gone when the reader is. Where we may, on what only root can open, so that nobody
+ * else can keep root from looking. Nothing is written there. */
+static int open_gate(int root, const char *name)
+{
+    char path[80];
+
+    snprintf(path, sizeof path, SCAN_DEVICES "/%s/rescan", name);
+    int fd = tree_writable(root, path);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof path, SCAN_DEVICES "/%s/driver_override", name);
+    return tree_file(root, path);
+}
+
+static uint32_t read_override(int root, const struct facet_pci_function *function, char *text, size_t size)
 {
     char name[FACET_PCI_ADDRESS_SIZE], path[80];
 
+    facet_pci_address_print(&function->address, name);
+    FACET_CLEANUP_FD int gate = open_gate(root, name);
+    if (gate >= 0 && flock(gate, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return BUSY;
+    snprintf(path, sizeof path, SCAN_DEVICES "/%s/driver_override", name);
+    return tree_text(root, path, text, size);
+}
+
+static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
+{
+    struct answer self = {.index = READER, .unread = (uint32_t)getpid()};
+
+    close_others(root, fd);
+    if (write(fd, &self, sizeof self) != (ssize_t)sizeof self)
+        _exit(1);
     for (size_t i = from; i < snapshot->count; i++) {
         struct answer answer = {.index = (uint32_t)i};
 
         if (!is_wanted(&snapshot->functions[i]))
             continue;
-        facet_pci_address_print(&snapshot->functions[i].address, name);
-        snprintf(path, sizeof path, SCAN_DEVICES "/%s/driver_override", name);
-        answer.unread = tree_text(root, path, answer.text, sizeof answer.text);
+        answer.unread = read_override(root, &snapshot->functions[i], answer.text, sizeof answer.text);
         if (write(fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
             _exit(1);
     }
@@ -58,15 +109,33 @@ static _Noreturn void answer_all(int root, const struct facet_pci_snapshot *snap
 }
 
 /* As fork(), without a signal at the child's end. */
+static pid_t clone_quietly(void)
+{
+    return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+}
+
+/* A reader has a parent of its own, which can be killed where the reader cannot: then the reader is init's to bury. */
+static _Noreturn void read_in_child(int root, const struct facet_pci_snapshot *snapshot, size_t from, int fd)
+{
+    pid_t reader = clone_quietly();
+
+    if (reader == 0)
+        answer_all(root, snapshot, from, fd);
+    close(fd);
+    while (reader > 0 && waitpid(reader, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    _exit(reader < 0);
+}
+
 static pid_t start(int root, const struct facet_pci_snapshot *snapshot, size_t from, int *ret_fd)
 {
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
-    pid_t pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+    pid_t pid = clone_quietly();
     if (pid == 0)
-        answer_all(root, snapshot, from, ends[1]);
+        read_in_child(root, snapshot, from, ends[1]);
     close(ends[1]);
     if (pid < 0)
         close(ends[0]);
@@ -94,6 +163,31 @@ static int take_answer(int fd, struct answer *ret_answer)
     return -1;
 }
 
+/* Whoever is kept by the kernel does not run, nor waits for its turn to. */
+static bool may_run(uint32_t reader)
+{
+    char path[40], line[256];
+
+    if (reader == 0) /* it has not begun */
+        return true;
+    snprintf(path, sizeof path, "/proc/%u/stat", reader);
+    FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    line[length < 0 ? 0 : length] = '\0';
+    const char *name_end = strrchr(line, ')');
+    return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
+/* As take_answer(), with more patience for a reader that would go on if it could. */
+static int wait_answer(int fd, uint32_t reader, struct answer *ret_answer)
+{
+    int got = take_answer(fd, ret_answer);
+
+    for (int i = 1; got < 0 && i < PATIENCE_MOST && may_run(reader); i++)
+        got = take_answer(fd, ret_answer);
+    return got;
+}
+
 static void keep_answer(struct facet_pci_snapshot *snapshot, const struct answer *answer)
 {
     struct facet_pci_function *function = &snapshot->functions[answer->index];
@@ -103,29 +197,43 @@ static void keep_answer(struct facet_pci_snapshot *snapshot, const struct answer
         memcpy(function->driver_override, answer->text, sizeof function->driver_override);
 }
 
-/* One child's answers. Returns the function at which it hangs; the end of all when it does not. */
-static size_t take_answers(struct facet_pci_snapshot *snapshot, size_t from, int fd, pid_t pid)
+static size_t first_wanted(const struct facet_pci_snapshot *snapshot, size_t from)
 {
-    struct answer answer;
-    int got;
-
-    while ((got = take_answer(fd, &answer)) > 0) {
-        keep_answer(snapshot, &answer);
-        from = answer.index + 1;
-    }
-    if (got < 0)
-        kill(pid, SIGKILL); /* which does not reach it before it has the lock */
-    waitpid(pid, NULL, __WALL | (got < 0 ? WNOHANG : 0));
-    if (got == 0)
-        return snapshot->count;
     while (from < snapshot->count && !is_wanted(&snapshot->functions[from]))
         from++;
     return from;
 }
 
-void scan_locked(int root, struct facet_pci_snapshot *snapshot)
+/* One child's answers. Returns the function behind the one at which it hangs; the end of all when it does not. */
+static size_t take_answers(struct facet_pci_snapshot *snapshot, size_t from, int fd, pid_t pid)
 {
-    for (size_t from = 0; from < snapshot->count; from++) {
+    struct answer answer;
+    uint32_t reader = 0;
+    int got;
+
+    while ((got = wait_answer(fd, reader, &answer)) > 0) {
+        if (answer.index == READER) {
+            reader = answer.unread;
+            continue;
+        }
+        keep_answer(snapshot, &answer);
+        from = answer.index + 1;
+    }
+    if (got < 0)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    if (got == 0)
+        return snapshot->count;
+    from = first_wanted(snapshot, from);
+    if (from < snapshot->count)
+        snapshot->functions[from++].unread[FACET_PCI_OVERRIDE] = FACET_PCI_UNREAD_STUCK;
+    return from;
+}
+
+static void read_wanted(int root, struct facet_pci_snapshot *snapshot)
+{
+    for (size_t from = first_wanted(snapshot, 0); from < snapshot->count; from = first_wanted(snapshot, from)) {
         int fd = -1;
         pid_t pid = start(root, snapshot, from, &fd);
 
@@ -134,4 +242,38 @@ void scan_locked(int root, struct facet_pci_snapshot *snapshot)
         from = take_answers(snapshot, from, fd, pid);
         close(fd);
     }
+}
+
+/* Where a reader could not be had, or ended before its time. */
+static void settle(struct facet_pci_snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->count; i++) {
+        uint8_t *unread = &snapshot->functions[i].unread[FACET_PCI_OVERRIDE];
+
+        if (*unread >= PENDING)
+            *unread = *unread == BUSY ? FACET_PCI_UNREAD_STUCK : FACET_PCI_UNREAD_IO;
+    }
+}
+
+void scan_locked(int root, struct facet_pci_snapshot *snapshot)
+{
+    read_wanted(root, snapshot);
+    for (int i = 0; i + 1 < BUSY_TRIES && first_wanted(snapshot, 0) < snapshot->count; i++) {
+        struct timespec pause = facet_ns_timespec((BUSY_MS * FACET_NS_PER_MS) << i);
+
+        nanosleep(&pause, NULL);
+        read_wanted(root, snapshot);
+    }
+    settle(snapshot);
+}
+
+enum facet_pci_unread scan_override(int root, const struct facet_pci_address *address, char *text, size_t size)
+{
+    struct facet_pci_function function = {.address = *address};
+    struct facet_pci_snapshot one = {.functions = &function, .count = 1};
+
+    function.unread[FACET_PCI_OVERRIDE] = SCAN_PENDING;
+    scan_locked(root, &one);
+    snprintf(text, size, "%s", function.driver_override);
+    return function.unread[FACET_PCI_OVERRIDE];
 }

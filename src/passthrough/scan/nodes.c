@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "passthrough/driver.h"
 #include "passthrough/scan/tree.h"
+#include "passthrough/stuck.h"
 
 /* One function whose nodes are being found. */
 struct search {
@@ -242,10 +243,16 @@ static bool is_looked_at(const struct facet_pci_function *function)
     return function->kind != FACET_PCI_KIND_BRIDGE && function->unread[FACET_PCI_POWER] != FACET_PCI_UNREAD_SKIPPED;
 }
 
+/* While the kernel waits for a driver to let go it shows none any more, and nobody knows which it was. */
+static bool is_between(const struct facet_pci_function *function)
+{
+    return function->driver[0] == '\0' && function->unread[FACET_PCI_DRIVER] == FACET_PCI_READ && stuck_is(function);
+}
+
 /* Without a driver there is no node; a stub has none. */
 static bool may_have_nodes(const struct facet_pci_function *function)
 {
-    return function->unread[FACET_PCI_DRIVER] != FACET_PCI_READ || function->is_vfio ||
+    return function->unread[FACET_PCI_DRIVER] != FACET_PCI_READ || function->is_vfio || is_between(function) ||
            !driver_is_harmless(function->driver);
 }
 
@@ -261,13 +268,14 @@ static void find_nodes(struct search *search)
     snprintf(path, sizeof path, SCAN_DEVICES "/%s", address);
     walk_at(search, path);
     bool is_nvidia = strcmp(function->driver, "nvidia") == 0;
-    if (function->is_vfio || (is_nvidia && function->is_virtual)) /* which that driver itself may hand on */
+    if (function->is_vfio || is_between(function) ||
+        (is_nvidia && function->is_virtual)) /* which that driver itself may hand on */
         find_of_group(search);
     if (is_nvidia)
         find_of_nvidia(search, address);
     if (strcmp(function->driver, "nvidia-nvswitch") == 0)
         find_of_nvswitch(search);
-    if (!search->is_told && !function->is_vfio && !has_class_of_kernel(function))
+    if (!search->is_told && !function->is_vfio && !is_between(function) && !has_class_of_kernel(function))
         note(function, FACET_PCI_UNREAD_UNKNOWN);
 }
 

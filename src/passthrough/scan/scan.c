@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
+#include "passthrough/stuck.h"
 
 struct listing {
     struct facet_pci_snapshot *snapshot;
@@ -116,6 +117,23 @@ static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uin
     return complete;
 }
 
+/* First, as it tells of which the kernel keeps the rest as well. Bridges are only asked whether they are stuck. */
+static void read_locked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
+{
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (marks[i] != SCAN_NOTHING)
+            snapshot->functions[i].unread[FACET_PCI_OVERRIDE] = SCAN_PENDING;
+    scan_locked(root, snapshot);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        struct facet_pci_function *function = &snapshot->functions[i];
+
+        if (marks[i] != SCAN_ABOVE || stuck_is(function))
+            continue;
+        function->unread[FACET_PCI_OVERRIDE] = FACET_PCI_UNREAD_SKIPPED;
+        function->driver_override[0] = '\0';
+    }
+}
+
 static bool read_details(struct facet_pci_snapshot *snapshot, int root, bool all)
 {
     FACET_CLEANUP_FREE uint8_t *marks = calloc(snapshot->count + 1, sizeof *marks);
@@ -126,10 +144,8 @@ static bool read_details(struct facet_pci_snapshot *snapshot, int root, bool all
     for (size_t i = 0; i < snapshot->count && !all; i++)
         if (facet_pci_is_accelerator(&snapshot->functions[i]))
             mark_company(snapshot, &snapshot->functions[i], marks);
-    if (!read_marked(snapshot, root, marks))
-        return false;
-    scan_locked(root, snapshot);
-    return true;
+    read_locked(snapshot, root, marks);
+    return read_marked(snapshot, root, marks);
 }
 
 /* ---- the look ---- */

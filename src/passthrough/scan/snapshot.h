@@ -51,8 +51,13 @@ bool scan_types(int directory, struct facet_pci_function *function);
 
 /* ---- locked.c ---- */
 
-/* The overrides of those functions that are marked with FACET_PCI_UNREAD_STUCK, which the others lose. */
+#define SCAN_PENDING FACET_PCI_UNREADS /* what scan_locked() is to read; nobody else sees it */
+
+/* The overrides of the functions that are marked so; FACET_PCI_UNREAD_STUCK where the kernel did not come back. */
 void scan_locked(int root, struct facet_pci_snapshot *snapshot);
+
+/* The same of one function. */
+enum facet_pci_unread scan_override(int root, const struct facet_pci_address *address, char *text, size_t size);
 
 /* ---- ids.c, holders.c, uses.c: all functions of a snapshot at once ---- */
 

@@ -8,6 +8,7 @@
 #include <facet/pci_watch.h>
 
 #include "base/text.h"
+#include "passthrough/stuck.h"
 
 const char *facet_pci_change_name(uint32_t kind)
 {
@@ -113,6 +114,8 @@ static void compare_function(struct comparison *comparison)
 
     if (before->is_lost != after->is_lost)
         tell(comparison, after->is_lost ? FACET_PCI_CHANGE_LOST : FACET_PCI_CHANGE_FOUND, "", "");
+    if (stuck_is(before) != stuck_is(after))
+        tell(comparison, stuck_is(after) ? FACET_PCI_CHANGE_STUCK : FACET_PCI_CHANGE_RELEASED, "", "");
     if (both_read(comparison, FACET_PCI_DRIVER))
         tell_text(comparison, FACET_PCI_CHANGE_DRIVER, before->driver, after->driver);
     compare_group(comparison);

@@ -7,6 +7,7 @@ Never: needs a device, or rights.
 """
 import contextlib
 import ctypes
+import fcntl
 import itertools
 import json
 import os
@@ -269,6 +270,33 @@ def watched(place, root, *arguments):
     watch.close()
     equal(done.returncode, 0, done.stderr)
     return events
+
+
+@contextlib.contextmanager
+def hanging(root, address):
+    """As if the reader of another look hung in the kernel."""
+    with open(os.path.join(root, DEVICES, address, "driver_override"), "rb") as override:
+        fcntl.flock(override, fcntl.LOCK_EX)
+        yield
+
+
+@test
+def what_is_stuck_is_named_and_the_others_are_whole():
+    why = "is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel"
+    with Place() as place, machine("laptop") as root:
+        before = {function["address"]: function for function in scan(place, root)["functions"]}
+        with hanging(root, "0000:01:00.0"):
+            found = {function["address"]: function for function in scan(place, root)["functions"]}
+            stuck = found["0000:01:00.0"]
+            equal(stuck["unread"] | {"config": "stuck", "link": "stuck", "override": "stuck"}, stuck["unread"])
+            equal([stuck["passthrough"]["answer"], stuck["passthrough"]["reasons"][0]["reason"]], ["no", "stuck"])
+            equal(found["0000:00:02.0"], before["0000:00:02.0"], "another function")
+            for verb in (["scan"], ["show", "01:00.0"], ["doctor"], ["plan", "01:00.0"]):
+                contains(place.facet("pci", *verb, "--root", root).stdout, why)
+            state = place.facet("pci", "state", "--root", root)
+            contains(state.stderr, f"0000:01:00.0 {why}")
+            equal([line.split()[3] for line in state.stdout.splitlines() if line.startswith("0000:01:00.0")], ["stuck"])
+        equal({function["address"]: function for function in scan(place, root)["functions"]}, before)
 
 
 @test

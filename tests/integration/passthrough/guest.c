@@ -6,7 +6,7 @@
  *
  * usage: passthrough-guest VERB ADDRESS [ARGUMENT]
  *     open, config, edu, memory, memlock, reset
- *     hold     request|error: what is awaited
+ *     hold     request|error|nothing: what is awaited
  *     bus      another ADDRESS, of the same group
  *     share    another ADDRESS, of another group
  * The variable WAY says by which way a function is opened, "group" or "cdev"; without it the client chooses.
@@ -407,6 +407,10 @@ static int check_hold(const char *event)
     bool error_is_awaited = strcmp(event, "error") == 0;
     int signal = eventfd(0, EFD_CLOEXEC);
 
+    if (strcmp(event, "nothing") == 0) { /* deaf to requests, as a machine that hangs: until it is killed */
+        printf("# holding\n");
+        return pause();
+    }
     succeeds(facet_vfio_device_interrupt(device, error_is_awaited ? FACET_VFIO_ERROR : FACET_VFIO_REQUEST, &signal, 1,
                                          &error),
              error_is_awaited ? "asks to be told of errors" : "asks to be told when the host wants it back");

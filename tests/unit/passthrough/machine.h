@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +95,18 @@ static inline void machine_bytes(const struct machine *machine, const char *path
 static inline void machine_file(const struct machine *machine, const char *path, const char *text)
 {
     machine_bytes(machine, path, text, strlen(text));
+}
+
+/* As if a reader hung in the kernel: until what is returned is closed. */
+static inline int machine_hang(const struct machine *machine, const char *address)
+{
+    char path[96];
+
+    snprintf(path, sizeof path, "sys/bus/pci/devices/%s/driver_override", address);
+    int fd = openat(machine->root, path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    return fd;
 }
 
 static inline struct facet_pci_scan_config machine_config(const struct machine *machine, uint32_t flags)

@@ -89,6 +89,24 @@ static void an_empty_machine_promises_nothing(void **state)
     machine_remove(&at.machine);
 }
 
+static void a_driver_that_hangs_is_named(void **state)
+{
+    struct visit at;
+
+    visit(&at, "lost");
+    int second = machine_hang(&at.machine, "0000:02:00.0"), first = machine_hang(&at.machine, "0000:01:00.0");
+    examine(&at);
+    expect(&at, "drivers", FACET_DOCTOR_WARNING,
+           "0000:01:00.0 is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel "
+           "(and 1 more)");
+    expect(&at, "accelerators", FACET_DOCTOR_WARNING, "2, of which 2 cannot be asked");
+    close(first);
+    close(second);
+    examine(&at);
+    expect(&at, "drivers", FACET_DOCTOR_GOOD, "none hangs");
+    machine_remove(&at.machine);
+}
+
 static void a_lost_device_stops_the_others_not(void **state)
 {
     struct visit at;
@@ -221,15 +239,11 @@ static void wrong_arguments_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_looked_at_is_unknown),
-        cmocka_unit_test(an_empty_machine_promises_nothing),
-        cmocka_unit_test(a_lost_device_stops_the_others_not),
-        cmocka_unit_test(who_sleeps_does_not_answer),
-        cmocka_unit_test(who_could_not_be_asked_does_not_answer),
-        cmocka_unit_test(the_console_is_named_with_its_gpu),
-        cmocka_unit_test(an_iommu_is_named_or_missed),
-        cmocka_unit_test(versions_decide_about_iommufd),
-        cmocka_unit_test(memory_is_measured_against_the_machine),
+        cmocka_unit_test(what_was_not_looked_at_is_unknown), cmocka_unit_test(an_empty_machine_promises_nothing),
+        cmocka_unit_test(a_driver_that_hangs_is_named),      cmocka_unit_test(a_lost_device_stops_the_others_not),
+        cmocka_unit_test(who_sleeps_does_not_answer),        cmocka_unit_test(who_could_not_be_asked_does_not_answer),
+        cmocka_unit_test(the_console_is_named_with_its_gpu), cmocka_unit_test(an_iommu_is_named_or_missed),
+        cmocka_unit_test(versions_decide_about_iommufd),     cmocka_unit_test(memory_is_measured_against_the_machine),
         cmocka_unit_test(wrong_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,12 +15,12 @@
 static const char *const table[FACET_PASSTHROUGH_STATES] = {
     /*            A H D R V B S L */
     /* absent */ ".x.x....",
-    /* host */ "x.x....x",
+    /* host */ "x.x...xx",
     /* detaching */ "xx.x..xx",
-    /* ready */ "x...xx.x",
-    /* in_vm */ "x..x.x.x",
+    /* ready */ "x...xxxx",
+    /* in_vm */ "x..x.xxx",
     /* returning */ "xx.xx.xx",
-    /* stuck */ "xxxx.x.x",
+    /* stuck */ "xxxxxx.x",
     /* lost */ "xx.x....",
 };
 

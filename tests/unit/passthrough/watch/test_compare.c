@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs of what two looks at a machine tell apart, and of watching by time alone. Never: the host's devices. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -126,6 +128,22 @@ static void links_tell_drivers_groups_and_virtual_functions(void **state)
     machine_link(*state, CARD, "virtfn0", "../0000:01:00.4");
     assert_string_equal(changes_since(*state, before, &(struct told){0}),
                         "1:driver >vfio-pci; 1:group >12; 1:virtuals 0>1; ");
+}
+
+static void what_hangs_is_told_and_that_it_came_back(void **state)
+{
+    const struct machine *machine = *state;
+    char path[128];
+
+    machine_write(machine, CARD, "driver_override", "(null)");
+    struct facet_pci_snapshot *before = look(machine);
+    snprintf(path, sizeof path, "%s/sys/bus/pci/devices/" CARD "/driver_override", machine->path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* as a reader that hangs has it */
+    struct facet_pci_snapshot *during = look(machine);
+    assert_string_equal(changes_since(machine, before, &(struct told){0}), "1:stuck >; ");
+    close(fd);
+    assert_string_equal(changes_since(machine, during, &(struct told){0}), "1:released >; ");
 }
 
 /* Not knowing is no change: neither on the way there nor back. */
@@ -272,6 +290,7 @@ int main(void)
         WITH_MACHINE(functions_that_come_and_go_are_told_in_order),
         WITH_MACHINE(each_attribute_tells_its_change),
         WITH_MACHINE(links_tell_drivers_groups_and_virtual_functions),
+        WITH_MACHINE(what_hangs_is_told_and_that_it_came_back),
         WITH_MACHINE(what_could_not_be_read_has_not_changed),
         WITH_MACHINE(a_counter_that_went_back_began_anew),
         WITH_MACHINE(who_has_heard_enough_hears_no_more),

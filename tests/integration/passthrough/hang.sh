@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
+# A driver that does not let go: somebody has a function open, is deaf to requests, and another took it from vfio-pci. The
+# kernel keeps its lock, and whoever reads its override.
+gpu=$(find_function 1af4:1050) # virtio's: bound by hand
+edu=$(find_function 1234:11e8) # bound by Facet
+nvme=$(find_function 1b36:0010)
+export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
+mkdir -p /tmp/state /tmp/run
+
+has() { grep -qF "$1" "$2"; }
+is_in() { grep -q "^State:.*$2" "/proc/$1/status"; }
+ended() { [ ! -d "/proc/$1" ] || is_in "$1" Z; }
+
+# hold ADDRESS: opens it in the background, for as long as it is let; sets $holder
+hold() {
+    passthrough-guest hold "$1" nothing >"/tmp/hold-$1" 2>&1 &
+    holder=$!
+    wait_for has holding "/tmp/hold-$1"
+}
+
+# take ADDRESS: from vfio-pci, which waits for who has it open; sets $taker. Nobody can end that: a signal makes it worse.
+take() {
+    sh -c "echo $1 >/sys/bus/pci/drivers/vfio-pci/unbind" &
+    taker=$!
+    wait_for has_driver "$1" none
+    kill -9 "$taker"
+}
+
+# returns NAME COMMAND...: while others hang. What it says goes through a pipe, whose end nobody may keep.
+returns() {
+    name=$1
+    shift
+    rm -f /tmp/returned
+    { "$@" 2>&1; echo "exit $?"; } | cat >/tmp/said && : >/tmp/returned &
+    check "$name returns" wait_for test -e /tmp/returned
+    quoted </tmp/said
+}
+says() { check "$1" has "$2" /tmp/said; }
+
+# The children that hang in their parents' place; the dead whom nobody has buried.
+readers() { grep -l "^Name:.*facet$" /proc/[0-9]*/status 2>/dev/null | xargs grep -l "^State:.*$1" 2>/dev/null | wc -l; }
+are() { [ "$(readers "$1")" = "$2" ]; }
+
+# ---- before ----
+check "nvme has its driver" wait_for has_driver "$nvme" nvme
+check "the GPU is bound by hand" bind "$gpu"
+check "edu is bound by Facet" facet pci bind "$edu"
+facet pci watch --all --timeout 600 --interval 0.3 >/tmp/watch 2>&1 &
+watcher=$!
+wait_for has watching /tmp/watch
+hold "$gpu"
+gpu_holder=$holder
+hold "$edu"
+edu_holder=$holder
+
+# ---- the kernel hangs ----
+take "$gpu"
+gpu_taker=$taker
+take "$edu"
+edu_taker=$taker
+check "nobody can end who takes the GPU away" wait_for is_in "$gpu_taker" D
+cat "$devices/$gpu/driver_override" >/dev/null &
+cat=$!
+check "who reads its override hangs as well" wait_for is_in "$cat" D
+check "the watch sees the GPU" wait_for has "$gpu stuck" /tmp/watch
+check "and edu" wait_for has "$edu stuck" /tmp/watch
+
+waits_for_gpu="is stuck: the kernel has its driver let go of it, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
+waits_for_edu="is stuck: the kernel has its driver let go of it, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
+returns scan facet pci scan
+says "it says what the GPU waits for" "stop: $waits_for_gpu"
+says "and what to do" "end who has it open"
+returns "scan of all" facet pci scan --all
+says "it says what edu waits for" "stop: $waits_for_edu"
+check "nvme is whole" grep -q "^$nvme .*storage nvme .*yes" /tmp/said
+returns "scan as JSON" facet pci scan --json
+says "the reason has a name" '"reason": "stuck"'
+returns show facet pci show "$gpu"
+says "it says why" "$waits_for_gpu"
+says "and what is not known for that" "override (stuck)"
+returns "show of another" facet pci show "$nvme"
+check "which is whole" sh -c "grep -q '^driver  *nvme' /tmp/said && ! grep -q stuck /tmp/said"
+returns plan facet pci plan --headless "$gpu"
+says "it is not to be done" "$waits_for_gpu"
+returns bind facet pci bind --headless "$gpu"
+says "it is refused" "$gpu $waits_for_gpu"
+says "with the status for that" "exit 1"
+returns unbind facet pci unbind "$edu"
+says "it is refused, too" "$edu $waits_for_edu"
+returns state facet pci state
+check "both are stuck" [ "$(grep -c ' stuck ' /tmp/said)" = 2 ]
+returns doctor facet pci doctor
+says "it says which, and why" "drivers      $gpu $waits_for_gpu"
+returns metrics facet metrics --pci
+says "they have it" "facet_pci_stuck{address=\"$gpu\"} 1"
+returns recover facet pci recover
+says "it leaves edu alone" "stuck $edu: $waits_for_edu"
+returns "bind of another" facet pci bind "$nvme"
+says "which is done" "ready vfio-pci nvme"
+returns "unbind of another" facet pci unbind "$nvme"
+says "which is done, too" "$nvme is with nvme again"
+wait_for has_driver "$nvme" nvme
+
+# ---- what they leave behind ----
+check "after all of them one reader hangs for each" are D 2
+check "and nobody is dead and not buried" are Z 0
+
+# ---- the kernel comes back ----
+kill "$gpu_holder" "$edu_holder"
+wait "$gpu_holder" "$edu_holder" "$gpu_taker" "$edu_taker" "$cat" 2>/dev/null
+check "the readers end" wait_for are D 0
+check "the watch sees it" wait_for has "$gpu released" /tmp/watch
+check "of edu, too" wait_for has "$edu released" /tmp/watch
+check "it goes on" [ "$(ls "/proc/$watcher/exe")" ]
+check "and has nobody to bury" wait_for are Z 0
+kill "$watcher"
+wait "$watcher" 2>/dev/null
+quoted </tmp/watch
+returns "scan of all" facet pci scan --all
+check "nothing is stuck any more" sh -c "! grep -q stuck /tmp/said"
+check "edu is given back to where it came from" facet pci unbind "$edu"
+check "the GPU is bound" facet pci bind --headless "$gpu"
+check "and can be opened" passthrough-guest open "$gpu"

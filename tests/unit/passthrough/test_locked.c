@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs about reading what the kernel may keep: that a reader which hangs is left behind, that there is one of
+ * it for each function, and that everything is right again when it has come back. Never: needs a device that hangs; the
+ * reader's lock is wrapped (the linker's --wrap), and a real kernel hangs in tests/integration/passthrough/hang.sh.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "machine.h"
+#include "passthrough/scan/snapshot.h"
+
+enum { FUNCTIONS = 4 };
+
+/* What the readers do, in memory that they share with the test. */
+static struct {
+    _Atomic int locks;    /* taken or asked for, of all readers */
+    _Atomic int hang_at;  /* the lock behind which a reader hangs, counted from 1; 0: none */
+    _Atomic int busy_at;  /* the lock that somebody else has */
+    _Atomic int end_at;   /* the lock before which a reader ends; all do after that */
+    _Atomic pid_t reader; /* that hangs */
+    _Atomic int no_clone;
+} * told;
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+/* The test's own locks are syscalls. */
+int __wrap_flock(int fd, int operation)
+{
+    int lock = atomic_fetch_add(&told->locks, 1) + 1;
+
+    if (told->end_at && lock >= told->end_at)
+        _exit(3);
+    if (lock == told->busy_at) {
+        errno = EWOULDBLOCK;
+        return -1;
+    }
+    int result = __real_flock(fd, operation);
+    if (lock == told->hang_at) {
+        atomic_store(&told->reader, getpid());
+        for (;;)
+            pause();
+    }
+    return result;
+}
+
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (number == SYS_clone && told->no_clone) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return __real_syscall(number, a, b, c, d, e, f);
+}
+
+struct tree {
+    struct machine machine;
+    struct facet_pci_function functions[FUNCTIONS];
+    struct facet_pci_snapshot snapshot;
+};
+
+static void path_of(const struct tree *tree, int index, const char *name, char *path, size_t size)
+{
+    snprintf(path, size, "%s/sys/bus/pci/devices/0000:00:%02x.0/%s", tree->machine.path, index + 1, name);
+}
+
+static void put(const struct tree *tree, int index, const char *name, const char *text)
+{
+    char path[160];
+
+    path_of(tree, index, name, path, sizeof path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static int set_up(void **state)
+{
+    static struct tree tree;
+    static const char *const parts[] = {"sys", "sys/bus", "sys/bus/pci", "sys/bus/pci/devices"};
+    char path[160];
+
+    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(told, MAP_FAILED);
+    machine_make(&tree.machine);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", tree.machine.path, parts[i]);
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    for (int i = 0; i < FUNCTIONS; i++) {
+        path_of(&tree, i, "", path, sizeof path);
+        assert_int_equal(mkdir(path, 0755), 0);
+        put(&tree, i, "driver_override", i % 2 ? "vfio-pci\n" : "(null)\n");
+    }
+    tree.snapshot = (struct facet_pci_snapshot){.functions = tree.functions, .count = FUNCTIONS};
+    *state = &tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    machine_remove(&((struct tree *)*state)->machine);
+    munmap(told, sizeof *told);
+    return 0;
+}
+
+static void look(struct tree *tree)
+{
+    for (int i = 0; i < FUNCTIONS; i++)
+        tree->functions[i] = (struct facet_pci_function){.address = {.device = (uint8_t)(i + 1)},
+                                                         .unread[FACET_PCI_OVERRIDE] = SCAN_PENDING};
+    scan_locked(tree->machine.root, &tree->snapshot);
+}
+
+/* One is not read, for that reason, and all others are; -1: all are. */
+static void expect_all_but(const struct tree *tree, int index, uint32_t unread)
+{
+    for (int i = 0; i < FUNCTIONS; i++) {
+        assert_int_equal(tree->functions[i].unread[FACET_PCI_OVERRIDE], i == index ? unread : FACET_PCI_READ);
+        assert_string_equal(tree->functions[i].driver_override, i % 2 && i != index ? "vfio-pci" : "");
+    }
+}
+
+static void expect_no_children(void)
+{
+    assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* As the reader of another look. */
+static int lock(const struct tree *tree, int index, const char *name)
+{
+    char path[160];
+
+    path_of(tree, index, name, path, sizeof path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(__real_syscall(SYS_flock, fd, LOCK_EX | LOCK_NB), 0);
+    return fd;
+}
+
+static void what_does_not_hang_is_read_by_one_child(void **state)
+{
+    struct tree *tree = *state;
+
+    look(tree);
+    expect_all_but(tree, -1, 0);
+    assert_int_equal(told->locks, FUNCTIONS);
+    expect_no_children();
+}
+
+static void only_what_is_marked_is_read(void **state)
+{
+    struct tree *tree = *state;
+
+    for (int i = 0; i < FUNCTIONS; i++)
+        tree->functions[i] = (struct facet_pci_function){.address = {.device = (uint8_t)(i + 1)}};
+    tree->functions[2].unread[FACET_PCI_OVERRIDE] = FACET_PCI_UNREAD_SKIPPED;
+    scan_locked(tree->machine.root, &tree->snapshot);
+    assert_int_equal(told->locks, 0);
+    assert_int_equal(tree->functions[2].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_SKIPPED);
+}
+
+/* Nobody waits for the end of what a reader that hangs would have inherited. */
+static void expect_its_end(const int ends[2])
+{
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+
+    close(ends[1]);
+    assert_int_equal(poll(&end, 1, 10000), 1);
+    assert_true(end.revents & POLLHUP);
+    close(ends[0]);
+}
+
+static void a_reader_that_hangs_is_left_behind_once(void **state)
+{
+    struct tree *tree = *state;
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* so that the reader comes to us in the end */
+    told->hang_at = 2;
+    look(tree);
+    expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
+    pid_t reader = told->reader;
+    assert_true(reader > 0);
+    assert_int_equal(kill(reader, 0), 0);
+    expect_its_end(ends);
+
+    /* The next looks see that it is there: they leave nobody behind. */
+    for (int i = 0; i < 3; i++) {
+        look(tree);
+        expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
+        assert_int_equal(told->reader, reader);
+    }
+
+    /* It comes back, and so does the function. */
+    assert_int_equal(kill(reader, SIGKILL), 0);
+    assert_int_equal(waitpid(reader, NULL, __WALL), reader);
+    look(tree);
+    expect_all_but(tree, -1, 0);
+    expect_no_children();
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
+static void one_function_alone_hangs_as_well(void **state)
+{
+    struct tree *tree = *state;
+    struct facet_pci_address address = {.device = 2};
+    char text[40];
+
+    assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_READ);
+    assert_string_equal(text, "vfio-pci");
+    int fd = lock(tree, 1, "driver_override");
+    assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_UNREAD_STUCK);
+    assert_string_equal(text, "");
+    close(fd);
+    address.device = 31;
+    assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_UNREAD_ABSENT);
+}
+
+/* A moment before us is not for ever. */
+static void another_look_is_waited_for(void **state)
+{
+    struct tree *tree = *state;
+
+    told->busy_at = 2;
+    look(tree);
+    expect_all_but(tree, -1, 0);
+    assert_int_equal(told->locks, FUNCTIONS + 1);
+}
+
+/* Anybody may lock what anybody may read: root is not kept from looking by that. */
+static void what_only_root_opens_is_locked_where_it_can_be(void **state)
+{
+    struct tree *tree = *state;
+
+    put(tree, 1, "rescan", "");
+    int fd = lock(tree, 1, "driver_override");
+    look(tree);
+    expect_all_but(tree, -1, 0);
+    close(fd);
+    fd = lock(tree, 1, "rescan");
+    look(tree);
+    expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
+    close(fd);
+}
+
+static void what_could_not_be_looked_at_is_not_stuck(void **state)
+{
+    struct tree *tree = *state;
+
+    told->no_clone = 1;
+    look(tree);
+    for (int i = 0; i < FUNCTIONS; i++)
+        assert_int_equal(tree->functions[i].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_IO);
+    told->no_clone = 0;
+    told->end_at = 4;
+    look(tree);
+    expect_all_but(tree, 3, FACET_PCI_UNREAD_IO);
+    expect_no_children();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_does_not_hang_is_read_by_one_child, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_what_is_marked_is_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_that_hangs_is_left_behind_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_function_alone_hangs_as_well, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_look_is_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_only_root_opens_is_locked_where_it_can_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_could_not_be_looked_at_is_not_stuck, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
