@@ -15,6 +15,7 @@ import tempfile
 
 from golden import matches_golden
 from place import SOURCE, Place
+from schema import keeps_to, refuses
 from tap import contains, equal, main, test
 
 MACHINES = os.path.join(SOURCE, "tests", "fixtures", "pci")
@@ -64,6 +65,27 @@ def plans_are_as_agreed_and_write_nothing():
                 done = place.facet("pci", "plan", "--root", root, "--reset", "--owner", "1000:78", address)
                 matches_golden(f"pci/plan-{name}.txt", done.stdout + f"exit status {done.returncode}\n")
                 equal(sum_of(root), before, f"tree of {name}")
+
+
+@test
+def plans_and_states_keep_to_the_schema():
+    with Place() as place:
+        for name, address in PLANS:
+            with machine(name) as root:
+                plan = json.loads(place.facet("pci", "plan", "--root", root, "--json", "--reset", "--owner", "1000:78",
+                                              address).stdout)
+                keeps_to("pci.schema.json", plan)
+                state = place.json("pci", "state", "--root", root, "--json")
+                keeps_to("pci.schema.json", state)
+                for wrong in ({**plan, "direction": "up"}, {**plan, "functions": []}, {**plan, "more": 1},
+                              {**plan, "steps": [{"step": "write"}]},
+                              {member: value for member, value in plan.items() if member != "passthrough"},
+                              {**state, "notes": [{"note": "stuck"}]},
+                              {**state, "functions": [{**function, "state": "asleep"} for function in state["functions"]]},
+                              {**state, "functions": [{**function, "bound_by_facet": True}
+                                                      for function in state["functions"]]}):
+                    refuses("pci.schema.json", wrong)
+        keeps_to("pci.schema.json", place.json("pci", "state", "--json"))
 
 
 @test
