@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "passthrough/driver.h"
 #include "pci_attachment.h"
 #include "pci_cloud.h"
 
@@ -209,6 +210,36 @@ static enum facet_status judge(const struct pci_attachment *attachment, struct f
                            address, found->driver);
 }
 
+static bool is_asked_for(const struct pci_attachment *attachment, const struct facet_pci_function *function)
+{
+    for (uint32_t i = 0; i < attachment->request.count; i++)
+        if (!attachment->functions[i].mdev &&
+            facet_pci_address_compare(&attachment->functions[i].address, &function->address) == 0)
+            return true;
+    return false;
+}
+
+/* A group of which the host has a part is opened by nobody. What the request has of it was judged by itself. */
+static void warn_of_group(const struct command *self, const struct pci_attachment *attachment,
+                          const struct facet_attach_function *function)
+{
+    const struct facet_pci_function *other,
+        *found = attachment->snapshot ? facet_pci_snapshot_find(attachment->snapshot, &function->address) : NULL;
+    char address[FACET_PCI_ADDRESS_SIZE], member[FACET_PCI_ADDRESS_SIZE];
+
+    if (function->mdev || !found || found->group < 0)
+        return;
+    facet_pci_address_print(&found->address, address);
+    for (uint32_t i = 0; (other = facet_pci_snapshot_at(attachment->snapshot, i)); i++) {
+        if (other->group != found->group || is_asked_for(attachment, other) || driver_is_harmless(other->driver) ||
+            driver_is_port(other->driver))
+            continue;
+        facet_pci_address_print(&other->address, member);
+        command_warn(self, "'%s': %s of the same IOMMU group %d is with the host's driver '%s': no VM can open it so",
+                     address, member, found->group, other->driver);
+    }
+}
+
 /* What is printed may be for another machine; what is done is done here. */
 static enum facet_status look_at_host(const struct command *self, struct pci_attachment *attachment,
                                       struct facet_error *error)
@@ -219,6 +250,8 @@ static enum facet_status look_at_host(const struct command *self, struct pci_att
             return status;
         if (status != FACET_OK)
             command_warn(self, "%s", error->message);
+        else
+            warn_of_group(self, attachment, &attachment->functions[i]);
     }
     return FACET_OK;
 }

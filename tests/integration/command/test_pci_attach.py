@@ -91,6 +91,25 @@ def what_the_host_says_counts():
 
 
 @test
+def half_of_a_group_is_warned_of():
+    with Place() as place:
+        host = machine(place, **{"0000_01_00_1": "snd_hda_intel"})
+        link = os.path.join(host, "sys/bus/pci/devices/0000:01:00.1/iommu_group")
+        done = place.facet("pci", "attach", "--root", host, "--qemu", "01:00.0")
+        equal((done.returncode, done.stderr), (0, ""), "another group")
+        os.unlink(link)
+        os.symlink("../../../../kernel/iommu_groups/10", link)
+        warning = ("'0000:01:00.0': 0000:01:00.1 of the same IOMMU group 10 is with the host's driver 'snd_hda_intel': "
+                   "no VM can open it so")
+        done = place.facet("pci", "attach", "--root", host, "--qemu", "01:00.0")
+        equal(done.returncode, 0)
+        contains(done.stderr, warning)
+        contains(place.facet("pci", "attach", "--root", host, "--libvirt", "--managed", "01:00.0").stderr, warning)
+        done = place.facet("pci", "attach", "--root", host, "--libvirt", "--managed", "01:00.0", "01:00.1")
+        equal((done.returncode, done.stderr), (0, ""), "libvirt takes both")
+
+
+@test
 def qemu_is_given_companions_first_and_gives_all_back():
     with Place() as place:
         host = machine(place)
