@@ -11,6 +11,10 @@
  *   the default stream is LEGACY, PER_THREAD (forms _ptsz and _ptds), or ANY for what knows no streams.
  *
  * Each part lists its own lines in its own header; they are joined here.
+ *
+ * The function that a hook is, is named facet_<exported symbol> and declared below. The exported symbol itself is a
+ * jump (kit/forward.h): to the hook in a tenant whose driver has the function, else to the driver's. So a hook may call
+ * what facet_cuda_driver has under its own name without looking whether it is there.
  */
 #ifndef FACET_CUDA_HOOKS_H
 #define FACET_CUDA_HOOKS_H
@@ -27,6 +31,11 @@
     FACET_CUDA_CONTEXT_HOOKS(X)   /* lookup.c, context.c: initialisation, lookup, devices, contexts */                 \
     FACET_CUDA_MEMORY_HOOKS(X)    /* memory/ */                                                                        \
     FACET_CUDA_EXECUTION_HOOKS(X) /* execution/ */
+
+/* The hooks: facet_cuInit(), ... */
+#define FACET_CUDA_DECLARE(symbol, name, version, stream) __typeof__(symbol) facet_##symbol;
+FACET_CUDA_HOOKS(FACET_CUDA_DECLARE)
+#undef FACET_CUDA_DECLARE
 
 /* The driver's own functions, by exported symbol; filled before the first hook is called, NULL where it has none. */
 struct facet_cuda_driver {

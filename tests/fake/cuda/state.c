@@ -20,7 +20,7 @@
 static struct fake_state *state;
 static struct fake_process *process;
 static int state_fd = -1;
-static pid_t owner;
+static _Atomic pid_t owner; /* 0 in a child that has not joined yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 _Noreturn static void die(const char *what)
@@ -131,8 +131,20 @@ static int open_state(void)
     return fd;
 }
 
+/* The slot is the parent's; whoever calls next in the child joins anew. */
+static void forked(void)
+{
+    owner = 0;
+    pthread_mutex_init(&lock, NULL);
+}
+
 static void join(void)
 {
+    static bool handled;
+
+    if (!handled)
+        pthread_atfork(NULL, NULL, forked);
+    handled = true;
     if (state) {
         munmap(state, sizeof *state);
         close(state_fd);

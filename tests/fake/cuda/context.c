@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: contexts: a device's primary one, those that programs create, and each thread's stack of current ones.
+ * Never: frees one, or holds its lock while a part is called.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "fake.h"
+
+#define STACK       64u /* of current contexts, a thread */
+#define API_VERSION 3020
+
+struct primary {
+    CUcontext context; /* the living one */
+    uint32_t retained;
+    unsigned flags;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUcontext all; /* the living and the dead; only grows, at its head */
+static struct primary primaries[FAKE_DEVICES];
+static _Thread_local CUcontext stack[STACK];
+static _Thread_local uint32_t depth;
+
+static CUcontext top(void)
+{
+    return depth ? stack[depth - 1] : NULL;
+}
+
+/* A context whose memory is paid; NULL when the device has no room for it. Under the lock. */
+static CUcontext begin(CUdevice device, uint32_t physical, unsigned flags)
+{
+    static uint64_t ids;
+    CUcontext context = calloc(1, sizeof *context);
+
+    if (!context || !fake_take(physical, FAKE_CONTEXT, fake_state()->context_bytes)) {
+        free(context);
+        return NULL;
+    }
+    context->id = ++ids;
+    context->device = device;
+    context->physical = physical;
+    context->flags = flags;
+    context->next = all;
+    all = context;
+    return context;
+}
+
+/* Without the lock: the parts call the driver. */
+static void end(CUcontext context)
+{
+    if (atomic_exchange(&context->dead, true))
+        return;
+    if (fake_execution_context_ended)
+        fake_execution_context_ended(context);
+    if (fake_memory_context_ended)
+        fake_memory_context_ended(context);
+    fake_give(context->physical, FAKE_CONTEXT, fake_state()->context_bytes);
+}
+
+static bool exists(CUcontext context)
+{
+    CUcontext at;
+
+    pthread_mutex_lock(&lock);
+    for (at = all; at && at != context; at = at->next)
+        ;
+    pthread_mutex_unlock(&lock);
+    return at;
+}
+
+static CUresult check(CUcontext context)
+{
+    if (atomic_load_explicit(&context->dead, memory_order_acquire))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return fake_device_check(context->physical);
+}
+
+CUresult fake_context_check(CUcontext context)
+{
+    if (fake_ready() != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    return context && exists(context) ? check(context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult fake_enter(CUcontext *ret_context)
+{
+    CUcontext context = top();
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+
+    if (fake_ready() != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (context)
+        result = check(context);
+    if (result == CUDA_SUCCESS)
+        *ret_context = context;
+    return result;
+}
+
+void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument)
+{
+    pthread_mutex_lock(&lock);
+    CUcontext at = all;
+    pthread_mutex_unlock(&lock);
+    for (; at; at = at->next)
+        if (!atomic_load(&at->dead) && !visit(at, argument))
+            return;
+}
+
+static CUresult push(CUcontext context)
+{
+    if (depth == STACK)
+        return CUDA_ERROR_UNKNOWN;
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device)
+{
+    uint32_t physical;
+    CUresult result = ret_context ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS)
+        result = fake_device_check(physical);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    CUcontext context = begin(device, physical, flags);
+    pthread_mutex_unlock(&lock);
+    if (!context)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *ret_context = context;
+    return push(context);
+}
+
+CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
+}
+
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    CUresult result = fake_context_check(context);
+
+    if (result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_NOT_INITIALIZED)
+        return result;
+    if (context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (top() == context)
+        depth--;
+    end(context);
+    return result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? result : CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy(CUcontext context)
+{
+    return cuCtxDestroy_v2(context);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    uint32_t physical;
+    CUresult result = context ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS)
+        result = fake_device_check(physical);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    struct primary *primary = &primaries[physical];
+    if (!primary->context)
+        primary->context = begin(device, physical, primary->flags);
+    if (primary->context) {
+        primary->context->primary = true;
+        primary->retained++;
+        *context = primary->context;
+    } else {
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* Takes one holder away, or all; the context that nobody holds any more is ended. */
+static CUresult let_go(CUdevice device, bool everybody)
+{
+    uint32_t physical;
+    CUresult result = fake_physical(device, &physical);
+    CUcontext gone = NULL;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    struct primary *primary = &primaries[physical];
+    if (!everybody && !primary->retained)
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    else if (everybody || !--primary->retained) {
+        gone = primary->context;
+        primary->context = NULL;
+        primary->retained = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    if (gone)
+        end(gone);
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    return let_go(device, false);
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    return let_go(device, false);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    return let_go(device, true);
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+    return let_go(device, true);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
+{
+    uint32_t physical;
+    CUresult result = fake_physical(device, &physical);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    primaries[physical].flags = flags;
+    if (primaries[physical].context)
+        primaries[physical].context->flags = flags;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+/* Before 11.0 an active context could not be changed. */
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
+{
+    unsigned now;
+    int active;
+    CUresult result = cuDevicePrimaryCtxGetState(device, &now, &active);
+
+    if (result == CUDA_SUCCESS && active)
+        result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+    return result == CUDA_SUCCESS ? cuDevicePrimaryCtxSetFlags_v2(device, flags) : result;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    uint32_t physical;
+    CUresult result = flags && active ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    *flags = primaries[physical].flags;
+    *active = primaries[physical].context != NULL;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    CUresult result = fake_context_check(context);
+
+    return result == CUDA_SUCCESS ? push(context) : result;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+    if (fake_ready() != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!depth)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    depth--;
+    if (context)
+        *context = stack[depth];
+    return CUDA_SUCCESS;
+}
+
+/* Takes the place of the top; NULL takes it away. */
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    CUresult result = context ? fake_context_check(context) : fake_ready();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (depth)
+        depth--;
+    return context ? push(context) : CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fake_ready() == CUDA_SUCCESS)
+        *context = top();
+    return fake_ready();
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CUcontext context;
+    CUresult result = device ? fake_enter(&context) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS)
+        *device = context->device;
+    return result;
+}
+
+/* NULL means the current one. */
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+    if (!context)
+        return cuCtxGetDevice(device);
+    CUresult result = device ? fake_context_check(context) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *device = context->device;
+    return result;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
+{
+    CUresult result = context ? fake_context_check(context) : fake_enter(&context);
+
+    if (result == CUDA_SUCCESS && !version)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *version = API_VERSION;
+    return result;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: init, its end in children, which devices are visible, and versions. Never: looks at a device's work. */
+#include "fake.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entry_points.h"
+
+enum { FRESH, READY, INHERITED };
+
+static _Atomic int state;
+static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t visible[FAKE_DEVICES], visible_count;
+
+/* What the parent had open is not the child's; the real driver never serves such a child. */
+static void forked(void)
+{
+    if (atomic_load(&state) == READY)
+        atomic_store(&state, INHERITED);
+    pthread_mutex_init(&init_lock, NULL);
+}
+
+static void uuid_text(const struct fake_device *device, char text[41])
+{
+    char *at = text + sprintf(text, "GPU-");
+
+    for (uint32_t i = 0; i < sizeof device->uuid; i++)
+        at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)device->uuid[i]);
+}
+
+/* The device that an item of the list names, by index or by the beginning of its UUID; false when it names none. */
+static bool find_visible(const char *item, uint32_t *ret_device)
+{
+    const struct fake_state *machine = fake_state();
+    uint32_t found = 0;
+    char text[41], *end;
+
+    if (strncmp(item, "GPU-", 4) != 0) {
+        unsigned long index = strtoul(item, &end, 10);
+        *ret_device = (uint32_t)index;
+        return end != item && !*end && index < machine->device_count;
+    }
+    for (uint32_t i = 0; i < machine->device_count; i++) {
+        uuid_text(&machine->devices[i], text);
+        if (strncmp(item, text, strlen(item)) == 0) {
+            *ret_device = i;
+            found++;
+        }
+    }
+    return found == 1;
+}
+
+static bool is_visible(uint32_t device)
+{
+    for (uint32_t i = 0; i < visible_count; i++)
+        if (visible[i] == device)
+            return true;
+    return false;
+}
+
+/* The first item that names nothing ends the list; a device that is named twice makes none visible. */
+static void read_visible(const char *list)
+{
+    char copy[1024], *rest = copy, *item;
+    uint32_t device;
+
+    visible_count = 0;
+    snprintf(copy, sizeof copy, "%s", list);
+    while ((item = strsep(&rest, ",")) && find_visible(item, &device) && visible_count < FAKE_DEVICES) {
+        if (is_visible(device)) {
+            visible_count = 0;
+            return;
+        }
+        visible[visible_count++] = device;
+    }
+}
+
+static void see_all(void)
+{
+    visible_count = fake_state()->device_count;
+    for (uint32_t i = 0; i < visible_count; i++)
+        visible[i] = i;
+}
+
+static CUresult start(void)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    static bool handled;
+
+    if (!handled)
+        pthread_atfork(NULL, NULL, forked);
+    handled = true;
+    if (list)
+        read_visible(list);
+    else
+        see_all();
+    if (!visible_count)
+        return CUDA_ERROR_NO_DEVICE;
+    atomic_store(&state, READY);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuInit(unsigned flags)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&init_lock);
+    if (atomic_load(&state) == INHERITED)
+        result = CUDA_ERROR_NOT_INITIALIZED;
+    else if (atomic_load(&state) == FRESH)
+        result = start();
+    pthread_mutex_unlock(&init_lock);
+    return result;
+}
+
+CUresult fake_ready(void)
+{
+    return atomic_load_explicit(&state, memory_order_acquire) == READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult fake_physical(CUdevice device, uint32_t *ret_physical)
+{
+    if (fake_ready() != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (device < 0 || (uint32_t)device >= visible_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *ret_physical = visible[device];
+    return CUDA_SUCCESS;
+}
+
+uint32_t fake_visible(void)
+{
+    return visible_count;
+}
+
+int fake_not_supported(void)
+{
+    return fake_ready() == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = (int)fake_state()->driver_version;
+    return CUDA_SUCCESS;
+}
+
+/* The vendor's tables of functions without names: this driver has none. */
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}

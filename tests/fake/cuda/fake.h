@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fake driver's inside: what its parts ask of its core.
+ *
+ * Owns: contexts, the devices that are visible, and whether the driver may be called at all.
+ * Never: is seen by what uses the driver; frees a context, so that a handle of a dead one is still recognised.
+ *
+ * The core has init, versions, errors, lookup, devices, and contexts but for cuCtxSynchronize. Memory and execution
+ * are parts of their own, which define the symbols that they imitate.
+ */
+#ifndef FAKE_CUDA_FAKE_H
+#define FAKE_CUDA_FAKE_H
+
+#include "state.h"
+#include "vendor/cuda/driver.h"
+
+struct CUctx_st {
+    struct CUctx_st *next;
+    uint64_t id;       /* never given again */
+    CUdevice device;   /* as the program sees it */
+    uint32_t physical; /* index of the device in fake_state()->devices */
+    unsigned flags;
+    bool primary;
+    _Atomic bool dead;
+    _Atomic(void *) memory, *execution; /* the parts' own; NULL at first */
+};
+
+/* CUDA_SUCCESS when cuInit was called in this process. A child of a process that called it stays outside for good. */
+CUresult fake_ready(void);
+
+/* The device of the machine that the program sees as `device`; CUDA_ERROR_INVALID_DEVICE when it sees none such. */
+CUresult fake_physical(CUdevice device, uint32_t *ret_physical);
+
+/* How many devices the program sees. */
+uint32_t fake_visible(void);
+
+/* The calling thread's current context, alive, on a device that is not lost. What most functions begin with. */
+CUresult fake_enter(CUcontext *ret_context);
+
+/* A context that a program names: CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED, or a lost device. */
+CUresult fake_context_check(CUcontext context);
+
+/* Each living context, until `visit` says false. With no lock held; what begins meanwhile may be missed. */
+void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
+
+/* What a lost device answers. */
+CUresult fake_device_check(uint32_t physical);
+
+/* Called when a context has just died, before what it cost is given back; a part that is not there is not called. */
+__attribute__((weak)) void fake_execution_context_ended(CUcontext context);
+__attribute__((weak)) void fake_memory_context_ended(CUcontext context);
+
+#endif

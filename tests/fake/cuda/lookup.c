@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: cuGetProcAddress, by the driver's rules: of a name's forms the newest that is not newer than the version asked
+ * for; the per-thread form where it is asked for and there is one.
+ * Never: answers with what this driver's version has not.
+ */
+#include <string.h>
+
+#include "entry_points.h"
+#include "fake.h"
+
+/* Newer than `best`, and of the default stream that is wanted. */
+static bool is_better(const struct fake_entry_point *entry, const struct fake_entry_point *best)
+{
+    if (!best)
+        return true;
+    if (entry->per_thread != best->per_thread)
+        return entry->per_thread;
+    return entry->version > best->version;
+}
+
+static void *find(const char *name, int version, bool per_thread, CUdriverProcAddressQueryResult *status)
+{
+    int newest = (int)fake_state()->driver_version;
+    const struct fake_entry_point *best = NULL;
+
+    *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    for (size_t i = 0; i < fake_entry_point_count; i++) {
+        const struct fake_entry_point *entry = &fake_entry_points[i];
+        if (strcmp(entry->name, name) != 0 || entry->version > newest)
+            continue;
+        if (!best)
+            *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        if (entry->version <= version && entry->per_thread <= per_thread && is_better(entry, best))
+            best = entry;
+    }
+    if (best)
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
+    return best ? best->address : NULL;
+}
+
+static bool is_request(const char *symbol, void *const *function, int version, uint64_t flags)
+{
+    return symbol && function && flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
+           version <= (int)fake_state()->driver_version;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                             CUdriverProcAddressQueryResult *status)
+{
+    CUdriverProcAddressQueryResult found;
+
+    if (!is_request(symbol, function, version, flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    *function = find(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &found);
+    if (status)
+        *status = found;
+    return CUDA_SUCCESS;
+}
+
+/* The older form has no other way to say that there is none. */
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+{
+    CUdriverProcAddressQueryResult found;
+    CUresult result = cuGetProcAddress_v2(symbol, function, version, flags, &found);
+
+    return result == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : result;
+}
