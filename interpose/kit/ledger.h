@@ -17,6 +17,7 @@
 
 struct facet_ledger_entry {
     uint64_t bytes;  /* charged */
+    uint64_t owner;  /* with whom it dies: a context, a pool; the interposer's own */
     uint32_t device; /* index of the tenant that pays */
     uint32_t kind;   /* the interposer's own */
 };
@@ -26,7 +27,13 @@ struct facet_ledger;
 /* NULL when memory is out. One process keeps one for its life. */
 struct facet_ledger *facet_ledger_create(void);
 
-/* Adds; false when memory is out, then the caller frees what it allocated. A key is added once until it is taken. */
+/* With no call under way. NULL is allowed. */
+void facet_ledger_destroy(struct facet_ledger *ledger);
+
+/*
+ * Adds; false when memory is out, then the caller frees what it allocated. A key is not 0, and is added once until it is
+ * taken: another entry under the same key replaces the first.
+ */
 bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry entry);
 
 /* Takes out; false when the key is not there (somebody else's, or the driver's own). */
@@ -35,7 +42,10 @@ bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_l
 /* Looks without taking. */
 bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
-/* Takes out every entry, one call of `gone` each, with no lock held: a context or device was reset. */
+/*
+ * Takes out every entry that belongs, one call of `gone` each, with no lock held: a context or device was reset. What is
+ * added meanwhile may stay.
+ */
 void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                         void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context);
 

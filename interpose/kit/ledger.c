@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: shards of open addressing. A key's shard and its place in it come from different bits of one product; what is
+ * taken out leaves no mark behind: those that follow in its row move up.
+ * Never: searches further than a row, which stays short as a shard grows at half full.
+ */
+#include "interpose/kit/ledger.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define SHARD_BITS   6u
+#define SHARDS       (1u << SHARD_BITS)
+#define FIRST_PLACES 32u
+
+struct place {
+    uint64_t key; /* 0: empty */
+    struct facet_ledger_entry entry;
+};
+
+struct shard {
+    _Alignas(64) pthread_mutex_t lock;
+    struct place *places;
+    uint32_t mask, count; /* places less one, a power of two; entries */
+};
+
+struct facet_ledger {
+    struct shard shards[SHARDS];
+};
+
+static uint64_t mixed(uint64_t key)
+{
+    return key * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 over the golden ratio: neighbours in `key` end up far apart */
+}
+
+static struct shard *shard_of(struct facet_ledger *ledger, uint64_t key)
+{
+    return &ledger->shards[mixed(key) >> (64 - SHARD_BITS)];
+}
+
+static uint32_t home_of(const struct shard *shard, uint64_t key)
+{
+    return (uint32_t)(mixed(key) >> (32 - SHARD_BITS)) & shard->mask;
+}
+
+/* The place of `key`, or the empty one where it would be put. */
+static struct place *seek(const struct shard *shard, uint64_t key)
+{
+    uint32_t at = home_of(shard, key);
+
+    while (shard->places[at].key && shard->places[at].key != key)
+        at = (at + 1) & shard->mask;
+    return &shard->places[at];
+}
+
+static bool grow(struct shard *shard)
+{
+    struct place *old = shard->places;
+    uint32_t old_places = old ? shard->mask + 1 : 0;
+    uint32_t places = old ? old_places * 2 : FIRST_PLACES;
+    struct place *fresh = calloc(places, sizeof *fresh);
+
+    if (!fresh)
+        return false;
+    shard->places = fresh;
+    shard->mask = places - 1;
+    for (uint32_t i = 0; i < old_places; i++)
+        if (old[i].key)
+            *seek(shard, old[i].key) = old[i];
+    free(old);
+    return true;
+}
+
+/* Empties a place; who stands behind it in the row and may come closer to its home does. */
+static void close_gap(struct shard *shard, uint32_t gap)
+{
+    uint32_t at = gap;
+
+    for (;;) {
+        at = (at + 1) & shard->mask;
+        if (!shard->places[at].key)
+            break;
+        uint32_t home = home_of(shard, shard->places[at].key);
+        if (((at - home) & shard->mask) < ((at - gap) & shard->mask))
+            continue;
+        shard->places[gap] = shard->places[at];
+        gap = at;
+    }
+    shard->places[gap].key = 0;
+    shard->count--;
+}
+
+struct facet_ledger *facet_ledger_create(void)
+{
+    struct facet_ledger *ledger = aligned_alloc(_Alignof(struct facet_ledger), sizeof *ledger);
+
+    if (!ledger)
+        return NULL;
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        ledger->shards[i] = (struct shard){0};
+        pthread_mutex_init(&ledger->shards[i].lock, NULL);
+    }
+    return ledger;
+}
+
+void facet_ledger_destroy(struct facet_ledger *ledger)
+{
+    for (uint32_t i = 0; ledger && i < SHARDS; i++) {
+        pthread_mutex_destroy(&ledger->shards[i].lock);
+        free(ledger->shards[i].places);
+    }
+    free(ledger);
+}
+
+bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry entry)
+{
+    struct shard *shard = shard_of(ledger, key);
+
+    pthread_mutex_lock(&shard->lock);
+    bool room = (shard->places && shard->count <= shard->mask / 2) || grow(shard);
+    if (room) {
+        struct place *place = seek(shard, key);
+
+        shard->count += !place->key;
+        *place = (struct place){.key = key, .entry = entry};
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return room;
+}
+
+static bool look(struct facet_ledger *ledger, uint64_t key, bool take, struct facet_ledger_entry *ret_entry)
+{
+    struct shard *shard = shard_of(ledger, key);
+    bool found = false;
+
+    pthread_mutex_lock(&shard->lock);
+    if (shard->count) {
+        struct place *place = seek(shard, key);
+
+        found = place->key == key;
+        if (found)
+            *ret_entry = place->entry;
+        if (found && take)
+            close_gap(shard, (uint32_t)(place - shard->places));
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return found;
+}
+
+bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry)
+{
+    return look(ledger, key, true, ret_entry);
+}
+
+bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry)
+{
+    return look(ledger, key, false, ret_entry);
+}
+
+/* Takes the next that belongs out of a shard, from place `*at` on. */
+static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
+                      void *context, uint32_t *at, struct place *ret_taken)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&shard->lock);
+    for (; !found && shard->count && *at <= shard->mask; *at += !found) {
+        found = shard->places[*at].key && belongs(&shard->places[*at].entry, context);
+        if (found) {
+            *ret_taken = shard->places[*at];
+            close_gap(shard, *at); /* another may have moved up to here: this place is looked at again */
+        }
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return found;
+}
+
+/*
+ * A row that goes round the end of the table may bring an entry behind where we are: so each shard is gone through
+ * again until nothing is found in it.
+ */
+static bool drain_once(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
+                       void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)
+{
+    struct place taken;
+    uint32_t at = 0;
+    bool any = false;
+
+    while (take_next(shard, belongs, context, &at, &taken)) {
+        gone(taken.key, &taken.entry, context);
+        any = true;
+    }
+    return any;
+}
+
+void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
+                        void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)
+{
+    for (uint32_t i = 0; i < SHARDS; i++)
+        while (drain_once(&ledger->shards[i], belongs, gone, context))
+            ;
+}
+
+void facet_ledger_before_fork(struct facet_ledger *ledger)
+{
+    for (uint32_t i = 0; i < SHARDS; i++)
+        pthread_mutex_lock(&ledger->shards[i].lock);
+}
+
+void facet_ledger_after_fork(struct facet_ledger *ledger)
+{
+    for (uint32_t i = 0; i < SHARDS; i++)
+        pthread_mutex_unlock(&ledger->shards[i].lock);
+}
+
+void facet_ledger_forked(struct facet_ledger *ledger)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &ledger->shards[i];
+
+        free(shard->places);
+        shard->places = NULL;
+        shard->mask = shard->count = 0;
+        pthread_mutex_unlock(&shard->lock);
+    }
+}
