@@ -47,7 +47,13 @@ extern struct facet_cuda_driver facet_cuda_driver;
 
 /* The driver's functions that hooks call and nobody hooks: facet_cuda_plain.cuCtxGetDevice(...). */
 #define FACET_CUDA_PLAIN(X)                                                                                            \
+    X(cuDriverGetVersion)                                                                                              \
     X(cuCtxGetDevice)                                                                                                  \
+    X(cuCtxGetDevice_v2)                                                                                               \
+    X(cuCtxPushCurrent_v2)                                                                                             \
+    X(cuCtxPopCurrent_v2)                                                                                              \
+    X(cuStreamGetDevice)                                                                                               \
+    X(cuStreamGetCtx)                                                                                                  \
     FACET_CUDA_MEMORY_PLAIN(X)                                                                                         \
     FACET_CUDA_EXECUTION_PLAIN(X)
 

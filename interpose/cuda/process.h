@@ -30,13 +30,18 @@ extern struct facet_cuda_process facet_cuda_process;
 
 #define FACET_CUDA_ATTACHED 1u
 
+/* Before anything that fork may find half done: the handlers of fork. */
+void facet_cuda_process_prepare(void);
+
 /* Whether this process is meant to be in a vGPU. Reads the environment once. */
 bool facet_cuda_is_tenant(void);
 
 /*
- * What cuInit does before the driver's: makes the vGPUs' devices the only ones that the driver shows, in their order
- * (CUDA_VISIBLE_DEVICES by UUID, which the driver reads at its own cuInit), and attaches. CUDA_ERROR_SYSTEM_NOT_READY
- * when a vGPU cannot be used: the program does not run without its limits.
+ * What cuInit does before the driver's: attaches, and makes the vGPUs' devices the only ones that the driver shows, in
+ * their order (CUDA_VISIBLE_DEVICES by UUID, which the driver reads at its own cuInit). What the program, or who
+ * started it, set there chooses among the vGPUs: numbers count them, UUIDs are theirs; so it may choose less and
+ * another order, never more. CUDA_ERROR_SYSTEM_NOT_READY when a vGPU cannot be used: the program does not run without
+ * its limits.
  */
 CUresult facet_cuda_attach(void);
 
@@ -52,7 +57,8 @@ static inline struct facet_tenant *facet_cuda_tenant(uint32_t device)
     return facet_cuda_tenant_slow(device);
 }
 
-/* The device of the calling thread's current context; with one vGPU it is 0, and nobody is asked. */
+/* The device of the calling thread's current context; with one vGPU it is 0, and nobody is asked. 0, too, without a
+ * context: then the driver says what is wrong. */
 uint32_t facet_cuda_current_device(void);
 
 /* The device of a stream's context (not of the current one); with one vGPU it is 0, and nobody is asked. */

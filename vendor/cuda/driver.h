@@ -162,5 +162,7 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
 CUresult cuCtxSynchronize(void);
 CUresult cuCtxSynchronize_v2(CUcontext context);
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
+CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);
 
 #endif

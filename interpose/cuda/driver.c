@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: opening the driver, and where our exported names lead. Never: initialises it. */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "hooks.h"
+#include "interpose/kit/forward.h"
+#include "interpose/kit/real.h"
+#include "lookup.h"
+#include "process.h"
+
+struct facet_cuda_driver facet_cuda_driver;
+struct facet_cuda_plain facet_cuda_plain;
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool searched;
+static void *handle; /* written before `searched` */
+
+/* Beside the system's folders: containers, Debian, WSL, NixOS. */
+static const char *const folders[] = {
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/lib/x86_64-linux-gnu/nvidia/current",
+    "/usr/lib/aarch64-linux-gnu/nvidia/current",
+    "/usr/lib/wsl/lib",
+    "/run/opengl-driver/lib",
+    NULL,
+};
+static const struct facet_real real = {.soname = "libcuda.so.1", .variable = "FACET_REAL_CUDA", .folders = folders};
+
+static void fill(void *from)
+{
+#define FILL(symbol, ...) facet_cuda_driver.symbol = (__typeof__(facet_cuda_driver.symbol))dlsym(from, #symbol);
+    FACET_CUDA_HOOKS(FILL)
+#undef FILL
+#define FILL(symbol) facet_cuda_plain.symbol = (__typeof__(facet_cuda_plain.symbol))dlsym(from, #symbol);
+    FACET_CUDA_PLAIN(FILL)
+#undef FILL
+}
+
+bool facet_cuda_driver_open(void)
+{
+    if (!atomic_load_explicit(&searched, memory_order_acquire)) {
+        facet_cuda_process_prepare();
+        pthread_mutex_lock(&open_lock);
+        if (!atomic_load(&searched) && (handle = facet_real_open(&real))) {
+            fill(handle);
+            facet_cuda_lookup_learn();
+        }
+        atomic_store_explicit(&searched, true, memory_order_release);
+        pthread_mutex_unlock(&open_lock);
+    }
+    return handle;
+}
+
+void *facet_cuda_driver_symbol(const char *name)
+{
+    return dlsym(handle, name);
+}
+
+void facet_cuda_driver_before_fork(void)
+{
+    pthread_mutex_lock(&open_lock);
+}
+
+void facet_cuda_driver_after_fork(void)
+{
+    pthread_mutex_unlock(&open_lock);
+}
+
+static CUresult no_driver(void)
+{
+    return CUDA_ERROR_NO_DEVICE;
+}
+
+static CUresult no_function(void)
+{
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void *facet_forward_target(const char *name)
+{
+    if (!facet_cuda_driver_open())
+        return (void *)no_driver;
+    void *own = facet_cuda_driver_symbol(name);
+    void *hook = facet_cuda_is_tenant() ? facet_cuda_hook(name) : NULL;
+    if (!own)
+        return (void *)no_function;
+    return hook ? hook : own;
+}

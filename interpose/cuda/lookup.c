@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: cuGetProcAddress in its two forms. Never: answers what the driver did not. */
+#include "lookup.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "hooks.h"
+#include "interpose/kit/forward.h"
+
+enum { ANY, LEGACY, PER_THREAD };
+
+struct hook {
+    const char *symbol, *name;
+    int version, stream;
+    void *function;
+    void *const *own;       /* the driver's exported symbol */
+    _Atomic(void *) answer; /* what its lookup answers for exactly this form, where that is something else */
+};
+
+static struct hook hooks[] = {
+#define HOOK(exported, asked, from, default_stream)                                                                    \
+    {.symbol = #exported,                                                                                              \
+     .name = asked,                                                                                                    \
+     .version = from,                                                                                                  \
+     .stream = default_stream,                                                                                         \
+     .function = (void *)facet_##exported,                                                                             \
+     .own = (void *const *)&facet_cuda_driver.exported},
+    FACET_CUDA_HOOKS(HOOK)
+#undef HOOK
+};
+#define HOOKS (sizeof hooks / sizeof *hooks)
+
+static _Atomic uint64_t unknown;
+
+void *facet_cuda_hook(const char *symbol)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        if (strcmp(hooks[i].symbol, symbol) == 0)
+            return hooks[i].function;
+    return NULL;
+}
+
+uint64_t facet_cuda_lookup_unknown(void)
+{
+    return atomic_load(&unknown);
+}
+
+/* The exported symbol that is exactly there, as the loader knows it. */
+static const char *exported_at(void *address)
+{
+    Dl_info info;
+
+    return dladdr(address, &info) && info.dli_saddr == address ? info.dli_sname : NULL;
+}
+
+static bool is_known(const char *symbol)
+{
+    for (uint32_t i = 0; symbol && i < facet_forward_count; i++)
+        if (strcmp(facet_forward_names[i], symbol) == 0)
+            return true;
+    return false;
+}
+
+static void *ask(const struct hook *hook)
+{
+    uint64_t flags =
+        hook->stream == PER_THREAD ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    CUdriverProcAddressQueryResult status;
+    void *answer = NULL;
+
+    if (facet_cuda_driver.cuGetProcAddress_v2)
+        facet_cuda_driver.cuGetProcAddress_v2(hook->name, &answer, hook->version, flags, &status);
+    else if (facet_cuda_driver.cuGetProcAddress)
+        facet_cuda_driver.cuGetProcAddress(hook->name, &answer, hook->version, flags);
+    return answer;
+}
+
+/* An answer that is itself exported is another form; it is what its symbol says. */
+void facet_cuda_lookup_learn(void)
+{
+    int newest = 0;
+
+    if (facet_cuda_plain.cuDriverGetVersion)
+        facet_cuda_plain.cuDriverGetVersion(&newest);
+    for (size_t i = 0; i < HOOKS; i++) {
+        if (!*hooks[i].own || hooks[i].version > newest)
+            continue;
+        void *answer = ask(&hooks[i]);
+        if (answer && answer != *hooks[i].own && !exported_at(answer))
+            atomic_store_explicit(&hooks[i].answer, answer, memory_order_relaxed);
+    }
+}
+
+/*
+ * Of the hooks of this name the one that stands for this very function. The name is compared too: functions that do
+ * nothing may be one and the same in the driver.
+ */
+static void *swap(const char *name, void *address)
+{
+    bool hooked = false;
+
+    for (size_t i = 0; i < HOOKS; i++) {
+        if (strcmp(hooks[i].name, name) != 0)
+            continue;
+        if (address == *hooks[i].own || address == atomic_load_explicit(&hooks[i].answer, memory_order_relaxed))
+            return hooks[i].function;
+        hooked = true;
+    }
+    if (hooked && !is_known(exported_at(address)))
+        atomic_fetch_add_explicit(&unknown, 1, memory_order_relaxed);
+    return address;
+}
+
+CUresult facet_cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                                   CUdriverProcAddressQueryResult *status)
+{
+    CUresult result = facet_cuda_driver.cuGetProcAddress_v2(symbol, function, version, flags, status);
+
+    if (result == CUDA_SUCCESS && *function)
+        *function = swap(symbol, *function);
+    return result;
+}
+
+CUresult facet_cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+{
+    CUresult result = facet_cuda_driver.cuGetProcAddress(symbol, function, version, flags);
+
+    if (result == CUDA_SUCCESS && *function)
+        *function = swap(symbol, *function);
+    return result;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: attaching, fork, and which vGPU a device is. Never: holds its lock while the driver is called. */
+#include "process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "hooks.h"
+#include "visible.h"
+
+#define VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES"
+#define DIRS_SIZE       ((size_t)FACET_CUDA_TENANTS * 1024)
+#define LIST_SIZE       ((size_t)FACET_CUDA_TENANTS * sizeof(((struct facet_segment_device *)0)->address))
+
+enum {
+    STATE_NEW = 0,
+    STATE_ATTACHED = FACET_CUDA_ATTACHED,
+    STATE_FAILED = 2,
+};
+
+struct facet_cuda_process facet_cuda_process;
+
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT, fork_once = PTHREAD_ONCE_INIT;
+static char vgpu_dirs[DIRS_SIZE];
+static bool is_tenant, fork_handled;
+
+/* A list that is too long is cut, and then fails to attach: closed, as any wrong folder. */
+static void read_environment(void)
+{
+    const char *dirs = getenv(FACET_ENV_VGPU_DIR);
+
+    is_tenant = dirs;
+    if (dirs)
+        strncpy(vgpu_dirs, dirs, sizeof vgpu_dirs - 1);
+}
+
+bool facet_cuda_is_tenant(void)
+{
+    pthread_once(&environment_once, read_environment);
+    return is_tenant;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&attach_lock);
+    facet_cuda_track_before_fork();
+    facet_ledger_before_fork(facet_cuda_process.ledger);
+    facet_cuda_driver_before_fork();
+}
+
+static void after_fork(void)
+{
+    facet_cuda_driver_after_fork();
+    facet_ledger_after_fork(facet_cuda_process.ledger);
+    facet_cuda_track_after_fork();
+    pthread_mutex_unlock(&attach_lock);
+}
+
+/* The slots and what they hold are the parent's. The child pays for what it makes itself, from its first call on. */
+static void after_fork_in_child(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        facet_tenant_forked(&facet_cuda_process.tenants[i]);
+    facet_cuda_process.count = 0;
+    atomic_store(&facet_cuda_process.state, STATE_NEW);
+    facet_cuda_driver_after_fork();
+    facet_ledger_forked(facet_cuda_process.ledger);
+    facet_cuda_track_forked();
+    pthread_mutex_unlock(&attach_lock);
+}
+
+/* Without the ledger, or without handlers, this process never attaches. */
+static void handle_fork(void)
+{
+    facet_cuda_process.ledger = facet_ledger_create();
+    if (facet_cuda_process.ledger)
+        fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+}
+
+void facet_cuda_process_prepare(void)
+{
+    pthread_once(&fork_once, handle_fork);
+}
+
+static const char *address_of(const struct facet_tenant *tenant)
+{
+    return tenant->policy->device.address;
+}
+
+static bool is_ours(const struct facet_tenant *tenant)
+{
+    const char *address = address_of(tenant);
+
+    return memchr(address, 0, sizeof tenant->policy->device.address) && !strchr(address, ',') &&
+           (strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0);
+}
+
+static void detach(struct facet_tenant *tenants, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        facet_tenant_detach(&tenants[i]);
+}
+
+/* Attaches to every folder; how many, or 0 when one of them, or the list, cannot be used. */
+static uint32_t attach_all(struct facet_tenant *tenants)
+{
+    char dirs[DIRS_SIZE], *rest = dirs, *dir;
+    uint32_t count = 0;
+
+    memcpy(dirs, vgpu_dirs, sizeof dirs);
+    while ((dir = strsep(&rest, ":"))) {
+        if (count == FACET_CUDA_TENANTS || facet_tenant_attach(dir, &tenants[count], NULL) != FACET_OK)
+            break;
+        if (!is_ours(&tenants[count++]))
+            break;
+    }
+    if (!dir)
+        return count;
+    detach(tenants, count);
+    return 0;
+}
+
+/* Keeps those that the program wants to see, in its order, and gives the others' slots back. */
+static uint32_t keep_chosen(struct facet_tenant *all, uint32_t count)
+{
+    const char *addresses[FACET_CUDA_TENANTS];
+    uint32_t chosen[FACET_CUDA_TENANTS], kept;
+    bool keeps[FACET_CUDA_TENANTS] = {false};
+
+    for (uint32_t i = 0; i < count; i++)
+        addresses[i] = address_of(&all[i]);
+    kept = facet_cuda_visible_choose(getenv(VISIBLE_DEVICES), addresses, count, chosen);
+    for (uint32_t i = 0; i < kept; i++) {
+        facet_cuda_process.tenants[i] = all[chosen[i]];
+        keeps[chosen[i]] = true;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!keeps[i])
+            facet_tenant_detach(&all[i]);
+    return kept;
+}
+
+/* The driver reads the variable at its own cuInit, which has not been called yet. */
+static bool show_devices(void)
+{
+    const char *addresses[FACET_CUDA_TENANTS];
+    char list[LIST_SIZE];
+
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        addresses[i] = address_of(&facet_cuda_process.tenants[i]);
+    return facet_cuda_visible_write(addresses, facet_cuda_process.count, list, sizeof list) &&
+           setenv(VISIBLE_DEVICES, list, 1) == 0;
+}
+
+static bool has_duplicate(const struct facet_tenant *tenants, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(address_of(&tenants[i]), address_of(&tenants[j])) == 0)
+                return true;
+    return false;
+}
+
+static bool attach(void)
+{
+    struct facet_tenant all[FACET_CUDA_TENANTS];
+    uint32_t count = fork_handled ? attach_all(all) : 0;
+
+    if (!count)
+        return false;
+    if (has_duplicate(all, count)) {
+        detach(all, count);
+        return false;
+    }
+    facet_cuda_process.count = keep_chosen(all, count);
+    if (show_devices())
+        return true;
+    detach(facet_cuda_process.tenants, facet_cuda_process.count);
+    facet_cuda_process.count = 0;
+    return false;
+}
+
+CUresult facet_cuda_attach(void)
+{
+    int saved = errno;
+
+    facet_cuda_process_prepare();
+    pthread_mutex_lock(&attach_lock);
+    if (atomic_load(&facet_cuda_process.state) == STATE_NEW)
+        atomic_store_explicit(&facet_cuda_process.state, attach() ? STATE_ATTACHED : STATE_FAILED,
+                              memory_order_release);
+    bool attached = atomic_load(&facet_cuda_process.state) == STATE_ATTACHED;
+    pthread_mutex_unlock(&attach_lock);
+    errno = saved;
+    return attached ? CUDA_SUCCESS : CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
+struct facet_tenant *facet_cuda_tenant_slow(uint32_t device)
+{
+    if (facet_cuda_attach() != CUDA_SUCCESS || device >= facet_cuda_process.count)
+        return NULL;
+    return &facet_cuda_process.tenants[device];
+}
+
+uint32_t facet_cuda_current_device(void)
+{
+    CUdevice device;
+
+    if (facet_cuda_process.count <= 1 || facet_cuda_plain.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return 0;
+    return (uint32_t)device;
+}
+
+/* Drivers before 13.0 say a context's device only of the current one. */
+static CUresult context_device(CUcontext context, CUdevice *ret_device)
+{
+    CUcontext popped;
+
+    if (facet_cuda_plain.cuCtxGetDevice_v2)
+        return facet_cuda_plain.cuCtxGetDevice_v2(ret_device, context);
+    CUresult result = facet_cuda_plain.cuCtxPushCurrent_v2(context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_plain.cuCtxGetDevice(ret_device);
+    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    return result;
+}
+
+uint32_t facet_cuda_stream_device(CUstream stream)
+{
+    CUdevice device;
+    CUcontext context;
+
+    if (facet_cuda_process.count <= 1)
+        return 0;
+    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+        return facet_cuda_current_device();
+    if (facet_cuda_plain.cuStreamGetDevice && facet_cuda_plain.cuStreamGetDevice(stream, &device) == CUDA_SUCCESS)
+        return (uint32_t)device;
+    if (facet_cuda_plain.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS &&
+        context_device(context, &device) == CUDA_SUCCESS)
+        return (uint32_t)device;
+    return facet_cuda_current_device();
+}

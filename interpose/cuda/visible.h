@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which of its vGPUs a program wants to see, and in which order: CUDA_VISIBLE_DEVICES, by the driver's rules.
+ *
+ * Owns: reading the list and writing one that the driver understands. Pure: no environment, no driver.
+ * Never: makes more visible than the vGPUs.
+ */
+#ifndef FACET_CUDA_VISIBLE_H
+#define FACET_CUDA_VISIBLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The vGPUs that `list` names, as indices into `addresses` ("GPU-..." or "MIG-..."): an item is an index, or the
+ * beginning of one address and no other. The first that names nothing ends the list; one that is named twice makes none
+ * visible. NULL names all. Returns how many; `chosen` has room for `count`.
+ */
+uint32_t facet_cuda_visible_choose(const char *list, const char *const *addresses, uint32_t count, uint32_t *chosen);
+
+/* The list for the driver; "-1", which shows nothing, for no address. False when it does not fit. */
+bool facet_cuda_visible_write(const char *const *addresses, uint32_t count, char *list, size_t size);
+
+#endif
