@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "limiter/tenant.h"
 
 struct fixture fixture;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "base/clock.h"
 #include "limiter/tenant.h"
 #include "segment.h"

@@ -21,12 +21,6 @@ bool test_segment_make(struct test_segment *segment, const char *address, uint64
 void test_segment_beat(struct test_segment *segment);
 void test_segment_remove(struct test_segment *segment);
 
-/* The address of the `index`-th device that this process sees; false when there are fewer. */
-bool test_device_address(unsigned index, char address[256]);
-
-/* The same, asked in a child, so that this process has not used OpenCL yet and can still be given a layer. */
-bool test_device_address_apart(unsigned index, char address[256]);
-
 struct facet_usage_totals test_segment_totals(const struct test_segment *segment);
 
 #endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A made-up machine with vGPUs on it, and roles: children in which a program meets our library as it would anywhere.
+ *
+ * Owns: the machine's file, the segments, the environment of roles.
+ * Never: calls CUDA in the test's own process.
+ */
+#ifndef FACET_TEST_CUDA_FIXTURE_H
+#define FACET_TEST_CUDA_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "segment.h"
+
+#define FIXTURE_DEVICES 2u
+#define FIXTURE_MEMORY  (UINT64_C(1) << 30) /* quota of each vGPU */
+
+/* Folders of libraries named libcuda.so.1: ours, the fake driver's, and that of an older one. */
+#define FIXTURE_OURS "FACET_TEST_CUDA_OURS"
+#define FIXTURE_FAKE "FACET_TEST_CUDA_FAKE"
+#define FIXTURE_OLD  "FACET_TEST_CUDA_OLD"
+
+struct fixture {
+    char state[96];                                /* the machine's file */
+    struct test_segment segments[FIXTURE_DEVICES]; /* vGPU N is of the machine's device N */
+};
+extern struct fixture fixture;
+
+/* Makes the machine and a segment for each of its devices; each test begins with no vGPU in its environment. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/* The UUID of a device of the machine, as the driver's tools write it. */
+void fixture_uuid(uint32_t device, char text[64]);
+
+/* Says which vGPUs a role has, by FACET_VGPU_DIR: "0", "1,0"; NULL for none. */
+void fixture_enter(const char *vgpus);
+
+/* Where a role finds libcuda.so.1: folders by their variables, with ',' between them. */
+void fixture_library_path(const char *variables);
+
+/*
+ * Runs a program of this folder, or this one when `program` is NULL, with up to two arguments. What it wrote to its
+ * standard output comes back without the last newline; the test fails when it did not exit with 0.
+ */
+const char *fixture_run(const char *program, const char *first, const char *second);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of how a program comes to our library, what is behind it, and which devices it shows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+/* What a program says that sees exactly these devices of the machine: "1,0". */
+static const char *seen(const char *devices)
+{
+    static char text[256];
+    char uuid[64];
+
+    snprintf(text, sizeof text, "init 0, %zu:", (strlen(devices) + 1) / 2);
+    for (const char *at = devices; *at; at += at[1] ? 2 : 1) {
+        fixture_uuid((uint32_t)(*at - '0'), uuid);
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %s", uuid);
+    }
+    return text;
+}
+
+static const char *seen_twice(const char *devices)
+{
+    static char text[512];
+
+    snprintf(text, sizeof text, "%s\n%s", seen(devices), seen(devices));
+    return text;
+}
+
+static void preload_ours(void)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/libcuda.so.1", getenv(FIXTURE_OURS));
+    setenv("LD_PRELOAD", path, 1);
+}
+
+static void test_opened_by_name(void **state)
+{
+    fixture_enter("1");
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("client", "libcuda.so", NULL), seen("1"));
+}
+
+static void test_linked(void **state)
+{
+    fixture_enter("1");
+    assert_string_equal(fixture_run("client-linked", NULL, NULL), seen("1"));
+}
+
+/* The search path leads to the vendor's; the loader takes what is there already. */
+static void test_preloaded(void **state)
+{
+    fixture_enter("1");
+    fixture_library_path(FIXTURE_FAKE);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0,1"));
+    preload_ours();
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("client-linked", NULL, NULL), seen("1"));
+}
+
+static void test_preloaded_and_opened(void **state)
+{
+    fixture_enter("1");
+    preload_ours();
+    assert_string_equal(fixture_run("client", "libcuda.so.1", "libcuda.so"), seen_twice("1"));
+}
+
+/* A copy is not taken for the driver; both serve the same vGPU, each with a slot of its own. */
+static void test_a_copy_of_ours(void **state)
+{
+    char folder[] = "/tmp/facet-cuda-copy-XXXXXX", copy[128], command[4400];
+
+    fixture_enter("1");
+    preload_ours();
+    assert_non_null(mkdtemp(folder));
+    snprintf(copy, sizeof copy, "%s/libcuda.so.1", folder);
+    snprintf(command, sizeof command, "LD_PRELOAD= cp '%s/libcuda.so.1' '%s'", getenv(FIXTURE_OURS), copy);
+    assert_int_equal(system(command), 0);
+    const char *output = fixture_run("client", copy, "libcuda.so.1");
+    unlink(copy);
+    rmdir(folder);
+    assert_string_equal(output, seen_twice("1"));
+}
+
+static void test_driver_named_by_path(void **state)
+{
+    char path[4096];
+
+    fixture_enter("0");
+    fixture_library_path(FIXTURE_OURS);
+    snprintf(path, sizeof path, "%s/libcuda.so.1", getenv(FIXTURE_FAKE));
+    setenv("FACET_REAL_CUDA", path, 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0"));
+    setenv("FACET_REAL_CUDA", "/nonexistent/libcuda.so.1", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+}
+
+/* In no vGPU the machine is as it is. */
+static void test_no_vgpu(void **state)
+{
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0,1"));
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    assert_string_equal(fixture_run("client-linked", NULL, NULL), seen("1"));
+}
+
+static void test_several_vgpus(void **state)
+{
+    fixture_enter("0,1");
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0,1"));
+    fixture_enter("1,0");
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1,0"));
+}
+
+/* CUDA_VISIBLE_DEVICES counts the vGPUs: the program can choose among them, and reach nothing else. */
+static void test_program_chooses(void **state)
+{
+    char uuid[64];
+
+    fixture_enter("1");
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    fixture_uuid(0, uuid);
+    setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    fixture_enter("0,1");
+    setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1,0"));
+    setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0"));
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+}
+
+/* Without its limits the program does not run. */
+static void test_vgpu_that_cannot_be_used(void **state)
+{
+    struct test_segment other;
+
+    setenv("FACET_VGPU_DIR", "/nonexistent", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    assert_string_equal(fixture_run("client-linked", NULL, NULL), "init 802");
+    setenv("FACET_VGPU_DIR", "", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    fixture_enter("0,0");
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    assert_true(test_segment_make(&other, "opencl/Some Device", FIXTURE_MEMORY));
+    setenv("FACET_VGPU_DIR", other.dir, 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    test_segment_remove(&other);
+}
+
+static void test_no_driver(void **state)
+{
+    fixture_library_path(FIXTURE_OURS);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    fixture_enter("0");
+    assert_string_equal(fixture_run("client-linked", NULL, NULL), "init 100");
+}
+
+static void test_driver_older_than_our_list(void **state)
+{
+    fixture_enter("1");
+    fixture_library_path(FIXTURE_OURS "," FIXTURE_OLD);
+    setenv("FAKE_CUDA_VERSION", "12000", 1);
+    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_opened_by_name),  TEST(test_linked),
+        TEST(test_preloaded),       TEST(test_preloaded_and_opened),
+        TEST(test_a_copy_of_ours),  TEST(test_driver_named_by_path),
+        TEST(test_no_vgpu),         TEST(test_several_vgpus),
+        TEST(test_program_chooses), TEST(test_vgpu_that_cannot_be_used),
+        TEST(test_no_driver),       TEST(test_driver_older_than_our_list),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what segment.h says. Never: leaves a folder behind. */
+#include "segment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static bool complain(const struct facet_error *error)
+{
+    fprintf(stderr, "segment: %s\n", error->message);
+    return false;
+}
+
+bool test_segment_make(struct test_segment *segment, const char *address, uint64_t memory_bytes)
+{
+    struct facet_owner_spec spec = {.vgpu_id = "test", .vgpu_name = "test"};
+    struct facet_error error = {0};
+
+    *segment = (struct test_segment){0};
+    snprintf(segment->root, sizeof segment->root, "%s", "/tmp/facet-test-XXXXXX");
+    if (!mkdtemp(segment->root)) {
+        perror(segment->root);
+        return false;
+    }
+    snprintf(segment->dir, sizeof segment->dir, "%s/vgpu", segment->root);
+    snprintf(segment->bell_path, sizeof segment->bell_path, "%s/bell", segment->root);
+    facet_limits_init(&spec.limits);
+    spec.limits.memory_bytes = memory_bytes;
+    snprintf(spec.device.id, sizeof spec.device.id, "test:0");
+    snprintf(spec.device.address, sizeof spec.device.address, "%s", address);
+    spec.device.memory_bytes = memory_bytes;
+    if (facet_bell_make(segment->bell_path, &segment->bell, &error) != FACET_OK ||
+        facet_owner_create(segment->dir, &spec, segment->bell_path, &segment->owner, &error) != FACET_OK)
+        return complain(&error);
+    facet_owner_set_gate(segment->owner, FACET_GATE_OPEN);
+    test_segment_beat(segment);
+    return true;
+}
+
+void test_segment_beat(struct test_segment *segment)
+{
+    facet_owner_beat(segment->owner, facet_clock_now_ns());
+}
+
+void test_segment_remove(struct test_segment *segment)
+{
+    struct facet_error error = {0};
+
+    facet_owner_close(segment->owner);
+    facet_bell_unmap(segment->bell);
+    if (facet_owner_remove(segment->dir, &error) != FACET_OK)
+        complain(&error);
+    unlink(segment->bell_path);
+    rmdir(segment->root);
+}
+
+struct facet_usage_totals test_segment_totals(const struct test_segment *segment)
+{
+    struct facet_usage_totals totals;
+
+    facet_owner_totals(segment->owner, &totals);
+    return totals;
+}
