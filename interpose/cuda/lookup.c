@@ -33,19 +33,12 @@ static struct hook hooks[] = {
 };
 #define HOOKS (sizeof hooks / sizeof *hooks)
 
-static _Atomic uint64_t unknown;
-
 void *facet_cuda_hook(const char *symbol)
 {
     for (size_t i = 0; i < HOOKS; i++)
         if (strcmp(hooks[i].symbol, symbol) == 0)
             return hooks[i].function;
     return NULL;
-}
-
-uint64_t facet_cuda_lookup_unknown(void)
-{
-    return atomic_load(&unknown);
 }
 
 /* The exported symbol that is exactly there, as the loader knows it. */
@@ -110,7 +103,7 @@ static void *swap(const char *name, void *address)
         hooked = true;
     }
     if (hooked && !is_known(exported_at(address)))
-        atomic_fetch_add_explicit(&unknown, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&facet_interposer.unknown_forms, 1, memory_order_relaxed);
     return address;
 }
 

@@ -12,7 +12,7 @@ const char *const facet_forward_names[] = {
 };
 const uint32_t facet_forward_count = sizeof facet_forward_names / sizeof facet_forward_names[0];
 
-const char facet_interposer[] = "Facet";
+struct facet_interposer facet_interposer = {.name = "Facet"};
 
 extern _Atomic(void *) facet_forward_slots[]; /* forward.S */
 

@@ -28,7 +28,12 @@ extern const uint32_t facet_forward_count;
 /* The stub's: finds the target, keeps it in the slot, and returns it to be jumped to. */
 void *facet_forward_bind(uint32_t index);
 
-/* The mark. */
-__attribute__((visibility("default"))) extern const char facet_interposer[];
+/* The mark, and what a test or a debugger may want to read of a library that says nothing. */
+struct facet_interposer {
+    char name[8]; /* "Facet" */
+    /* Lookups whose answer passed through though it is a form of a hooked name: one newer than our list of hooks. */
+    _Atomic uint64_t unknown_forms;
+};
+__attribute__((visibility("default"))) extern struct facet_interposer facet_interposer;
 
 #endif

@@ -31,8 +31,8 @@ struct facet_ledger *facet_ledger_create(void);
 void facet_ledger_destroy(struct facet_ledger *ledger);
 
 /*
- * Adds; false when memory is out, then the caller frees what it allocated. A key is not 0, and is added once until it is
- * taken: another entry under the same key replaces the first.
+ * Adds; false when memory is out, then the caller frees what it allocated. A key is not 0, and is added once until it
+ * is taken: another entry under the same key replaces the first.
  */
 bool facet_ledger_add(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry entry);
 
@@ -43,8 +43,8 @@ bool facet_ledger_take(struct facet_ledger *ledger, uint64_t key, struct facet_l
 bool facet_ledger_find(struct facet_ledger *ledger, uint64_t key, struct facet_ledger_entry *ret_entry);
 
 /*
- * Takes out every entry that belongs, one call of `gone` each, with no lock held: a context or device was reset. What is
- * added meanwhile may stay.
+ * Takes out every entry that belongs, one call of `gone` each, with no lock held: a context or device was reset. What
+ * is added meanwhile may stay.
  */
 void facet_ledger_drain(struct facet_ledger *ledger, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                         void (*gone)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context);

@@ -45,7 +45,7 @@ static bool is_this_library(const char *path)
 {
     Dl_info info;
 
-    return dladdr(facet_interposer, &info) && info.dli_fname && is_same_file(path, info.dli_fname);
+    return dladdr(&facet_interposer, &info) && info.dli_fname && is_same_file(path, info.dli_fname);
 }
 
 static bool take(const char *path, void *context)
@@ -64,7 +64,8 @@ static bool take(const char *path, void *context)
 static bool take_in(const char *folder, size_t length, struct search *search)
 {
     char path[PATH_SIZE];
-    int written = snprintf(path, sizeof path, "%.*s/%s", length ? (int)length : 1, length ? folder : ".", search->soname);
+    int written =
+        snprintf(path, sizeof path, "%.*s/%s", length ? (int)length : 1, length ? folder : ".", search->soname);
 
     return written > 0 && (size_t)written < sizeof path && take(path, search);
 }

@@ -4,10 +4,13 @@
  * for; the per-thread form where it is asked for and there is one.
  * Never: answers with what this driver's version has not.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "entry_points.h"
 #include "fake.h"
+
+#define FAR_VERSION 90000
 
 /* Newer than `best`, and of the default stream that is wanted. */
 static bool is_better(const struct fake_entry_point *entry, const struct fake_entry_point *best)
@@ -39,6 +42,20 @@ static void *find(const char *name, int version, bool per_thread, CUdriverProcAd
     return best ? best->address : NULL;
 }
 
+/* A function of the driver's own that it does not export. */
+static CUresult hidden_init(unsigned flags)
+{
+    return cuInit(flags);
+}
+
+/* Some drivers answer so for cuInit; and any may have forms that came after all we know. */
+static void *special(const char *name, int version)
+{
+    bool newer = getenv("FAKE_CUDA_NEWER") && version >= FAR_VERSION;
+
+    return strcmp(name, "cuInit") == 0 && (newer || getenv("FAKE_CUDA_HIDDEN")) ? (void *)hidden_init : NULL;
+}
+
 static bool is_request(const char *symbol, void *const *function, int version, uint64_t flags)
 {
     return symbol && function && flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
@@ -53,6 +70,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
     if (!is_request(symbol, function, version, flags))
         return CUDA_ERROR_INVALID_VALUE;
     *function = find(symbol, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &found);
+    if (special(symbol, version))
+        *function = special(symbol, version);
     if (status)
         *status = found;
     return CUDA_SUCCESS;

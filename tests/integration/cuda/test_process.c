@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of processes behind our library: fork, threads, exit. Never: calls CUDA in the test's own process. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "limiter/tenant.h"
+#include "vendor/cuda/driver.h"
+
+#define THREADS 8
+
+static __typeof__(cuInit) *init;
+static __typeof__(cuDeviceGetCount) *count_devices;
+static __typeof__(cuDevicePrimaryCtxRetain) *retain;
+
+static bool open_driver(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+    if (!library)
+        return false;
+    init = (__typeof__(init))dlsym(library, "cuInit");
+    count_devices = (__typeof__(count_devices))dlsym(library, "cuDeviceGetCount");
+    retain = (__typeof__(retain))dlsym(library, "cuDevicePrimaryCtxRetain");
+    return true;
+}
+
+/* How many processes the first vGPU has now: slots that are locked. */
+static uint32_t count_processes(void)
+{
+    struct facet_usage_totals totals = {0};
+    size_t size;
+    void *usage;
+    int fd, folder = open(getenv(FACET_ENV_VGPU_DIR), O_PATH | O_DIRECTORY);
+
+    if (facet_segment_map(folder, "usage", true, sizeof(struct facet_usage), &usage, &size, &fd, NULL) == FACET_OK)
+        facet_usage_sum(usage, &totals);
+    return totals.processes;
+}
+
+/* Runs `work` in a child that lives until we have looked; its result, or 1000 when it has none. */
+static int in_child(int (*work)(void), uint32_t *ret_processes)
+{
+    int said[2], leave[2], result = 1000;
+
+    if (pipe(said) != 0 || pipe(leave) != 0)
+        return 1000;
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        close(leave[1]);
+        result = work();
+        _exit(write(said[1], &result, sizeof result) == sizeof result && read(leave[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(said[1]);
+    close(leave[0]);
+    if (read(said[0], &result, sizeof result) != sizeof result)
+        result = 1000;
+    *ret_processes = count_processes();
+    close(leave[1]);
+    close(said[0]);
+    waitpid(pid, NULL, 0);
+    return result;
+}
+
+static int do_init(void)
+{
+    return init(0);
+}
+
+/* What the driver answers a child whose parent had initialised it. */
+static int do_everything(void)
+{
+    CUcontext context;
+    int count;
+
+    return init(0) * 10000 + count_devices(&count) * 100 + retain(&context, 0);
+}
+
+static int role_fork_before(void)
+{
+    uint32_t processes;
+    int child = in_child(do_init, &processes), count = 0;
+
+    printf("child %d, %u process; ", child, processes);
+    printf("parent %d", init(0));
+    printf(", %d", count_devices(&count));
+    printf(", %d device", count);
+    return 0;
+}
+
+static int role_fork_after(void)
+{
+    CUcontext context;
+    uint32_t processes;
+    int parent = init(0), count = 0;
+    int child = in_child(do_everything, &processes);
+
+    printf("parent %d, child %d, %u processes; ", parent, child, processes);
+    printf("%d, %d", count_devices(&count), retain(&context, 0));
+    return 0;
+}
+
+static void *init_in_thread(void *failures)
+{
+    int count = 0;
+
+    if (init(0) != CUDA_SUCCESS || count_devices(&count) != CUDA_SUCCESS || count != 1)
+        atomic_fetch_add((_Atomic int *)failures, 1);
+    return NULL;
+}
+
+static int role_threads(void)
+{
+    pthread_t threads[THREADS];
+    _Atomic int failures = 0;
+
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, init_in_thread, &failures) != 0)
+            return 1;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("%d failed, %u process", atomic_load(&failures), count_processes());
+    return 0;
+}
+
+/* Children are made while other threads call for the first time: none of them may find a lock held for ever. */
+static int role_storm(void)
+{
+    static _Atomic int failures;
+    pthread_t thread;
+    int status;
+
+    if (pthread_create(&thread, NULL, init_in_thread, &failures) != 0)
+        return 1;
+    for (int i = 0; i < 50; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            int count;
+            alarm(60);
+            init(0);
+            count_devices(&count);
+            _exit(0);
+        }
+        if (waitpid(pid, &status, 0) != pid || status != 0)
+            return 1;
+    }
+    pthread_join(thread, NULL);
+    printf("%d failed", atomic_load(&failures));
+    return 0;
+}
+
+static int play(const char *role)
+{
+    if (!open_driver())
+        return 1;
+    if (strcmp(role, "before") == 0)
+        return role_fork_before();
+    if (strcmp(role, "after") == 0)
+        return role_fork_after();
+    return strcmp(role, "storm") == 0 ? role_storm() : role_threads();
+}
+
+static void check_nobody_is_left(void)
+{
+    facet_owner_reap(fixture.segments[0].owner);
+    assert_int_equal(test_segment_totals(&fixture.segments[0]).processes, 0);
+}
+
+static void test_fork_before_init(void **state)
+{
+    fixture_enter("0");
+    assert_string_equal(fixture_run(NULL, "before", NULL), "child 0, 1 process; parent 0, 0, 1 device");
+    check_nobody_is_left();
+}
+
+/* The driver refuses such a child (3, not initialised); the vGPU stays the parent's, and the child has a slot. */
+static void test_fork_after_init(void **state)
+{
+    fixture_enter("0");
+    assert_string_equal(fixture_run(NULL, "after", NULL), "parent 0, child 30303, 2 processes; 0, 0");
+    check_nobody_is_left();
+}
+
+static void test_threads_that_come_first_together(void **state)
+{
+    fixture_enter("0");
+    assert_string_equal(fixture_run(NULL, "threads", NULL), "0 failed, 1 process");
+    check_nobody_is_left();
+}
+
+static void test_fork_while_a_thread_comes_first(void **state)
+{
+    fixture_enter("0");
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(fixture_run(NULL, "storm", NULL), "0 failed");
+    check_nobody_is_left();
+}
+
+int main(int count, char **arguments)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_fork_before_init),
+        TEST(test_fork_after_init),
+        TEST(test_threads_that_come_first_together),
+        TEST(test_fork_while_a_thread_comes_first),
+    };
+
+    if (count > 1)
+        return play(arguments[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
