@@ -13,6 +13,8 @@
 
 #include <facet/error.h>
 
+#include "launch_cuda.h"
+
 struct launch_outcome {
     int exit_status; /* the command's own; 128 + n when signal n killed it */
     uint64_t wall_ns;
@@ -23,9 +25,10 @@ enum facet_status launch_check(const char *name, struct facet_error *error);
 
 /* What a tenant is given. Borrowed. */
 struct launch_place {
-    const char *vgpu_dir;      /* the vGPU's segment */
-    const char *layer;         /* the OpenCL layer */
-    const json_t *environment; /* what the device's provider wants set: an object of texts; NULL: nothing */
+    const char *vgpu_dir;           /* the vGPU's segment */
+    const char *layer;              /* the OpenCL layer */
+    const struct launch_cuda *cuda; /* how CUDA programs enter */
+    const json_t *environment;      /* what the device's provider wants set: an object of texts; NULL: nothing */
 };
 
 /*

@@ -260,9 +260,13 @@ static int run_inside(struct run *run)
 {
     struct facet_error error = {0};
     struct launch_outcome outcome;
+    struct launch_cuda cuda;
 
+    if (launch_cuda_find(view_text(run->vgpu, "segment"), &cuda, &error) != FACET_OK)
+        return command_refuse(run->self, false, &error, NULL);
     const struct launch_place place = {.vgpu_dir = view_text(run->vgpu, "segment"),
                                        .layer = run->layer,
+                                       .cuda = &cuda,
                                        .environment = json_object_get(run->vgpu, "environment")};
 
     describe(run);

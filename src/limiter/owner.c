@@ -448,3 +448,24 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
     munmap((void *)(uintptr_t)usage, sizeof *usage);
     return FACET_OK;
 }
+
+enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
+                                            struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    void *address;
+    size_t size;
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
+    enum facet_status status =
+        facet_segment_map(dir_fd, "policy", false, sizeof(struct facet_policy), &address, &size, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    const struct facet_policy *policy = address;
+    status = facet_policy_check(policy, size, "policy", error);
+    if (status == FACET_OK)
+        *ret_device = policy->device;
+    munmap(address, size);
+    return status;
+}

@@ -113,4 +113,8 @@ enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error);
 
+/* The device that the vGPU of a segment folder stands for, without owning it (`facet run`: how programs enter). */
+enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
+                                            struct facet_error *error);
+
 #endif

@@ -24,6 +24,7 @@ import urllib.parse
 
 RUNTIME = os.environ["FACET_RUNTIME_DIR"]
 FAULT = os.environ.get("FAKE_FAULT", "")
+ADDRESS = os.environ.get("FAKE_ADDRESS", "opencl/Fake device")
 MEMORY = 8 << 30
 
 DEVICES = [
@@ -49,7 +50,7 @@ def log(line):
 
 
 def make_segment(folder):
-    """The three files as src/limiter/segment.h lays them out, as far as the command reads them."""
+    """Two of the files as src/limiter/segment.h lays them out, as far as the command reads them."""
     os.makedirs(folder)
     slots = 256
     size = 128 + slots * 128
@@ -58,6 +59,12 @@ def make_segment(folder):
     struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)
+    policy = bytearray(704)
+    struct.pack_into("<8sII", policy, 0, b"FACPOLY0", 2, len(policy))
+    struct.pack_into("256s", policy, 336, ADDRESS.encode())
+    struct.pack_into("<Q", policy, 672, MEMORY)
+    with open(os.path.join(folder, "policy"), "wb") as file:
+        file.write(policy)
 
 
 class State:

@@ -64,6 +64,7 @@ class Place:
         return os.path.join(self.root, name)
 
     def write(self, name, text, mode=0o644):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(self.path(name), mode)

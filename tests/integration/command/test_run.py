@@ -59,6 +59,46 @@ def program_finds_its_vgpu_and_layer():
               f"{layer}:/other.so\nfound\n")
 
 
+CUDA_SCRIPT = 'echo "$LD_LIBRARY_PATH|$LD_PRELOAD|$CUDA_VISIBLE_DEVICES"'
+GPU = "GPU-66616b65-2d67-7075-0000-000000000001"
+
+
+@test
+def cuda_program_finds_our_library_in_front():
+    with Place() as place:
+        place.write("lib/cuda/libcuda.so.1", "")
+        folder = place.path("lib/cuda")
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": GPU}).stdout,
+              f"{folder}|{folder}/libcuda.so.1|{GPU}\n")
+        place.write("lib/cuda/libnvidia-ml.so.1", "")
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"LD_LIBRARY_PATH": "/other", "CUDA_VISIBLE_DEVICES": "3"}
+                          ).stdout, f"{folder}:/other|{folder}/libcuda.so.1:{folder}/libnvidia-ml.so.1|{GPU}\n")
+
+
+@test
+def partition_of_a_gpu_is_entered_the_same_way():
+    with Place() as place:
+        place.write("lib/cuda/libcuda.so.1", "")
+        contains(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": "MIG-1-2"}).stdout, "|MIG-1-2")
+
+
+@test
+def nothing_of_cuda_is_set_for_other_devices():
+    with Place() as place:
+        place.write("lib/cuda/libcuda.so.1", "")
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT).stdout, "||\n")
+
+
+@test
+def cuda_device_without_our_library_is_refused():
+    with Place() as place:
+        done = place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": GPU})
+        equal(done.returncode, 1)
+        contains(done.stderr, "cuda/libcuda.so.1 is not in")
+        equal(done.stdout, "")
+        contains(place.log(), "destroy vgpu-1")
+
+
 @test
 def vgpu_is_removed_afterwards():
     with Place() as place:
