@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What we say of the vendor's interface is what the vendor says, and no entry point is forgotten.
+
+Owns: one program, generated, that prints constants, shapes and signatures; it is compiled with our headers and with a
+toolkit's, and both must print the same. Made-up trees in which tools/check-cuda-coverage must find each fault.
+Never: needs a toolkit: without one the comparison is skipped with a reason.
+"""
+import importlib.machinery
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(os.environ["FACET_SOURCE_DIR"])
+LIBRARY = os.environ["FACET_TEST_CUDA_LIBRARY"]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests/integration/command"))
+from tap import Skip, contains, equal, main, test  # noqa: E402
+
+HEADERS = ["driver.h", "memory.h", "execution.h"]
+OURS = 'extern "C" {\n' + "".join(f'#include "vendor/cuda/{name}"\n' for name in HEADERS) + "}\n"
+# Without the names that the header gives to the newest forms: so each name is that of the exported symbol.
+THEIRS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n"
+
+PRINTER = """
+#include <cstddef>
+#include <cstdio>
+#include <type_traits>
+template <class T> constexpr char kind()
+{
+    return std::is_pointer<T>::value ? 'p' : std::is_floating_point<T>::value ? 'f'
+         : std::is_integral<T>::value || std::is_enum<T>::value ? 'i' : 's';
+}
+template <class R, class... A> void signature(const char *name, R (*)(A...))
+{
+    std::printf("%s: %c%zu of", name, kind<R>(), sizeof(R));
+    int each[] = {0, (std::printf(" %c%zu", kind<A>(), sizeof(A)), 0)...};
+    (void)each;
+    std::puts("");
+}
+"""
+
+
+def tool():
+    loader = importlib.machinery.SourceFileLoader("coverage", str(ROOT / "tools/check-cuda-coverage"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def toolkit_and_compiler():
+    found = [path for path in tool().toolkits() if (path / "include/cuda.h").is_file()]
+    compiler = shutil.which("c++")
+    if not found or not compiler:
+        raise Skip("no CUDA toolkit here" if not found else "no C++ compiler here")
+    return found[-1] / "include", compiler
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"{command[0]}: {done.stderr[:2000]}")
+    return done.stdout
+
+
+def preprocess(compiler, text, include, only=""):
+    """The text without comments; with `only`, that of files below a folder of this name."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "headers.cc"
+        source.write_text(text)
+        lines, keep = [], not only
+        for line in run(compiler, "-E", "-dD", f"-I{include}", str(source)).splitlines():
+            marker = re.match(r'# \d+ "([^"]*)"', line)
+            if marker:
+                keep = f"/{only}/" in marker[1] if only else True
+            elif keep:
+                lines.append(line)
+        return "\n".join(lines)
+
+
+def fields_of(body):
+    """Names of the members that stand directly in a structure."""
+    while "{" in body:
+        body = re.sub(r"(?:union|struct)\b[^{};]*\{[^{}]*\}", "inner", body)
+    for member in filter(None, (part.strip() for part in body.split(";"))):
+        names = member.split(",")
+        yield from (match[1] for match in (re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", name) for name in names) if match)
+
+
+def structures_of(text):
+    """(name, members) of each typedef of a structure or union."""
+    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+    for match in re.finditer(r"typedef\s+(?:struct|union)\s*\w*\s*\{", text):
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        yield re.match(r"\s*(\w+)", text[end:])[1], list(fields_of(text[match.end():end - 1]))
+
+
+def constants_of(text):
+    for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", text):
+        yield from re.findall(r"(?:^|,)\s*(\w+)", body)
+
+
+def lines_of(ours, theirs):
+    """What the program prints, and what of ours the toolkit does not know."""
+    known = set(re.findall(r"\w+", theirs))
+    lines, strange = [], []
+
+    def add(name, line):
+        (lines if name in known else strange).append(line if name in known else name)
+
+    for name in constants_of(ours):
+        add(name, f'std::printf("{name} %lld\\n", (long long){name});')
+    for name, members in structures_of(ours):
+        add(name, f'std::printf("{name} %zu\\n", sizeof({name}));')
+        for member in members if name in known else []:
+            add(member, f'std::printf("{name}.{member} %zu\\n", offsetof({name}, {member}));')
+    for name in re.findall(r"\bCUresult\s+(cu\w+)\s*\(", ours):
+        add(name, f'signature("{name}", &{name});')
+    return lines, strange
+
+
+def output_of(compiler, headers, lines, include):
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "print.cc", Path(folder) / "print"
+        # The functions are only looked at; what they would be linked with is not needed.
+        source.write_text(headers + PRINTER + "int main()\n{\n" + "\n".join(lines) + "\n}\n")
+        run(compiler, "-w", "-Wl,--unresolved-symbols=ignore-all", f"-I{include}", str(source), "-o", str(program))
+        return run(str(program)).splitlines()
+
+
+@test
+def declarations_are_the_vendors():
+    include, compiler = toolkit_and_compiler()
+    ours, theirs = preprocess(compiler, OURS, ROOT, "vendor"), preprocess(compiler, THEIRS, include)
+    lines, strange = lines_of(ours, theirs)
+    version = int(re.search(r"#define CUDA_VERSION (\d+)", (include / "cuda.h").read_text())[1])
+    for name in strange:
+        print(f"# {name} is not in this toolkit")
+    if version >= 13000:
+        equal(strange, [], "names that CUDA 13.0 does not know")
+    got, expected = (output_of(compiler, text, lines, path) for text, path in ((OURS, ROOT), (THEIRS, include)))
+    equal([pair for pair in zip(got, expected) if pair[0] != pair[1]], [], "ours and the vendor's")
+    assert len(got) == len(expected) == len(lines) > 100, len(got)
+
+
+@test
+def comparison_finds_what_differs():
+    include, compiler = toolkit_and_compiler()
+    text = "typedef struct { int bytes[3]; } CUuuid; typedef int CUresult; CUresult cuDeviceGet(int *device);" \
+           "enum { CUDA_ERROR_NOT_FOUND = 5, CUDA_SUCCESS = 0, CUDA_NEVER_SEEN };"
+    lines, strange = lines_of(text, preprocess(compiler, THEIRS, include))
+    equal(strange, ["CUDA_NEVER_SEEN"])
+    got, expected = (output_of(compiler, headers, lines, include) for headers in ('extern "C" {' + text + "}", THEIRS))
+    equal([line.split()[0] for line, other in zip(got, expected) if line != other],
+          ["CUDA_ERROR_NOT_FOUND", "CUuuid", "cuDeviceGet:"])
+
+
+@test
+def no_entry_point_is_forgotten():
+    command = [ROOT / "tools/check-cuda-coverage", ROOT, LIBRARY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, done.stdout)
+    contains(done.stdout, "entry points")
+
+
+def faults_of(entries, hooks):
+    """What the tool says of a made-up tree, without its last line."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, text in {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/some_hooks.h": hooks}.items():
+            (root / name).parent.mkdir(parents=True)
+            (root / name).write_text(text)
+        module = tool()
+        module.toolkits = lambda: []  # a stub has more than a made-up list
+        return list(module.faults_of(root, None))
+
+
+LIST = "cuA 2000\ncuA_v2 3020\ncuA_v2_ptds 7000\ncuB 2000\n"
+
+
+@test
+def each_kind_of_hole_is_named():
+    whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
+    equal(faults_of(LIST, whole + ' X(cuB, "cuB", 2000, ANY)'), [])
+    for wrong, fault in {
+        whole.replace('X(cuA, "cuA", 2000, LEGACY)', ""): "cuA is passed through, another form of cuA is not",
+        whole.replace("3020", "3000"): "cuA_v2: ('cuA', 3000, 'LEGACY'), expected ('cuA', 3020, 'LEGACY')",
+        whole.replace("PER_THREAD", "LEGACY"): "expected ('cuA', 7000, 'PER_THREAD')",
+        whole + ' X(cuC, "cuC", 2000, ANY)': "cuC is not in vendor/cuda/entry_points.txt",
+    }.items():
+        faults = faults_of(LIST, wrong)
+        equal(len(faults), 1, faults)
+        contains(faults[0], fault)
+
+
+@test
+def library_and_list_are_one():
+    module = tool()
+    entries = module.read_list(ROOT / module.LIST)
+    equal(list(module.judge_library(entries, LIBRARY)), [])
+    more = {**entries, "cuNew": 14000}
+    contains("".join(module.judge_library(more, LIBRARY)), "cuNew is in the list and not exported")
+    del entries["cuInit"]
+    contains("".join(module.judge_library(entries, LIBRARY)), "cuInit is exported and not in the list")
+
+
+main()
