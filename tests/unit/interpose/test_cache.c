@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of reading the loader's cache: made-up ones, whole and damaged, and this machine's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "interpose/kit/cache.h"
+
+#if defined(__x86_64__)
+#define OURS 0x0303
+#else
+#define OURS 0x0a03
+#endif
+#define OTHER 0x0803 /* 32 bits */
+
+#define HEADER 48
+#define ENTRY  24
+
+static char file[64] = "/tmp/facet-cache-XXXXXX", seen[256];
+static unsigned char image[512];
+static size_t image_size;
+
+static void put(size_t at, uint32_t value)
+{
+    memcpy(image + at, &value, sizeof value);
+}
+
+/* Three entries: another processor's, another library, and ours; behind `before` bytes of an older format. */
+static void build(size_t before)
+{
+    static const char strings[] = "libone.so\0/lib/one\0libtwo.so\0/lib/two\0/lib32/one";
+    const uint32_t base = HEADER + 3 * ENTRY;
+    const struct {
+        uint32_t flags, key, value;
+    } entries[] = {{OTHER, 0, 38}, {OURS, 19, 29}, {OURS, 0, 10}};
+
+    memset(image, 0, sizeof image);
+    if (before) {
+        memcpy(image, "ld.so-1.7.0", 11);
+        put(12, (uint32_t)(before - 16) / 12);
+    }
+    memcpy(image + before, "glibc-ld.so.cache1.1", 20);
+    put(before + 20, 3);
+    put(before + 24, sizeof strings);
+    for (size_t i = 0; i < 3; i++) {
+        put(before + HEADER + i * ENTRY, entries[i].flags);
+        put(before + HEADER + i * ENTRY + 4, base + entries[i].key);
+        put(before + HEADER + i * ENTRY + 8, base + entries[i].value);
+    }
+    memcpy(image + before + base, strings, sizeof strings);
+    image_size = before + base + sizeof strings;
+}
+
+static bool note(const char *path, void *context)
+{
+    snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s;", path);
+    return context && strcmp(path, context) == 0;
+}
+
+static const char *each(const char *soname, size_t size)
+{
+    FILE *out = fopen(file, "w");
+
+    assert_non_null(out);
+    assert_int_equal(fwrite(image, 1, size, out), size);
+    fclose(out);
+    seen[0] = 0;
+    facet_cache_each(file, soname, note, NULL);
+    return seen;
+}
+
+static void test_entries_of_this_processor(void **state)
+{
+    build(0);
+    assert_string_equal(each("libone.so", image_size), "/lib/one;");
+    assert_string_equal(each("libtwo.so", image_size), "/lib/two;");
+    assert_string_equal(each("libthree.so", image_size), "");
+}
+
+static void test_behind_the_older_format(void **state)
+{
+    build(16 + 2 * 12);
+    assert_string_equal(each("libone.so", image_size), "/lib/one;");
+}
+
+static void test_taken_ends_the_search(void **state)
+{
+    build(0);
+    put(HEADER + 4, HEADER + 3 * ENTRY); /* both of ours are "libone.so" */
+    put(HEADER, OURS);
+    each("libone.so", image_size);
+    assert_string_equal(seen, "/lib32/one;/lib/one;");
+    seen[0] = 0;
+    assert_true(facet_cache_each(file, "libone.so", note, "/lib32/one"));
+    assert_string_equal(seen, "/lib32/one;");
+}
+
+/* No size of the file, and no number in it, leads outside. */
+static void test_damaged(void **state)
+{
+    build(0);
+    for (size_t size = 1; size < image_size; size++)
+        each("libone.so", size);
+    for (size_t at = 0; at + 4 <= image_size; at += 4) {
+        build(0);
+        put(at, UINT32_MAX);
+        each("libone.so", image_size);
+        build(16 + 2 * 12);
+        put(at, 0x7ffffff0);
+        each("libone.so", image_size);
+    }
+    memset(image, 0xff, sizeof image);
+    assert_string_equal(each("libone.so", sizeof image), "");
+    assert_false(facet_cache_each("/nonexistent/cache", "libone.so", note, NULL));
+}
+
+static void test_this_machines(void **state)
+{
+    if (access("/etc/ld.so.cache", R_OK) != 0)
+        skip();
+    seen[0] = 0;
+    facet_cache_each("/etc/ld.so.cache", "libc.so.6", note, NULL);
+    assert_non_null(strstr(seen, "libc.so.6;"));
+}
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(file);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    return unlink(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_entries_of_this_processor),
+        cmocka_unit_test(test_behind_the_older_format),
+        cmocka_unit_test(test_taken_ends_the_search),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_this_machines),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of which vGPUs a program sees. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "interpose/cuda/visible.h"
+
+static const char *const addresses[] = {"GPU-aa01", "GPU-aa02", "MIG-bb01"};
+
+/* The list that the driver is given for a wish, over three vGPUs. */
+static const char *shown(const char *list)
+{
+    static char text[64];
+    const char *chosen_addresses[3];
+    uint32_t chosen[3], count = facet_cuda_visible_choose(list, addresses, 3, chosen);
+
+    for (uint32_t i = 0; i < count; i++)
+        chosen_addresses[i] = addresses[chosen[i]];
+    assert_true(facet_cuda_visible_write(chosen_addresses, count, text, sizeof text));
+    return text;
+}
+
+static void test_no_wish_shows_all(void **state)
+{
+    assert_string_equal(shown(NULL), "GPU-aa01,GPU-aa02,MIG-bb01");
+}
+
+static void test_numbers_count_the_vgpus(void **state)
+{
+    assert_string_equal(shown("2"), "MIG-bb01");
+    assert_string_equal(shown("1,0"), "GPU-aa02,GPU-aa01");
+    assert_string_equal(shown("0,1,2"), "GPU-aa01,GPU-aa02,MIG-bb01");
+}
+
+static void test_addresses_and_their_beginnings(void **state)
+{
+    assert_string_equal(shown("MIG-bb01,GPU-aa02"), "MIG-bb01,GPU-aa02");
+    assert_string_equal(shown("MIG-"), "MIG-bb01");
+    assert_string_equal(shown("GPU-aa01,1"), "GPU-aa01,GPU-aa02");
+    assert_string_equal(shown("GPU-aa"), "-1"); /* two begin so */
+    assert_string_equal(shown("GPU-aa011"), "-1");
+}
+
+static void test_first_that_names_nothing_ends_the_list(void **state)
+{
+    assert_string_equal(shown("1,3,0"), "GPU-aa02");
+    assert_string_equal(shown("1,-1,0"), "GPU-aa02");
+    assert_string_equal(shown("0,,1"), "GPU-aa01");
+    assert_string_equal(shown("0,1x"), "GPU-aa01");
+    assert_string_equal(shown("3"), "-1");
+    assert_string_equal(shown("-1"), "-1");
+    assert_string_equal(shown("NoDevFiles"), "-1");
+    assert_string_equal(shown(""), "-1");
+}
+
+static void test_twice_shows_nothing(void **state)
+{
+    assert_string_equal(shown("0,1,0"), "-1");
+    assert_string_equal(shown("0,GPU-aa01"), "-1");
+}
+
+static void test_list_that_does_not_fit(void **state)
+{
+    char text[18];
+
+    assert_false(facet_cuda_visible_write(addresses, 2, text, 17));
+    assert_true(facet_cuda_visible_write(addresses, 2, text, 18));
+    assert_false(facet_cuda_visible_write(addresses, 0, text, 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_wish_shows_all),
+        cmocka_unit_test(test_numbers_count_the_vgpus),
+        cmocka_unit_test(test_addresses_and_their_beginnings),
+        cmocka_unit_test(test_first_that_names_nothing_ends_the_list),
+        cmocka_unit_test(test_twice_shows_nothing),
+        cmocka_unit_test(test_list_that_does_not_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
