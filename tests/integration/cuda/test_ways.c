@@ -40,14 +40,14 @@ static void preload_ours(void)
 static void test_opened_by_name(void **state)
 {
     fixture_enter("1");
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
-    assert_string_equal(fixture_run("client", "libcuda.so", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so", NULL), seen("1"));
 }
 
 static void test_linked(void **state)
 {
     fixture_enter("1");
-    assert_string_equal(fixture_run("client-linked", NULL, NULL), seen("1"));
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), seen("1"));
 }
 
 /* The search path leads to the vendor's; the loader takes what is there already. */
@@ -55,17 +55,17 @@ static void test_preloaded(void **state)
 {
     fixture_enter("1");
     fixture_library_path(FIXTURE_FAKE);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0,1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0,1"));
     preload_ours();
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
-    assert_string_equal(fixture_run("client-linked", NULL, NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), seen("1"));
 }
 
 static void test_preloaded_and_opened(void **state)
 {
     fixture_enter("1");
     preload_ours();
-    assert_string_equal(fixture_run("client", "libcuda.so.1", "libcuda.so"), seen_twice("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", "libcuda.so"), seen_twice("1"));
 }
 
 /* A copy is not taken for the driver; both serve the same vGPU, each with a slot of its own. */
@@ -79,7 +79,7 @@ static void test_a_copy_of_ours(void **state)
     snprintf(copy, sizeof copy, "%s/libcuda.so.1", folder);
     snprintf(command, sizeof command, "LD_PRELOAD= cp '%s/libcuda.so.1' '%s'", getenv(FIXTURE_OURS), copy);
     assert_int_equal(system(command), 0);
-    const char *output = fixture_run("client", copy, "libcuda.so.1");
+    const char *output = fixture_run("program", copy, "libcuda.so.1");
     unlink(copy);
     rmdir(folder);
     assert_string_equal(output, seen_twice("1"));
@@ -93,25 +93,25 @@ static void test_driver_named_by_path(void **state)
     fixture_library_path(FIXTURE_OURS);
     snprintf(path, sizeof path, "%s/libcuda.so.1", getenv(FIXTURE_FAKE));
     setenv("FACET_REAL_CUDA", path, 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0"));
     setenv("FACET_REAL_CUDA", "/nonexistent/libcuda.so.1", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
 /* In no vGPU the machine is as it is. */
 static void test_no_vgpu(void **state)
 {
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0,1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0,1"));
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-    assert_string_equal(fixture_run("client-linked", NULL, NULL), seen("1"));
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), seen("1"));
 }
 
 static void test_several_vgpus(void **state)
 {
     fixture_enter("0,1");
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0,1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0,1"));
     fixture_enter("1,0");
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1,0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1,0"));
 }
 
 /* CUDA_VISIBLE_DEVICES counts the vGPUs: the program can choose among them, and reach nothing else. */
@@ -121,19 +121,19 @@ static void test_program_chooses(void **state)
 
     fixture_enter("1");
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
     fixture_uuid(0, uuid);
     setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
     fixture_enter("0,1");
     setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1,0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1,0"));
     setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("0"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("0"));
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
 /* Without its limits the program does not run. */
@@ -142,24 +142,24 @@ static void test_vgpu_that_cannot_be_used(void **state)
     struct test_segment other;
 
     setenv("FACET_VGPU_DIR", "/nonexistent", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
-    assert_string_equal(fixture_run("client-linked", NULL, NULL), "init 802");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), "init 802");
     setenv("FACET_VGPU_DIR", "", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
     fixture_enter("0,0");
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
     assert_true(test_segment_make(&other, "opencl/Some Device", FIXTURE_MEMORY));
     setenv("FACET_VGPU_DIR", other.dir, 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 802");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
     test_segment_remove(&other);
 }
 
 static void test_no_driver(void **state)
 {
     fixture_library_path(FIXTURE_OURS);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), "init 100");
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
     fixture_enter("0");
-    assert_string_equal(fixture_run("client-linked", NULL, NULL), "init 100");
+    assert_string_equal(fixture_run("program-linked", NULL, NULL), "init 100");
 }
 
 static void test_driver_older_than_our_list(void **state)
@@ -167,7 +167,7 @@ static void test_driver_older_than_our_list(void **state)
     fixture_enter("1");
     fixture_library_path(FIXTURE_OURS "," FIXTURE_OLD);
     setenv("FAKE_CUDA_VERSION", "12000", 1);
-    assert_string_equal(fixture_run("client", "libcuda.so.1", NULL), seen("1"));
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), seen("1"));
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client NAME...      opens the driver by each name, one after the other, and says what it shows
- * client-linked       the same, linked against the driver as most programs of C are not
+ * program NAME...     opens the driver by each name, one after the other, and says what it shows
+ * program-linked       the same, linked against the driver as most programs of C are not
  *
  * Owns: one line for each: "init 0, 1 device: GPU-...".
  * Never: knows that the driver may not be the vendor's.
