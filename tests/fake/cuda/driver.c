@@ -150,17 +150,3 @@ CUresult cuDriverGetVersion(int *version)
     *version = (int)fake_state()->driver_version;
     return CUDA_SUCCESS;
 }
-
-/*
- * The vendor's tables of functions without names. The runtime starts with one in which it finds its own doors to the
- * driver: the first word is the size in bytes. It looks at the table and calls none of it for what our tests do.
- */
-CUresult cuGetExportTable(const void **table, const CUuuid *id)
-{
-    static const void *const doors[64] = {(void *)sizeof doors, [1 ... 63] = (const void *)fake_not_supported};
-
-    if (!table || !id)
-        return CUDA_ERROR_INVALID_VALUE;
-    *table = doors;
-    return CUDA_SUCCESS;
-}
