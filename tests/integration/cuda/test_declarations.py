@@ -174,7 +174,7 @@ def faults_of(entries, hooks):
     """What the tool says of a made-up tree, without its last line."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name, text in {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/some_hooks.h": hooks}.items():
+        for name, text in {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/hooks.h": f"#define FACET_CUDA_HOOKS(X) {hooks}\n"}.items():
             (root / name).parent.mkdir(parents=True)
             (root / name).write_text(text)
         module = tool()
