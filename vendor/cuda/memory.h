@@ -228,7 +228,11 @@ CUresult cuMemHostUnregister(void *pointer);
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *pointer, unsigned flags);
 CUresult cuMemHostGetFlags(unsigned *flags, void *pointer);
 
-/* Ordered by streams, from pools. Both ways of freeing take both kinds of pointers. */
+/* Ordered by streams, from pools. Both ways of freeing take both kinds of pointers. On a stream that is being captured
+ * they make nodes of a graph. */
+typedef int CUstreamCaptureStatus;
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
+CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream);

@@ -102,6 +102,8 @@ static void clear(struct fake_process *gone)
     for (uint32_t i = 0; i < FAKE_DEVICES; i++) {
         for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
             atomic_store(&gone->devices[i].bytes[kind], 0);
+        atomic_store(&gone->devices[i].slabs, 0);
+        atomic_store(&gone->devices[i].small, 0);
         atomic_store(&gone->devices[i].busy_ns, 0);
         atomic_store(&gone->devices[i].launches, 0);
     }
@@ -221,6 +223,26 @@ uint64_t fake_used_by(uint32_t device, uint32_t pid)
         if (pid && atomic_load(&state->processes[i].pid) == pid && lives(i))
             return held_by(&state->processes[i], device);
     return 0;
+}
+
+static uint64_t asked_by(const struct fake_process_device *one)
+{
+    uint64_t sum = atomic_load(&one->small) - atomic_load(&one->slabs);
+
+    for (uint32_t kind = 0; kind < FAKE_CONTEXT; kind++)
+        sum += atomic_load(&one->bytes[kind]);
+    return sum;
+}
+
+uint64_t fake_asked(uint32_t device)
+{
+    uint64_t sum = 0;
+
+    fake_state();
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
+        if (atomic_load(&state->processes[i].pid) && lives(i))
+            sum += asked_by(&state->processes[i].devices[device]);
+    return sum;
 }
 
 bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)

@@ -44,8 +44,9 @@ enum fake_kind {
 
 struct fake_process_device {
     _Atomic uint64_t bytes[FAKE_KINDS];
-    _Atomic uint64_t busy_ns;  /* device time of what this process ran */
-    _Atomic uint64_t launches; /* kernels, those of graphs included */
+    _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and what is given out of them, in steps of 512 bytes */
+    _Atomic uint64_t busy_ns;      /* device time of what this process ran */
+    _Atomic uint64_t launches;     /* kernels, those of graphs included */
 };
 
 struct fake_process {
@@ -93,6 +94,9 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
 /* What the living hold of a device, and what `pid` holds of it (0 when it is not there). */
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
+
+/* What the living were given of a device: of slabs what is given out of them; contexts and modules left out. */
+uint64_t fake_asked(uint32_t device);
 
 /*
  * Puts `cost_ns` of work on the device's engine that may begin at `ready_ns` at the earliest (0: now), for this

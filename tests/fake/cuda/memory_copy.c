@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: copies and fills that are done when they return. Never: reads or writes beyond an allocation: the driver's
+ * error is answered. What is of no allocation is the host's own.
+ */
+#include <string.h>
+
+#include "memory.h"
+
+/* Time of the engine: 50 bytes a nanosecond. */
+static CUresult spend(CUcontext context, size_t bytes)
+{
+    fake_run(context->physical, 0, bytes / 50);
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_device, size_t bytes)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS || !bytes)
+        return result;
+    if ((to_device && !fake_memory_usable(to, bytes)) || (from_device && !fake_memory_usable(from, bytes)))
+        return CUDA_ERROR_INVALID_VALUE;
+    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return spend(context, bytes);
+}
+
+static bool is_device(uint64_t address)
+{
+    fake_memory_lock();
+    bool ours = fake_block_at(address);
+    fake_memory_unlock();
+    return ours;
+}
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    return copy(to, is_device(to), from, is_device(from), bytes);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
+{
+    CUresult result = fake_context_check(to_context);
+
+    if (result == CUDA_SUCCESS)
+        result = fake_context_check(from_context);
+    return result == CUDA_SUCCESS ? copy(to, true, from, true, bytes) : result;
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+    return copy(to, true, (uintptr_t)from, false, bytes);
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+    return copy((uintptr_t)to, false, from, true, bytes);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    return copy(to, true, from, true, bytes);
+}
+
+/* Where in an array an offset is; 0 when it or the bytes from there on are not in it. */
+static uint64_t in_array(CUarray array, size_t offset, size_t bytes)
+{
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at((uintptr_t)array);
+    bool inside = block && block->sort == FAKE_BLOCK_ARRAY && block->address == (uintptr_t)array &&
+                  offset <= block->bytes && bytes <= block->bytes - offset;
+    fake_memory_unlock();
+    return inside ? (uintptr_t)array + offset : 0;
+}
+
+CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes)
+{
+    uint64_t place = in_array(to, offset, bytes);
+
+    return place ? copy(place, false, (uintptr_t)from, false, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes)
+{
+    uint64_t place = in_array(from, offset, bytes);
+
+    return place ? copy((uintptr_t)to, false, place, false, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+
+struct side {
+    uint64_t address;
+    size_t pitch;
+    bool on_device;
+};
+
+/* One side of a copy of rows; false for arrays that are none. */
+static bool side_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t x, size_t y,
+                    struct side *ret_side)
+{
+    bool on_host = type == CU_MEMORYTYPE_HOST;
+
+    if (type == CU_MEMORYTYPE_ARRAY)
+        return false;
+    *ret_side = (struct side){.address = (on_host ? (uintptr_t)host : device) + y * pitch + x,
+                              .pitch = pitch,
+                              .on_device = type == CU_MEMORYTYPE_DEVICE};
+    return true;
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *rows)
+{
+    struct side to, from;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!rows ||
+        !side_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstPitch, rows->dstXInBytes, rows->dstY,
+                 &to) ||
+        !side_of(rows->srcMemoryType, rows->srcHost, rows->srcDevice, rows->srcPitch, rows->srcXInBytes, rows->srcY,
+                 &from))
+        return rows ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < rows->Height && result == CUDA_SUCCESS; i++)
+        result = copy(to.address + i * to.pitch, to.on_device, from.address + i * from.pitch, from.on_device,
+                      rows->WidthInBytes);
+    return result;
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows)
+{
+    return cuMemcpy2D_v2(rows);
+}
+
+/* `count` times the `width` bytes of `value`. */
+static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t count)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS || !count)
+        return result;
+    if (to % width || !fake_memory_usable(to, count * width))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        memcpy((char *)(uintptr_t)to + i * width, value, width);
+    return spend(context, count * width);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count)
+{
+    return fill(to, &value, sizeof value, count);
+}
+
+CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count)
+{
+    return fill(to, &value, sizeof value, count);
+}
+
+CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count)
+{
+    return fill(to, &value, sizeof value, count);
+}
+
+CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (size_t i = 0; i < height && result == CUDA_SUCCESS; i++)
+        result = fill(to + i * pitch, &value, 1, width);
+    return result;
+}
+
+/* The same on the thread's own default stream: nothing that is done at once can be told from it. */
+#define ALSO_PTDS(name, parameters, arguments)                                                                         \
+    CUresult name##_ptds parameters                                                                                    \
+    {                                                                                                                  \
+        return name arguments;                                                                                         \
+    }
+
+ALSO_PTDS(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+ALSO_PTDS(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes),
+          (to, to_context, from, from_context, bytes))
+ALSO_PTDS(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes), (to, from, bytes))
+ALSO_PTDS(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+ALSO_PTDS(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+ALSO_PTDS(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t bytes), (to, offset, from, bytes))
+ALSO_PTDS(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes))
+ALSO_PTDS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *rows), (rows))
+ALSO_PTDS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *rows), (rows))
+ALSO_PTDS(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count), (to, value, count))
+ALSO_PTDS(cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, size_t count), (to, value, count))
+ALSO_PTDS(cuMemsetD32_v2, (CUdeviceptr to, unsigned value, size_t count), (to, value, count))
+ALSO_PTDS(cuMemsetD2D8_v2, (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),
+          (to, pitch, value, width, height))

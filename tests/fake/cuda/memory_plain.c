@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: linear memory, plain, pitched and managed; how much there is; the end of a context's. Never: moves any. */
+#include <string.h>
+
+#include "memory.h"
+
+bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes)
+{
+    return fake_take(physical, kind, bytes) || (fake_pools_trim(physical) && fake_take(physical, kind, bytes));
+}
+
+static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum fake_kind kind, uint64_t bytes,
+                                  uint64_t take)
+{
+    struct fake_block *block;
+
+    if (!fake_memory_take(context->physical, kind, take))
+        return NULL;
+    block = fake_block_make(sort, bytes);
+    if (!block) {
+        fake_give(context->physical, kind, take);
+        return NULL;
+    }
+    block->physical = context->physical;
+    block->kind = kind;
+    block->taken = take;
+    block->context = context;
+    return block;
+}
+
+CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
+                          struct fake_block **ret_block)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    struct fake_block *block = make_in(context, sort, kind, bytes, take);
+    fake_memory_unlock();
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *ret_block = block;
+    return CUDA_SUCCESS;
+}
+
+static CUresult make_small(CUdeviceptr *pointer, size_t bytes)
+{
+    CUcontext context;
+    uint64_t address;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    struct fake_block *block = fake_slab_take(context, bytes, &address);
+    fake_memory_unlock();
+    if (block)
+        *pointer = address;
+    return block ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult make(CUdeviceptr *pointer, size_t bytes)
+{
+    struct fake_block *block;
+
+    if (bytes < FAKE_SMALL)
+        return make_small(pointer, bytes);
+    CUresult result = fake_memory_make(FAKE_BLOCK_PLAIN, FAKE_PLAIN, bytes, fake_granted(bytes), &block);
+    if (result == CUDA_SUCCESS)
+        *pointer = block->address;
+    return result;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+    return pointer && bytes ? make(pointer, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    size_t row = fake_round(width, FAKE_PITCH_STEP), bytes;
+
+    if (!pointer || !pitch || !width || !height || (element != 4 && element != 8 && element != 16) ||
+        __builtin_mul_overflow(row, height, &bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = make(pointer, bytes);
+    if (result == CUDA_SUCCESS)
+        *pitch = row;
+    return result;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
+{
+    struct fake_block *block;
+
+    if (!pointer || !bytes || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = fake_memory_make(FAKE_BLOCK_MANAGED, FAKE_MANAGED, bytes, fake_granted(bytes), &block);
+    if (result == CUDA_SUCCESS)
+        *pointer = block->address;
+    return result;
+}
+
+static void release(struct fake_block *block)
+{
+    fake_give(block->physical, block->kind, block->taken);
+    fake_block_free(block);
+}
+
+static bool give_back(uint64_t address)
+{
+    struct fake_block *block = fake_block_at(address);
+
+    if (block && block->sort == FAKE_BLOCK_SLAB)
+        return fake_slab_give(block, address);
+    if (!block || address != block->address)
+        return false;
+    if (block->sort == FAKE_BLOCK_POOLED)
+        fake_pool_give(block);
+    else if (block->sort == FAKE_BLOCK_PLAIN || block->sort == FAKE_BLOCK_MANAGED)
+        release(block);
+    else
+        return false;
+    return true;
+}
+
+/* Also of memory that belongs to a context other than the current one. */
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS || !pointer)
+        return result;
+    fake_memory_lock();
+    bool given = give_back(pointer);
+    fake_memory_unlock();
+    return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+    (void)stream; /* what was enqueued before works with the truth of times, not of bytes */
+    return pointer ? cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+    return cuMemFreeAsync(pointer, stream);
+}
+
+static CUresult info(uint64_t *free_bytes, uint64_t *total)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    uint64_t used = fake_used(context->physical);
+    *total = fake_state()->devices[context->physical].memory_bytes;
+    *free_bytes = used < *total ? *total - used : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    uint64_t is_free = 0, is_there = 0;
+    CUresult result = info(&is_free, &is_there);
+
+    if (result == CUDA_SUCCESS && free_bytes)
+        *free_bytes = is_free;
+    if (result == CUDA_SUCCESS && total)
+        *total = is_there;
+    return result;
+}
+
+static unsigned in_32_bits(uint64_t bytes)
+{
+    return bytes > UINT32_MAX ? UINT32_MAX : (unsigned)bytes;
+}
+
+CUresult cuMemGetInfo(unsigned *free_bytes, unsigned *total)
+{
+    uint64_t is_free = 0, is_there = 0;
+    CUresult result = info(&is_free, &is_there);
+
+    if (result == CUDA_SUCCESS && free_bytes)
+        *free_bytes = in_32_bits(is_free);
+    if (result == CUDA_SUCCESS && total)
+        *total = in_32_bits(is_there);
+    return result;
+}
+
+static void end_of_context(struct fake_block *block, void *context)
+{
+    if (block->context != context)
+        return;
+    if (block->sort == FAKE_BLOCK_SLAB)
+        fake_slab_gone(block);
+    else
+        release(block);
+}
+
+void fake_memory_context_ended(CUcontext context)
+{
+    fake_memory_lock();
+    fake_blocks(end_of_context, context);
+    fake_memory_unlock();
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: pools: what each holds of a device, and how much of that is in use.
+ * Never: keeps two allocations apart within what a pool holds: a pool is two numbers, and each allocation has addresses
+ * of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+struct CUmemPoolHandle_st {
+    struct CUmemPoolHandle_st *next;
+    CUdevice device;
+    uint32_t physical;
+    CUmemPoolProps properties;
+    bool on_host, imported, destroyed;
+    uint64_t reserved, reserved_high, used, used_high, threshold, id;
+    uint32_t live; /* allocations */
+    int reuse[3];
+};
+
+static CUmemoryPool all; /* living and dead, so that a handle of a dead one is recognised */
+static CUmemoryPool defaults[FAKE_DEVICES], currents[FAKE_DEVICES];
+
+static CUmemoryPool make(CUdevice device, uint32_t physical)
+{
+    static uint64_t ids;
+    CUmemoryPool pool = calloc(1, sizeof *pool);
+
+    if (!pool)
+        return NULL;
+    pool->device = device;
+    pool->physical = physical;
+    pool->properties = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    pool->reuse[0] = pool->reuse[1] = pool->reuse[2] = 1;
+    pool->id = ++ids;
+    pool->next = all;
+    all = pool;
+    return pool;
+}
+
+static bool is_pool(CUmemoryPool pool)
+{
+    CUmemoryPool at = all;
+
+    while (at && at != pool)
+        at = at->next;
+    return at && !at->destroyed;
+}
+
+static CUmemoryPool default_of(CUdevice device, uint32_t physical)
+{
+    if (!defaults[physical])
+        defaults[physical] = make(device, physical);
+    return defaults[physical];
+}
+
+static CUmemoryPool current_of(CUdevice device, uint32_t physical)
+{
+    return currents[physical] ? currents[physical] : default_of(device, physical);
+}
+
+static bool grow(CUmemoryPool pool, uint64_t by)
+{
+    if (pool->properties.maxSize && pool->reserved + by > fake_round(pool->properties.maxSize, FAKE_PAGE))
+        return false;
+    /* Not by way of who trims pools: this one is about to use what it has. */
+    if (!pool->on_host && !fake_take(pool->physical, FAKE_POOL, by))
+        return false;
+    pool->reserved += by;
+    pool->reserved_high = pool->reserved > pool->reserved_high ? pool->reserved : pool->reserved_high;
+    return true;
+}
+
+static bool trim(CUmemoryPool pool, uint64_t keep)
+{
+    uint64_t least = fake_round(pool->used > keep ? pool->used : keep, FAKE_PAGE);
+
+    if (pool->reserved <= least)
+        return false;
+    if (!pool->on_host)
+        fake_give(pool->physical, FAKE_POOL, pool->reserved - least);
+    pool->reserved = least;
+    return true;
+}
+
+bool fake_pools_trim(uint32_t physical)
+{
+    bool any = false;
+
+    for (CUmemoryPool pool = all; pool; pool = pool->next)
+        if (pool->physical == physical && !pool->on_host)
+            any |= trim(pool, 0);
+    return any;
+}
+
+void fake_pools_synchronized(void)
+{
+    fake_memory_lock();
+    for (CUmemoryPool pool = all; pool; pool = pool->next)
+        trim(pool, pool->threshold);
+    fake_memory_unlock();
+}
+
+static bool make_room(CUmemoryPool pool, uint64_t bytes)
+{
+    uint64_t spare = pool->reserved - pool->used;
+    uint64_t missing = bytes > spare ? bytes - spare : 0;
+
+    if (!missing || grow(pool, fake_round(missing, FAKE_POOL_STEP)) || grow(pool, fake_round(missing, FAKE_PAGE)))
+        return true;
+    pool->used += spare; /* hold on to what is there while the others let go */
+    bool freed = fake_pools_trim(pool->physical);
+    pool->used -= spare;
+    return freed && grow(pool, fake_round(missing, FAKE_PAGE));
+}
+
+static struct fake_block *take(CUmemoryPool pool, uint64_t bytes)
+{
+    uint64_t granted = fake_round(bytes, FAKE_SMALL_STEP);
+    struct fake_block *block = make_room(pool, granted) ? fake_block_make(FAKE_BLOCK_POOLED, bytes) : NULL;
+    CUmemoryPool *detail = malloc(sizeof *detail);
+
+    if (!block || !detail) {
+        free(detail);
+        return NULL;
+    }
+    *detail = pool;
+    block->detail = detail;
+    block->physical = pool->physical;
+    pool->used += granted;
+    pool->used_high = pool->used > pool->used_high ? pool->used : pool->used_high;
+    pool->live++;
+    return block;
+}
+
+CUmemoryPool fake_pool_of(const struct fake_block *block)
+{
+    return *(CUmemoryPool *)block->detail;
+}
+
+void fake_pool_give(struct fake_block *block)
+{
+    CUmemoryPool pool = fake_pool_of(block);
+
+    pool->used -= fake_round(block->bytes, FAKE_SMALL_STEP);
+    pool->live--;
+    fake_block_free(block);
+    if (pool->destroyed)
+        trim(pool, 0);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    CUcontext context;
+    CUresult result = pointer && bytes ? fake_enter(&context) : CUDA_ERROR_INVALID_VALUE;
+
+    (void)stream;
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    bool usable = is_pool(pool) && !pool->imported;
+    struct fake_block *block = usable ? take(pool, bytes) : NULL;
+    fake_memory_unlock();
+    if (!usable)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *pointer = block->address;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    return cuMemAllocFromPoolAsync(pointer, bytes, pool, stream);
+}
+
+/* Of the current context's device: a stream of another one is the program's mistake. */
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    CUmemoryPool pool = current_of(context->device, context->physical);
+    fake_memory_unlock();
+    return pool ? cuMemAllocFromPoolAsync(pointer, bytes, pool, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+    return cuMemAllocAsync(pointer, bytes, stream);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    uint32_t physical = 0;
+    CUresult result = fake_ready();
+
+    if (result == CUDA_SUCCESS && (!pool || !properties || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    bool on_host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (!on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    CUmemoryPool made = make(on_host ? 0 : properties->location.id, physical);
+    if (made) {
+        made->properties = *properties;
+        made->on_host = on_host;
+        *pool = made;
+    }
+    fake_memory_unlock();
+    return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What is still allocated from it stays, and goes as it is freed. A device whose pool it was has its default again. */
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+    fake_memory_lock();
+    if (is_pool(pool) && defaults[pool->physical] != pool) {
+        pool->destroyed = true;
+        if (currents[pool->physical] == pool)
+            currents[pool->physical] = NULL;
+        trim(pool, 0);
+        result = CUDA_SUCCESS;
+    }
+    fake_memory_unlock();
+    return result;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+    fake_memory_lock();
+    bool known = is_pool(pool);
+    if (known)
+        trim(pool, keep);
+    fake_memory_unlock();
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static uint64_t *number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
+{
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        return &pool->threshold;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        return &pool->reserved;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        return &pool->reserved_high;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        return &pool->used;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        return &pool->used_high;
+    default:
+        return NULL;
+    }
+}
+
+static CUresult get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    if (attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+        attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
+        memcpy(value, &pool->reuse[attribute - 1], sizeof pool->reuse[0]);
+    else if (number_of(pool, attribute))
+        memcpy(value, number_of(pool, attribute), sizeof(uint64_t));
+    else
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* What is in use cannot be set; the highest ever can be forgotten. */
+static CUresult set(CUmemoryPool pool, CUmemPool_attribute attribute, const void *value)
+{
+    uint64_t number;
+
+    if (attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+        attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
+        memcpy(&pool->reuse[attribute - 1], value, sizeof pool->reuse[0]);
+        return CUDA_SUCCESS;
+    }
+    memcpy(&number, value, sizeof number);
+    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+        pool->threshold = number;
+    else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH && !number)
+        pool->reserved_high = pool->reserved;
+    else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH && !number)
+        pool->used_high = pool->used;
+    else
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    fake_memory_lock();
+    CUresult result = value && is_pool(pool) ? get(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    fake_memory_unlock();
+    return result;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    fake_memory_lock();
+    CUresult result = value && is_pool(pool) ? set(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    fake_memory_unlock();
+    return result;
+}
+
+static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*of)(CUdevice, uint32_t))
+{
+    uint32_t physical;
+    CUresult result = pool ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    CUmemoryPool found = of(device, physical);
+    fake_memory_unlock();
+    if (found)
+        *pool = found;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    return pool_of_device(pool, device, default_of);
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    return pool_of_device(pool, device, current_of);
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+    uint32_t physical;
+    CUresult result = fake_physical(device, &physical);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    bool usable = is_pool(pool) && !pool->on_host && !pool->imported && pool->physical == physical;
+    if (usable)
+        currents[physical] = pool;
+    fake_memory_unlock();
+    return usable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: linear memory of another process, by the handles of old. Never: pays for it: who made it does. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+_Static_assert(sizeof(struct fake_shared) <= sizeof(CUipcMemHandle), "a handle says all");
+
+int fake_shared_open(const struct fake_shared *shared)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", shared->pid, shared->fd);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static bool can_be_shared(const struct fake_block *block)
+{
+    return block->sort == FAKE_BLOCK_PLAIN || block->sort == FAKE_BLOCK_SLAB;
+}
+
+/* Of the whole allocation that the pointer is in, as the driver does. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+    struct fake_block *block;
+    uint64_t first, bytes;
+
+    fake_memory_lock();
+    bool found = handle && fake_memory_range(pointer, &block, &first, &bytes) && can_be_shared(block);
+    if (found) {
+        struct fake_shared shared = {.magic = FAKE_SHARED_MAGIC,
+                                     .pid = getpid(),
+                                     .fd = fake_backing(),
+                                     .offset = fake_backing_offset(block) + (first - block->address),
+                                     .bytes = bytes,
+                                     .physical = block->physical,
+                                     .sort = FAKE_SHARED_POINTER,
+                                     .id = block->id};
+        memset(handle, 0, sizeof *handle);
+        memcpy(handle, &shared, sizeof shared);
+    }
+    fake_memory_unlock();
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Whole pages around it are mapped; the pointer is into them. */
+static CUresult open_handle(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer)
+{
+    uint64_t offset = shared->offset / FAKE_PAGE * FAKE_PAGE, inside = shared->offset - offset;
+    int fd = fake_shared_open(shared);
+    struct fake_block *block = fd >= 0 ? fake_block_make(FAKE_BLOCK_IMPORTED, inside + shared->bytes) : NULL;
+    bool mapped = block && fake_map(block->address, block->span, fd, offset, PROT_READ | PROT_WRITE);
+
+    if (fd >= 0)
+        close(fd);
+    if (block && !mapped)
+        fake_block_free(block);
+    if (!mapped)
+        return CUDA_ERROR_MAP_FAILED;
+    block->context = context;
+    block->physical = shared->physical;
+    *pointer = block->address + inside;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+{
+    struct fake_shared shared;
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    memcpy(&shared, &handle, sizeof shared);
+    if (!pointer || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || shared.magic != FAKE_SHARED_MAGIC ||
+        shared.sort != FAKE_SHARED_POINTER)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (shared.pid == getpid())
+        return CUDA_ERROR_INVALID_CONTEXT; /* a process does not open its own */
+    fake_memory_lock();
+    result = open_handle(&shared, context, pointer);
+    fake_memory_unlock();
+    return result;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+{
+    return cuIpcOpenMemHandle_v2(pointer, handle, flags);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer)
+{
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at(pointer);
+    bool imported = block && block->sort == FAKE_BLOCK_IMPORTED;
+    if (imported)
+        fake_block_free(block);
+    fake_memory_unlock();
+    return imported ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

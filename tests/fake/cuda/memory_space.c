@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: addresses, pages of the file behind them, and the table of blocks. Never: knows what a block is for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+#define PAGES (UINT64_C(128) << 10) /* 256 GiB of addresses, and as much in the file beyond them */
+
+/* Runs of pages, each marked with what it belongs to. Searched from where the last search ended. */
+struct runs {
+    void *pages[PAGES];
+    uint64_t cursor;
+};
+
+static struct runs addresses, behind;
+static uint64_t base;
+static int backing = -1;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+_Noreturn static void die(const char *what)
+{
+    perror(what);
+    abort();
+}
+
+void fake_memory_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void fake_memory_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* Addresses of ours begin at a whole page, so that a page of the table is a page of addresses. */
+static void begin(void)
+{
+    void *mapped = mmap(NULL, (PAGES + 1) * FAKE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    backing = memfd_create("fake-cuda-memory", MFD_CLOEXEC);
+    if (mapped == MAP_FAILED || backing < 0 || ftruncate(backing, (off_t)(2 * PAGES * FAKE_PAGE)) != 0)
+        die("fake CUDA: memory");
+    base = fake_round((uintptr_t)mapped, FAKE_PAGE);
+}
+
+int fake_backing(void)
+{
+    if (!base)
+        begin();
+    return backing;
+}
+
+static bool find_from(const struct runs *runs, uint64_t from, uint64_t to, uint64_t count, uint64_t *ret_first)
+{
+    uint64_t length = 0;
+
+    for (uint64_t at = from; at < to; at++) {
+        length = runs->pages[at] ? 0 : length + 1;
+        if (length == count) {
+            *ret_first = at + 1 - count;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find(struct runs *runs, uint64_t count, uint64_t *ret_first)
+{
+    if (count > PAGES ||
+        (!find_from(runs, runs->cursor, PAGES, count, ret_first) && !find_from(runs, 0, PAGES, count, ret_first)))
+        return false;
+    runs->cursor = *ret_first + count;
+    return true;
+}
+
+static void mark(struct runs *runs, uint64_t first, uint64_t count, void *owner)
+{
+    for (uint64_t i = 0; i < count; i++)
+        runs->pages[first + i] = owner;
+}
+
+static uint64_t page_of(uint64_t address)
+{
+    return (address - base) / FAKE_PAGE;
+}
+
+bool fake_map(uint64_t address, uint64_t bytes, int fd, uint64_t offset, int protection)
+{
+    return mmap((void *)(uintptr_t)address, bytes, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) != MAP_FAILED;
+}
+
+void fake_unmap(uint64_t address, uint64_t bytes)
+{
+    if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED)
+        die("fake CUDA: unmap");
+}
+
+static void punch(uint64_t offset, uint64_t bytes)
+{
+    if (fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
+        die("fake CUDA: give back");
+}
+
+bool fake_backing_take(uint64_t bytes, uint64_t *ret_offset)
+{
+    uint64_t first, count = fake_round(bytes, FAKE_PAGE) / FAKE_PAGE;
+
+    if (fake_backing() < 0 || !find(&behind, count, &first))
+        return false;
+    mark(&behind, first, count, &behind);
+    *ret_offset = (PAGES + first) * FAKE_PAGE;
+    return true;
+}
+
+void fake_backing_give(uint64_t offset, uint64_t bytes)
+{
+    uint64_t count = fake_round(bytes, FAKE_PAGE) / FAKE_PAGE;
+
+    mark(&behind, offset / FAKE_PAGE - PAGES, count, NULL);
+    punch(offset, count * FAKE_PAGE);
+}
+
+uint64_t fake_backing_offset(const struct fake_block *block)
+{
+    return block->address - base;
+}
+
+static bool has_memory(enum fake_sort sort)
+{
+    return sort != FAKE_BLOCK_RESERVED && sort != FAKE_BLOCK_IMPORTED;
+}
+
+struct fake_block *fake_block_make(enum fake_sort sort, uint64_t bytes)
+{
+    static uint64_t ids;
+    struct fake_block *block = calloc(1, sizeof *block);
+    uint64_t first, span = fake_round(bytes, FAKE_PAGE);
+
+    if (!block || fake_backing() < 0 || !find(&addresses, span / FAKE_PAGE, &first)) {
+        free(block);
+        return NULL;
+    }
+    *block = (struct fake_block){
+        .sort = sort, .address = base + first * FAKE_PAGE, .bytes = bytes, .span = span, .id = ++ids};
+    if (has_memory(sort) &&
+        !fake_map(block->address, span, backing, fake_backing_offset(block), PROT_READ | PROT_WRITE)) {
+        free(block);
+        return NULL;
+    }
+    mark(&addresses, first, span / FAKE_PAGE, block);
+    return block;
+}
+
+void fake_block_free(struct fake_block *block)
+{
+    fake_unmap(block->address, block->span);
+    if (has_memory(block->sort))
+        punch(fake_backing_offset(block), block->span);
+    mark(&addresses, page_of(block->address), block->span / FAKE_PAGE, NULL);
+    free(block->detail);
+    free(block);
+}
+
+struct fake_block *fake_block_at(uint64_t address)
+{
+    return base && address >= base && page_of(address) < PAGES ? addresses.pages[page_of(address)] : NULL;
+}
+
+void fake_blocks(void (*visit)(struct fake_block *block, void *argument), void *argument)
+{
+    for (uint64_t at = 0; at < PAGES; at++) {
+        struct fake_block *block = addresses.pages[at];
+
+        if (!block)
+            continue;
+        at += block->span / FAKE_PAGE - 1;
+        visit(block, argument);
+    }
+}

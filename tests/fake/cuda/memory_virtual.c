@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: reserved addresses, memory without an address, and what is mapped where.
+ * Never: lets memory go while a handle or a mapping of it is left.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory.h"
+
+#define HANDLES 65536u
+
+struct physical {
+    uint64_t offset, bytes, id;
+    uint32_t device, handles, mappings, index;
+    int fd; /* of another process's memory; -1: ours, which has been paid */
+    bool on_host;
+    CUmemAllocationProp properties;
+};
+
+struct mapping {
+    struct mapping *next;
+    uint64_t address, bytes, offset;
+    struct physical *memory;
+    int access;
+};
+
+/* In a block of reserved addresses. */
+struct reserved {
+    struct mapping *first;
+};
+
+static struct physical *physicals[HANDLES]; /* by handle, less one */
+static uint32_t cursor;
+
+static struct physical *by_handle(CUmemGenericAllocationHandle handle)
+{
+    struct physical *memory = handle && handle <= HANDLES ? physicals[handle - 1] : NULL;
+
+    return memory && memory->handles ? memory : NULL;
+}
+
+static struct physical *add(void)
+{
+    static uint64_t ids;
+
+    for (uint32_t i = 0; i < HANDLES; i++, cursor = (cursor + 1) % HANDLES) {
+        if (physicals[cursor])
+            continue;
+        struct physical *memory = calloc(1, sizeof *memory);
+        if (memory)
+            *memory = (struct physical){.handles = 1, .index = cursor, .fd = -1, .id = ++ids};
+        return physicals[cursor] = memory;
+    }
+    return NULL;
+}
+
+static void forget(struct physical *memory)
+{
+    physicals[memory->index] = NULL;
+    free(memory);
+}
+
+static void let_go(struct physical *memory)
+{
+    if (memory->handles || memory->mappings)
+        return;
+    if (memory->fd >= 0)
+        close(memory->fd);
+    else
+        fake_backing_give(memory->offset, memory->bytes);
+    if (memory->fd < 0 && !memory->on_host)
+        fake_give(memory->device, FAKE_VIRTUAL, memory->bytes);
+    forget(memory);
+}
+
+static bool is_whole(uint64_t bytes)
+{
+    return bytes && bytes % FAKE_PAGE == 0;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr wish,
+                             unsigned long long flags)
+{
+    struct fake_block *block = NULL;
+    CUresult result = fake_ready();
+
+    (void)wish; /* a hint */
+    if (result == CUDA_SUCCESS && (!pointer || !is_whole(bytes) || flags || alignment > FAKE_PAGE))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    struct reserved *reserved = calloc(1, sizeof *reserved);
+    block = reserved ? fake_block_make(FAKE_BLOCK_RESERVED, bytes) : NULL;
+    if (block) {
+        block->detail = reserved;
+        *pointer = block->address;
+    } else {
+        free(reserved);
+    }
+    fake_memory_unlock();
+    return block ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
+{
+    CUresult result = fake_ready();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at(pointer);
+    bool whole = block && block->sort == FAKE_BLOCK_RESERVED && block->address == pointer && block->bytes == bytes &&
+                 !((struct reserved *)block->detail)->first;
+    if (whole)
+        fake_block_free(block);
+    fake_memory_unlock();
+    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* CUDA_SUCCESS, and where the memory shall be. */
+static CUresult judge(const CUmemAllocationProp *properties, uint32_t *ret_device, bool *ret_on_host)
+{
+    if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties->location.type < CU_MEM_LOCATION_TYPE_DEVICE ||
+        properties->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        return CUDA_ERROR_INVALID_VALUE;
+    *ret_device = 0;
+    *ret_on_host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    return *ret_on_host ? CUDA_SUCCESS : fake_physical(properties->location.id, ret_device);
+}
+
+static CUresult create(CUmemGenericAllocationHandle *handle, const struct physical *wish)
+{
+    struct physical *memory = add();
+
+    if (!memory || !fake_backing_take(wish->bytes, &memory->offset)) {
+        if (memory)
+            forget(memory);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (!wish->on_host && !fake_memory_take(wish->device, FAKE_VIRTUAL, wish->bytes)) {
+        fake_backing_give(memory->offset, wish->bytes);
+        forget(memory);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memory->bytes = wish->bytes;
+    memory->device = wish->device;
+    memory->on_host = wish->on_host;
+    memory->properties = wish->properties;
+    *handle = memory->index + 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
+                     unsigned long long flags)
+{
+    struct physical wish = {.bytes = bytes};
+    CUresult result = fake_ready();
+
+    if (result == CUDA_SUCCESS && (!handle || !is_whole(bytes) || flags))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = judge(properties, &wish.device, &wish.on_host);
+    if (result != CUDA_SUCCESS)
+        return result;
+    wish.properties = *properties;
+    fake_memory_lock();
+    result = create(handle, &wish);
+    fake_memory_unlock();
+    return result;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    fake_memory_lock();
+    struct physical *memory = by_handle(handle);
+    if (memory) {
+        memory->handles--;
+        let_go(memory);
+    }
+    fake_memory_unlock();
+    return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct mapping *mapping_at(const struct fake_block *block, uint64_t address)
+{
+    struct mapping *at = ((struct reserved *)block->detail)->first;
+
+    while (at && address - at->address >= at->bytes)
+        at = at->next;
+    return at;
+}
+
+bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes)
+{
+    const struct mapping *mapping = mapping_at(block, address);
+
+    if (!mapping)
+        return false;
+    *ret_base = mapping->address;
+    *ret_bytes = mapping->bytes;
+    return true;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at((uintptr_t)address);
+    struct mapping *mapping =
+        handle && block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, (uintptr_t)address) : NULL;
+    if (mapping) {
+        mapping->memory->handles++;
+        *handle = mapping->memory->index + 1;
+    }
+    fake_memory_unlock();
+    return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The reserved block that has the whole range, or NULL. */
+static struct fake_block *reserved_for(uint64_t address, uint64_t bytes)
+{
+    struct fake_block *block = fake_block_at(address);
+
+    if (!block || block->sort != FAKE_BLOCK_RESERVED || !is_whole(bytes) || address % FAKE_PAGE ||
+        bytes > block->address + block->bytes - address)
+        return NULL;
+    return block;
+}
+
+static bool is_taken(const struct fake_block *block, uint64_t address, uint64_t bytes)
+{
+    for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
+        if (at->address < address + bytes && address < at->address + at->bytes)
+            return true;
+    return false;
+}
+
+static CUresult map(uint64_t address, uint64_t bytes, uint64_t offset, CUmemGenericAllocationHandle handle)
+{
+    struct fake_block *block = reserved_for(address, bytes);
+    struct physical *memory = by_handle(handle);
+
+    if (!block || !memory || offset > memory->bytes || bytes > memory->bytes - offset || offset % FAKE_PAGE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (is_taken(block, address, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct mapping *mapping = malloc(sizeof *mapping);
+    if (!mapping)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct reserved *reserved = block->detail;
+    *mapping = (struct mapping){
+        .next = reserved->first, .address = address, .bytes = bytes, .offset = offset, .memory = memory};
+    reserved->first = mapping;
+    memory->mappings++;
+    return CUDA_SUCCESS;
+}
+
+/* Without access until cuMemSetAccess. */
+CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    CUresult result = flags ? CUDA_ERROR_INVALID_VALUE : fake_ready();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_memory_lock();
+    result = map(pointer, bytes, offset, handle);
+    fake_memory_unlock();
+    return result;
+}
+
+static bool is_inside(const struct mapping *mapping, uint64_t address, uint64_t bytes)
+{
+    return mapping->address >= address && mapping->address + mapping->bytes <= address + bytes;
+}
+
+/* Whole mappings only, with nothing unmapped between them. */
+static bool covers(const struct fake_block *block, uint64_t address, uint64_t bytes)
+{
+    uint64_t covered = 0;
+
+    for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
+        covered += is_inside(at, address, bytes) ? at->bytes : 0;
+    return covered == bytes;
+}
+
+static void unmap(struct fake_block *block, uint64_t address, uint64_t bytes)
+{
+    struct mapping **at = &((struct reserved *)block->detail)->first;
+
+    while (*at) {
+        struct mapping *mapping = *at;
+
+        if (!is_inside(mapping, address, bytes)) {
+            at = &mapping->next;
+            continue;
+        }
+        *at = mapping->next;
+        mapping->memory->mappings--;
+        let_go(mapping->memory);
+        free(mapping);
+    }
+    fake_unmap(address, bytes);
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
+{
+    fake_memory_lock();
+    struct fake_block *block = reserved_for(pointer, bytes);
+    bool whole = block && covers(block, pointer, bytes);
+    if (whole)
+        unmap(block, pointer, bytes);
+    fake_memory_unlock();
+    return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool set_access(struct mapping *mapping, int flags)
+{
+    struct physical *memory = mapping->memory;
+
+    mapping->access = flags;
+    return fake_map(mapping->address, mapping->bytes, memory->fd >= 0 ? memory->fd : fake_backing(),
+                    memory->offset + mapping->offset,
+                    flags == CU_MEM_ACCESS_FLAGS_PROT_NONE   ? PROT_NONE
+                    : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
+                                                             : PROT_READ | PROT_WRITE);
+}
+
+CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc *list, size_t count)
+{
+    fake_memory_lock();
+    struct fake_block *block = list && count ? reserved_for(pointer, bytes) : NULL;
+    bool done = block && covers(block, pointer, bytes);
+    for (struct mapping *at = done ? ((struct reserved *)block->detail)->first : NULL; at; at = at->next)
+        done = done && (!is_inside(at, pointer, bytes) || set_access(at, list[count - 1].flags));
+    fake_memory_unlock();
+    return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr pointer)
+{
+    fake_memory_lock();
+    struct fake_block *block = flags && location ? fake_block_at(pointer) : NULL;
+    struct mapping *mapping = block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, pointer) : NULL;
+    if (mapping)
+        *flags = (unsigned)mapping->access;
+    fake_memory_unlock();
+    return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
+                                       CUmemAllocationGranularity_flags option)
+{
+    uint32_t device;
+    bool on_host;
+
+    if (!bytes || option < CU_MEM_ALLOC_GRANULARITY_MINIMUM || option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = judge(properties, &device, &on_host);
+    if (result == CUDA_SUCCESS)
+        *bytes = FAKE_PAGE;
+    return result;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
+{
+    fake_memory_lock();
+    struct physical *memory = properties ? by_handle(handle) : NULL;
+    if (memory)
+        *properties = memory->properties;
+    fake_memory_unlock();
+    return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- between processes: a file whose content says where the memory is ---- */
+
+static int make_token(const struct fake_shared *shared)
+{
+    int fd = memfd_create("fake-cuda-handle", MFD_CLOEXEC);
+
+    if (fd >= 0 && pwrite(fd, shared, sizeof *shared, 0) != (ssize_t)sizeof *shared) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags)
+{
+    int fd = -1;
+
+    if (!shared || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    struct physical *memory = by_handle(handle);
+    if (memory && memory->fd < 0 && memory->properties.requestedHandleTypes & type)
+        fd = make_token(&(struct fake_shared){.magic = FAKE_SHARED_MAGIC,
+                                              .pid = getpid(),
+                                              .fd = fake_backing(),
+                                              .offset = memory->offset,
+                                              .bytes = memory->bytes,
+                                              .physical = memory->device,
+                                              .sort = FAKE_SHARED_VIRTUAL,
+                                              .id = memory->id});
+    fake_memory_unlock();
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(shared, &fd, sizeof fd);
+    return CUDA_SUCCESS;
+}
+
+static struct physical *own(uint64_t id)
+{
+    for (uint32_t i = 0; i < HANDLES; i++)
+        if (physicals[i] && physicals[i]->id == id && physicals[i]->fd < 0)
+            return physicals[i];
+    return NULL;
+}
+
+/* What this process has itself is the same memory with one handle more. */
+static struct physical *import(const struct fake_shared *shared)
+{
+    if (shared->pid == getpid()) {
+        struct physical *memory = own(shared->id);
+        if (memory)
+            memory->handles++;
+        return memory;
+    }
+    int fd = fake_shared_open(shared);
+    struct physical *memory = fd >= 0 ? add() : NULL;
+    if (!memory) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    memory->fd = fd;
+    memory->offset = shared->offset;
+    memory->bytes = shared->bytes;
+    memory->device = shared->physical;
+    return memory;
+}
+
+/* The descriptor is the handle itself, passed by value in the place of a pointer. */
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
+                                        CUmemAllocationHandleType type)
+{
+    struct fake_shared token;
+    int fd = (int)(intptr_t)shared;
+
+    if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        pread(fd, &token, sizeof token, 0) != (ssize_t)sizeof token || token.magic != FAKE_SHARED_MAGIC ||
+        token.sort != FAKE_SHARED_VIRTUAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    struct physical *memory = import(&token);
+    if (memory)
+        *handle = memory->index + 1;
+    fake_memory_unlock();
+    return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
