@@ -3,7 +3,64 @@
 #ifndef FACET_CUDA_MEMORY_HOOKS_H
 #define FACET_CUDA_MEMORY_HOOKS_H
 
-#define FACET_CUDA_MEMORY_HOOKS(X)
-#define FACET_CUDA_MEMORY_PLAIN(X)
+/* Those that count in 32 bits and give pointers of 32 bits are left alone: no 64-bit driver has memory there. */
+#define FACET_CUDA_MEMORY_HOOKS(X)                                                                                     \
+    /* memory/report.c */                                                                                              \
+    X(cuMemGetInfo, "cuMemGetInfo", 2000, ANY)                                                                         \
+    X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, ANY)                                                                      \
+    X(cuDeviceTotalMem, "cuDeviceTotalMem", 2000, ANY)                                                                 \
+    X(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, ANY)                                                              \
+    /* memory/plain.c */                                                                                               \
+    X(cuMemAlloc_v2, "cuMemAlloc", 3020, ANY)                                                                          \
+    X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, ANY)                                                                \
+    X(cuMemAllocManaged, "cuMemAllocManaged", 6000, ANY)                                                               \
+    X(cuMemFree_v2, "cuMemFree", 3020, ANY)                                                                            \
+    X(cuMemFreeAsync, "cuMemFreeAsync", 11020, LEGACY)                                                                 \
+    X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, PER_THREAD)                                                        \
+    /* memory/array.c */                                                                                               \
+    X(cuArrayCreate, "cuArrayCreate", 2000, ANY)                                                                       \
+    X(cuArrayCreate_v2, "cuArrayCreate", 3020, ANY)                                                                    \
+    X(cuArray3DCreate, "cuArray3DCreate", 2000, ANY)                                                                   \
+    X(cuArray3DCreate_v2, "cuArray3DCreate", 3020, ANY)                                                                \
+    X(cuArrayDestroy, "cuArrayDestroy", 2000, ANY)                                                                     \
+    X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, ANY)                                                     \
+    X(cuMipmappedArrayDestroy, "cuMipmappedArrayDestroy", 5000, ANY)                                                   \
+    /* memory/pool.c */                                                                                                \
+    X(cuMemAllocAsync, "cuMemAllocAsync", 11020, LEGACY)                                                               \
+    X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, PER_THREAD)                                                      \
+    X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, LEGACY)                                               \
+    X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, PER_THREAD)                                      \
+    X(cuMemPoolCreate, "cuMemPoolCreate", 11020, ANY)                                                                  \
+    X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, ANY)                                                                \
+    X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, ANY)                                                                  \
+    /* memory/virtual.c */                                                                                             \
+    X(cuMemCreate, "cuMemCreate", 10020, ANY)                                                                          \
+    X(cuMemRelease, "cuMemRelease", 10020, ANY)                                                                        \
+    X(cuMemMap, "cuMemMap", 10020, ANY)                                                                                \
+    X(cuMemUnmap, "cuMemUnmap", 10020, ANY)                                                                            \
+    X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, ANY)                                          \
+    X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020, ANY)                                    \
+    /* memory/context.c */                                                                                             \
+    X(cuCtxCreate, "cuCtxCreate", 2000, ANY)                                                                           \
+    X(cuCtxCreate_v2, "cuCtxCreate", 3020, ANY)                                                                        \
+    X(cuCtxCreate_v3, "cuCtxCreate", 11040, ANY)                                                                       \
+    X(cuCtxCreate_v4, "cuCtxCreate", 12050, ANY)                                                                       \
+    X(cuCtxDestroy, "cuCtxDestroy", 2000, ANY)                                                                         \
+    X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, ANY)                                                                      \
+    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, ANY)                                                 \
+    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, ANY)                                               \
+    X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, ANY)                                           \
+    X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, ANY)                                                   \
+    X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, ANY)
+
+#define FACET_CUDA_MEMORY_PLAIN(X)                                                                                     \
+    X(cuCtxGetCurrent)                                                                                                 \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuDevicePrimaryCtxGetState)                                                                                      \
+    X(cuDeviceGetMemPool)                                                                                              \
+    X(cuDeviceGetDefaultMemPool)                                                                                       \
+    X(cuMemPoolGetAttribute)                                                                                           \
+    X(cuStreamIsCapturing)                                                                                             \
+    X(cuStreamIsCapturing_ptsz)
 
 #endif

@@ -46,6 +46,7 @@ bool facet_cuda_is_tenant(void)
 
 static void before_fork(void)
 {
+    facet_cuda_memory_before_fork();
     pthread_mutex_lock(&attach_lock);
     facet_cuda_track_before_fork();
     facet_ledger_before_fork(facet_cuda_process.ledger);
@@ -58,6 +59,7 @@ static void after_fork(void)
     facet_ledger_after_fork(facet_cuda_process.ledger);
     facet_cuda_track_after_fork();
     pthread_mutex_unlock(&attach_lock);
+    facet_cuda_memory_after_fork();
 }
 
 /* The slots and what they hold are the parent's. The child pays for what it makes itself, from its first call on. */
@@ -71,6 +73,7 @@ static void after_fork_in_child(void)
     facet_ledger_forked(facet_cuda_process.ledger);
     facet_cuda_track_forked();
     pthread_mutex_unlock(&attach_lock);
+    facet_cuda_memory_forked();
 }
 
 /* Without the ledger, or without handlers, this process never attaches. */

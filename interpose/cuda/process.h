@@ -65,6 +65,9 @@ uint32_t facet_cuda_current_device(void);
 uint32_t facet_cuda_stream_device(CUstream stream);
 
 /* Called by parts with state of their own, from within process.c: fork. Each part's is named there. */
+void facet_cuda_memory_before_fork(void);
+void facet_cuda_memory_after_fork(void);
+void facet_cuda_memory_forked(void);
 void facet_cuda_track_before_fork(void);
 void facet_cuda_track_after_fork(void);
 void facet_cuda_track_forked(void);

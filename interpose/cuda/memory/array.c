@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: arrays and mipmapped arrays, whose size the driver does not tell: it is reckoned from what they are.
+ * Never: charges those whose memory comes by mapping: the memory mapped has been charged.
+ */
+#include "charge.h"
+
+#define ROW_STEP   UINT64_C(512)
+#define ARRAY_STEP (UINT64_C(64) << 10)
+
+/* Bits of a channel. What is not listed is taken for the largest there is: compressed and video formats have less. */
+static uint64_t channel_bits(CUarray_format format)
+{
+    switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+    case CU_AD_FORMAT_NV12:
+        return 8;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+        return 16;
+    default:
+        return 32;
+    }
+}
+
+static uint64_t times(uint64_t one, uint64_t other)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t plus(uint64_t one, uint64_t other)
+{
+    return one > UINT64_MAX - other ? UINT64_MAX : one + other;
+}
+
+static uint64_t half(uint64_t size, unsigned level)
+{
+    return level < 64 && size >> level ? size >> level : 1;
+}
+
+/* Layers are as many in each level; all else halves. */
+static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned level)
+{
+    uint64_t row = times(half(array->Width, level), array->NumChannels * channel_bits(array->Format) / 8);
+    bool layered = array->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+    uint64_t slices = layered ? half(array->Depth, 0) : half(array->Depth, level);
+
+    return times(times(facet_cuda_round(row, ROW_STEP), half(array->Height, level)), slices);
+}
+
+/* Levels end where the largest side is one texel: what is asked beyond that is not made. */
+static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels)
+{
+    uint64_t sum = 0, longest = array->Width > array->Height ? array->Width : array->Height;
+
+    if (array->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
+        return 0;
+    for (unsigned level = 0; level < levels && level < 64 && (!level || longest >> level); level++)
+        sum = plus(sum, level_bytes(array, level));
+    return facet_cuda_round(sum, ARRAY_STEP);
+}
+
+static CUresult destroy_array(uint64_t handle, CUstream stream)
+{
+    (void)stream;
+    return facet_cuda_driver.cuArrayDestroy((CUarray)(uintptr_t)handle);
+}
+
+static CUresult destroy_mipmapped(uint64_t handle, CUstream stream)
+{
+    (void)stream;
+    return facet_cuda_driver.cuMipmappedArrayDestroy((CUmipmappedArray)(uintptr_t)handle);
+}
+
+static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
+                       CUresult (*destroy)(uint64_t, CUstream))
+{
+    if (result == CUDA_SUCCESS &&
+        facet_cuda_charge_keep(charge, FACET_CUDA_ARRAY, (uintptr_t)handle, facet_cuda_owner()))
+        return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) {
+        destroy((uintptr_t)handle, NULL);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    facet_cuda_charge_drop(charge);
+    return result;
+}
+
+/* A descriptor that is none is the driver's to refuse. */
+static CUresult admit(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels, struct facet_cuda_charge *ret_charge)
+{
+    return facet_cuda_charge_take(facet_cuda_current_device(), array ? array_bytes(array, levels) : 0, ret_charge);
+}
+
+CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+    struct facet_cuda_charge charge;
+    CUresult result = admit(descriptor, 1, &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuArray3DCreate_v2(array, descriptor);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+}
+
+CUresult facet_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
+{
+    struct facet_cuda_charge charge;
+    CUDA_ARRAY3D_DESCRIPTOR whole = {0};
+
+    if (descriptor)
+        whole = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+                                          .Height = descriptor->Height,
+                                          .Format = descriptor->Format,
+                                          .NumChannels = descriptor->NumChannels};
+    CUresult result = admit(&whole, 1, &charge);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuArrayCreate_v2(array, descriptor);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+}
+
+CUresult facet_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)
+{
+    struct facet_cuda_charge charge;
+    CUDA_ARRAY3D_DESCRIPTOR whole = {0};
+
+    if (descriptor)
+        whole = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+                                          .Height = descriptor->Height,
+                                          .Depth = descriptor->Depth,
+                                          .Format = descriptor->Format,
+                                          .NumChannels = descriptor->NumChannels,
+                                          .Flags = descriptor->Flags};
+    CUresult result = admit(&whole, 1, &charge);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuArray3DCreate(array, descriptor);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+}
+
+CUresult facet_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)
+{
+    struct facet_cuda_charge charge;
+    CUDA_ARRAY3D_DESCRIPTOR whole = {0};
+
+    if (descriptor)
+        whole = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+                                          .Height = descriptor->Height,
+                                          .Format = descriptor->Format,
+                                          .NumChannels = descriptor->NumChannels};
+    CUresult result = admit(&whole, 1, &charge);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuArrayCreate(array, descriptor);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_array);
+}
+
+CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                                      unsigned levels)
+{
+    struct facet_cuda_charge charge;
+    CUresult result = admit(descriptor, levels, &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuMipmappedArrayCreate(array, descriptor, levels);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_mipmapped);
+}
+
+CUresult facet_cuArrayDestroy(CUarray array)
+{
+    return facet_cuda_charge_free(FACET_CUDA_ARRAY, (uintptr_t)array, destroy_array, NULL);
+}
+
+CUresult facet_cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+    return facet_cuda_charge_free(FACET_CUDA_ARRAY, (uintptr_t)array, destroy_mipmapped, NULL);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what charge.h says. Never: holds a lock while the driver is called. */
+#include "charge.h"
+
+#include "pool.h"
+
+CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
+{
+    struct facet_tenant *tenant = facet_cuda_tenant(device);
+
+    if (!tenant)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (facet_cuda_pools_any() && facet_tenant_memory_free(tenant) < bytes)
+        facet_cuda_pools_let_go(device);
+    if (!facet_tenant_reserve(tenant, bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *ret_charge = (struct facet_cuda_charge){.tenant = tenant, .bytes = bytes, .device = device};
+    return CUDA_SUCCESS;
+}
+
+void facet_cuda_charge_drop(const struct facet_cuda_charge *charge)
+{
+    facet_tenant_release(charge->tenant, charge->bytes);
+}
+
+CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes)
+{
+    struct facet_cuda_charge more;
+    CUresult result = CUDA_SUCCESS;
+
+    if (bytes > charge->bytes)
+        result = facet_cuda_charge_take(charge->device, bytes - charge->bytes, &more);
+    else
+        facet_tenant_release(charge->tenant, charge->bytes - bytes);
+    if (result == CUDA_SUCCESS)
+        charge->bytes = bytes;
+    return result;
+}
+
+bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle,
+                            uint64_t owner)
+{
+    struct facet_ledger_entry entry = {
+        .bytes = charge->bytes, .owner = owner, .device = charge->device, .kind = (uint32_t)kind};
+
+    return facet_ledger_add(facet_cuda_process.ledger, facet_cuda_key(kind, handle), entry);
+}
+
+static void freed(const struct facet_ledger_entry *entry)
+{
+    struct facet_tenant *tenant = facet_cuda_tenant(entry->device);
+
+    if (entry->kind == FACET_CUDA_POOLED)
+        facet_cuda_pool_freed(entry);
+    else if (tenant)
+        facet_tenant_release(tenant, entry->bytes);
+}
+
+CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
+                                CUstream stream)
+{
+    struct facet_ledger *ledger = facet_cuda_process.ledger;
+    uint64_t key = facet_cuda_key(kind, handle);
+    struct facet_ledger_entry entry;
+    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
+    CUresult result = free_it(handle, stream);
+
+    if (known && result == CUDA_SUCCESS)
+        freed(&entry);
+    else if (known && !facet_ledger_add(ledger, key, entry))
+        return result; /* charged for good: it lives, and nobody remembers it */
+    return result;
+}
+
+uint64_t facet_cuda_owner(void)
+{
+    CUcontext context = NULL;
+
+    return facet_cuda_plain.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? (uintptr_t)context : 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Charging memory: reserve before the driver is called, remember by pointer or handle, give back when it is freed.
+ *
+ * Owns: the order of those, the sizes that are charged, and what a key in the ledger is of.
+ * Never: calls the driver; lets memory that could not be remembered live uncharged.
+ *
+ * What is charged, by kind:
+ *   plain, managed  what was asked, in steps of 512 bytes below 1 MiB and of 2 MiB from there on, as the driver takes
+ * it. Managed memory in full, wherever its pages are. What the driver's slabs for small allocations hold beyond what is
+ * given out of them is not charged. pitched         the same, of the pitch that the driver chose times the height
+ *   arrays          rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those
+ *                   whose memory the program maps itself
+ *   pools           what a pool holds of the device, whoever uses it (pool.h)
+ *   virtual         what cuMemCreate made, until its last handle and mapping have gone (virtual.c)
+ *   contexts        what their making took of the device (context.c)
+ * Not charged: memory of the host; what another process shared, who has paid for it.
+ */
+#ifndef FACET_CUDA_CHARGE_H
+#define FACET_CUDA_CHARGE_H
+
+#include "interpose/cuda/hooks.h"
+#include "interpose/cuda/process.h"
+
+enum facet_cuda_kind {
+    FACET_CUDA_PLAIN,   /* dies with its owner, a context */
+    FACET_CUDA_ARRAY,   /* the same */
+    FACET_CUDA_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
+    FACET_CUDA_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
+};
+
+struct facet_cuda_charge {
+    struct facet_tenant *tenant;
+    uint64_t bytes;
+    uint32_t device;
+};
+
+/* A key of the ledger: pointers and handles of different kinds may be equal. */
+static inline uint64_t facet_cuda_key(enum facet_cuda_kind kind, uint64_t handle)
+{
+    return handle ^ (kind == FACET_CUDA_POOLED ? 0 : (uint64_t)kind << 60);
+}
+
+static inline uint64_t facet_cuda_round(uint64_t bytes, uint64_t step)
+{
+    return bytes > UINT64_MAX - step ? UINT64_MAX : (bytes + step - 1) & ~(step - 1);
+}
+
+/* What the driver takes for `bytes` of linear memory. */
+static inline uint64_t facet_cuda_granted(uint64_t bytes)
+{
+    return facet_cuda_round(bytes, bytes >> 20 ? UINT64_C(2) << 20 : 512);
+}
+
+/* CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left, also after pools let go of what nobody uses. */
+CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
+void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
+
+/* Makes a charge larger or smaller, as it turned out. */
+CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes);
+
+/* Remembers what was paid; false when memory is out: the caller undoes the allocation and drops the charge. */
+bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle,
+                            uint64_t owner);
+
+/*
+ * Frees something by `handle`: taken out before the driver is called, as another thread may get the same handle right
+ * after; `free_it` calls the driver. What the driver did not free is put back.
+ */
+CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
+                                CUstream stream);
+
+/* The current context, as the owner of what is made now; 0 when there is none. */
+uint64_t facet_cuda_owner(void);
+
+#endif

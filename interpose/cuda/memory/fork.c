@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, pools. Never: more. */
+#include "interpose/cuda/process.h"
+
+#include "context.h"
+#include "pool.h"
+#include "virtual.h"
+
+void facet_cuda_memory_before_fork(void)
+{
+    facet_cuda_contexts_before_fork();
+    facet_cuda_virtual_before_fork();
+    facet_cuda_pools_before_fork();
+}
+
+void facet_cuda_memory_after_fork(void)
+{
+    facet_cuda_pools_after_fork();
+    facet_cuda_virtual_after_fork();
+    facet_cuda_contexts_after_fork();
+}
+
+void facet_cuda_memory_forked(void)
+{
+    facet_cuda_pools_forked();
+    facet_cuda_virtual_forked();
+    facet_cuda_contexts_forked();
+}

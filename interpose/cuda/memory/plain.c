@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
+#include "charge.h"
+#include "pool.h"
+
+static CUresult free_sync(uint64_t pointer, CUstream stream)
+{
+    (void)stream;
+    return facet_cuda_driver.cuMemFree_v2(pointer);
+}
+
+/* What became of an allocation whose charge is taken. */
+static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
+{
+    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer, facet_cuda_owner()))
+        return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) {
+        facet_cuda_driver.cuMemFree_v2(pointer);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    facet_cuda_charge_drop(charge);
+    return result;
+}
+
+CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+    struct facet_cuda_charge charge;
+    CUresult result = facet_cuda_charge_take(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
+{
+    struct facet_cuda_charge charge;
+    CUresult result = facet_cuda_charge_take(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+/* Pitch times height as charged; UINT64_MAX, which no quota grants, where it overflows. */
+static uint64_t pitched(uint64_t pitch, uint64_t height)
+{
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : facet_cuda_granted(bytes);
+}
+
+/* The pitch is known only afterwards: until then it is taken for what drivers choose. */
+CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    struct facet_cuda_charge charge;
+    CUresult result =
+        facet_cuda_charge_take(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
+    if (result == CUDA_SUCCESS && facet_cuda_charge_resize(&charge, pitched(*pitch, height)) != CUDA_SUCCESS) {
+        facet_cuda_driver.cuMemFree_v2(*pointer);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+CUresult facet_cuMemFree_v2(CUdeviceptr pointer)
+{
+    return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_sync, NULL);
+}
+
+static CUresult free_async(uint64_t pointer, CUstream stream)
+{
+    return facet_cuda_driver.cuMemFreeAsync(pointer, stream);
+}
+
+static CUresult free_async_ptsz(uint64_t pointer, CUstream stream)
+{
+    return facet_cuda_driver.cuMemFreeAsync_ptsz(pointer, stream);
+}
+
+/*
+ * Given back when the release is enqueued. A pool holds the memory until its stream is there, and so is charged; of
+ * what was allocated without a pool the driver keeps the order, and nobody can tell when it is done.
+ */
+CUresult facet_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+    if (facet_cuda_is_capturing(stream, false))
+        return facet_cuda_driver.cuMemFreeAsync(pointer, stream);
+    return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_async, stream);
+}
+
+CUresult facet_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+    if (facet_cuda_is_capturing(stream, true))
+        return facet_cuda_driver.cuMemFreeAsync_ptsz(pointer, stream);
+    return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_async_ptsz, stream);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: how much memory a program is told of. Never: refuses: what the driver answers is the most that is there. */
+#include "charge.h"
+#include "pool.h"
+
+static uint64_t smaller(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* The driver's answer, within the quota. Other tenants are on the device, too: free is what both leave. */
+static void narrow(struct facet_tenant *tenant, uint64_t *is_free, uint64_t *total)
+{
+    *total = smaller(*total, facet_tenant_memory_limit(tenant));
+    *is_free = smaller(*is_free, facet_tenant_memory_free(tenant));
+}
+
+static struct facet_tenant *up_to_date(void)
+{
+    uint32_t device = facet_cuda_current_device();
+
+    if (facet_cuda_pools_any())
+        facet_cuda_pools_settle(device);
+    return facet_cuda_tenant(device);
+}
+
+CUresult facet_cuMemGetInfo_v2(size_t *is_free, size_t *total)
+{
+    size_t driver_free = 0, driver_total = 0;
+    CUresult result = facet_cuda_driver.cuMemGetInfo_v2(&driver_free, &driver_total);
+    struct facet_tenant *tenant = result == CUDA_SUCCESS ? up_to_date() : NULL;
+
+    if (tenant)
+        narrow(tenant, &driver_free, &driver_total);
+    if (result == CUDA_SUCCESS && is_free)
+        *is_free = driver_free;
+    if (result == CUDA_SUCCESS && total)
+        *total = driver_total;
+    return result;
+}
+
+/* In 32 bits: what does not fit is the most that does, as the driver says it. */
+CUresult facet_cuMemGetInfo(unsigned *is_free, unsigned *total)
+{
+    uint64_t in_vgpu_free = UINT32_MAX, in_vgpu = UINT32_MAX;
+    CUresult result = facet_cuda_driver.cuMemGetInfo(is_free, total);
+    struct facet_tenant *tenant = result == CUDA_SUCCESS ? up_to_date() : NULL;
+
+    if (tenant)
+        narrow(tenant, &in_vgpu_free, &in_vgpu);
+    if (tenant && is_free)
+        *is_free = (unsigned)smaller(*is_free, in_vgpu_free);
+    if (tenant && total)
+        *total = (unsigned)smaller(*total, in_vgpu);
+    return result;
+}
+
+CUresult facet_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    CUresult result = facet_cuda_driver.cuDeviceTotalMem_v2(bytes, device);
+    struct facet_tenant *tenant = result == CUDA_SUCCESS ? facet_cuda_tenant((uint32_t)device) : NULL;
+
+    if (tenant)
+        *bytes = smaller(*bytes, facet_tenant_memory_limit(tenant));
+    return result;
+}
+
+CUresult facet_cuDeviceTotalMem(unsigned *bytes, CUdevice device)
+{
+    CUresult result = facet_cuda_driver.cuDeviceTotalMem(bytes, device);
+    struct facet_tenant *tenant = result == CUDA_SUCCESS ? facet_cuda_tenant((uint32_t)device) : NULL;
+
+    if (tenant)
+        *bytes = (unsigned)smaller(*bytes, facet_tenant_memory_limit(tenant));
+    return result;
+}
