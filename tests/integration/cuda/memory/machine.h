@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A made-up machine with vGPUs on it, whose truth the test reads, and roles: children that call CUDA through ours.
+ *
+ * Owns: the machine's file, the segments, and the functions that a role calls.
+ * Never: calls CUDA in the test's own process. A role is a fork of it: it sees the segments and the truth as the test
+ * does, and ends with CHECK() where something is not as it should be.
+ */
+#ifndef FACET_TEST_CUDA_MACHINE_H
+#define FACET_TEST_CUDA_MACHINE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "limiter/segment.h"
+#include "segment.h"
+#include "tests/fake/cuda/state.h"
+#include "vendor/cuda/memory.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+#define MACHINE_DEVICES 2u
+#define MACHINE_CONTEXT (300 * MIB)
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+#define CHECK_EQUAL(left, right)                                                                                       \
+    do {                                                                                                               \
+        unsigned long long is = (unsigned long long)(left), wanted = (unsigned long long)(right);                      \
+        if (is != wanted) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s is %llu, not %llu\n", __FILE__, __LINE__, #left, is, wanted);                   \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+struct machine {
+    char state[96];
+    uint32_t count; /* of vGPUs; vGPU N is of device N */
+    struct test_segment segments[MACHINE_DEVICES];
+    struct facet_usage *usage[MACHINE_DEVICES];
+};
+extern struct machine machine;
+
+/* A machine of `count` devices of 8 GiB, on each a vGPU of so many bytes; a context costs `context` ("300M"). */
+void machine_make(uint32_t count, const uint64_t *limits, const char *context);
+void machine_remove(void);
+
+/* Runs `role` in a child that is in the vGPUs, or outside of them, and does not wait for it. */
+pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
+void machine_wait(pid_t pid);
+
+/* Both, in the one vGPU of a machine with a context of MACHINE_CONTEXT. */
+void machine_run(void (*role)(void *argument), uint64_t limit);
+
+/* What the slots of a vGPU sum up to, and what is in this process's own. */
+uint64_t machine_charged(uint32_t device);
+uint64_t machine_own(uint32_t device);
+
+/* The driver's functions, ours in front. Roles call cuda.cuMemAlloc_v2(...). */
+#define MACHINE_FUNCTIONS(X)                                                                                           \
+    X(cuInit)                                                                                                          \
+    X(cuDeviceTotalMem_v2)                                                                                             \
+    X(cuCtxCreate_v2)                                                                                                  \
+    X(cuCtxDestroy_v2)                                                                                                 \
+    X(cuCtxSetCurrent)                                                                                                 \
+    X(cuDevicePrimaryCtxRetain)                                                                                        \
+    X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
+    X(cuDevicePrimaryCtxReset_v2)                                                                                      \
+    X(cuMemGetInfo_v2)                                                                                                 \
+    X(cuMemAlloc_v2)                                                                                                   \
+    X(cuMemAllocPitch_v2)                                                                                              \
+    X(cuMemAllocManaged)                                                                                               \
+    X(cuMemFree_v2)                                                                                                    \
+    X(cuMemHostAlloc)                                                                                                  \
+    X(cuMemFreeHost)                                                                                                   \
+    X(cuMemAllocAsync)                                                                                                 \
+    X(cuMemAllocAsync_ptsz)                                                                                            \
+    X(cuMemAllocFromPoolAsync)                                                                                         \
+    X(cuMemFreeAsync)                                                                                                  \
+    X(cuMemFreeAsync_ptsz)                                                                                             \
+    X(cuMemPoolCreate)                                                                                                 \
+    X(cuMemPoolDestroy)                                                                                                \
+    X(cuMemPoolTrimTo)                                                                                                 \
+    X(cuMemPoolGetAttribute)                                                                                           \
+    X(cuMemPoolSetAttribute)                                                                                           \
+    X(cuDeviceGetDefaultMemPool)                                                                                       \
+    X(cuDeviceSetMemPool)                                                                                              \
+    X(cuMemAddressReserve)                                                                                             \
+    X(cuMemAddressFree)                                                                                                \
+    X(cuMemCreate)                                                                                                     \
+    X(cuMemRelease)                                                                                                    \
+    X(cuMemMap)                                                                                                        \
+    X(cuMemUnmap)                                                                                                      \
+    X(cuMemSetAccess)                                                                                                  \
+    X(cuMemRetainAllocationHandle)                                                                                     \
+    X(cuMemExportToShareableHandle)                                                                                    \
+    X(cuMemImportFromShareableHandle)                                                                                  \
+    X(cuIpcGetMemHandle)                                                                                               \
+    X(cuIpcOpenMemHandle_v2)                                                                                           \
+    X(cuIpcCloseMemHandle)                                                                                             \
+    X(cuArrayCreate_v2)                                                                                                \
+    X(cuArray3DCreate_v2)                                                                                              \
+    X(cuArrayDestroy)                                                                                                  \
+    X(cuMipmappedArrayCreate)                                                                                          \
+    X(cuMipmappedArrayDestroy)                                                                                         \
+    X(cuMemcpyHtoD_v2)                                                                                                 \
+    X(cuMemcpyDtoH_v2)                                                                                                 \
+    X(cuMemsetD8_v2)
+
+struct cuda {
+#define MACHINE_FIELD(name) __typeof__(&name) name;
+    MACHINE_FUNCTIONS(MACHINE_FIELD)
+#undef MACHINE_FIELD
+};
+extern struct cuda cuda;
+
+/* Opens the library and calls cuInit; retains the primary context of a device and makes it current. */
+void role_open(void);
+CUcontext role_enter(CUdevice device);
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that each kind of memory is charged what it takes, and given back. Never: pools, virtual memory. */
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+/* What is charged is what the driver was asked for and a context, now and when it has been given back. */
+#define CHECK_CHARGED(bytes)                                                                                           \
+    do {                                                                                                               \
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (bytes));                                                    \
+        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+    } while (0)
+
+static CUdeviceptr take(uint64_t bytes)
+{
+    CUdeviceptr pointer = 0;
+
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, bytes), CUDA_SUCCESS);
+    return pointer;
+}
+
+static void enter(void)
+{
+    role_open();
+    role_enter(0);
+    CHECK_CHARGED(0);
+}
+
+static void role_plain(void *argument)
+{
+    static const uint64_t sizes[][2] = {{1, 512},       {512, 512},         {513, 1024},           {MIB - 1, MIB},
+                                        {MIB, 2 * MIB}, {2 * MIB, 2 * MIB}, {2 * MIB + 1, 4 * MIB}};
+
+    enter();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        CUdeviceptr pointer = take(sizes[i][0]);
+
+        CHECK_CHARGED(sizes[i][1]);
+        CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+        CHECK_CHARGED(0);
+        CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
+        CHECK_CHARGED(0);
+    }
+}
+
+static void test_plain_memory_is_charged_as_the_driver_takes_it(void **state)
+{
+    machine_run(role_plain, GIB);
+}
+
+static void role_kinds(void *argument)
+{
+    CUdeviceptr pointer;
+    size_t pitch;
+    void *host;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemAllocPitch_v2(&pointer, &pitch, 1, MIB, 4), CUDA_SUCCESS);
+    CHECK_EQUAL(pitch, 512);
+    CHECK_CHARGED(512 * MIB);
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 3 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_CHARGED(4 * MIB);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuMemHostAlloc(&host, 4 * GIB, 0), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuMemFreeHost(host), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2((uintptr_t)&pointer), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(0);
+}
+
+static void test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not(void **state)
+{
+    machine_run(role_kinds, GIB);
+}
+
+static void role_arrays(void *argument)
+{
+    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 1000, .Height = 1000, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+    CUDA_ARRAY3D_DESCRIPTOR deep = {
+        .Width = 100, .Height = 50, .Depth = 10, .Format = CU_AD_FORMAT_HALF, .NumChannels = 2};
+    CUDA_ARRAY3D_DESCRIPTOR later = deep, layers = deep;
+    CUarray array;
+    CUmipmappedArray mipmapped;
+
+    later.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+    layers.Flags = CUDA_ARRAY3D_LAYERED;
+    enter();
+    CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
+    CHECK_CHARGED(16384000);
+    CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &deep), CUDA_SUCCESS);
+    CHECK_CHARGED(4 * 64 * KIB); /* 512 * 50 * 10, in steps of 64 KiB */
+    CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &later), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMipmappedArrayCreate(&mipmapped, &layers, 100), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
+    CHECK(fake_asked(0) > 0);
+    CHECK_EQUAL(cuda.cuMipmappedArrayDestroy(mipmapped), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    flat.Format = 0x77; /* none that there is: charged, refused by the driver, and given back */
+    CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(0);
+}
+
+static void test_arrays_are_charged_by_their_rows(void **state)
+{
+    machine_run(role_arrays, GIB);
+}
+
+static void role_refused(void *argument)
+{
+    uint64_t left = GIB - MACHINE_CONTEXT - 2 * MIB;
+    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 65536, .Height = 65536, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+    CUdeviceptr pointer = 7, last;
+    CUarray array;
+    size_t pitch, is_free, total;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAllocPitch_v2(&pointer, &pitch, SIZE_MAX / 2, 3, 4), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, GIB, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(pointer, 7);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 5);
+
+    take(left);
+    last = take(2 * MIB);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(is_free, 0);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
+    take(1);
+    CHECK_CHARGED(left + 512);
+}
+
+static void test_what_is_beyond_the_quota_is_refused_to_the_byte(void **state)
+{
+    machine_run(role_refused, GIB);
+}
+
+static void role_info(void *argument)
+{
+    size_t is_free, total, bytes;
+    uint64_t limit = *(uint64_t *)argument;
+
+    role_open();
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_ERROR_INVALID_CONTEXT);
+    role_enter(0);
+    take(10 * MIB);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(total, limit < 8 * GIB ? limit : 8 * GIB);
+    CHECK_EQUAL(is_free, total - MACHINE_CONTEXT - 10 * MIB);
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(NULL, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(bytes, total);
+}
+
+static void test_programs_are_told_the_smaller_of_quota_and_device(void **state)
+{
+    uint64_t limits[] = {GIB, 16 * GIB};
+
+    for (size_t i = 0; i < 2; i++) {
+        machine_make(1, &limits[i], "300M");
+        machine_wait(machine_start(role_info, &limits[i], true));
+        machine_remove();
+    }
+}
+
+static void role_outside(void *argument)
+{
+    size_t bytes;
+
+    role_open();
+    role_enter(0);
+    take(2 * GIB);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(bytes, 8 * GIB);
+}
+
+static void test_outside_of_a_vgpu_nothing_is_changed(void **state)
+{
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine_wait(machine_start(role_outside, NULL, false));
+    machine_remove();
+}
+
+static void *free_all(void *argument)
+{
+    CUdeviceptr *pointers = argument;
+
+    role_enter(0);
+    for (uint32_t i = 0; i < 1000; i++)
+        CHECK_EQUAL(cuda.cuMemFree_v2(pointers[i]), CUDA_SUCCESS);
+    return NULL;
+}
+
+static void role_threads(void *argument)
+{
+    static CUdeviceptr pointers[4][1000];
+    pthread_t threads[4];
+
+    enter();
+    for (uint32_t i = 0; i < 4000; i++)
+        pointers[i / 1000][i % 1000] = take(1 + i * 100);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_asked(0));
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, free_all, pointers[i]), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_CHARGED(0);
+}
+
+static void test_memory_is_freed_from_any_thread(void **state)
+{
+    machine_run(role_threads, 2 * GIB);
+}
+
+static void role_child(void *argument)
+{
+    CUdeviceptr pointer, before;
+    int status = -1;
+
+    enter();
+    before = take(4 * MIB);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_ERROR_NOT_INITIALIZED);
+        CHECK_EQUAL(cuda.cuMemFree_v2(before), CUDA_ERROR_NOT_INITIALIZED);
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 4 * MIB);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQUAL(status, 0);
+    CHECK_CHARGED(4 * MIB);
+    CHECK_EQUAL(cuda.cuMemFree_v2(before), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+}
+
+static void test_a_child_neither_pays_nor_frees_for_its_parent(void **state)
+{
+    machine_run(role_child, GIB);
+}
+
+/* ---- contexts ---- */
+
+static void role_contexts(void *argument)
+{
+    CUcontext second;
+
+    enter();
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT);
+    take(6 * MIB);
+    take(100);
+    CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 6 * MIB + 512);
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_CHARGED(0);
+}
+
+static void test_a_context_is_charged_and_takes_what_was_made_in_it_along(void **state)
+{
+    machine_run(role_contexts, GIB);
+}
+
+static void role_reset(void *argument)
+{
+    CUDA_ARRAY_DESCRIPTOR flat = {.Width = 100, .Height = 100, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUdeviceptr pointer, managed;
+    CUcontext again;
+    CUarray array;
+
+    enter();
+    pointer = take(8 * MIB);
+    take(1);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&managed, MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB); /* still held once */
+    if (argument)
+        CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    else
+        CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(0);
+}
+
+static void test_a_reset_gives_back_what_was_alive(void **state)
+{
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine_wait(machine_start(role_reset, NULL, true));
+    machine_wait(machine_start(role_reset, &machine, true));
+    machine_remove();
+}
+
+static void role_no_room(void *argument)
+{
+    CUcontext context;
+
+    role_open();
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+}
+
+static void role_enough_room(void *argument)
+{
+    enter();
+}
+
+static void test_a_quota_without_room_for_a_context_refuses_it(void **state)
+{
+    machine_run(role_no_room, MACHINE_CONTEXT - 1);
+    machine_run(role_enough_room, MACHINE_CONTEXT);
+}
+
+static void role_two(void *argument)
+{
+    size_t bytes;
+    CUdeviceptr pointer;
+
+    role_open();
+    for (uint32_t i = 0; i < 2; i++) {
+        role_enter((CUdevice)i);
+        CHECK_EQUAL(cuda.cuDeviceTotalMem_v2(&bytes, (CUdevice)i), CUDA_SUCCESS);
+        CHECK_EQUAL(bytes, (i + 1) * GIB);
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, (i + 1) * GIB - MACHINE_CONTEXT + 1), CUDA_ERROR_OUT_OF_MEMORY);
+        pointer = take((i + 1) * GIB - MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged(i), (i + 1) * GIB);
+        CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+        pointer = take(2 * MIB);
+    }
+    role_enter(0); /* the last one is of the other device's, and freed from here */
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * MIB);
+    CHECK_EQUAL(machine_charged(1), MACHINE_CONTEXT);
+}
+
+static void test_each_gpu_has_its_own_quota(void **state)
+{
+    machine_make(2, (uint64_t[]){GIB, 2 * GIB}, "300M");
+    machine_wait(machine_start(role_two, NULL, true));
+    machine_remove();
+}
+
+/* ---- sharing ---- */
+
+static void role_opens(void *argument)
+{
+    CUdeviceptr pointer;
+    char text[8] = "";
+
+    role_open();
+    role_enter(0);
+    uint64_t before = machine_own(0);
+    CHECK_EQUAL(cuda.cuIpcOpenMemHandle_v2(&pointer, *(CUipcMemHandle *)argument, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemcpyDtoH_v2(text, pointer, 6), CUDA_SUCCESS);
+    CHECK_EQUAL(strcmp(text, "hello"), 0);
+    CHECK_EQUAL(machine_own(0), before);
+    CHECK_EQUAL(cuda.cuIpcCloseMemHandle(pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), before);
+}
+
+static void role_shares(void *argument)
+{
+    CUipcMemHandle handle;
+    int status = -1;
+    pid_t pid;
+
+    int go[2];
+    CHECK(pipe(go) == 0);
+    pid = fork(); /* before the driver is initialised: a child of a process that has cannot use it */
+    if (pid == 0) {
+        CHECK(read(go[0], &handle, sizeof handle) == (ssize_t)sizeof handle);
+        role_opens(&handle);
+        _exit(0);
+    }
+    enter();
+    CUdeviceptr pointer = take(4 * MIB);
+    CHECK_EQUAL(cuda.cuMemcpyHtoD_v2(pointer, "hello", 6), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
+    CHECK(write(go[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB);
+}
+
+static void test_shared_memory_is_charged_to_who_made_it(void **state)
+{
+    machine_run(role_shares, 2 * GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_memory_is_charged_as_the_driver_takes_it),
+        cmocka_unit_test(test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not),
+        cmocka_unit_test(test_arrays_are_charged_by_their_rows),
+        cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),
+        cmocka_unit_test(test_programs_are_told_the_smaller_of_quota_and_device),
+        cmocka_unit_test(test_outside_of_a_vgpu_nothing_is_changed),
+        cmocka_unit_test(test_memory_is_freed_from_any_thread),
+        cmocka_unit_test(test_a_child_neither_pays_nor_frees_for_its_parent),
+        cmocka_unit_test(test_a_context_is_charged_and_takes_what_was_made_in_it_along),
+        cmocka_unit_test(test_a_reset_gives_back_what_was_alive),
+        cmocka_unit_test(test_a_quota_without_room_for_a_context_refuses_it),
+        cmocka_unit_test(test_each_gpu_has_its_own_quota),
+        cmocka_unit_test(test_shared_memory_is_charged_to_who_made_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
