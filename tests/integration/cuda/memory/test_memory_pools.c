@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of what pools and memory without addresses are charged. Never: other kinds. */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+#define GROWTH (32 * MIB) /* in which the fake's pools grow, as the driver's do */
+
+/* Pools give memory back at synchronisations, unseen: asking how much is free brings the account up to date. */
+static void check_charged(int line, uint64_t bytes)
+{
+    size_t is_free, total;
+
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_asked(0) != bytes)
+        fprintf(stderr, "line %d:\n", line);
+    CHECK_EQUAL(fake_asked(0), bytes);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
+}
+#define CHECK_CHARGED(bytes) check_charged(__LINE__, bytes)
+
+static CUmemoryPool enter(void)
+{
+    CUmemoryPool pool;
+
+    role_open();
+    role_enter(0);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+    return pool;
+}
+
+static uint64_t number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
+{
+    uint64_t value;
+
+    CHECK_EQUAL(cuda.cuMemPoolGetAttribute(pool, attribute, &value), CUDA_SUCCESS);
+    return value;
+}
+
+static void role_default(void *argument)
+{
+    CUmemoryPool pool = enter();
+    CUdeviceptr first, second, third;
+
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&first, 1, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(GROWTH);
+    CHECK_EQUAL(cuda.cuMemAllocAsync_ptsz(&second, GROWTH - 512, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(GROWTH);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&third, 512, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * GROWTH);
+    CHECK_EQUAL(number_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * GROWTH);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(2 * GROWTH); /* the pool holds it on */
+    CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 10 * MIB), CUDA_SUCCESS);
+    CHECK_CHARGED(10 * MIB);
+    CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(third, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+}
+
+static void test_a_pool_is_charged_what_it_holds(void **state)
+{
+    machine_run(role_default, GIB);
+}
+
+static CUmemoryPool make_pool(void)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool pool;
+
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    return pool;
+}
+
+static void role_own(void *argument)
+{
+    CUmemPoolProps on_host = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .location = {.type = CU_MEM_LOCATION_TYPE_HOST, .id = 77}};
+    CUmemoryPool host;
+    CUdeviceptr first, second, third;
+
+    enter();
+    CUmemoryPool pool = make_pool();
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&host, &on_host), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&first, 40 * MIB, pool, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * GROWTH);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&second, GIB, host, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * GROWTH);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(second, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDeviceSetMemPool(0, pool), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 20 * MIB, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * GROWTH);
+    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS); /* what is allocated stays; so does its charge */
+    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(60 * MIB);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&third, MIB, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(60 * MIB + GROWTH);
+    CHECK_EQUAL(cuda.cuMemFree_v2(first), CUDA_SUCCESS);
+    CHECK_CHARGED(20 * MIB + GROWTH);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(second, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(GROWTH);
+}
+
+static void test_pools_of_the_program_are_charged_until_their_last_pointer_goes(void **state)
+{
+    machine_run(role_own, GIB);
+}
+
+static void role_threshold(void *argument)
+{
+    CUmemoryPool pool = enter();
+    uint64_t keep = 64 * MIB;
+    CUdeviceptr pointer;
+
+    CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 300 * MIB, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(320 * MIB);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 600 * MIB), CUDA_SUCCESS); /* has room when the pool lets go */
+    CHECK_CHARGED(600 * MIB);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 200 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_CHARGED(600 * MIB);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 64 * MIB, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(664 * MIB);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 60 * MIB), CUDA_SUCCESS);
+    CHECK_CHARGED(724 * MIB); /* all that there is */
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, NULL), CUDA_SUCCESS); /* out of what the pool holds */
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 31 * MIB, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(724 * MIB);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 32 * MIB), CUDA_SUCCESS);
+    CHECK_CHARGED(724 * MIB);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 512, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_CHARGED(724 * MIB);
+}
+
+static void test_what_pools_hold_unused_is_let_go_before_anything_is_refused(void **state)
+{
+    machine_run(role_threshold, GIB);
+}
+
+static void *use_pool(void *argument)
+{
+    CUdeviceptr pointers[8];
+
+    role_enter(0);
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < 8; i++)
+            CHECK_EQUAL(cuda.cuMemAllocAsync(&pointers[i], (1 + (round * 7 + i) % 9) * MIB, NULL), CUDA_SUCCESS);
+        for (uint32_t i = 0; i < 8; i++)
+            CHECK_EQUAL(i % 2 ? cuda.cuMemFree_v2(pointers[i]) : cuda.cuMemFreeAsync(pointers[i], NULL), CUDA_SUCCESS);
+        if (round % 5 == 0)
+            CHECK_EQUAL(cuda.cuMemPoolTrimTo(argument, 0), CUDA_SUCCESS);
+    }
+    return NULL;
+}
+
+static void role_threads(void *argument)
+{
+    CUmemoryPool pool = enter();
+    pthread_t threads[4];
+
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, use_pool, pool), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_CHARGED(number_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+}
+
+static void test_threads_share_a_pool(void **state)
+{
+    machine_run(role_threads, 2 * GIB);
+}
+
+/* ---- memory without an address ---- */
+
+static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                              .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                              .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static const CUmemAccessDesc all_access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                                           .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+static CUmemGenericAllocationHandle create(uint64_t bytes)
+{
+    CUmemGenericAllocationHandle handle;
+
+    CHECK_EQUAL(cuda.cuMemCreate(&handle, bytes, &on_device, 0), CUDA_SUCCESS);
+    return handle;
+}
+
+static void role_virtual(void *argument)
+{
+    CUmemGenericAllocationHandle handle, other, again;
+    CUmemAllocationProp on_host = on_device;
+    CUdeviceptr place;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemAddressReserve(&place, 64 * MIB, 0, 0, 0), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    handle = create(8 * MIB);
+    other = create(2 * MIB);
+    CHECK_CHARGED(10 * MIB);
+    CHECK_EQUAL(cuda.cuMemMap(place, 4 * MIB, 0, handle, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemMap(place + 4 * MIB, 4 * MIB, 4 * MIB, handle, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemMap(place + 8 * MIB, 2 * MIB, 0, other, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemSetAccess(place, 10 * MIB, &all_access, 1), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemsetD8_v2(place, 1, 4 * MIB), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(10 * MIB); /* mapped */
+    CHECK_EQUAL(cuda.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(place + 5 * MIB)), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemUnmap(place, 10 * MIB), CUDA_SUCCESS); /* three at once */
+    CHECK_CHARGED(10 * MIB);                                     /* each by a handle */
+    CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * MIB);
+    CHECK_EQUAL(cuda.cuMemRelease(other), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuMemCreate(&handle, GIB, &on_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    on_host.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 5};
+    CHECK_EQUAL(cuda.cuMemCreate(&handle, GIB, &on_host, 0), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemCreate(&handle, 3, &on_device, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGED(0);
+}
+
+static void test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone(void **state)
+{
+    machine_run(role_virtual, GIB);
+}
+
+static void role_import(void *argument)
+{
+    CUmemGenericAllocationHandle handle, again;
+    int fd;
+
+    enter();
+    handle = create(4 * MIB);
+    CHECK_EQUAL(cuda.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                CUDA_SUCCESS);
+    CHECK_EQUAL(
+        cuda.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        CUDA_SUCCESS);
+    CHECK_CHARGED(4 * MIB); /* the same memory, once */
+    CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
+    CHECK_CHARGED(4 * MIB);
+    CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+    close(fd);
+}
+
+static void test_what_a_process_imports_of_its_own_is_charged_once(void **state)
+{
+    machine_run(role_import, GIB);
+}
+
+static void role_fork(void *argument)
+{
+    CUmemoryPool pool = enter();
+    CUmemGenericAllocationHandle handle = create(2 * MIB);
+    CUdeviceptr pointer, place;
+    int status = -1;
+
+    CHECK_EQUAL(cuda.cuMemAddressReserve(&place, 2 * MIB, 0, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemMap(place, 2 * MIB, 0, handle, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, NULL), CUDA_SUCCESS);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(cuda.cuMemFreeAsync(pointer, NULL) != CUDA_SUCCESS);
+        CHECK(cuda.cuMemAllocAsync(&pointer, MIB, NULL) != CUDA_SUCCESS);
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * MIB + GROWTH);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemUnmap(place, 2 * MIB), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+}
+
+static void test_a_child_has_none_of_its_parents_pools_and_handles(void **state)
+{
+    machine_run(role_fork, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_pool_is_charged_what_it_holds),
+        cmocka_unit_test(test_pools_of_the_program_are_charged_until_their_last_pointer_goes),
+        cmocka_unit_test(test_what_pools_hold_unused_is_let_go_before_anything_is_refused),
+        cmocka_unit_test(test_threads_share_a_pool),
+        cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
+        cmocka_unit_test(test_what_a_process_imports_of_its_own_is_charged_once),
+        cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
