@@ -4,9 +4,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "limiter/tenant.h"
@@ -37,6 +39,7 @@ void machine_make(uint32_t count, const uint64_t *limits, const char *context)
     assert_true(fd >= 0);
     close(fd);
     snprintf(text, sizeof text, "%u", count);
+    setenv("FAKE_CUDA_STATE", machine.state, 1);
     setenv("FAKE_CUDA_DEVICES", text, 1);
     setenv("FAKE_CUDA_MEMORY", "8G", 1);
     setenv("FAKE_CUDA_CONTEXT", context, 1);
@@ -66,7 +69,6 @@ static void set_environment(bool in_vgpu)
         snprintf(dirs + strlen(dirs), sizeof dirs - strlen(dirs), "%s%s", i ? ":" : "", machine.segments[i].dir);
     snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("FACET_TEST_CUDA_FAKE"));
     setenv("FACET_REAL_CUDA", path, 1);
-    setenv("FAKE_CUDA_STATE", machine.state, 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     if (in_vgpu)
         setenv(FACET_ENV_VGPU_DIR, dirs, 1);
@@ -79,7 +81,7 @@ pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(120);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* none outlives a test that failed */
         set_environment(in_vgpu);
         role(argument);
         _exit(0);

@@ -4,7 +4,8 @@
  *
  * Owns: the machine's file, the segments, and the functions that a role calls.
  * Never: calls CUDA in the test's own process. A role is a fork of it: it sees the segments and the truth as the test
- * does, and ends with CHECK() where something is not as it should be.
+ * does, and ends with CHECK() where something is not as it should be. In the test's own process the truth (state.h) is
+ * that of the first machine for which it is asked.
  */
 #ifndef FACET_TEST_CUDA_MACHINE_H
 #define FACET_TEST_CUDA_MACHINE_H
@@ -77,6 +78,7 @@ uint64_t machine_own(uint32_t device);
     X(cuDeviceTotalMem_v2)                                                                                             \
     X(cuCtxCreate_v2)                                                                                                  \
     X(cuCtxDestroy_v2)                                                                                                 \
+    X(cuCtxPopCurrent_v2)                                                                                              \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuDevicePrimaryCtxRetain)                                                                                        \
     X(cuDevicePrimaryCtxRelease_v2)                                                                                    \

@@ -129,7 +129,7 @@ static void role_threshold(void *argument)
     CHECK_CHARGED(664 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 60 * MIB), CUDA_SUCCESS);
-    CHECK_CHARGED(724 * MIB); /* all that there is */
+    CHECK_CHARGED(724 * MIB);                                             /* all that there is */
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, NULL), CUDA_SUCCESS); /* out of what the pool holds */
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 31 * MIB, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(724 * MIB);
