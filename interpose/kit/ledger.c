@@ -22,6 +22,7 @@ struct shard {
     _Alignas(64) pthread_mutex_t lock;
     struct place *places;
     uint32_t mask, count; /* places less one, a power of two; entries */
+    uint32_t shift;       /* 64 less the bits of a place */
 };
 
 struct facet_ledger {
@@ -38,9 +39,10 @@ static struct shard *shard_of(struct facet_ledger *ledger, uint64_t key)
     return &ledger->shards[mixed(key) >> (64 - SHARD_BITS)];
 }
 
+/* By the bits right below those of the shard: the upper ones spread neighbours evenly. */
 static uint32_t home_of(const struct shard *shard, uint64_t key)
 {
-    return (uint32_t)(mixed(key) >> (32 - SHARD_BITS)) & shard->mask;
+    return (uint32_t)((mixed(key) << SHARD_BITS) >> shard->shift);
 }
 
 /* The place of `key`, or the empty one where it would be put. */
@@ -64,6 +66,7 @@ static bool grow(struct shard *shard)
         return false;
     shard->places = fresh;
     shard->mask = places - 1;
+    shard->shift = 64 - (uint32_t)__builtin_ctz(places);
     for (uint32_t i = 0; i < old_places; i++)
         if (old[i].key)
             *seek(shard, old[i].key) = old[i];
