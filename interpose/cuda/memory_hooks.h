@@ -3,7 +3,6 @@
 #ifndef FACET_CUDA_MEMORY_HOOKS_H
 #define FACET_CUDA_MEMORY_HOOKS_H
 
-/* Those that count in 32 bits and give pointers of 32 bits are left alone: no 64-bit driver has memory there. */
 #define FACET_CUDA_MEMORY_HOOKS(X)                                                                                     \
     /* memory/report.c */                                                                                              \
     X(cuMemGetInfo, "cuMemGetInfo", 2000, ANY)                                                                         \
@@ -11,9 +10,12 @@
     X(cuDeviceTotalMem, "cuDeviceTotalMem", 2000, ANY)                                                                 \
     X(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, ANY)                                                              \
     /* memory/plain.c */                                                                                               \
+    X(cuMemAlloc, "cuMemAlloc", 2000, ANY)                                                                             \
     X(cuMemAlloc_v2, "cuMemAlloc", 3020, ANY)                                                                          \
+    X(cuMemAllocPitch, "cuMemAllocPitch", 2000, ANY)                                                                   \
     X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, ANY)                                                                \
     X(cuMemAllocManaged, "cuMemAllocManaged", 6000, ANY)                                                               \
+    X(cuMemFree, "cuMemFree", 2000, ANY)                                                                               \
     X(cuMemFree_v2, "cuMemFree", 3020, ANY)                                                                            \
     X(cuMemFreeAsync, "cuMemFreeAsync", 11020, LEGACY)                                                                 \
     X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, PER_THREAD)                                                        \

@@ -69,6 +69,46 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
     return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
 }
 
+/* The forms of old, with pointers of 32 bits: a 64-bit driver has them, and most likely no memory there. */
+CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
+{
+    struct facet_cuda_charge charge;
+    CUresult result = facet_cuda_charge_take(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuMemAlloc(pointer, bytes);
+    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height,
+                               unsigned element)
+{
+    struct facet_cuda_charge charge;
+    CUresult result =
+        facet_cuda_charge_take(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_driver.cuMemAllocPitch(pointer, pitch, width, height, element);
+    if (result == CUDA_SUCCESS && facet_cuda_charge_resize(&charge, pitched(*pitch, height)) != CUDA_SUCCESS) {
+        facet_cuda_driver.cuMemFree(*pointer);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+static CUresult free_of_old(uint64_t pointer, CUstream stream)
+{
+    (void)stream;
+    return facet_cuda_driver.cuMemFree((CUdeviceptr_v1)pointer);
+}
+
+CUresult facet_cuMemFree(CUdeviceptr_v1 pointer)
+{
+    return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_of_old, NULL);
+}
+
 CUresult facet_cuMemFree_v2(CUdeviceptr pointer)
 {
     return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_sync, NULL);

@@ -84,6 +84,9 @@ uint64_t machine_own(uint32_t device);
     X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
     X(cuDevicePrimaryCtxReset_v2)                                                                                      \
     X(cuMemGetInfo_v2)                                                                                                 \
+    X(cuMemAlloc)                                                                                                      \
+    X(cuMemAllocPitch)                                                                                                 \
+    X(cuMemFree)                                                                                                       \
     X(cuMemAlloc_v2)                                                                                                   \
     X(cuMemAllocPitch_v2)                                                                                              \
     X(cuMemAllocManaged)                                                                                               \

@@ -53,6 +53,7 @@ static void test_plain_memory_is_charged_as_the_driver_takes_it(void **state)
 static void role_kinds(void *argument)
 {
     CUdeviceptr pointer;
+    CUdeviceptr_v1 low;
     size_t pitch;
     void *host;
 
@@ -69,6 +70,9 @@ static void role_kinds(void *argument)
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuMemFreeHost(host), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(0), CUDA_SUCCESS);
+    CHECK(cuda.cuMemAlloc(&low, MIB) != CUDA_SUCCESS); /* the driver has nothing that low */
+    CHECK(cuda.cuMemAllocPitch(&low, &low, 8, 8, 4) != CUDA_SUCCESS);
+    CHECK(cuda.cuMemFree(77) != CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2((uintptr_t)&pointer), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(0);
 }
