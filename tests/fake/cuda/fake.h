@@ -22,7 +22,8 @@ struct CUctx_st {
     unsigned flags;
     bool primary;
     _Atomic bool dead;
-    _Atomic(void *) memory, *execution; /* the parts' own; NULL at first */
+    _Atomic(void *) memory; /* the parts' own; NULL at first */
+    _Atomic(void *) execution;
 };
 
 /* CUDA_SUCCESS when cuInit was called in this process. A child of a process that called it stays outside for good. */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fake driver's execution: what its files share.
+ *
+ * Owns: streams, events, functions, graphs and captures as they are inside.
+ * Never: works: when something will be complete is known as it is submitted, and who wants to see it sleeps till then.
+ *
+ * One lock guards what is not atomic; it is never held while somebody sleeps. Objects are marked dead and never freed,
+ * so that their use afterwards is recognised: it is refused, and counted (fake_execution_misuse).
+ */
+#ifndef FAKE_CUDA_EXECUTION_H
+#define FAKE_CUDA_EXECUTION_H
+
+#include <pthread.h>
+
+#include "fake.h"
+#include "vendor/cuda/execution.h"
+
+struct fake_capture {
+    CUstream origin;
+    CUgraph graph;
+    CUstreamCaptureMode mode;
+    pthread_t thread;
+    uint64_t id;
+    bool invalid, ended;
+    struct fake_capture *next;
+};
+
+struct CUstream_st {
+    CUcontext context;
+    unsigned flags;
+    int priority;
+    uint64_t id;
+    bool dead, legacy;
+    bool joined;                   /* nothing was captured since another stream waited for it */
+    struct fake_capture *capture;  /* under the lock */
+    _Atomic uint32_t captured;     /* whether there is one: all that a launch looks at */
+    _Atomic uint64_t until_ns;     /* when its last work is complete */
+    _Atomic uint32_t host_pending; /* host functions that have not run */
+    pthread_t thread;              /* of a thread's default stream */
+    struct CUstream_st *next;
+};
+
+struct CUevent_st {
+    CUcontext context;
+    unsigned flags;
+    bool dead, recorded;
+    CUstream stream; /* of the last record */
+    struct fake_capture *capture;
+    _Atomic uint64_t time_ns;
+};
+
+/* What the execution part knows of a context. */
+struct fake_execution {
+    CUcontext context;
+    struct CUstream_st legacy;
+    CUstream streams;              /* all but the legacy one */
+    _Atomic uint64_t blocking_ns;  /* the latest end of streams that the legacy stream waits for */
+    _Atomic uint64_t all_ns;       /* the latest end of all */
+    _Atomic uint32_t host_pending; /* host functions that have not run, of all streams */
+};
+
+struct CUfunc_st {
+    char name[128];
+    CUmodule module;
+    uint64_t wave_ns;
+    uint32_t blocks_per_unit;
+    _Atomic int dynamic_shared, block[3]; /* of the old launches */
+    struct CUfunc_st *next;
+};
+
+struct fake_work {
+    uint64_t cost_ns;
+    bool kernel;
+};
+
+extern pthread_mutex_t fake_execution_lock;
+
+/* How often a stream, event or context was used that is no more. What uses the driver well leaves it 0. */
+extern _Atomic uint32_t fake_execution_misuse;
+
+/* Memory for an object, zeroed, for good; aborts when there is none. */
+void *fake_execution_make(size_t size);
+
+/* The context's part; made at the first call. */
+struct fake_execution *fake_execution_of(CUcontext context);
+
+/* The stream that a handle means in the current context, alive, on a device that is there. */
+CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream);
+
+/* When work submitted to the stream now may begin, by the order of streams. */
+uint64_t fake_stream_ready_ns(CUstream stream);
+
+/* Puts work into the stream, or into the graph it is captured into. */
+CUresult fake_submit(CUstream stream, struct fake_work work);
+
+/* Runs the function when what is in the stream is complete. */
+CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
+
+void fake_stream_until(CUstream stream, uint64_t end_ns);
+void fake_sleep_until(uint64_t when_ns);
+
+/* What a launch of `blocks` costs. */
+uint64_t fake_kernel_ns(const struct CUfunc_st *function, CUcontext context, uint64_t blocks);
+
+/* ---- capture ---- */
+
+/*
+ * Asked before the stream is given work. CUDA_SUCCESS with `*ret_graph` NULL: it is to run. With a graph: it is to be
+ * added there. Else why it cannot be; what is not allowed ends captures.
+ */
+CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph);
+
+/* Asked before the stream is asked or waited for: a stream that is captured must not be. */
+CUresult fake_capture_wait(CUstream stream);
+
+/* The same for a whole context. */
+CUresult fake_capture_wait_context(CUcontext context);
+
+/* Asked by calls that are not safe while somebody captures, unless the thread said that it knows (also allocations). */
+CUresult fake_capture_unsafe(void);
+
+/* Event recorded in, and waited for by, a stream. True when capturing took care of it, with the result. */
+bool fake_capture_record(CUstream stream, CUevent event, CUresult *ret_result);
+bool fake_capture_wait_event(CUstream stream, CUevent event, CUresult *ret_result);
+
+/* Under the lock. */
+void fake_graph_add(CUgraph graph, struct fake_work work);
+CUgraph fake_graph_new(void);
+
+/* Defines both forms of a function by one that is told which it is: static CUresult do_NAME(bool per_thread, ...). */
+#define FAKE_BOTH(name, parameters, ...)                                                                               \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        return do_##name(false, __VA_ARGS__);                                                                          \
+    }                                                                                                                  \
+    CUresult name##_ptsz parameters                                                                                    \
+    {                                                                                                                  \
+        return do_##name(true, __VA_ARGS__);                                                                           \
+    }
+
+#endif

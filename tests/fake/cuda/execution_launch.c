@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: launches of kernels, and copies and fills in stream order. Never: runs anything: memory stays as it is. */
+#include "execution.h"
+
+#define MAX_BLOCK      1024u
+#define COPY_BYTES_NS  50u /* 50 GB/s */
+#define MAX_GRID_OTHER 65535u
+
+CUresult fake_submit(CUstream stream, struct fake_work work)
+{
+    CUgraph graph;
+    CUresult result = fake_capture_work(stream, &graph);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (graph) {
+        pthread_mutex_lock(&fake_execution_lock);
+        fake_graph_add(graph, work);
+        pthread_mutex_unlock(&fake_execution_lock);
+        return CUDA_SUCCESS;
+    }
+    uint32_t device = stream->context->physical;
+    if (work.cost_ns)
+        fake_stream_until(stream, fake_run(device, fake_stream_ready_ns(stream), work.cost_ns));
+    if (work.kernel != (work.cost_ns != 0)) /* what the engine counted as a launch, or did not see */
+        atomic_fetch_add(&fake_process()->devices[device].launches, work.kernel ? 1 : UINT64_MAX);
+    return CUDA_SUCCESS;
+}
+
+struct shape {
+    unsigned x, y, z;
+};
+
+static bool is_grid(struct shape grid)
+{
+    return grid.x && grid.y && grid.z && grid.x <= INT32_MAX && grid.y <= MAX_GRID_OTHER && grid.z <= MAX_GRID_OTHER;
+}
+
+static bool is_block(struct shape block)
+{
+    return block.x && block.y && block.z && (uint64_t)block.x * block.y * block.z <= MAX_BLOCK;
+}
+
+static CUresult launch(CUfunction function, struct shape grid, struct shape block, CUstream handle, bool per_thread)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!is_grid(grid) || !is_block(block))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+    return fake_submit(stream, (struct fake_work){fake_kernel_ns(function, stream->context, blocks), true});
+}
+
+#define LAUNCH_PARAMETERS                                                                                              \
+    CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,        \
+        unsigned block_z, unsigned shared, CUstream stream, void **parameters
+#define LAUNCH_SHAPES                                                                                                  \
+    (struct shape){grid_x, grid_y, grid_z}, (struct shape)                                                             \
+    {                                                                                                                  \
+        block_x, block_y, block_z                                                                                      \
+    }
+
+static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct shape grid, struct shape block,
+                                  CUstream stream)
+{
+    return launch(function, grid, block, stream, per_thread);
+}
+FAKE_BOTH(cuLaunchKernel, (LAUNCH_PARAMETERS, void **extra), function, LAUNCH_SHAPES, stream)
+
+static CUresult do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig *config, CUfunction function)
+{
+    if (!config)
+        return CUDA_ERROR_INVALID_VALUE;
+    return launch(function, (struct shape){config->gridDimX, config->gridDimY, config->gridDimZ},
+                  (struct shape){config->blockDimX, config->blockDimY, config->blockDimZ}, config->hStream, per_thread);
+}
+FAKE_BOTH(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),
+          config, function)
+
+/* All its blocks are on the device at once, or it is refused. */
+static CUresult do_cuLaunchCooperativeKernel(bool per_thread, CUfunction function, struct shape grid,
+                                             struct shape block, CUstream handle)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result != CUDA_SUCCESS || !function)
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
+    uint64_t room = (uint64_t)fake_state()->devices[stream->context->physical].units * function->blocks_per_unit;
+    if ((uint64_t)grid.x * grid.y * grid.z > room)
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    return launch(function, grid, block, handle, per_thread);
+}
+FAKE_BOTH(cuLaunchCooperativeKernel, (LAUNCH_PARAMETERS), function, LAUNCH_SHAPES, stream)
+
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsigned count, unsigned flags)
+{
+    if (!launches || !count || flags > 3)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        const CUDA_LAUNCH_PARAMS *one = &launches[i];
+        CUresult result = do_cuLaunchCooperativeKernel(
+            false, one->function, (struct shape){one->gridDimX, one->gridDimY, one->gridDimZ},
+            (struct shape){one->blockDimX, one->blockDimY, one->blockDimZ}, one->hStream);
+
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+static struct shape old_block(CUfunction function)
+{
+    return (struct shape){(unsigned)atomic_load(&function->block[0]), (unsigned)atomic_load(&function->block[1]),
+                          (unsigned)atomic_load(&function->block[2])};
+}
+
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
+{
+    if (!function || width <= 0 || height <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return launch(function, (struct shape){(unsigned)width, (unsigned)height, 1}, old_block(function), stream, false);
+}
+
+CUresult cuLaunchGrid(CUfunction function, int width, int height)
+{
+    return cuLaunchGridAsync(function, width, height, NULL);
+}
+
+CUresult cuLaunch(CUfunction function)
+{
+    return cuLaunchGridAsync(function, 1, 1, NULL);
+}
+
+/* ---- copies and fills ---- */
+
+static CUresult move(CUstream handle, bool per_thread, bool valid, size_t bytes)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!valid)
+        return CUDA_ERROR_INVALID_VALUE;
+    return fake_submit(stream, (struct fake_work){bytes / COPY_BYTES_NS, false});
+}
+
+#define MOVE(name, parameters, valid, bytes)                                                                           \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        return move(stream, false, valid, bytes);                                                                      \
+    }                                                                                                                  \
+    CUresult name##_ptsz parameters                                                                                    \
+    {                                                                                                                  \
+        return move(stream, true, valid, bytes);                                                                       \
+    }
+
+MOVE(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), to &&from, bytes)
+MOVE(cuMemcpyPeerAsync,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream),
+     to &&from &&to_context &&from_context, bytes)
+MOVE(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream), to &&from, bytes)
+MOVE(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream), to &&from, bytes)
+MOVE(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), to &&from, bytes)
+MOVE(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), to, count)
+MOVE(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), to, 2 * count)
+MOVE(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream), to, 4 * count)
+MOVE(cuMemsetD2D8Async,
+     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream),
+     to &&pitch >= width, width *height)
+MOVE(cuMemsetD2D16Async,
+     (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream),
+     to &&pitch >= 2 * width, 2 * width * height)
+MOVE(cuMemsetD2D32Async, (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream),
+     to &&pitch >= 4 * width, 4 * width * height)

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: modules, libraries and their functions. Never: looks into an image that is not the fake's own.
+ *
+ * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, what a wave of
+ * its blocks takes in nanoseconds, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions
+ * that it does not name are not there. In any other image there is every function that is asked for.
+ *
+ * What a wave takes where no image says so: _<N>us or _<N>ns in the function's name, else 10 us.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "execution.h"
+
+#define OWN_IMAGE       "FAKE-CUDA"
+#define DEFAULT_WAVE_NS 10000u
+#define DEFAULT_FIT     8u
+#define MAX_THREADS     1024u
+
+struct CUmod_st {
+    CUcontext context;
+    bool own, dead;
+    CUfunction functions;
+};
+
+/* A library's module is of the context in which it is first asked for. */
+struct CUlib_st {
+    struct CUmod_st module;
+    bool loaded;
+};
+
+static uint64_t wave_of_name(const char *name)
+{
+    for (const char *at = strchr(name, '_'); at; at = strchr(at + 1, '_')) {
+        char *end;
+
+        if (!isdigit((unsigned char)at[1]))
+            continue;
+        uint64_t value = strtoull(at + 1, &end, 10);
+        if (strncmp(end, "us", 2) == 0)
+            return value * 1000;
+        if (strncmp(end, "ns", 2) == 0)
+            return value;
+    }
+    return DEFAULT_WAVE_NS;
+}
+
+static CUfunction function_new(CUmodule module, const char *name, uint64_t wave_ns, uint32_t fit)
+{
+    CUfunction function = fake_execution_make(sizeof *function);
+
+    snprintf(function->name, sizeof function->name, "%s", name);
+    function->module = module;
+    function->wave_ns = wave_ns;
+    function->blocks_per_unit = fit ? fit : DEFAULT_FIT;
+    function->next = module->functions;
+    module->functions = function;
+    return function;
+}
+
+static void read_image(CUmodule module, const char *text)
+{
+    for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
+        unsigned long long wave_ns;
+        unsigned fit = 0;
+        char name[128];
+
+        if (sscanf(line + 1, "%127s %llu %u", name, &wave_ns, &fit) >= 2)
+            function_new(module, name, wave_ns, fit);
+    }
+}
+
+static void fill(CUmodule module, CUcontext context, const void *image)
+{
+    module->context = context;
+    module->own = strncmp(image, OWN_IMAGE, strlen(OWN_IMAGE)) == 0;
+    if (module->own)
+        read_image(module, image);
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!module || !image)
+        return CUDA_ERROR_INVALID_VALUE;
+    *module = fake_execution_make(sizeof **module);
+    fill(*module, context, image);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values)
+{
+    return count && (!options || !values) ? CUDA_ERROR_INVALID_VALUE : cuModuleLoadData(module, image);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    return cuModuleLoadData(module, image);
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+    char image[65536] = "";
+    FILE *file = path ? fopen(path, "re") : NULL;
+
+    if (!file)
+        return CUDA_ERROR_NOT_FOUND;
+    size_t bytes = fread(image, 1, sizeof image - 1, file);
+    image[bytes] = 0;
+    fclose(file);
+    return cuModuleLoadData(module, image);
+}
+
+static CUresult module_check(CUmodule module)
+{
+    if (!module || module->dead)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return fake_context_check(module->context);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+    CUresult result = module_check(module);
+
+    if (result == CUDA_SUCCESS)
+        module->dead = true;
+    return result;
+}
+
+static CUfunction find_function(CUmodule module, const char *name)
+{
+    CUfunction found = module->functions;
+
+    while (found && strcmp(found->name, name) != 0)
+        found = found->next;
+    return found || module->own ? found : function_new(module, name, wave_of_name(name), 0);
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    CUresult result = module_check(module);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!function || !name || !*name)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&fake_execution_lock);
+    CUfunction found = find_function(module, name);
+    pthread_mutex_unlock(&fake_execution_lock);
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *function = found;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetLoadingMode(int *mode)
+{
+    if (fake_ready() != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    *mode = 2; /* lazy */
+    return CUDA_SUCCESS;
+}
+
+/* ---- libraries ---- */
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, void **values, unsigned count,
+                           int *library_options, void **library_values, unsigned library_count)
+{
+    if (fake_ready() != CUDA_SUCCESS)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!library || !code || (count && (!options || !values)) || (library_count && !library_options) ||
+        (library_count && !library_values))
+        return CUDA_ERROR_INVALID_VALUE;
+    *library = fake_execution_make(sizeof **library);
+    fill(&(*library)->module, NULL, code);
+    return CUDA_SUCCESS;
+}
+
+static CUresult library_check(CUlibrary library)
+{
+    return library && !library->module.dead ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+    CUresult result = library_check(library);
+
+    if (result == CUDA_SUCCESS)
+        library->module.dead = true;
+    return result;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    CUresult result = library_check(library);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!kernel || !name || !*name)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&fake_execution_lock);
+    CUfunction found = find_function(&library->module, name);
+    pthread_mutex_unlock(&fake_execution_lock);
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *kernel = (CUkernel)found;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    CUcontext context;
+    CUresult result = library_check(library);
+
+    if (result == CUDA_SUCCESS)
+        result = fake_enter(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!library->module.context)
+        library->module.context = context;
+    *module = &library->module;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    CUcontext context;
+    CUresult result = kernel ? fake_enter(&context) : CUDA_ERROR_INVALID_HANDLE;
+
+    if (result == CUDA_SUCCESS)
+        *function = (CUfunction)kernel;
+    return result;
+}
+
+CUresult cuKernelGetName(const char **name, CUkernel kernel)
+{
+    return cuFuncGetName(name, (CUfunction)kernel);
+}
+
+/* ---- functions ---- */
+
+CUresult cuFuncGetName(const char **name, CUfunction function)
+{
+    if (!name || !function)
+        return CUDA_ERROR_INVALID_VALUE;
+    *name = function->name;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
+{
+    if (!module || !function)
+        return CUDA_ERROR_INVALID_VALUE;
+    *module = function->module;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)
+{
+    if (!value || !function)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = (int)MAX_THREADS;
+        break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = 32;
+        break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = atomic_load(&function->dynamic_shared);
+        break;
+    default:
+        *value = 0;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
+{
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        atomic_store(&function->dynamic_shared, value);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetCacheConfig(CUfunction function, int config)
+{
+    return function && config >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuFuncIsLoaded(int *state, CUfunction function)
+{
+    if (!state || !function)
+        return CUDA_ERROR_INVALID_VALUE;
+    *state = 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+    return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
+{
+    if (!function || x <= 0 || y <= 0 || z <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    atomic_store(&function->block[0], x);
+    atomic_store(&function->block[1], y);
+    atomic_store(&function->block[2], z);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes)
+{
+    return function && bytes <= 228 * 1024 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuParamSetSize(CUfunction function, unsigned bytes)
+{
+    return function && bytes <= 4096 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int block_size,
+                                                              size_t shared, unsigned flags)
+{
+    if (!blocks || !function || block_size <= 0 || flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    *blocks = (unsigned)block_size <= MAX_THREADS && shared <= 228 * 1024 ? (int)function->blocks_per_unit : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int block_size, size_t shared)
+{
+    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared, 0);
+}
+
+/* A grid that fills a part of the units takes as long as one that fills them all. */
+uint64_t fake_kernel_ns(const struct CUfunc_st *function, CUcontext context, uint64_t blocks)
+{
+    uint64_t at_once = (uint64_t)fake_state()->devices[context->physical].units * function->blocks_per_unit;
+
+    return (blocks + at_once - 1) / at_once * function->wave_ns;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: streams and their order, waiting for them, host functions. Never: frees a stream. */
+#include "execution.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+pthread_mutex_t fake_execution_lock = PTHREAD_MUTEX_INITIALIZER;
+_Atomic uint32_t fake_execution_misuse;
+
+static _Atomic uint64_t next_id = 3; /* the first two are the default streams' */
+
+/* Linked, so that what a program has let go of is not taken for lost. */
+void *fake_execution_make(size_t size)
+{
+    static struct object {
+        struct object *_Atomic next;
+        _Alignas(16) char bytes[];
+    } * _Atomic objects;
+    struct object *made = calloc(1, sizeof *made + size), *first = atomic_load(&objects);
+
+    if (!made)
+        abort();
+    do
+        atomic_store_explicit(&made->next, first, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&objects, &first, made));
+    return made->bytes;
+}
+
+struct fake_execution *fake_execution_of(CUcontext context)
+{
+    struct fake_execution *found = atomic_load_explicit(&context->execution, memory_order_acquire);
+    void *none = NULL;
+
+    if (found)
+        return found;
+    found = calloc(1, sizeof *found);
+    if (!found)
+        abort();
+    found->context = context;
+    found->legacy = (struct CUstream_st){.context = context, .legacy = true, .id = 1, .joined = true};
+    if (!atomic_compare_exchange_strong(&context->execution, &none, found)) {
+        free(found);
+        return none;
+    }
+    return found;
+}
+
+static CUstream stream_new(CUcontext context, unsigned flags, int priority)
+{
+    CUstream stream = fake_execution_make(sizeof *stream);
+    struct fake_execution *part = fake_execution_of(context);
+
+    stream->context = context;
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->joined = true;
+    stream->id = atomic_fetch_add(&next_id, 1);
+    pthread_mutex_lock(&fake_execution_lock);
+    stream->next = part->streams;
+    part->streams = stream;
+    pthread_mutex_unlock(&fake_execution_lock);
+    return stream;
+}
+
+/* A thread has one default stream in each context. */
+static CUstream own_stream(CUcontext context)
+{
+    static _Thread_local struct {
+        uint64_t context_id;
+        CUstream stream;
+    } last;
+
+    if (last.stream && last.context_id == context->id)
+        return last.stream;
+    pthread_mutex_lock(&fake_execution_lock);
+    CUstream found = fake_execution_of(context)->streams;
+    while (found && !(found->thread && pthread_equal(found->thread, pthread_self())))
+        found = found->next;
+    pthread_mutex_unlock(&fake_execution_lock);
+    if (!found) {
+        found = stream_new(context, CU_STREAM_DEFAULT, 0);
+        found->thread = pthread_self();
+    }
+    last.context_id = context->id;
+    last.stream = found;
+    return found;
+}
+
+static CUresult misused(CUresult result)
+{
+    atomic_fetch_add(&fake_execution_misuse, 1);
+    return result;
+}
+
+CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
+{
+    CUcontext context;
+
+    if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        CUresult result = fake_enter(&context);
+        if (result != CUDA_SUCCESS)
+            return result;
+        bool own = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
+        *ret_stream = own ? own_stream(context) : &fake_execution_of(context)->legacy;
+        return CUDA_SUCCESS;
+    }
+    if (__builtin_expect(handle->dead, 0))
+        return misused(CUDA_ERROR_INVALID_HANDLE);
+    if (__builtin_expect(atomic_load_explicit(&handle->context->dead, memory_order_relaxed), 0))
+        return misused(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    *ret_stream = handle;
+    return fake_device_check(handle->context->physical);
+}
+
+/* ---- order ---- */
+
+static void raise_to(_Atomic uint64_t *word, uint64_t value)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
+
+    while (old < value && !atomic_compare_exchange_weak(word, &old, value))
+        ;
+}
+
+static bool blocks_legacy(const struct CUstream_st *stream)
+{
+    return !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
+uint64_t fake_stream_ready_ns(CUstream stream)
+{
+    struct fake_execution *part = fake_execution_of(stream->context);
+    uint64_t own = atomic_load(&stream->until_ns), other = 0;
+
+    if (stream->legacy)
+        other = atomic_load(&part->blocking_ns);
+    else if (blocks_legacy(stream))
+        other = atomic_load(&part->legacy.until_ns);
+    return own > other ? own : other;
+}
+
+void fake_stream_until(CUstream stream, uint64_t end_ns)
+{
+    struct fake_execution *part = fake_execution_of(stream->context);
+
+    raise_to(&stream->until_ns, end_ns);
+    if (blocks_legacy(stream))
+        raise_to(&part->blocking_ns, end_ns);
+    raise_to(&part->all_ns, end_ns);
+}
+
+void fake_sleep_until(uint64_t when_ns)
+{
+    struct timespec when = {.tv_sec = (time_t)(when_ns / 1000000000u), .tv_nsec = (long)(when_ns % 1000000000u)};
+
+    if (fake_now() < when_ns)
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
+            ;
+}
+
+static void wait_for_host(const _Atomic uint32_t *pending)
+{
+    while (atomic_load(pending))
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+/* ---- host functions ---- */
+
+struct host_call {
+    void (*run)(void *argument, CUstream stream);
+    void *argument;
+    CUstream stream;
+    uint64_t when_ns;
+};
+
+static void *host_main(void *argument)
+{
+    struct host_call call = *(struct host_call *)argument;
+
+    free(argument);
+    fake_sleep_until(call.when_ns);
+    call.run(call.argument, call.stream);
+    atomic_fetch_sub(&call.stream->host_pending, 1);
+    atomic_fetch_sub(&fake_execution_of(call.stream->context)->host_pending, 1);
+    return NULL;
+}
+
+CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument)
+{
+    struct host_call *call = malloc(sizeof *call);
+    CUgraph graph;
+    pthread_t thread;
+
+    CUresult result = fake_capture_work(stream, &graph);
+    if (result != CUDA_SUCCESS || graph || !call) {
+        if (result == CUDA_SUCCESS && graph)
+            result = fake_submit(stream, (struct fake_work){.cost_ns = 0});
+        free(call);
+        return result;
+    }
+    *call = (struct host_call){run, argument, stream, fake_stream_ready_ns(stream)};
+    atomic_fetch_add(&stream->host_pending, 1);
+    atomic_fetch_add(&fake_execution_of(stream->context)->host_pending, 1);
+    if (pthread_create(&thread, NULL, host_main, call) != 0)
+        abort();
+    pthread_detach(thread);
+    return CUDA_SUCCESS;
+}
+
+struct host_function {
+    CUhostFn function;
+    CUstreamCallback callback;
+    void *data;
+};
+
+static void run_host(void *argument, CUstream stream)
+{
+    struct host_function host = *(struct host_function *)argument;
+
+    free(argument);
+    if (host.function)
+        host.function(host.data);
+    else
+        host.callback(stream, CUDA_SUCCESS, host.data);
+}
+
+static CUresult submit_function(CUstream handle, bool per_thread, struct host_function host)
+{
+    struct host_function *copy;
+    CUstream stream;
+
+    CUresult result = fake_stream(handle, per_thread, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    copy = malloc(sizeof *copy);
+    if (!copy)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *copy = host;
+    bool captured = atomic_load(&stream->captured);
+    result = fake_submit_host(stream, run_host, copy);
+    if (result != CUDA_SUCCESS || captured) /* then it never runs: this driver's graphs only take time */
+        free(copy);
+    return result;
+}
+
+static CUresult do_cuLaunchHostFunc(bool per_thread, CUstream handle, CUhostFn function, void *data)
+{
+    return function ? submit_function(handle, per_thread, (struct host_function){.function = function, .data = data})
+                    : CUDA_ERROR_INVALID_VALUE;
+}
+FAKE_BOTH(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data), stream, function, data)
+
+static CUresult do_cuStreamAddCallback(bool per_thread, CUstream handle, CUstreamCallback callback, void *data,
+                                       unsigned flags)
+{
+    if (!callback || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    return submit_function(handle, per_thread, (struct host_function){.callback = callback, .data = data});
+}
+FAKE_BOTH(cuStreamAddCallback, (CUstream stream, CUstreamCallback callback, void *data, unsigned flags), stream,
+          callback, data, flags)
+
+/* ---- the functions ---- */
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (least)
+        *least = 0;
+    if (greatest)
+        *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!stream || flags > CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    *stream = stream_new(context, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+/* Returns at once; what is in the stream goes on. A capture that it was the origin of is lost. */
+CUresult cuStreamDestroy_v2(CUstream handle)
+{
+    CUstream stream;
+
+    if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = fake_stream(handle, false, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&fake_execution_lock);
+    if (stream->capture)
+        stream->capture->invalid = true;
+    stream->dead = true;
+    pthread_mutex_unlock(&fake_execution_lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+    return cuStreamDestroy_v2(stream);
+}
+
+static CUresult do_cuStreamQuery(bool per_thread, CUstream handle)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        result = fake_capture_wait(stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return fake_now() >= fake_stream_ready_ns(stream) && !atomic_load(&stream->host_pending) ? CUDA_SUCCESS
+                                                                                             : CUDA_ERROR_NOT_READY;
+}
+FAKE_BOTH(cuStreamQuery, (CUstream stream), stream)
+
+static CUresult do_cuStreamSynchronize(bool per_thread, CUstream handle)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        result = fake_capture_wait(stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_sleep_until(fake_stream_ready_ns(stream));
+    wait_for_host(&stream->host_pending);
+    return fake_device_check(stream->context->physical);
+}
+FAKE_BOTH(cuStreamSynchronize, (CUstream stream), stream)
+
+static CUresult synchronize(CUcontext context)
+{
+    struct fake_execution *part = fake_execution_of(context);
+    CUresult result = fake_capture_wait_context(context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_sleep_until(atomic_load(&part->all_ns));
+    wait_for_host(&part->host_pending);
+    return fake_device_check(context->physical);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    CUcontext context;
+    CUresult result = fake_enter(&context);
+
+    return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+    CUresult result = context ? fake_context_check(context) : fake_enter(&context);
+
+    return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+static CUresult do_cuStreamGetPriority(bool per_thread, CUstream handle, int *priority)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        *priority = stream->priority;
+    return result;
+}
+FAKE_BOTH(cuStreamGetPriority, (CUstream stream, int *priority), stream, priority)
+
+static CUresult do_cuStreamGetFlags(bool per_thread, CUstream handle, unsigned *flags)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        *flags = stream->flags;
+    return result;
+}
+FAKE_BOTH(cuStreamGetFlags, (CUstream stream, unsigned *flags), stream, flags)
+
+static CUresult do_cuStreamGetId(bool per_thread, CUstream handle, unsigned long long *id)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        *id = stream->id;
+    return result;
+}
+FAKE_BOTH(cuStreamGetId, (CUstream stream, unsigned long long *id), stream, id)
+
+static CUresult do_cuStreamGetCtx(bool per_thread, CUstream handle, CUcontext *context)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        *context = stream->context;
+    return result;
+}
+FAKE_BOTH(cuStreamGetCtx, (CUstream stream, CUcontext *context), stream, context)
+
+static CUresult do_cuStreamGetDevice(bool per_thread, CUstream handle, CUdevice *device)
+{
+    CUstream stream;
+    CUresult result = fake_stream(handle, per_thread, &stream);
+
+    if (result == CUDA_SUCCESS)
+        *device = stream->context->device;
+    return result;
+}
+FAKE_BOTH(cuStreamGetDevice, (CUstream stream, CUdevice *device), stream, device)
