@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "estimate.h"
+#include "interpose/kit/estimate.h"
 #include "launch.h"
 #include "layer.h"
 
@@ -49,7 +49,7 @@ cl_int facet_clEnqueueCommandBufferKHR(cl_uint num_queues, cl_command_queue *que
 {
     clEnqueueCommandBufferKHR_fn real = atomic_load(&facet_cl_real_clEnqueueCommandBufferKHR);
     struct facet_cl_launch launch;
-    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(buffer, 0), num_waits, event);
+    cl_int result = facet_cl_launch_begin(&launch, facet_estimate_key(buffer, 0), num_waits, event);
 
     if (result == CL_SUCCESS)
         result = real(num_queues, queues, buffer, num_waits, waits, launch.event);

@@ -3,7 +3,7 @@
 #include "launch.h"
 
 #include "base/clock.h"
-#include "estimate.h"
+#include "interpose/kit/estimate.h"
 #include "layer.h"
 #include "track.h"
 
@@ -14,7 +14,7 @@ cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_ui
     *launch = (struct facet_cl_launch){.key = key, .num_waits = num_waits, .event = event ? event : &launch->own};
     if (!tenant || !facet_cl_track_ready())
         return CL_OUT_OF_RESOURCES;
-    launch->estimate_ns = facet_tenant_launch(tenant, facet_cl_estimate_get(key));
+    launch->estimate_ns = facet_tenant_launch(tenant, facet_estimate_get(key));
     if (launch->estimate_ns == FACET_TENANT_LOST)
         return CL_OUT_OF_RESOURCES;
     launch->tenant = tenant;
@@ -65,7 +65,7 @@ cl_int facet_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl
                                     cl_uint num_waits, const cl_event *waits, cl_event *event)
 {
     struct facet_cl_launch launch;
-    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(kernel, work_items(dimensions, global_size)),
+    cl_int result = facet_cl_launch_begin(&launch, facet_estimate_key(kernel, work_items(dimensions, global_size)),
                                           num_waits, event);
 
     if (result == CL_SUCCESS)
@@ -78,7 +78,7 @@ cl_int facet_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint num
                            cl_event *event)
 {
     struct facet_cl_launch launch;
-    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(kernel, 1), num_waits, event);
+    cl_int result = facet_cl_launch_begin(&launch, facet_estimate_key(kernel, 1), num_waits, event);
 
     if (result == CL_SUCCESS)
         result = facet_cl_target.clEnqueueTask(queue, kernel, num_waits, waits, launch.event);
@@ -91,7 +91,7 @@ cl_int facet_clEnqueueNativeKernel(cl_command_queue queue, void(CL_CALLBACK *fun
 {
     struct facet_cl_launch launch;
     const void *object = (const void *)(uintptr_t)function;
-    cl_int result = facet_cl_launch_begin(&launch, facet_cl_estimate_key(object, size), num_waits, event);
+    cl_int result = facet_cl_launch_begin(&launch, facet_estimate_key(object, size), num_waits, event);
 
     if (result == CL_SUCCESS)
         result = facet_cl_target.clEnqueueNativeKernel(queue, function, arguments, size, num_memory, memory, locations,

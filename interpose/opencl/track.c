@@ -12,8 +12,8 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "busy.h"
-#include "estimate.h"
+#include "interpose/kit/busy.h"
+#include "interpose/kit/estimate.h"
 #include "layer.h"
 
 #define RING_SIZE 4096u
@@ -47,7 +47,7 @@ static struct {
     _Atomic uint32_t wants_time;
 } track;
 
-static struct facet_cl_busy device_clock, host_clock; /* under the account lock */
+static struct facet_busy device_clock, host_clock; /* under the account lock */
 
 /* Steps of the end of the process. */
 enum {
@@ -74,10 +74,10 @@ struct batch {
     uint64_t estimate_ns, busy_ns;
 };
 
-static uint64_t account(struct facet_cl_busy *busy, uint64_t start_ns, uint64_t end_ns)
+static uint64_t account(struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns)
 {
     pthread_mutex_lock(&facet_cl_account_lock);
-    uint64_t added = facet_cl_busy_add(busy, start_ns, end_ns);
+    uint64_t added = facet_busy_add(busy, start_ns, end_ns);
     pthread_mutex_unlock(&facet_cl_account_lock);
     return added;
 }
@@ -96,14 +96,14 @@ static uint64_t measure(const struct facet_cl_command *command, uint64_t now_ns)
     cl_ulong start, end;
 
     if (profiled(command->event, &start, &end)) {
-        facet_cl_estimate_learn(command->key, end > start ? end - start : 0);
+        facet_estimate_learn(command->key, end > start ? end - start : 0);
         return account(&device_clock, start, end);
     }
     facet_cl_track_want_time();
     if (!command->submitted_ns)
         return 0;
     uint64_t added = account(&host_clock, command->submitted_ns, now_ns);
-    facet_cl_estimate_learn(command->key, added);
+    facet_estimate_learn(command->key, added);
     return added;
 }
 

@@ -6,7 +6,7 @@
  * pass through as well: on most devices they only wait and hand out an address, and a program may hold a mapping for as
  * long as it likes, which is no device time.
  */
-#include "estimate.h"
+#include "interpose/kit/estimate.h"
 #include "launch.h"
 #include "layer.h"
 #include "memory.h"
@@ -16,7 +16,7 @@
 cl_int facet_cl_transfer_begin(struct facet_cl_launch *launch, uint64_t bytes, cl_uint num_waits, cl_event *event)
 {
     if (bytes >= LIMITED_BYTES)
-        return facet_cl_launch_begin(launch, facet_cl_estimate_transfer_key(bytes), num_waits, event);
+        return facet_cl_launch_begin(launch, facet_estimate_transfer_key(bytes), num_waits, event);
     *launch = (struct facet_cl_launch){.event = event};
     return CL_SUCCESS;
 }

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "busy.h"
-#include "estimate.h"
+#include "interpose/kit/busy.h"
+#include "interpose/kit/estimate.h"
 #include "objects.h"
 #include "process.h"
 
@@ -19,26 +19,26 @@ pthread_mutex_t facet_cl_map_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void test_overlaps_count_once(void **state)
 {
-    struct facet_cl_busy busy = {0};
+    struct facet_busy busy = {0};
 
-    assert_int_equal(facet_cl_busy_add(&busy, 100, 200), 100);
-    assert_int_equal(facet_cl_busy_add(&busy, 100, 200), 0);
-    assert_int_equal(facet_cl_busy_add(&busy, 150, 250), 50);
-    assert_int_equal(facet_cl_busy_add(&busy, 250, 260), 10);
-    assert_int_equal(facet_cl_busy_add(&busy, 300, 300), 0);
-    assert_int_equal(facet_cl_busy_add(&busy, 300, 290), 0);
+    assert_int_equal(facet_busy_add(&busy, 100, 200), 100);
+    assert_int_equal(facet_busy_add(&busy, 100, 200), 0);
+    assert_int_equal(facet_busy_add(&busy, 150, 250), 50);
+    assert_int_equal(facet_busy_add(&busy, 250, 260), 10);
+    assert_int_equal(facet_busy_add(&busy, 300, 300), 0);
+    assert_int_equal(facet_busy_add(&busy, 300, 290), 0);
     assert_int_equal(busy.count, 1);
 }
 
 static void test_long_after_short(void **state)
 {
-    struct facet_cl_busy busy = {0};
+    struct facet_busy busy = {0};
 
-    assert_int_equal(facet_cl_busy_add(&busy, 50, 51), 1);
-    assert_int_equal(facet_cl_busy_add(&busy, 70, 72), 2);
-    assert_int_equal(facet_cl_busy_add(&busy, 0, 100), 97);
+    assert_int_equal(facet_busy_add(&busy, 50, 51), 1);
+    assert_int_equal(facet_busy_add(&busy, 70, 72), 2);
+    assert_int_equal(facet_busy_add(&busy, 0, 100), 97);
     assert_int_equal(busy.count, 1);
-    assert_int_equal(facet_cl_busy_add(&busy, 0, 100), 0);
+    assert_int_equal(facet_busy_add(&busy, 0, 100), 0);
 }
 
 /* Against a bitmap, which is slow and obviously right, as long as no gap is forgotten. */
@@ -46,7 +46,7 @@ static void test_against_bitmap(void **state)
 {
     enum { SPAN = 400 };
     unsigned char covered[SPAN] = {0};
-    struct facet_cl_busy busy = {0};
+    struct facet_busy busy = {0};
 
     srand(7);
     for (int round = 0; round < 2000; round++) {
@@ -58,39 +58,39 @@ static void test_against_bitmap(void **state)
             fresh += !covered[at];
             covered[at] = 1;
         }
-        assert_int_equal(facet_cl_busy_add(&busy, start, end), fresh);
+        assert_int_equal(facet_busy_add(&busy, start, end), fresh);
         if (round % 12 == 11) { /* before more gaps than are kept */
             memset(covered, 0, sizeof covered);
-            busy = (struct facet_cl_busy){0};
+            busy = (struct facet_busy){0};
         }
     }
 }
 
 static void test_old_gaps_are_forgotten(void **state)
 {
-    struct facet_cl_busy busy = {0};
+    struct facet_busy busy = {0};
 
     for (uint64_t i = 0; i < 1000; i++)
-        assert_int_equal(facet_cl_busy_add(&busy, i * 10, i * 10 + 5), 5);
-    assert_true(busy.count <= FACET_CL_BUSY_INTERVALS);
-    assert_int_equal(facet_cl_busy_add(&busy, 15, 20), 0);     /* an old gap: counts as covered */
-    assert_int_equal(facet_cl_busy_add(&busy, 9985, 9990), 5); /* a young one does not */
+        assert_int_equal(facet_busy_add(&busy, i * 10, i * 10 + 5), 5);
+    assert_true(busy.count <= FACET_BUSY_INTERVALS);
+    assert_int_equal(facet_busy_add(&busy, 15, 20), 0);     /* an old gap: counts as covered */
+    assert_int_equal(facet_busy_add(&busy, 9985, 9990), 5); /* a young one does not */
 }
 
 static void test_estimates(void **state)
 {
     const int kernel = 0, other = 0;
-    uint64_t key = facet_cl_estimate_key(&kernel, 64);
+    uint64_t key = facet_estimate_key(&kernel, 64);
 
-    assert_int_equal(facet_cl_estimate_get(key), 0);
-    facet_cl_estimate_learn(key, 1000);
-    assert_int_equal(facet_cl_estimate_get(key), 1000);
-    facet_cl_estimate_learn(key, 2000);
-    assert_int_equal(facet_cl_estimate_get(key), 1250);
-    assert_int_equal(facet_cl_estimate_get(facet_cl_estimate_key(&kernel, 128)), 0);
-    assert_int_equal(facet_cl_estimate_get(facet_cl_estimate_key(&other, 64)), 0);
-    assert_int_equal(facet_cl_estimate_transfer_key(1 << 20), facet_cl_estimate_transfer_key((1 << 21) - 1));
-    assert_int_not_equal(facet_cl_estimate_transfer_key(1 << 20), facet_cl_estimate_transfer_key(1 << 21));
+    assert_int_equal(facet_estimate_get(key), 0);
+    facet_estimate_learn(key, 1000);
+    assert_int_equal(facet_estimate_get(key), 1000);
+    facet_estimate_learn(key, 2000);
+    assert_int_equal(facet_estimate_get(key), 1250);
+    assert_int_equal(facet_estimate_get(facet_estimate_key(&kernel, 128)), 0);
+    assert_int_equal(facet_estimate_get(facet_estimate_key(&other, 64)), 0);
+    assert_int_equal(facet_estimate_transfer_key(1 << 20), facet_estimate_transfer_key((1 << 21) - 1));
+    assert_int_not_equal(facet_estimate_transfer_key(1 << 20), facet_estimate_transfer_key(1 << 21));
 }
 
 static const void *pointer(uintptr_t i)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The first interval that ends at or after `start_ns`: almost always the last or none, so searched from the end. */
-static uint32_t first_touching(const struct facet_cl_busy *busy, uint64_t start_ns)
+static uint32_t first_touching(const struct facet_busy *busy, uint64_t start_ns)
 {
     uint32_t at = busy->count;
 
@@ -15,7 +15,7 @@ static uint32_t first_touching(const struct facet_cl_busy *busy, uint64_t start_
 }
 
 /* Replaces `removed` intervals at `at` by one. */
-static void splice(struct facet_cl_busy *busy, uint32_t at, uint32_t removed, struct facet_cl_interval interval)
+static void splice(struct facet_busy *busy, uint32_t at, uint32_t removed, struct facet_interval interval)
 {
     memmove(&busy->intervals[at + 1], &busy->intervals[at + removed],
             (busy->count - at - removed) * sizeof busy->intervals[0]);
@@ -23,16 +23,16 @@ static void splice(struct facet_cl_busy *busy, uint32_t at, uint32_t removed, st
     busy->count = busy->count - removed + 1;
 }
 
-uint64_t facet_cl_busy_add(struct facet_cl_busy *busy, uint64_t start_ns, uint64_t end_ns)
+uint64_t facet_busy_add(struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns)
 {
     uint32_t at = first_touching(busy, start_ns), past = at;
-    struct facet_cl_interval merged = {.start_ns = start_ns, .end_ns = end_ns};
+    struct facet_interval merged = {.start_ns = start_ns, .end_ns = end_ns};
     uint64_t covered = 0;
 
     if (end_ns <= start_ns)
         return 0;
     for (; past < busy->count && busy->intervals[past].start_ns <= end_ns; past++) {
-        struct facet_cl_interval old = busy->intervals[past];
+        struct facet_interval old = busy->intervals[past];
 
         covered += old.end_ns - old.start_ns;
         if (old.start_ns < merged.start_ns)
@@ -43,7 +43,7 @@ uint64_t facet_cl_busy_add(struct facet_cl_busy *busy, uint64_t start_ns, uint64
     splice(busy, at, past - at, merged);
 
     uint64_t added = merged.end_ns - merged.start_ns - covered;
-    if (busy->count > FACET_CL_BUSY_INTERVALS) {
+    if (busy->count > FACET_BUSY_INTERVALS) {
         busy->intervals[1].start_ns = busy->intervals[0].start_ns;
         splice(busy, 0, 2, busy->intervals[1]);
     }

@@ -2,28 +2,28 @@
 /*
  * The device time a process has used: the union of its commands' intervals, so that overlaps count once.
  *
- * Owns: struct facet_cl_busy, a bounded set of disjoint intervals on one clock.
+ * Owns: struct facet_busy, a bounded set of disjoint intervals on one clock.
  * Never: reads a clock; which clock the numbers are from does not matter, only differences do.
  *
  * Commands complete in any order, so an early interval may arrive after a later one; the newest gaps are remembered.
  */
-#ifndef FACET_OPENCL_BUSY_H
-#define FACET_OPENCL_BUSY_H
+#ifndef FACET_INTERPOSE_BUSY_H
+#define FACET_INTERPOSE_BUSY_H
 
 #include <stdint.h>
 
-#define FACET_CL_BUSY_INTERVALS 16
+#define FACET_BUSY_INTERVALS 16
 
-struct facet_cl_interval {
+struct facet_interval {
     uint64_t start_ns, end_ns;
 };
 
-struct facet_cl_busy {
+struct facet_busy {
     uint32_t count;
-    struct facet_cl_interval intervals[FACET_CL_BUSY_INTERVALS + 1]; /* disjoint, ascending; one spare to insert */
+    struct facet_interval intervals[FACET_BUSY_INTERVALS + 1]; /* disjoint, ascending; one spare to insert */
 };
 
 /* Adds [start, end) and returns how much of it was not covered before. An interval that ends before it starts is 0. */
-uint64_t facet_cl_busy_add(struct facet_cl_busy *busy, uint64_t start_ns, uint64_t end_ns);
+uint64_t facet_busy_add(struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns);
 
 #endif

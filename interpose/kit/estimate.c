@@ -17,14 +17,14 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 32;
 }
 
-uint64_t facet_cl_estimate_key(const void *object, uint64_t size)
+uint64_t facet_estimate_key(const void *object, uint64_t size)
 {
     return mix((uintptr_t)object ^ mix(size)) | 1;
 }
 
-uint64_t facet_cl_estimate_transfer_key(uint64_t bytes)
+uint64_t facet_estimate_transfer_key(uint64_t bytes)
 {
-    return facet_cl_estimate_key(NULL, bytes ? 63u - (unsigned)__builtin_clzll(bytes) : 0);
+    return facet_estimate_key(NULL, bytes ? 63u - (unsigned)__builtin_clzll(bytes) : 0);
 }
 
 static size_t slot(uint64_t key)
@@ -32,7 +32,7 @@ static size_t slot(uint64_t key)
     return (size_t)(key >> 1) % SLOTS;
 }
 
-uint64_t facet_cl_estimate_get(uint64_t key)
+uint64_t facet_estimate_get(uint64_t key)
 {
     size_t i = slot(key);
 
@@ -41,11 +41,14 @@ uint64_t facet_cl_estimate_get(uint64_t key)
     return atomic_load_explicit(&table[i].average_ns, memory_order_relaxed);
 }
 
-void facet_cl_estimate_learn(uint64_t key, uint64_t measured_ns)
+void facet_estimate_learn(uint64_t key, uint64_t measured_ns)
 {
     size_t i = slot(key);
-    uint64_t old = facet_cl_estimate_get(key);
+    uint64_t old = facet_estimate_get(key);
     uint64_t average = old ? old - (old >> WEIGHT_SHIFT) + (measured_ns >> WEIGHT_SHIFT) : measured_ns;
+
+    if (!average)
+        average = 1; /* known to take no time, which is not unknown */
 
     atomic_store_explicit(&table[i].average_ns, average, memory_order_relaxed);
     atomic_store_explicit(&table[i].key, key, memory_order_relaxed);
