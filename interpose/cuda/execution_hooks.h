@@ -4,7 +4,54 @@
 #ifndef FACET_CUDA_EXECUTION_HOOKS_H
 #define FACET_CUDA_EXECUTION_HOOKS_H
 
-#define FACET_CUDA_EXECUTION_HOOKS(X)
-#define FACET_CUDA_EXECUTION_PLAIN(X)
+/* What has a form for the per-thread default stream, which came with CUDA 7.0 or with the function. */
+#define FACET_CUDA_BOTH_HOOKS(X, symbol, name, version)                                                                \
+    X(symbol, name, version, LEGACY) X(symbol##_ptsz, name, (version) < 7000 ? 7000 : (version), PER_THREAD)
+
+#define FACET_CUDA_KERNEL_HOOKS(X)                                                                                     \
+    FACET_CUDA_BOTH_HOOKS(X, cuLaunchKernel, "cuLaunchKernel", 4000)                                                   \
+    FACET_CUDA_BOTH_HOOKS(X, cuLaunchKernelEx, "cuLaunchKernelEx", 11060)                                              \
+    FACET_CUDA_BOTH_HOOKS(X, cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000)                             \
+    X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, ANY)                         \
+    X(cuLaunch, "cuLaunch", 2000, ANY)                                                                                 \
+    X(cuLaunchGrid, "cuLaunchGrid", 2000, ANY)                                                                         \
+    X(cuLaunchGridAsync, "cuLaunchGridAsync", 2000, ANY)                                                               \
+    FACET_CUDA_BOTH_HOOKS(X, cuGraphLaunch, "cuGraphLaunch", 10000)
+
+#define FACET_CUDA_TRANSFER_HOOKS(X)                                                                                   \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyAsync, "cuMemcpyAsync", 4000)                                                     \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyPeerAsync, "cuMemcpyPeerAsync", 4000)                                             \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync", 3020)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyDtoHAsync_v2, "cuMemcpyDtoHAsync", 3020)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyDtoDAsync_v2, "cuMemcpyDtoDAsync", 3020)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemsetD8Async, "cuMemsetD8Async", 3020)                                                 \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemsetD16Async, "cuMemsetD16Async", 3020)                                               \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemsetD32Async, "cuMemsetD32Async", 3020)                                               \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemsetD2D8Async, "cuMemsetD2D8Async", 3020)                                             \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemsetD2D16Async, "cuMemsetD2D16Async", 3020)                                           \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemsetD2D32Async, "cuMemsetD2D32Async", 3020)
+
+#define FACET_CUDA_STREAM_HOOKS(X)                                                                                     \
+    X(cuStreamDestroy, "cuStreamDestroy", 2000, ANY)                                                                   \
+    X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, ANY)                                                                \
+    FACET_CUDA_BOTH_HOOKS(X, cuStreamBeginCapture, "cuStreamBeginCapture", 10000)                                      \
+    FACET_CUDA_BOTH_HOOKS(X, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010)                                   \
+    FACET_CUDA_BOTH_HOOKS(X, cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030)                        \
+    FACET_CUDA_BOTH_HOOKS(X, cuStreamEndCapture, "cuStreamEndCapture", 10000)
+
+#define FACET_CUDA_EXECUTION_HOOKS(X)                                                                                  \
+    FACET_CUDA_KERNEL_HOOKS(X)                                                                                         \
+    FACET_CUDA_TRANSFER_HOOKS(X)                                                                                       \
+    FACET_CUDA_STREAM_HOOKS(X)
+
+#define FACET_CUDA_EXECUTION_PLAIN(X)                                                                                  \
+    X(cuCtxSetCurrent)                                                                                                 \
+    X(cuStreamQuery)                                                                                                   \
+    X(cuThreadExchangeStreamCaptureMode)                                                                               \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventDestroy_v2)                                                                                               \
+    X(cuEventElapsedTime)                                                                                              \
+    X(cuEventQuery)                                                                                                    \
+    X(cuEventRecord)
 
 #endif

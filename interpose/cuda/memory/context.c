@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "charge.h"
+#include "interpose/cuda/execution/ends.h"
 #include "pool.h"
 
 struct context {
@@ -195,12 +196,14 @@ CUresult facet_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned fla
 
 static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
 {
+    facet_cuda_execution_hold();
     pthread_mutex_lock(&lock);
     CUresult result = end(handle);
     struct context **at = place_of(handle);
     if (*at && (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED))
         ended(at);
     pthread_mutex_unlock(&lock);
+    facet_cuda_execution_ended(result == CUDA_SUCCESS ? handle : NULL);
     return result;
 }
 
@@ -241,12 +244,18 @@ CUresult facet_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 /* The last release, and every reset, ends it. */
 static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
 {
+    CUcontext gone = NULL;
+
+    facet_cuda_execution_hold();
     pthread_mutex_lock(&lock);
     CUresult result = end(device);
     struct context *primary = primary_of((uint32_t)device);
-    if (result == CUDA_SUCCESS && primary && !is_active(device))
-        ended(place_of(primary->handle));
+    if (result == CUDA_SUCCESS && primary && !is_active(device)) {
+        gone = primary->handle;
+        ended(place_of(gone));
+    }
     pthread_mutex_unlock(&lock);
+    facet_cuda_execution_ended(gone);
     return result;
 }
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+#include "interpose/cuda/hooks.h"
+#include "launch.h"
+
+#define GRID_PARAMETERS                                                                                                \
+    CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,        \
+        unsigned block_z, unsigned shared, CUstream stream, void **parameters
+#define GRID function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters
+
+CUresult facet_cuLaunchKernel(GRID_PARAMETERS, void **extra)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+                      facet_cuda_driver.cuLaunchKernel(GRID, extra));
+}
+
+CUresult facet_cuLaunchKernel_ptsz(GRID_PARAMETERS, void **extra)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, true), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+                      facet_cuda_driver.cuLaunchKernel_ptsz(GRID, extra));
+}
+
+CUresult facet_cuLaunchCooperativeKernel(GRID_PARAMETERS)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+                      facet_cuda_driver.cuLaunchCooperativeKernel(GRID));
+}
+
+CUresult facet_cuLaunchCooperativeKernel_ptsz(GRID_PARAMETERS)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, true), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+                      facet_cuda_driver.cuLaunchCooperativeKernel_ptsz(GRID));
+}
+
+static uint64_t config_grid(const CUlaunchConfig *config)
+{
+    return facet_cuda_grid(config->gridDimX, config->gridDimY, config->gridDimZ);
+}
+
+CUresult facet_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+    if (!config)
+        return facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra);
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(config->hStream, false), function, config_grid(config),
+                      facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra));
+}
+
+CUresult facet_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+    if (!config)
+        return facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(config->hStream, true), function, config_grid(config),
+                      facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra));
+}
+
+/* ---- one call, several devices ---- */
+
+static CUresult end_all(struct facet_cuda_launch *launches, const CUDA_LAUNCH_PARAMS *list, unsigned count,
+                        CUresult result)
+{
+    for (unsigned i = 0; i < count; i++)
+        facet_cuda_launch_end(&launches[i], facet_cuda_stream_of(list[i].hStream, false), result);
+    return result;
+}
+
+/* More than there can be vGPUs are more than there are devices: the driver says so. */
+CUresult facet_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
+{
+    struct facet_cuda_launch launches[FACET_CUDA_TENANTS];
+
+    if (!list || count > FACET_CUDA_TENANTS)
+        return facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+    for (unsigned i = 0; i < count; i++) {
+        const CUDA_LAUNCH_PARAMS *one = &list[i];
+        CUresult result =
+            facet_cuda_launch_begin(&launches[i], facet_cuda_stream_of(one->hStream, false), one->function,
+                                    facet_cuda_grid(one->gridDimX, one->gridDimY, one->gridDimZ));
+
+        if (result != CUDA_SUCCESS)
+            return end_all(launches, list, i, result);
+    }
+    return end_all(launches, list, count, facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags));
+}
+
+/* ---- the forms of before 4.0 ---- */
+
+static uint64_t old_grid(int width, int height)
+{
+    return facet_cuda_grid((unsigned)width, (unsigned)height, 1);
+}
+
+CUresult facet_cuLaunch(CUfunction function)
+{
+    FACET_CUDA_LAUNCH(CU_STREAM_LEGACY, function, old_grid(1, 1), facet_cuda_driver.cuLaunch(function));
+}
+
+CUresult facet_cuLaunchGrid(CUfunction function, int width, int height)
+{
+    FACET_CUDA_LAUNCH(CU_STREAM_LEGACY, function, old_grid(width, height),
+                      facet_cuda_driver.cuLaunchGrid(function, width, height));
+}
+
+CUresult facet_cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), function, old_grid(width, height),
+                      facet_cuda_driver.cuLaunchGridAsync(function, width, height, stream));
+}
+
+/* ---- graphs: one launch of all that is in it ---- */
+
+CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), executable, 0,
+                      facet_cuda_driver.cuGraphLaunch(executable, stream));
+}
+
+CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
+{
+    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, true), executable, 0,
+                      facet_cuda_driver.cuGraphLaunch_ptsz(executable, stream));
+}

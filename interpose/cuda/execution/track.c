@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the helper thread: when it looks, waits, comes and goes. What it finds in a lane is settle.c's. */
+#include "track.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "capture.h"
+#include "interpose/cuda/hooks.h"
+#include "settle.h"
+
+#define LAZY_NS      (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
+#define NAP_LEAST_NS (50 * FACET_NS_PER_US) /* between looks while others wait */
+#define NAP_MOST_NS  (500 * FACET_NS_PER_US)
+#define LINGER_NS    (100 * FACET_NS_PER_MS) /* with nothing in flight, before the thread ends */
+#define SUPERVISE_NS (4 * FACET_NS_PER_MS)
+#define PARK_TRIES   20 /* times 5 ms, at exit */
+
+_Atomic uint32_t facet_cuda_captures;
+_Atomic uint32_t facet_cuda_track_on_duty;
+
+static _Atomic uint32_t wakes; /* futex of the helper */
+static bool running;           /* under the track lock: the helper exists */
+static _Atomic uint32_t holds, asking;
+
+/* Steps of the end of the process. */
+enum {
+    RUNNING,
+    EXITING,   /* report what is complete, then park */
+    TORN_DOWN, /* the driver may be gone: call nothing */
+};
+static _Atomic uint32_t ending, parked;
+static bool exit_handled;
+
+/* ---- who may ask ---- */
+
+void facet_cuda_track_hold(void)
+{
+    atomic_fetch_add(&holds, 1);
+    while (atomic_load(&asking))
+        sched_yield();
+}
+
+void facet_cuda_track_release(void)
+{
+    atomic_fetch_sub(&holds, 1);
+}
+
+bool facet_cuda_track_ask(void)
+{
+    atomic_store(&asking, 1);
+    if (!atomic_load(&holds) && atomic_load(&ending) != TORN_DOWN)
+        return true;
+    atomic_store(&asking, 0);
+    return false;
+}
+
+void facet_cuda_track_asked(void)
+{
+    atomic_store(&asking, 0);
+}
+
+void facet_cuda_track_context_ends(CUcontext context)
+{
+    pthread_mutex_lock(&facet_cuda_track_lock);
+    facet_cuda_lanes_end(context);
+    facet_cuda_timeline_ended(context);
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+}
+
+/* ---- looking ---- */
+
+static bool anything_in_flight(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        if (atomic_load_explicit(&facet_cuda_process.tenants[i].slot->inflight, memory_order_seq_cst))
+            return true;
+    return false;
+}
+
+/* A lane that its thread left, and that is settled, is of no more use. */
+static void sweep(void)
+{
+    pthread_mutex_lock(&facet_cuda_track_lock);
+    for (struct facet_cuda_lane **at = &facet_cuda_lanes; *at;) {
+        struct facet_cuda_lane *lane = *at;
+
+        if (atomic_load(&lane->left) && facet_cuda_settled(lane)) {
+            *at = lane->next;
+            free(lane);
+        } else {
+            at = &lane->next;
+        }
+    }
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+}
+
+static struct facet_cuda_look look_over(uint64_t now_ns)
+{
+    struct facet_cuda_look look = {.next_ns = UINT64_MAX};
+
+    pthread_mutex_lock(&facet_cuda_track_lock);
+    struct facet_cuda_lane *lane = facet_cuda_lanes;
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+    for (; lane; lane = lane->next)
+        facet_cuda_settle(lane, now_ns, &look);
+    return look;
+}
+
+static void supervise(uint64_t now_ns)
+{
+    static uint64_t last_ns;
+
+    if (now_ns - last_ns < SUPERVISE_NS)
+        return;
+    last_ns = now_ns;
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        facet_tenant_supervise(&facet_cuda_process.tenants[i], now_ns);
+}
+
+/* ---- resting ---- */
+
+/* Whether others wait, or a limit counts, in one of the vGPUs. */
+static bool is_prompt(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        if (facet_tenant_prompt(&facet_cuda_process.tenants[i]))
+            return true;
+    return false;
+}
+
+/* Alone on the device nobody waits for our reports; when somebody comes, the gate changes, and that wakes us. */
+static void watch_gate(void)
+{
+    const struct facet_tenant *tenant = &facet_cuda_process.tenants[0];
+    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_acquire);
+
+    if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN && !atomic_load(&ending))
+        facet_futex_wait(&tenant->policy->gate, gate, LAZY_NS);
+}
+
+/* Until work is expected to end; when it should have, a little, then longer. */
+static uint64_t nap_ns(const struct facet_cuda_look *look, uint32_t fruitless)
+{
+    uint64_t now_ns = facet_clock_now_ns();
+    uint64_t nap = look->next_ns > now_ns ? look->next_ns - now_ns : NAP_LEAST_NS << (fruitless < 3 ? fruitless : 3);
+
+    return nap < NAP_MOST_NS ? nap : NAP_MOST_NS;
+}
+
+static void rest(const struct facet_cuda_look *look, uint32_t seen_wakes, uint32_t fruitless)
+{
+    if (is_prompt())
+        facet_futex_wait(&wakes, seen_wakes, nap_ns(look, fruitless));
+    else
+        watch_gate();
+}
+
+/* With nothing in flight. False when the thread is to end: nothing came for a while. */
+static bool stand_by(uint32_t seen_wakes)
+{
+    atomic_store(&facet_cuda_track_on_duty, 0);
+    if (anything_in_flight() || atomic_load(&ending)) {
+        atomic_store(&facet_cuda_track_on_duty, 1);
+        return true;
+    }
+    if (facet_futex_wait(&wakes, seen_wakes, LINGER_NS) || atomic_load(&wakes) != seen_wakes)
+        return true;
+    pthread_mutex_lock(&facet_cuda_track_lock);
+    running = atomic_load(&facet_cuda_track_on_duty) != 0;
+    bool stay = running;
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+    return stay;
+}
+
+/* The process is exiting and the driver will take itself down: from here on this thread calls nothing. */
+static void park(void)
+{
+    atomic_store(&parked, 1);
+    facet_futex_wake(&parked);
+    for (;;)
+        facet_futex_wait(&parked, 1, FACET_NS_PER_S);
+}
+
+static void *run(void *unused)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    uint32_t fruitless = 0;
+
+    prctl(PR_SET_NAME, "facet-track");
+    prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's own: naps are to be as short as they are asked for */
+    facet_cuda_plain.cuThreadExchangeStreamCaptureMode(&mode);
+    for (;;) {
+        uint32_t seen = atomic_load(&wakes);
+        uint64_t now_ns = facet_clock_now_ns();
+
+        supervise(now_ns);
+        bool last = atomic_load(&ending);
+        struct facet_cuda_look look = look_over(now_ns);
+        if (last)
+            park();
+        fruitless = look.reported ? 0 : fruitless + 1;
+        if (anything_in_flight()) {
+            rest(&look, seen, fruitless);
+            continue;
+        }
+        sweep();
+        if (!stand_by(seen))
+            return unused;
+    }
+}
+
+/* ---- coming and going ---- */
+
+/* Runs before the driver's own destructors. Work that is still running then is the driver's to end, as without us. */
+static void on_exit_of_process(void)
+{
+    int saved = errno;
+
+    pthread_mutex_lock(&facet_cuda_track_lock);
+    bool wait = running;
+    atomic_store(&ending, EXITING);
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+    atomic_fetch_add(&wakes, 1);
+    facet_futex_wake(&wakes);
+    if (wait)
+        facet_futex_wake(&facet_cuda_process.tenants[0].policy->gate);
+    for (int i = 0; wait && i < PARK_TRIES && !atomic_load(&parked); i++)
+        facet_futex_wait(&parked, 0, 5 * FACET_NS_PER_MS);
+    atomic_store(&ending, TORN_DOWN);
+    errno = saved;
+}
+
+/* Inherits a mask in which everything is blocked: no handler of the program ever runs on our thread. */
+static bool start_thread(void)
+{
+    sigset_t all, old;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool made = false;
+
+    if (!exit_handled && atexit(on_exit_of_process) != 0)
+        return false;
+    exit_handled = true;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
+        made = pthread_create(&thread, &attributes, run, NULL) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return made;
+}
+
+void facet_cuda_track_wake(void)
+{
+    int saved = errno;
+
+    if (atomic_load(&facet_cuda_track_on_duty) || atomic_exchange(&facet_cuda_track_on_duty, 1))
+        return;
+    atomic_fetch_add(&wakes, 1);
+    pthread_mutex_lock(&facet_cuda_track_lock);
+    if (!running && !atomic_load(&ending)) {
+        running = start_thread();
+        if (!running) /* the next launch tries again */
+            atomic_store(&facet_cuda_track_on_duty, 0);
+    }
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+    facet_futex_wake(&wakes);
+    errno = saved;
+}
+
+/* ---- fork ---- */
+
+void facet_cuda_track_before_fork(void)
+{
+    pthread_mutex_lock(&facet_cuda_track_lock);
+}
+
+void facet_cuda_track_after_fork(void)
+{
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+}
+
+void facet_cuda_track_forked(void)
+{
+    facet_cuda_lanes_forked();
+    facet_cuda_timelines_forked();
+    running = false;
+    atomic_store(&facet_cuda_track_on_duty, 0);
+    facet_cuda_captures_forked();
+    atomic_store(&holds, 0);
+    atomic_store(&asking, 0);
+    pthread_mutex_unlock(&facet_cuda_track_lock);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following launches to their end: how far each lane is, and how much device time that took.
+ *
+ * Owns: one helper thread, which is there while something is in flight.
+ * Never: makes a program wait for ever, hang at exit, or see a signal it did not expect; asks for a stream that may be
+ * captured, was destroyed, or is another thread's own.
+ *
+ * Events say how far a lane is, and when; the tail behind its last event is seen by asking whether the stream is empty.
+ * While others want the device, or a limit counts, the helper looks when work is expected to end, and reports at once.
+ * While this vGPU is alone it looks a hundred times a second, and at once when that changes.
+ */
+#ifndef FACET_CUDA_TRACK_H
+#define FACET_CUDA_TRACK_H
+
+#include <stdatomic.h>
+
+#include "lane.h"
+
+/* How many captures are going on in this process. */
+extern _Atomic uint32_t facet_cuda_captures;
+
+/*
+ * Whether the helper looks after what is in flight. A launch raises the limiter's count and then reads this; the helper
+ * lowers this and then reads the count: one of the two always sees the other.
+ */
+extern _Atomic uint32_t facet_cuda_track_on_duty;
+void facet_cuda_track_wake(void);
+
+/* Between the two the helper asks for no stream and no event: what they belong to may go. Nests, any thread. */
+void facet_cuda_track_hold(void);
+void facet_cuda_track_release(void);
+
+/* Called before a context ends, held: its lanes are reported, nothing of it is asked again. */
+void facet_cuda_track_context_ends(CUcontext context);
+
+#endif
