@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what client.h says. Never: exits; says on stderr what is missing. */
+#include "client.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+struct client client;
+
+/* Not the fake driver's own kind of image: then it has every function that is asked for. */
+static const char image[] = "any";
+
+static bool open_functions(void)
+{
+    client.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!client.library) {
+        fprintf(stderr, "client: %s\n", dlerror());
+        return false;
+    }
+#define CLIENT_OPEN(name)                                                                                              \
+    client.name = (__typeof__(client.name))dlsym(client.library, #name);                                               \
+    if (!client.name) {                                                                                                \
+        fprintf(stderr, "client: no %s\n", #name);                                                                     \
+        return false;                                                                                                  \
+    }
+    CLIENT_FUNCTIONS(CLIENT_OPEN)
+#undef CLIENT_OPEN
+    return true;
+}
+
+bool client_open(void)
+{
+    CUdevice device;
+
+    if (!open_functions())
+        return false;
+    CUresult result = client.cuInit(0);
+    if (result == CUDA_SUCCESS)
+        result = client.cuDeviceGet(&device, 0);
+    if (result == CUDA_SUCCESS)
+        result = client.cuDevicePrimaryCtxRetain(&client.context, device);
+    if (result == CUDA_SUCCESS)
+        result = client.cuCtxSetCurrent(client.context);
+    if (result == CUDA_SUCCESS)
+        result = client.cuModuleLoadData(&client.module, image);
+    if (result != CUDA_SUCCESS)
+        fprintf(stderr, "client: the driver says %d\n", result);
+    return result == CUDA_SUCCESS;
+}
+
+CUfunction client_function(const char *name)
+{
+    CUfunction function = NULL;
+
+    return client.cuModuleGetFunction(&function, client.module, name) == CUDA_SUCCESS ? function : NULL;
+}
+
+CUresult client_launch(CUfunction function, unsigned blocks, CUstream stream)
+{
+    return client.cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver as a program finds it: opened by its name, functions by theirs.
+ *
+ * Owns: the functions that tests and benches call.
+ * Never: is linked against a driver, ours or a fake one.
+ */
+#ifndef FACET_TEST_CUDA_CLIENT_H
+#define FACET_TEST_CUDA_CLIENT_H
+
+#include <stdbool.h>
+
+#include "vendor/cuda/execution.h"
+
+#define CLIENT_FUNCTIONS(X)                                                                                            \
+    X(cuInit)                                                                                                          \
+    X(cuDeviceGet)                                                                                                     \
+    X(cuDeviceGetCount)                                                                                                \
+    X(cuDevicePrimaryCtxRetain)                                                                                        \
+    X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
+    X(cuDevicePrimaryCtxReset_v2)                                                                                      \
+    X(cuCtxCreate_v2)                                                                                                  \
+    X(cuCtxDestroy_v2)                                                                                                 \
+    X(cuCtxSetCurrent)                                                                                                 \
+    X(cuCtxGetCurrent)                                                                                                 \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuStreamCreate)                                                                                                  \
+    X(cuStreamDestroy_v2)                                                                                              \
+    X(cuStreamQuery)                                                                                                   \
+    X(cuStreamSynchronize)                                                                                             \
+    X(cuStreamSynchronize_ptsz)                                                                                        \
+    X(cuStreamWaitEvent)                                                                                               \
+    X(cuStreamBeginCapture_v2)                                                                                         \
+    X(cuStreamEndCapture)                                                                                              \
+    X(cuStreamIsCapturing)                                                                                             \
+    X(cuLaunchHostFunc)                                                                                                \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventDestroy_v2)                                                                                               \
+    X(cuEventRecord)                                                                                                   \
+    X(cuEventSynchronize)                                                                                              \
+    X(cuEventElapsedTime)                                                                                              \
+    X(cuModuleLoadData)                                                                                                \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuFuncSetBlockShape)                                                                                             \
+    X(cuLaunchKernel)                                                                                                  \
+    X(cuLaunchKernel_ptsz)                                                                                             \
+    X(cuLaunchKernelEx)                                                                                                \
+    X(cuLaunchKernelEx_ptsz)                                                                                           \
+    X(cuLaunchCooperativeKernel)                                                                                       \
+    X(cuLaunchCooperativeKernel_ptsz)                                                                                  \
+    X(cuLaunchCooperativeKernelMultiDevice)                                                                            \
+    X(cuLaunch)                                                                                                        \
+    X(cuLaunchGrid)                                                                                                    \
+    X(cuLaunchGridAsync)                                                                                               \
+    X(cuGraphCreate)                                                                                                   \
+    X(cuGraphAddKernelNode_v2)                                                                                         \
+    X(cuGraphGetNodes)                                                                                                 \
+    X(cuGraphInstantiateWithFlags)                                                                                     \
+    X(cuGraphExecUpdate_v2)                                                                                            \
+    X(cuGraphLaunch)                                                                                                   \
+    X(cuGraphLaunch_ptsz)                                                                                              \
+    X(cuGraphExecDestroy)                                                                                              \
+    X(cuGraphDestroy)                                                                                                  \
+    X(cuMemsetD8Async)                                                                                                 \
+    X(cuMemcpyHtoDAsync_v2)
+
+struct client {
+#define CLIENT_FIELD(name) __typeof__(&name) name;
+    CLIENT_FUNCTIONS(CLIENT_FIELD)
+#undef CLIENT_FIELD
+    void *library;
+    CUcontext context; /* the primary one of device 0 */
+    CUmodule module;
+};
+extern struct client client;
+
+/* Opens libcuda.so.1, initialises it, makes the primary context current and loads an image that has every function. */
+bool client_open(void);
+
+/* The function of that name: what it takes is in it ("work_100us"). */
+CUfunction client_function(const char *name);
+
+/* A launch of `blocks` blocks into a stream. */
+CUresult client_launch(CUfunction function, unsigned blocks, CUstream stream);
+
+#endif

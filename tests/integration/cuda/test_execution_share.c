@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what programs get of a GPU against what they asked for, by the driver's own count of device time.
+ * Never: decides by luck: a thread beside it tells how late this machine wakes who sleeps; on one too busy to hand a
+ * device on, a case that misses is skipped, with that figure as the reason. It speaks TAP itself: so it can say that.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "world.h"
+
+#define MOST         4u
+#define SETTLE_NS    (700 * FACET_NS_PER_MS)
+#define MEASURE_NS   (2 * FACET_NS_PER_S)
+#define WIDE_MILLI   50 /* five points */
+#define NAP_NS       (200 * FACET_NS_PER_US)
+#define LATE_NS      (100 * FACET_NS_PER_US) /* a hand-over passes through four threads: more is felt */
+#define LATE_PERCENT 1u                      /* of the naps */
+#define ATTEMPTS     3                       /* a limiter that misses does so every time */
+
+struct share_case {
+    const char *name;
+    uint32_t count, request_milli[MOST], limit_milli[MOST];
+    const char *kernel, *blocks, *depth, *nodes; /* nodes of a graph; NULL: kernels */
+};
+
+/* ---- how busy the machine is ---- */
+
+struct probe {
+    _Atomic bool stop;
+    uint32_t naps, late;
+    pthread_t thread;
+};
+
+static void *probe_main(void *argument)
+{
+    const struct timespec nap = facet_ns_timespec(NAP_NS);
+    struct probe *probe = argument;
+
+    while (!atomic_load(&probe->stop)) {
+        uint64_t begun_ns = facet_clock_now_ns();
+
+        nanosleep(&nap, NULL);
+        probe->naps++;
+        probe->late += facet_clock_now_ns() - begun_ns > NAP_NS + LATE_NS;
+    }
+    return NULL;
+}
+
+static bool machine_is_busy(const struct probe *probe)
+{
+    return probe->late * 100 > probe->naps * LATE_PERCENT;
+}
+
+/* ---- a case ---- */
+
+struct tenants {
+    pid_t pids[MOST];
+    uint64_t busy_ns[MOST];
+};
+
+static struct world world;
+
+static bool start(const struct share_case *share, struct tenants *tenants)
+{
+    char *command[] = {getenv("FACET_TEST_CUDA_BURN"),   (char[]){"4"},
+                       (char *)(uintptr_t)share->kernel, (char *)(uintptr_t)share->blocks,
+                       (char *)(uintptr_t)share->depth,  share->nodes ? (char[]){"graph"} : NULL,
+                       (char *)(uintptr_t)share->nodes,  NULL};
+
+    for (uint32_t i = 0; i < share->count; i++) {
+        int vgpu = world_add(&world, share->request_milli[i], share->limit_milli[i]);
+
+        tenants->pids[i] = vgpu < 0 ? -1 : world_start(&world, vgpu, command);
+        if (tenants->pids[i] < 0)
+            return false;
+    }
+    return true;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec left = facet_ns_timespec(ns);
+
+    while (nanosleep(&left, &left) != 0)
+        ;
+}
+
+/* What each got, in milli of the time that went by. */
+static void measure(const struct share_case *share, struct tenants *tenants, uint64_t *ret_got)
+{
+    sleep_ns(SETTLE_NS);
+    uint64_t begun_ns = facet_clock_now_ns();
+    for (uint32_t i = 0; i < share->count; i++)
+        tenants->busy_ns[i] = world_busy_ns(tenants->pids[i]);
+    sleep_ns(MEASURE_NS);
+    uint64_t took_ns = facet_clock_now_ns() - begun_ns;
+    for (uint32_t i = 0; i < share->count; i++)
+        ret_got[i] = (world_busy_ns(tenants->pids[i]) - tenants->busy_ns[i]) * FACET_MILLI_WHOLE / took_ns;
+}
+
+enum verdict {
+    MET,
+    MISSED,
+    EXCEEDED, /* a limit: that no machine is too busy for */
+};
+
+/*
+ * Alone, what was got is held against the limit. Several are held against each other: handing the device on costs some
+ * of it (docs/adr/0003), and the shares are those of the rest. What a limit says is never exceeded.
+ */
+static enum verdict judge(const struct share_case *share, const uint64_t *got)
+{
+    enum verdict verdict = MET;
+    uint64_t all = 0;
+
+    for (uint32_t i = 0; i < share->count; i++)
+        all += got[i];
+    for (uint32_t i = 0; i < share->count; i++) {
+        uint32_t limit = share->limit_milli[i], asked = limit < FACET_MILLI_WHOLE ? limit : share->request_milli[i];
+        uint64_t part = share->count > 1 && all ? got[i] * FACET_MILLI_WHOLE / all : got[i];
+
+        printf("# asked %u, got %llu of the device, %llu of what was got\n", asked, (unsigned long long)got[i],
+               (unsigned long long)part);
+        if (limit < FACET_MILLI_WHOLE && got[i] > limit + WIDE_MILLI)
+            verdict = EXCEEDED;
+        else if (verdict == MET && (part + WIDE_MILLI < asked || part > asked + WIDE_MILLI))
+            verdict = MISSED;
+    }
+    return verdict;
+}
+
+/* Whether every program ended well. */
+static bool end(const struct share_case *share, const struct tenants *tenants)
+{
+    bool well = true;
+
+    for (uint32_t i = 0; i < share->count; i++)
+        well = world_wait(tenants->pids[i]) == 0 && well;
+    world_clear(&world);
+    return well;
+}
+
+static enum verdict attempt(const struct share_case *share, struct probe *probe)
+{
+    struct tenants tenants;
+    uint64_t got[MOST];
+
+    *probe = (struct probe){.naps = 0};
+    if (!start(share, &tenants) || pthread_create(&probe->thread, NULL, probe_main, probe) != 0) {
+        printf("Bail out! %s could not be started\n", share->name);
+        exit(1);
+    }
+    measure(share, &tenants, got);
+    atomic_store(&probe->stop, true);
+    pthread_join(probe->thread, NULL);
+    return end(share, &tenants) ? judge(share, got) : EXCEEDED;
+}
+
+/* Prints a line of TAP; false when the case failed. */
+static bool run(unsigned number, const struct share_case *share)
+{
+    enum verdict verdict = MISSED;
+    struct probe probe;
+
+    for (int i = 0; i < ATTEMPTS && verdict == MISSED; i++)
+        verdict = attempt(share, &probe);
+    bool skipped = verdict == MISSED && machine_is_busy(&probe);
+    printf("%sok %u - %s", verdict == MET || skipped ? "" : "not ", number, share->name);
+    if (skipped)
+        printf(" # SKIP this machine woke %u of %u naps late, too busy to tell", probe.late, probe.naps);
+    printf("\n");
+    fflush(stdout);
+    return verdict == MET || skipped;
+}
+
+static const struct share_case cases[] = {
+    {"limit of 10 %", 1, {100}, {100}, "work_1000us", "1056", "8", NULL},
+    {"limit of 30 %", 1, {300}, {300}, "work_1000us", "1056", "8", NULL},
+    {"limit of 50 %", 1, {500}, {500}, "work_100us", "1056", "16", NULL},
+    {"limit of 80 %", 1, {800}, {800}, "work_1000us", "1056", "8", NULL},
+    {"limit of 30 %, few blocks", 1, {300}, {300}, "work_1000us", "8", "8", NULL},
+    {"limit of 30 %, short kernels", 1, {300}, {300}, "work_5us", "1056", "64", NULL},
+    {"limit of 30 %, long kernels, each waited for", 1, {300}, {300}, "work_20000us", "1056", "1", NULL},
+    {"limit of 30 %, graphs", 1, {300}, {300}, "work_100us", "1056", "4", "10"},
+    {"guarantees of 30 and 70 %", 2, {300, 700}, {1000, 1000}, "work_1000us", "1056", "8", NULL},
+    {"limits of 30 and 70 %", 2, {300, 700}, {300, 700}, "work_1000us", "1056", "8", NULL},
+    {"four guarantees of 25 %", 4, {250, 250, 250, 250}, {1000, 1000, 1000, 1000}, "work_1000us", "1056", "8", NULL},
+};
+#define CASES (sizeof cases / sizeof *cases)
+
+int main(void)
+{
+    bool passed = true;
+
+    /* One machine for all: this process joins it once. */
+    if (!world_open(&world))
+        return 1;
+    world.quiet = true;
+    fake_state();
+    printf("1..%zu\n", CASES);
+    fflush(stdout);
+    for (unsigned i = 0; i < CASES; i++)
+        passed = run(i + 1, &cases[i]) && passed;
+    world_close(&world);
+    return passed ? 0 : 1;
+}

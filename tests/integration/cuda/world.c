@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what world.h says. Never: leaves a folder or a process behind. */
+#include "world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "limiter/tenant.h"
+
+static bool complain(const char *what, const char *why)
+{
+    fprintf(stderr, "world: %s: %s\n", what, why);
+    return false;
+}
+
+bool world_open(struct world *world)
+{
+    struct facet_error error = {0};
+    char state[96];
+
+    *world = (struct world){0};
+    snprintf(world->root, sizeof world->root, "%s/facet-cuda-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    if (!mkdtemp(world->root))
+        return complain(world->root, strerror(errno));
+    snprintf(state, sizeof state, "%s/state", world->root);
+    setenv("FAKE_CUDA_STATE", state, 1);
+    if (scheduler_start(world->root, &world->scheduler, &error) != FACET_OK)
+        return complain("scheduler", error.message);
+    return true;
+}
+
+void world_close(struct world *world)
+{
+    char command[128];
+
+    scheduler_stop(world->scheduler);
+    snprintf(command, sizeof command, "rm -rf '%s'", world->root);
+    if (system(command) != 0)
+        complain(world->root, "is left behind");
+}
+
+int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
+{
+    uint32_t index = world->count;
+    struct facet_owner_spec spec = {.vgpu_id = world->ids[index], .vgpu_name = "t"};
+    struct facet_owner *owner;
+    struct facet_error error = {0};
+    char bell[128], root[sizeof world->root];
+
+    if (index == WORLD_VGPUS)
+        return -1;
+    snprintf(world->ids[index], sizeof world->ids[index], "v%u", index % WORLD_VGPUS);
+    memcpy(root, world->root, sizeof root);
+    snprintf(world->dirs[index], sizeof world->dirs[index], "%s/v%u", root, index);
+    facet_limits_init(&spec.limits);
+    spec.limits.memory_bytes = UINT64_C(1) << 30;
+    spec.limits.compute_request_milli = request_milli;
+    spec.limits.compute_limit_milli = limit_milli;
+    spec.device.memory_bytes = UINT64_C(8) << 30;
+    snprintf(spec.device.id, sizeof spec.device.id, "%s", WORLD_DEVICE);
+    snprintf(spec.device.address, sizeof spec.device.address, "%s", WORLD_ADDRESS);
+    if (scheduler_bell_path(world->scheduler, WORLD_DEVICE, bell, sizeof bell, &error) != FACET_OK ||
+        facet_owner_create(world->dirs[index], &spec, bell, &owner, &error) != FACET_OK ||
+        scheduler_add(world->scheduler, WORLD_DEVICE, spec.vgpu_id, owner, &spec.limits, false, &error) != FACET_OK) {
+        complain("vGPU", error.message);
+        return -1;
+    }
+    world->count++;
+    return (int)index;
+}
+
+void world_clear(struct world *world)
+{
+    struct facet_error error = {0};
+
+    for (; world->count; world->count--)
+        if (scheduler_remove(world->scheduler, world->ids[world->count - 1], &error) != FACET_OK ||
+            facet_owner_remove(world->dirs[world->count - 1], &error) != FACET_OK)
+            complain("removing a vGPU", error.message);
+}
+
+static void enter(struct world *world, int vgpu)
+{
+    const char *fake = getenv("FACET_TEST_CUDA_FAKE"), *own = getenv("FACET_TEST_CUDA_OURS");
+    char real[1024];
+
+    if (world->quiet)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    if (vgpu < 0) {
+        setenv("LD_LIBRARY_PATH", fake, 1);
+        return;
+    }
+    snprintf(real, sizeof real, "%s/libcuda.so.1", fake);
+    setenv("FACET_REAL_CUDA", real, 1);
+    setenv("LD_LIBRARY_PATH", own, 1);
+    setenv(FACET_ENV_VGPU_DIR, world->dirs[vgpu], 1);
+}
+
+pid_t world_start(struct world *world, int vgpu, char *const command[])
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        enter(world, vgpu);
+        execv(command[0], command);
+        complain(command[0], strerror(errno));
+        _exit(127);
+    }
+    return pid;
+}
+
+int world_wait(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+struct facet_usage_totals world_totals(struct world *world, int vgpu)
+{
+    struct scheduler_view view = {0};
+    struct facet_error error = {0};
+
+    if (scheduler_view(world->scheduler, world->ids[vgpu], &view, &error) != FACET_OK)
+        complain("totals", error.message);
+    return view.totals;
+}
+
+static const struct fake_process_device *device_of(pid_t pid)
+{
+    struct fake_state *state = fake_state();
+
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
+        if (atomic_load(&state->processes[i].pid) == (uint32_t)pid)
+            return &state->processes[i].devices[0];
+    return NULL;
+}
+
+uint64_t world_busy_ns(pid_t pid)
+{
+    const struct fake_process_device *device = device_of(pid);
+
+    return device ? atomic_load(&device->busy_ns) : 0;
+}
+
+uint64_t world_launches(pid_t pid)
+{
+    const struct fake_process_device *device = device_of(pid);
+
+    return device ? atomic_load(&device->launches) : 0;
+}

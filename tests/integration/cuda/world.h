@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them.
+ *
+ * Owns: a folder with the machine's state and the vGPUs' segments; the programs that it started.
+ * Never: needs a daemon: a device of the fake driver is nobody's provider.
+ */
+#ifndef FACET_TEST_CUDA_WORLD_H
+#define FACET_TEST_CUDA_WORLD_H
+
+#include <sys/types.h>
+
+#include "../../../apps/facetd/scheduler.h"
+#include "tests/fake/cuda/state.h"
+
+#define WORLD_VGPUS  8
+#define WORLD_DEVICE "fake:0"
+
+/* What the fake driver calls its first GPU. */
+#define WORLD_ADDRESS "GPU-66616b65-2d67-7075-0000-000000000001"
+
+struct world {
+    char root[64];
+    struct scheduler *scheduler;
+    bool quiet; /* set by the caller: what programs print goes to standard error, which is not TAP's */
+    uint32_t count;
+    char ids[WORLD_VGPUS][8], dirs[WORLD_VGPUS][96];
+};
+
+/* False, and says why, when it cannot be made. The folders are those of the interposer and of the fake driver. */
+bool world_open(struct world *world);
+void world_close(struct world *world);
+
+/* A vGPU with a guarantee and a limit; its number, or -1. */
+int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli);
+
+/* Takes all vGPUs away again; nobody is in them any more. */
+void world_clear(struct world *world);
+
+/*
+ * Starts a program in a vGPU (-1: in none, with the bare driver). Where the two libraries are is in the environment:
+ * FACET_TEST_CUDA_OURS (the interposer's folder) and FACET_TEST_CUDA_FAKE (the fake driver's).
+ */
+pid_t world_start(struct world *world, int vgpu, char *const command[]);
+
+/* Waits for its end: the exit status, or 1000 and the signal. */
+int world_wait(pid_t pid);
+
+struct facet_usage_totals world_totals(struct world *world, int vgpu);
+
+/* Device time that a process has used of the first GPU, and its kernels, by the driver's own count. */
+uint64_t world_busy_ns(pid_t pid);
+uint64_t world_launches(pid_t pid);
+
+#endif
