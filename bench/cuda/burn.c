@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that keeps a GPU busy: bench_cuda_burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]
+ *
+ * Launches KERNEL, at most DEPTH launches ahead of what is complete (1: each is waited for), and says at the end how
+ * long launches stood: {"launches","stall_p99_us","stall_most_us"}.
+ *
+ * Owns: that loop. Never: includes anything of Facet.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/integration/cuda/client.h"
+
+#define STALLS 65536u
+
+static uint32_t stalls_us[STALLS];
+
+static double now_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int compare(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static CUgraphExec make_graph(CUfunction function, unsigned blocks, int nodes)
+{
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters = {.func = function,
+                                             .gridDimX = blocks,
+                                             .gridDimY = 1,
+                                             .gridDimZ = 1,
+                                             .blockDimX = 128,
+                                             .blockDimY = 1,
+                                             .blockDimZ = 1};
+    CUgraphExec executable = NULL;
+    CUgraphNode node;
+    CUgraph graph;
+
+    client.cuGraphCreate(&graph, 0);
+    for (int i = 0; i < nodes; i++)
+        client.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters);
+    client.cuGraphInstantiateWithFlags(&executable, graph, 0);
+    return executable;
+}
+
+/* Events as a ring: the launch `depth` before this one is complete when this one goes. */
+struct ring {
+    CUevent events[256];
+    unsigned depth;
+    unsigned long next;
+};
+
+static void wait_for_room(struct ring *ring)
+{
+    if (ring->next >= ring->depth)
+        client.cuEventSynchronize(ring->events[ring->next % ring->depth]);
+}
+
+int main(int argc, char **argv)
+{
+    struct ring ring = {.next = 0};
+    unsigned long count = 0;
+    CUstream stream;
+
+    if (argc < 5 || !client_open()) {
+        fprintf(stderr, "usage: bench_cuda_burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]\n");
+        return 2;
+    }
+    CUfunction function = client_function(argv[2]);
+    unsigned blocks = (unsigned)atoi(argv[3]);
+    CUgraphExec graph = argc > 6 ? make_graph(function, blocks, atoi(argv[6])) : NULL;
+    ring.depth = (unsigned)atoi(argv[4]) % 256;
+    client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    for (unsigned i = 0; i < ring.depth; i++)
+        client.cuEventCreate(&ring.events[i], CU_EVENT_DISABLE_TIMING);
+    double end = now_seconds() + atof(argv[1]);
+    for (double begun = now_seconds(); begun < end; begun = now_seconds()) {
+        wait_for_room(&ring);
+        double before = now_seconds();
+        CUresult result = graph ? client.cuGraphLaunch(graph, stream) : client_launch(function, blocks, stream);
+        if (result != CUDA_SUCCESS) {
+            fprintf(stderr, "bench_cuda_burn: launch %lu: %d\n", count, result);
+            return 1;
+        }
+        stalls_us[count++ % STALLS] = (uint32_t)((now_seconds() - before) * 1e6);
+        client.cuEventRecord(ring.events[ring.next++ % ring.depth], stream);
+    }
+    unsigned long kept = count < STALLS ? count : STALLS;
+    qsort(stalls_us, kept, sizeof *stalls_us, compare);
+    printf("{\"launches\": %lu, \"stall_p99_us\": %u, \"stall_most_us\": %u}\n", count, stalls_us[kept * 99 / 100],
+           stalls_us[kept - 1]);
+    return 0;
+}

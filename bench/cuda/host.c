@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs in vGPUs of a fake GPU, with the daemon's scheduler: bench_cuda_host SECONDS VGPU[,VGPU...] COMMAND...
+ *
+ * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, or "+" (another process in the one before). Each
+ * runs the command; what they print comes through. With SECONDS above 0, prints for each of as many seconds what every
+ * process got of the device, by the driver's own count, and what the limiter told, in milli:
+ * {"second": N, "got_milli": [...], "told_milli": [...]}
+ *
+ * Owns: the machine and the processes. Never: judges what it prints.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "tests/integration/cuda/world.h"
+
+#define TENANTS  8u
+#define START_NS (500 * FACET_NS_PER_MS) /* until the scheduler and everybody know each other */
+
+struct tenant {
+    int vgpu;
+    pid_t pid;
+    uint64_t busy_ns, told_ns; /* as of the last second */
+};
+
+static void sleep_until(uint64_t when_ns)
+{
+    struct timespec when = facet_ns_timespec(when_ns);
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) != 0)
+        ;
+}
+
+static uint64_t told_ns(struct world *world, const struct tenant *tenant)
+{
+    return tenant->vgpu < 0 ? 0 : world_totals(world, tenant->vgpu).busy_ns;
+}
+
+static void print_list(const char *name, const uint64_t *values, unsigned count)
+{
+    printf("\"%s\": [", name);
+    for (unsigned i = 0; i < count; i++)
+        printf("%s%.1f", i ? ", " : "", (double)values[i] / (double)FACET_NS_PER_MS);
+    printf("]");
+}
+
+static void watch(struct world *world, struct tenant *tenants, unsigned count, unsigned seconds)
+{
+    uint64_t got[TENANTS], told[TENANTS], begun_ns = facet_clock_now_ns() + START_NS;
+
+    for (unsigned second = 0; second <= seconds; second++) {
+        sleep_until(begun_ns + second * FACET_NS_PER_S);
+        for (unsigned i = 0; i < count; i++) {
+            uint64_t busy_ns = world_busy_ns(tenants[i].pid), now_told_ns = told_ns(world, &tenants[i]);
+
+            got[i] = busy_ns - tenants[i].busy_ns;
+            told[i] = now_told_ns - tenants[i].told_ns;
+            tenants[i].busy_ns = busy_ns;
+            tenants[i].told_ns = now_told_ns;
+        }
+        if (!second)
+            continue;
+        printf("{\"second\": %u, ", second);
+        print_list("got_milli", got, count);
+        printf(", ");
+        print_list("told_milli", told, count);
+        printf("}\n");
+        fflush(stdout);
+    }
+}
+
+/* The vGPU that an item of the list means; -2 when it means none. */
+static int vgpu_of(struct world *world, const char *item, int last)
+{
+    unsigned request, limit;
+
+    if (strcmp(item, "bare") == 0)
+        return -1;
+    if (strcmp(item, "+") == 0)
+        return last;
+    return sscanf(item, "%u:%u", &request, &limit) == 2 ? world_add(world, request, limit) : -2;
+}
+
+static unsigned start_all(struct world *world, char *list, char *const command[], struct tenant *tenants)
+{
+    unsigned count = 0;
+    int vgpu = -2;
+
+    for (char *item = strtok(list, ","); item && count < TENANTS; item = strtok(NULL, ",")) {
+        vgpu = vgpu_of(world, item, vgpu);
+        if (vgpu < -1)
+            break;
+        tenants[count++] = (struct tenant){.vgpu = vgpu, .pid = world_start(world, vgpu, command)};
+    }
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    struct tenant tenants[TENANTS];
+    struct world world;
+    int status = 0;
+
+    if (argc < 4) {
+        fprintf(stderr, "usage: bench_cuda_host SECONDS VGPU[,VGPU...] COMMAND...\n");
+        return 2;
+    }
+    if (!world_open(&world))
+        return 1;
+    fake_state(); /* made here, so that it is the same machine for everybody */
+    unsigned count = start_all(&world, argv[2], argv + 3, tenants);
+    if (atoi(argv[1]) > 0)
+        watch(&world, tenants, count, (unsigned)atoi(argv[1]));
+    for (unsigned i = 0; i < count; i++)
+        status |= world_wait(tenants[i].pid);
+    world_close(&world);
+    return count && !status ? 0 : 1;
+}

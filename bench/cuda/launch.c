@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one launch costs the thread that makes it: bench_cuda_launch MILLISECONDS THREADS
+ *
+ * Run with the bare driver and in a vGPU by bench/cuda_launch.py, which compares. The kernel takes no device time, so
+ * nothing ever waits; every thread has a stream of its own. Prints {"ns_per_call"}: the median of batches, so that those
+ * in which the machine did something else do not count.
+ *
+ * Owns: the timed loop. Never: includes anything of Facet but the driver's declarations.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/integration/cuda/client.h"
+
+#define MAX_THREADS 16u
+#define BATCH       256u
+#define KEPT        65536u
+#define WARM_UP     200u /* batches: the driver and the limiter come to know the kernel */
+
+struct worker {
+    CUfunction function;
+    uint64_t duration_ns;
+    pthread_barrier_t *barrier;
+    unsigned count;
+    uint64_t batches_ns[KEPT];
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void check(CUresult result, const char *call)
+{
+    if (result == CUDA_SUCCESS)
+        return;
+    fprintf(stderr, "bench_cuda_launch: %s: %d\n", call, result);
+    exit(EXIT_FAILURE);
+}
+
+static uint64_t run_batch(CUfunction function, CUstream stream)
+{
+    uint64_t begun = now_ns();
+
+    for (unsigned i = 0; i < BATCH; i++)
+        check(client_launch(function, 8, stream), "cuLaunchKernel");
+    return now_ns() - begun;
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    CUstream stream;
+
+    check(client.cuCtxSetCurrent(client.context), "cuCtxSetCurrent");
+    check(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    for (unsigned i = 0; i < WARM_UP; i++)
+        run_batch(worker->function, stream);
+    pthread_barrier_wait(worker->barrier);
+    for (uint64_t end = now_ns() + worker->duration_ns; worker->count < KEPT && now_ns() < end; worker->count++)
+        worker->batches_ns[worker->count] = run_batch(worker->function, stream);
+    return NULL;
+}
+
+static int compare(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static double median_ns(struct worker *worker)
+{
+    qsort(worker->batches_ns, worker->count, sizeof *worker->batches_ns, compare);
+    return (double)worker->batches_ns[worker->count / 2] / BATCH;
+}
+
+int main(int argc, char **argv)
+{
+    static struct worker workers[MAX_THREADS];
+    unsigned threads = argc == 3 ? (unsigned)atoi(argv[2]) : 0;
+    pthread_t ids[MAX_THREADS];
+    pthread_barrier_t barrier;
+    double sum_ns = 0;
+
+    if (!threads || threads > MAX_THREADS || !client_open()) {
+        fprintf(stderr, "usage: bench_cuda_launch MILLISECONDS THREADS\n");
+        return 2;
+    }
+    pthread_barrier_init(&barrier, NULL, threads);
+    for (unsigned i = 0; i < threads; i++) {
+        workers[i].function = client_function("noop_0ns");
+        workers[i].duration_ns = (uint64_t)atoi(argv[1]) * 1000000u;
+        workers[i].barrier = &barrier;
+        if (pthread_create(&ids[i], NULL, worker_main, &workers[i]) != 0)
+            return 1;
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(ids[i], NULL);
+        sum_ns += median_ns(&workers[i]);
+    }
+    printf("{\"ns_per_call\": %.2f}\n", sum_ns / threads);
+    return 0;
+}
