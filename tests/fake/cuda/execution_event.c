@@ -96,6 +96,7 @@ CUresult cuEventSynchronize(CUevent event)
         return result;
     if (event->recorded)
         fake_sleep_until(atomic_load(&event->time_ns));
+    fake_pools_synchronized();
     return fake_device_check(event->context->physical);
 }
 

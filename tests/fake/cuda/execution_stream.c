@@ -344,6 +344,7 @@ static CUresult do_cuStreamSynchronize(bool per_thread, CUstream handle)
         return result;
     fake_sleep_until(fake_stream_ready_ns(stream));
     wait_for_host(&stream->host_pending);
+    fake_pools_synchronized();
     return fake_device_check(stream->context->physical);
 }
 FAKE_BOTH(cuStreamSynchronize, (CUstream stream), stream)
@@ -357,6 +358,7 @@ static CUresult synchronize(CUcontext context)
         return result;
     fake_sleep_until(atomic_load(&part->all_ns));
     wait_for_host(&part->host_pending);
+    fake_pools_synchronized();
     return fake_device_check(context->physical);
 }
 

@@ -51,4 +51,7 @@ CUresult fake_device_check(uint32_t physical);
 __attribute__((weak)) void fake_execution_context_ended(CUcontext context);
 __attribute__((weak)) void fake_memory_context_ended(CUcontext context);
 
+/* Of memory: a stream, an event or a context was waited for, at which pools let go of what is above their threshold. */
+void fake_pools_synchronized(void);
+
 #endif

@@ -12,6 +12,7 @@
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
 
+#include "execution.h"
 #include "fake.h"
 #include "vendor/cuda/memory.h"
 
@@ -110,9 +111,6 @@ void fake_pool_give(struct fake_block *block);
 CUmemoryPool fake_pool_of(const struct fake_block *block);
 /* Gives back what the device's pools hold and do not use. True when that was something. */
 bool fake_pools_trim(uint32_t physical);
-
-/* A stream, an event or a context was waited for: pools let go of what is above their threshold. Takes the lock. */
-void fake_pools_synchronized(void);
 
 /* ---- memory_virtual.c: under the lock ---- */
 

@@ -28,11 +28,19 @@ static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum f
     return block;
 }
 
+/* Allocating and freeing may wait for the device: not while somebody captures. */
+static CUresult enter(CUcontext *ret_context)
+{
+    CUresult result = fake_enter(ret_context);
+
+    return result == CUDA_SUCCESS ? fake_capture_unsafe() : result;
+}
+
 CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
                           struct fake_block **ret_block)
 {
     CUcontext context;
-    CUresult result = fake_enter(&context);
+    CUresult result = enter(&context);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -49,7 +57,7 @@ static CUresult make_small(CUdeviceptr *pointer, size_t bytes)
 {
     CUcontext context;
     uint64_t address;
-    CUresult result = fake_enter(&context);
+    CUresult result = enter(&context);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -126,29 +134,48 @@ static bool give_back(uint64_t address)
     return true;
 }
 
-/* Also of memory that belongs to a context other than the current one. */
-CUresult cuMemFree_v2(CUdeviceptr pointer)
+static CUresult free_at(CUdeviceptr pointer)
 {
-    CUcontext context;
-    CUresult result = fake_enter(&context);
-
-    if (result != CUDA_SUCCESS || !pointer)
-        return result;
     fake_memory_lock();
     bool given = give_back(pointer);
     fake_memory_unlock();
     return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Also of memory that belongs to a context other than the current one. */
+CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+    CUcontext context;
+    CUresult result = enter(&context);
+
+    return result == CUDA_SUCCESS && pointer ? free_at(pointer) : result;
+}
+
+/* What was enqueued before works with the truth of times, not of bytes. Graphs' nodes of memory are not imitated. */
+static CUresult free_in_order(CUdeviceptr pointer, CUstreamCaptureStatus capture)
+{
+    CUcontext context;
+    CUresult result = pointer ? fake_enter(&context) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    return result == CUDA_SUCCESS ? free_at(pointer) : result;
+}
+
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
-    (void)stream; /* what was enqueued before works with the truth of times, not of bytes */
-    return pointer ? cuMemFree_v2(pointer) : CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureStatus capture;
+    CUresult result = cuStreamIsCapturing(stream, &capture);
+
+    return result == CUDA_SUCCESS ? free_in_order(pointer, capture) : result;
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
-    return cuMemFreeAsync(pointer, stream);
+    CUstreamCaptureStatus capture;
+    CUresult result = cuStreamIsCapturing_ptsz(stream, &capture);
+
+    return result == CUDA_SUCCESS ? free_in_order(pointer, capture) : result;
 }
 
 static CUresult info(uint64_t *free_bytes, uint64_t *total)

@@ -152,14 +152,8 @@ void fake_pool_give(struct fake_block *block)
         trim(pool, 0);
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool)
 {
-    CUcontext context;
-    CUresult result = pointer && bytes ? fake_enter(&context) : CUDA_ERROR_INVALID_VALUE;
-
-    (void)stream;
-    if (result != CUDA_SUCCESS)
-        return result;
     fake_memory_lock();
     bool usable = is_pool(pool) && !pool->imported;
     struct fake_block *block = usable ? take(pool, bytes) : NULL;
@@ -172,28 +166,66 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPoo
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+/* `capture` of the stream: graphs' nodes of memory are not imitated. */
+static CUresult judge(const void *pointer, size_t bytes, CUstreamCaptureStatus capture, CUcontext *ret_context)
 {
-    return cuMemAllocFromPoolAsync(pointer, bytes, pool, stream);
+    CUresult result = pointer && bytes ? fake_enter(ret_context) : CUDA_ERROR_INVALID_VALUE;
+
+    return result == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstreamCaptureStatus capture)
+{
+    CUcontext context;
+    CUresult result = judge(pointer, bytes, capture, &context);
+
+    return result == CUDA_SUCCESS ? allocate(pointer, bytes, pool) : result;
 }
 
 /* Of the current context's device: a stream of another one is the program's mistake. */
-CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+static CUresult allocate_from_current(CUdeviceptr *pointer, size_t bytes, CUstreamCaptureStatus capture)
 {
     CUcontext context;
-    CUresult result = fake_enter(&context);
+    CUresult result = judge(pointer, bytes, capture, &context);
 
     if (result != CUDA_SUCCESS)
         return result;
     fake_memory_lock();
     CUmemoryPool pool = current_of(context->device, context->physical);
     fake_memory_unlock();
-    return pool ? cuMemAllocFromPoolAsync(pointer, bytes, pool, stream) : CUDA_ERROR_OUT_OF_MEMORY;
+    return pool ? allocate(pointer, bytes, pool) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    CUstreamCaptureStatus capture;
+    CUresult result = cuStreamIsCapturing(stream, &capture);
+
+    return result == CUDA_SUCCESS ? allocate_in_order(pointer, bytes, pool, capture) : result;
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    CUstreamCaptureStatus capture;
+    CUresult result = cuStreamIsCapturing_ptsz(stream, &capture);
+
+    return result == CUDA_SUCCESS ? allocate_in_order(pointer, bytes, pool, capture) : result;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+    CUstreamCaptureStatus capture;
+    CUresult result = cuStreamIsCapturing(stream, &capture);
+
+    return result == CUDA_SUCCESS ? allocate_from_current(pointer, bytes, capture) : result;
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    return cuMemAllocAsync(pointer, bytes, stream);
+    CUstreamCaptureStatus capture;
+    CUresult result = cuStreamIsCapturing_ptsz(stream, &capture);
+
+    return result == CUDA_SUCCESS ? allocate_from_current(pointer, bytes, capture) : result;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)

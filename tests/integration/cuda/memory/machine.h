@@ -23,6 +23,7 @@
 #include "limiter/segment.h"
 #include "segment.h"
 #include "tests/fake/cuda/state.h"
+#include "vendor/cuda/execution.h"
 #include "vendor/cuda/memory.h"
 
 #define KIB UINT64_C(1024)
@@ -83,6 +84,12 @@ uint64_t machine_own(uint32_t device);
     X(cuDevicePrimaryCtxRetain)                                                                                        \
     X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
     X(cuDevicePrimaryCtxReset_v2)                                                                                      \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuStreamCreate)                                                                                                  \
+    X(cuStreamSynchronize)                                                                                             \
+    X(cuStreamBeginCapture_v2)                                                                                         \
+    X(cuStreamEndCapture)                                                                                              \
+    X(cuStreamIsCapturing)                                                                                             \
     X(cuMemGetInfo_v2)                                                                                                 \
     X(cuMemAlloc)                                                                                                      \
     X(cuMemAllocPitch)                                                                                                 \

@@ -179,6 +179,72 @@ static void test_threads_share_a_pool(void **state)
     machine_run(role_threads, 2 * GIB);
 }
 
+static void role_synchronized(void *argument)
+{
+    CUdeviceptr first, second;
+    CUstream stream;
+
+    enter();
+    CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&first, 40 * MIB, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 2 * MIB, stream), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * GROWTH);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(first, stream), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * GROWTH);
+    CHECK_EQUAL(cuda.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * MIB);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(second, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_CHARGED(0);
+}
+
+static void test_what_a_pool_lets_go_of_at_a_synchronisation_is_given_back(void **state)
+{
+    machine_run(role_synchronized, GIB);
+}
+
+static void check_capture(CUstream stream, CUstreamCaptureStatus expected)
+{
+    CUstreamCaptureStatus status;
+
+    CHECK_EQUAL(cuda.cuStreamIsCapturing(stream, &status), CUDA_SUCCESS);
+    CHECK_EQUAL(status, expected);
+}
+
+/* What the driver allows while a stream is captured goes on, what it refuses is refused, and neither is charged wrong.
+ */
+static void role_capture(void *argument)
+{
+    CUstream captured, other;
+    CUdeviceptr pointer, before;
+    CUgraph graph;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&before, 2 * MIB), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, captured), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(before, captured), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_CHARGED(2 * MIB);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, MIB, other), CUDA_SUCCESS);
+    CHECK_CHARGED(2 * MIB + GROWTH);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, other), CUDA_SUCCESS);
+    check_capture(captured, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CHECK_EQUAL(cuda.cuMemFree_v2(before), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    check_capture(captured, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    CHECK_CHARGED(2 * MIB + GROWTH);
+    CHECK_EQUAL(cuda.cuStreamEndCapture(captured, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK_EQUAL(cuda.cuMemFree_v2(before), CUDA_SUCCESS);
+    CHECK_CHARGED(GROWTH);
+}
+
+static void test_a_capture_is_left_alone(void **state)
+{
+    machine_run(role_capture, GIB);
+}
+
 /* ---- memory without an address ---- */
 
 static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -299,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_pools_of_the_program_are_charged_until_their_last_pointer_goes),
         cmocka_unit_test(test_what_pools_hold_unused_is_let_go_before_anything_is_refused),
         cmocka_unit_test(test_threads_share_a_pool),
+        cmocka_unit_test(test_what_a_pool_lets_go_of_at_a_synchronisation_is_given_back),
+        cmocka_unit_test(test_a_capture_is_left_alone),
         cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
         cmocka_unit_test(test_what_a_process_imports_of_its_own_is_charged_once),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
