@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: launches of kernels, and copies and fills in stream order. Never: runs anything: memory stays as it is. */
+/* Owns: launches of kernels, and copies and fills in stream order. Never: runs a kernel: it only takes time. */
+#include <string.h>
+
 #include "execution.h"
+#include "memory.h"
 
 #define MAX_BLOCK      1024u
 #define COPY_BYTES_NS  50u /* 50 GB/s */
@@ -139,43 +142,83 @@ CUresult cuLaunch(CUfunction function)
 
 /* ---- copies and fills ---- */
 
-static CUresult move(CUstream handle, bool per_thread, bool valid, size_t bytes)
+/*
+ * Bytes are where they shall be when the call returns: earlier than on a device, which no program may count on.
+ * `usable` says that the device's side of it is an allocation.
+ */
+static CUresult begin_move(CUstream handle, bool per_thread, bool usable, size_t bytes, bool *ret_now)
 {
     CUstream stream;
     CUresult result = fake_stream(handle, per_thread, &stream);
 
     if (result != CUDA_SUCCESS)
         return result;
-    if (!valid)
+    if (!usable)
         return CUDA_ERROR_INVALID_VALUE;
+    *ret_now = !atomic_load(&stream->captured);
     return fake_submit(stream, (struct fake_work){bytes / COPY_BYTES_NS, false});
 }
 
-#define MOVE(name, parameters, valid, bytes)                                                                           \
+static CUresult copy(CUstream stream, bool per_thread, bool usable, uint64_t to, uint64_t from, size_t bytes)
+{
+    bool now = false;
+    CUresult result = begin_move(stream, per_thread, usable, bytes, &now);
+
+    if (result == CUDA_SUCCESS && now)
+        memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return result;
+}
+
+struct fill {
+    uint64_t to;
+    size_t pitch, width, height; /* width in elements; pitch in bytes */
+    unsigned value, size;        /* of an element */
+};
+
+static CUresult fill(CUstream stream, bool per_thread, struct fill fill)
+{
+    size_t row = fill.width * fill.size, span = fill.height ? fill.pitch * (fill.height - 1) + row : 0;
+    bool now = false, usable = fill.pitch >= row && fake_memory_usable(fill.to, span);
+    CUresult result = begin_move(stream, per_thread, usable, row * fill.height, &now);
+
+    for (size_t y = 0; result == CUDA_SUCCESS && now && y < fill.height; y++)
+        for (size_t x = 0; x < fill.width; x++)
+            memcpy((char *)(uintptr_t)fill.to + y * fill.pitch + x * fill.size, &fill.value, fill.size);
+    return result;
+}
+
+#define BOTH(name, parameters, function, ...)                                                                          \
     CUresult name parameters                                                                                           \
     {                                                                                                                  \
-        return move(stream, false, valid, bytes);                                                                      \
+        return function(stream, false, __VA_ARGS__);                                                                   \
     }                                                                                                                  \
     CUresult name##_ptsz parameters                                                                                    \
     {                                                                                                                  \
-        return move(stream, true, valid, bytes);                                                                       \
+        return function(stream, true, __VA_ARGS__);                                                                    \
     }
 
-MOVE(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), to &&from, bytes)
-MOVE(cuMemcpyPeerAsync,
+BOTH(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy, to &&from, to, from, bytes)
+BOTH(cuMemcpyPeerAsync,
      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream),
-     to &&from &&to_context &&from_context, bytes)
-MOVE(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream), to &&from, bytes)
-MOVE(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream), to &&from, bytes)
-MOVE(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), to &&from, bytes)
-MOVE(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), to, count)
-MOVE(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), to, 2 * count)
-MOVE(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream), to, 4 * count)
-MOVE(cuMemsetD2D8Async,
-     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream),
-     to &&pitch >= width, width *height)
-MOVE(cuMemsetD2D16Async,
-     (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream),
-     to &&pitch >= 2 * width, 2 * width * height)
-MOVE(cuMemsetD2D32Async, (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream),
-     to &&pitch >= 4 * width, 4 * width * height)
+     copy, to_context &&from_context &&fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), to, from,
+     bytes)
+BOTH(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream), copy,
+     from &&fake_memory_usable(to, bytes), to, (uintptr_t)from, bytes)
+BOTH(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream), copy,
+     to &&fake_memory_usable(from, bytes), (uintptr_t)to, from, bytes)
+BOTH(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy,
+     fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), to, from, bytes)
+BOTH(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), fill,
+     (struct fill){to, count, count, 1, value, 1})
+BOTH(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), fill,
+     (struct fill){to, 2 * count, count, 1, value, 2})
+BOTH(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream), fill,
+     (struct fill){to, 4 * count, count, 1, value, 4})
+BOTH(cuMemsetD2D8Async,
+     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream), fill,
+     (struct fill){to, pitch, width, height, value, 1})
+BOTH(cuMemsetD2D16Async,
+     (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream), fill,
+     (struct fill){to, pitch, width, height, value, 2})
+BOTH(cuMemsetD2D32Async, (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream),
+     fill, (struct fill){to, pitch, width, height, value, 4})
