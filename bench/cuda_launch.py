@@ -15,7 +15,7 @@ RECORDED = {"1 thread": {"no limit": (1.7, 24.6), "limit 50 %": (1.9, 41.2)},
 
 
 def environment(bench):
-    """Where bench_cuda_host finds the two libraries."""
+    """Where cuda-host finds the two libraries."""
     folders = {"FACET_TEST_CUDA_OURS": bench.build / "interpose" / "cuda",
                "FACET_TEST_CUDA_FAKE": bench.build / "tests" / "fake" / "cuda"}
     for folder in folders.values():
@@ -24,14 +24,22 @@ def environment(bench):
     return {name: str(folder) for name, folder in folders.items()}
 
 
+def program(bench, name):
+    """One of the programs that the tests of launches have, too."""
+    path = bench.build / "tests" / "integration" / "cuda" / name
+    if not path.exists():
+        raise harness.Missing(f"{path} was not built")
+    return path
+
+
 def host(bench, seconds, vgpus, command):
     """The command line that runs `command` in each of the vGPUs."""
-    return [bench.program("cuda/bench_cuda_host"), seconds, ",".join(vgpus), *command]
+    return [program(bench, "cuda-host"), seconds, ",".join(vgpus), *command]
 
 
 def measure(bench, callers, options):
     threads, processes = callers
-    command = [bench.program("cuda/bench_cuda_launch"), options.milliseconds, threads]
+    command = [program(bench, "cuda-launch"), options.milliseconds, threads]
 
     def one(way):
         vgpus = [way] + [way if way == "bare" else "+"] * (processes - 1)

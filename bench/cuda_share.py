@@ -48,7 +48,7 @@ CASES = [
 
 def measure(bench, case, options):
     seconds = round(options.seconds)
-    command = [bench.program("cuda/bench_cuda_burn"), seconds + SETTLE_S + 1, case.kernel, case.blocks, case.depth,
+    command = [cuda_launch.program(bench, "cuda-burn"), seconds + SETTLE_S + 1, case.kernel, case.blocks, case.depth,
                *case.graph]
     lines = bench.output(cuda_launch.host(bench, seconds + SETTLE_S, case.vgpus, command),
                          cuda_launch.environment(bench)).splitlines()

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "vendor/cuda/execution.h"
+#include "vendor/cuda/memory.h"
 
 #define CLIENT_FUNCTIONS(X)                                                                                            \
     X(cuInit)                                                                                                          \
@@ -62,7 +63,9 @@
     X(cuGraphExecDestroy)                                                                                              \
     X(cuGraphDestroy)                                                                                                  \
     X(cuMemsetD8Async)                                                                                                 \
-    X(cuMemcpyHtoDAsync_v2)
+    X(cuMemAlloc_v2)                                                                                                   \
+    X(cuMemcpyHtoDAsync_v2)                                                                                            \
+    X(cuMemcpyDtoHAsync_v2)
 
 struct client {
 #define CLIENT_FIELD(name) __typeof__(&name) name;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one launch costs the thread that makes it: bench_cuda_launch MILLISECONDS THREADS
+ * What one launch costs the thread that makes it: cuda-launch MILLISECONDS THREADS
  *
  * Run with the bare driver and in a vGPU by bench/cuda_launch.py, which compares. The kernel takes no device time, so
- * nothing ever waits; every thread has a stream of its own. Prints {"ns_per_call"}: the median of batches, so that those
- * in which the machine did something else do not count.
+ * nothing ever waits; every thread has a stream of its own. Prints ns_per_call, the median of batches: those in which
+ * the machine did something else do not count.
  *
  * Owns: the timed loop. Never: includes anything of Facet but the driver's declarations.
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tests/integration/cuda/client.h"
+#include "client.h"
 
 #define MAX_THREADS 16u
 #define BATCH       256u
@@ -40,7 +40,7 @@ static void check(CUresult result, const char *call)
 {
     if (result == CUDA_SUCCESS)
         return;
-    fprintf(stderr, "bench_cuda_launch: %s: %d\n", call, result);
+    fprintf(stderr, "cuda-launch: %s: %d\n", call, result);
     exit(EXIT_FAILURE);
 }
 
@@ -78,7 +78,10 @@ static int compare(const void *left, const void *right)
 static double median_ns(struct worker *worker)
 {
     qsort(worker->batches_ns, worker->count, sizeof *worker->batches_ns, compare);
-    return (double)worker->batches_ns[worker->count / 2] / BATCH;
+
+    uint64_t middle_ns = worker->batches_ns[worker->count / 2];
+
+    return (double)middle_ns / BATCH;
 }
 
 int main(int argc, char **argv)
@@ -90,7 +93,7 @@ int main(int argc, char **argv)
     double sum_ns = 0;
 
     if (!threads || threads > MAX_THREADS || !client_open()) {
-        fprintf(stderr, "usage: bench_cuda_launch MILLISECONDS THREADS\n");
+        fprintf(stderr, "usage: cuda-launch MILLISECONDS THREADS\n");
         return 2;
     }
     pthread_barrier_init(&barrier, NULL, threads);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs in vGPUs of a fake GPU, with the daemon's scheduler: bench_cuda_host SECONDS VGPU[,VGPU...] COMMAND...
+ * Programs in vGPUs of a fake GPU, with the daemon's scheduler: cuda-host SECONDS VGPU[,VGPU...] COMMAND...
  *
  * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, or "+" (another process in the one before). Each
  * runs the command; what they print comes through. With SECONDS above 0, prints for each of as many seconds what every
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "tests/integration/cuda/world.h"
+#include "world.h"
 
 #define TENANTS  8u
 #define START_NS (500 * FACET_NS_PER_MS) /* until the scheduler and everybody know each other */
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
     int status = 0;
 
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_cuda_host SECONDS VGPU[,VGPU...] COMMAND...\n");
+        fprintf(stderr, "usage: cuda-host SECONDS VGPU[,VGPU...] COMMAND...\n");
         return 2;
     }
     if (!world_open(&world))

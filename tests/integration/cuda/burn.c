@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that keeps a GPU busy: bench_cuda_burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]
+ * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]
  *
  * Launches KERNEL, at most DEPTH launches ahead of what is complete (1: each is waited for), and says at the end how
  * long launches stood: {"launches","stall_p99_us","stall_most_us"}.
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/integration/cuda/client.h"
+#include "client.h"
 
 #define STALLS 65536u
 
@@ -60,10 +60,15 @@ struct ring {
     unsigned long next;
 };
 
+static CUevent event_of(const struct ring *ring)
+{
+    return ring->events[ring->next % (ring->depth ? ring->depth : 1)];
+}
+
 static void wait_for_room(struct ring *ring)
 {
     if (ring->next >= ring->depth)
-        client.cuEventSynchronize(ring->events[ring->next % ring->depth]);
+        client.cuEventSynchronize(event_of(ring));
 }
 
 int main(int argc, char **argv)
@@ -73,27 +78,30 @@ int main(int argc, char **argv)
     CUstream stream;
 
     if (argc < 5 || !client_open()) {
-        fprintf(stderr, "usage: bench_cuda_burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]\n");
+        fprintf(stderr, "usage: cuda-burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]\n");
         return 2;
     }
     CUfunction function = client_function(argv[2]);
     unsigned blocks = (unsigned)atoi(argv[3]);
     CUgraphExec graph = argc > 6 ? make_graph(function, blocks, atoi(argv[6])) : NULL;
-    ring.depth = (unsigned)atoi(argv[4]) % 256;
+    ring.depth = (unsigned)atoi(argv[4]);
+    if (!ring.depth || ring.depth > 256)
+        return 2;
     client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     for (unsigned i = 0; i < ring.depth; i++)
         client.cuEventCreate(&ring.events[i], CU_EVENT_DISABLE_TIMING);
     double end = now_seconds() + atof(argv[1]);
-    for (double begun = now_seconds(); begun < end; begun = now_seconds()) {
+    while (now_seconds() < end) {
         wait_for_room(&ring);
         double before = now_seconds();
         CUresult result = graph ? client.cuGraphLaunch(graph, stream) : client_launch(function, blocks, stream);
         if (result != CUDA_SUCCESS) {
-            fprintf(stderr, "bench_cuda_burn: launch %lu: %d\n", count, result);
+            fprintf(stderr, "cuda-burn: launch %lu: %d\n", count, result);
             return 1;
         }
         stalls_us[count++ % STALLS] = (uint32_t)((now_seconds() - before) * 1e6);
-        client.cuEventRecord(ring.events[ring.next++ % ring.depth], stream);
+        client.cuEventRecord(event_of(&ring), stream);
+        ring.next++;
     }
     unsigned long kept = count < STALLS ? count : STALLS;
     qsort(stalls_us, kept, sizeof *stalls_us, compare);

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what execution_roles.h says. Never: waits for ever: the test has set an alarm. */
+#include "execution_roles.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "limiter/tenant.h"
+#include "world.h"
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+#define OK(call) CHECK((call) == CUDA_SUCCESS)
+
+/* The segment as this process may read it: what was counted. */
+static struct facet_usage_totals totals_inside(void)
+{
+    struct facet_usage_totals totals = {0};
+    struct facet_error error;
+
+    CHECK(facet_segment_read_totals(getenv(FACET_ENV_VGPU_DIR), &totals, &error) == FACET_OK);
+    return totals;
+}
+
+/* Ten seconds are for a machine that does something else: a count that never comes is what fails. */
+static bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (is_so(value))
+            return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+static bool is_settled(uint64_t launches)
+{
+    struct facet_usage_totals totals = totals_inside();
+
+    return totals.inflight == 0 && totals.inflight_ns == 0 && totals.launches == launches;
+}
+
+static bool is_idle(uint64_t unused)
+{
+    (void)unused;
+    return totals_inside().inflight == 0 && totals_inside().inflight_ns == 0;
+}
+
+static bool one_waits(uint64_t unused)
+{
+    (void)unused;
+    return totals_inside().waiting == 1;
+}
+
+/* All is complete and reported, and it was so many launches. */
+#define SETTLED(count) CHECK(becomes(is_settled, count))
+
+static uint32_t misuse(void)
+{
+    void *driver = dlopen(getenv("FACET_REAL_CUDA"), RTLD_NOW | RTLD_NOLOAD);
+    _Atomic uint32_t *count = driver ? dlsym(driver, "fake_execution_misuse") : NULL;
+
+    CHECK(count);
+    return atomic_load(count);
+}
+
+static CUDA_LAUNCH_PARAMS one_launch(CUfunction function, CUstream stream)
+{
+    return (CUDA_LAUNCH_PARAMS){.function = function,
+                                .gridDimX = 8,
+                                .gridDimY = 1,
+                                .gridDimZ = 1,
+                                .blockDimX = 64,
+                                .blockDimY = 1,
+                                .blockDimZ = 1,
+                                .hStream = stream};
+}
+
+static void role_kinds(void)
+{
+    CUfunction function = client_function("work_20us");
+    CUlaunchConfig config = {
+        .gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1};
+    CUDA_LAUNCH_PARAMS launch;
+    CUstream stream;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    config.hStream = stream;
+    launch = one_launch(function, stream);
+    OK(client.cuLaunchKernel(function, 8, 1, 1, 64, 1, 1, 0, stream, NULL, NULL));
+    OK(client.cuLaunchKernel(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
+    OK(client.cuLaunchKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
+    OK(client.cuLaunchKernelEx(&config, function, NULL, NULL));
+    OK(client.cuLaunchKernelEx_ptsz(&config, function, NULL, NULL));
+    OK(client.cuLaunchCooperativeKernel(function, 8, 1, 1, 64, 1, 1, 0, stream, NULL));
+    OK(client.cuLaunchCooperativeKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, stream, NULL));
+    OK(client.cuLaunchCooperativeKernelMultiDevice(&launch, 1, 0));
+    OK(client.cuFuncSetBlockShape(function, 64, 1, 1));
+    OK(client.cuLaunch(function));
+    OK(client.cuLaunchGrid(function, 4, 2));
+    OK(client.cuLaunchGridAsync(function, 4, 2, stream));
+    SETTLED(11);
+    CHECK(totals_inside().busy_ns > 0);
+}
+
+/* What the driver refuses is not in flight, and costs nothing. */
+static void role_failures(void)
+{
+    CUfunction function = client_function("work_20us");
+
+    CHECK(client.cuLaunchKernel(function, 0, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuLaunchKernel(function, 8, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuLaunchKernelEx(NULL, function, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    struct facet_usage_totals totals = totals_inside();
+    CHECK(totals.inflight == 0 && totals.busy_ns == 0);
+}
+
+/* From 1 MiB on they are work; what is less is not counted. The bytes arrive. */
+static void role_transfers(void)
+{
+    static unsigned char there[2 << 20], back[2 << 20];
+    CUdeviceptr memory;
+    CUstream stream;
+
+    memset(there, 7, sizeof there);
+    OK(client.cuMemAlloc_v2(&memory, 16 << 20));
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuMemsetD8Async(memory, 0, (1 << 20) - 1, stream));
+    CHECK(totals_inside().inflight == 0);
+    OK(client.cuMemsetD8Async(memory, 0, 16 << 20, stream));
+    OK(client.cuMemcpyHtoDAsync_v2(memory, there, sizeof there, stream));
+    OK(client.cuMemcpyDtoHAsync_v2(back, memory, sizeof back, stream));
+    CHECK(client.cuMemsetD8Async(memory + (15 << 20), 0, 2 << 20, stream) == CUDA_ERROR_INVALID_VALUE);
+    OK(client.cuStreamSynchronize(stream));
+    CHECK(memcmp(there, back, sizeof there) == 0);
+    CHECK(becomes(is_idle, 0));
+    SETTLED(4); /* the refused one had been admitted */
+}
+
+static CUgraphExec graph_of(CUfunction function, int nodes)
+{
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters = {
+        .func = function, .gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1};
+    CUgraphExec executable;
+    CUgraphNode node;
+    CUgraph graph;
+
+    OK(client.cuGraphCreate(&graph, 0));
+    for (int i = 0; i < nodes; i++)
+        OK(client.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+    OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(client.cuGraphDestroy(graph));
+    return executable;
+}
+
+/* A graph is one launch, and as long as all that is in it. */
+static void role_graphs(void)
+{
+    CUgraphExec executable = graph_of(client_function("work_100us"), 10);
+    CUstream stream;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 5; i++)
+        OK(client.cuGraphLaunch(executable, stream));
+    OK(client.cuGraphLaunch_ptsz(executable, stream));
+    SETTLED(6);
+    CHECK(world_launches(getpid()) == 60);
+    CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
+}
+
+/* Many launches, sampled among them, while streams are captured in every mode: the graphs hold what was captured. */
+static void role_capture(void)
+{
+    static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                                                CU_STREAM_CAPTURE_MODE_RELAXED};
+    CUfunction function = client_function("work_2us");
+    uint64_t outside = 0;
+    CUstream stream, other;
+    CUgraph graph;
+    size_t nodes;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int round = 0; round < 30; round++) {
+        for (int i = 0; i < 500; i++, outside++)
+            OK(client_launch(function, 8, i % 2 ? stream : other));
+        OK(client.cuStreamBeginCapture_v2(stream, modes[round % 3]));
+        for (int i = 0; i < 200; i++)
+            OK(client_launch(function, 8, stream));
+        for (int i = 0; i < 50; i++, outside++)
+            OK(client_launch(function, 8, other));
+        usleep((useconds_t)(round % 4) * 5000); /* time for the helper to do harm */
+        OK(client.cuStreamEndCapture(stream, &graph));
+        OK(client.cuGraphGetNodes(graph, NULL, &nodes));
+        CHECK(nodes == 200);
+        OK(client.cuGraphDestroy(graph));
+    }
+    SETTLED(outside);
+    CHECK(world_launches(getpid()) == outside);
+}
+
+/* A capture that forks into another stream and joins again, and a graph made of it. */
+static void role_fork_join(void)
+{
+    CUfunction function = client_function("work_10us");
+    CUstream origin, branch;
+    CUgraphExec executable;
+    CUevent fork_event, join_event;
+    CUgraph graph;
+    size_t nodes;
+
+    OK(client.cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamCreate(&branch, CU_STREAM_NON_BLOCKING));
+    OK(client.cuEventCreate(&fork_event, CU_EVENT_DISABLE_TIMING));
+    OK(client.cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
+    OK(client_launch(function, 8, branch));
+    OK(client.cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(client_launch(function, 8, origin));
+    OK(client.cuEventRecord(fork_event, origin));
+    OK(client.cuStreamWaitEvent(branch, fork_event, 0));
+    OK(client_launch(function, 8, branch));
+    OK(client.cuEventRecord(join_event, branch));
+    OK(client.cuStreamWaitEvent(origin, join_event, 0));
+    OK(client_launch(function, 8, origin));
+    usleep(30000);
+    OK(client.cuStreamEndCapture(origin, &graph));
+    OK(client.cuGraphGetNodes(graph, NULL, &nodes));
+    CHECK(nodes == 3);
+    OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(client.cuGraphLaunch(executable, branch));
+    SETTLED(2);
+}
+
+/* A capture that fails is over too: launches are counted again. */
+static void role_broken_capture(void)
+{
+    CUfunction function = client_function("work_10us");
+    CUstream stream, other;
+    CUgraph graph;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);
+    CHECK(client.cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK(client.cuStreamEndCapture(other, &graph) != CUDA_SUCCESS);
+    CHECK(client_launch(function, 8, stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(client.cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(client.cuStreamDestroy_v2(stream));
+    for (int i = 0; i < 3; i++)
+        OK(client_launch(function, 8, other));
+    SETTLED(3);
+}
+
+struct order {
+    _Atomic int next;
+    int wrong;
+};
+
+struct step {
+    struct order *order;
+    int place;
+};
+
+static void in_order(void *argument)
+{
+    struct step *step = argument;
+
+    if (atomic_fetch_add(&step->order->next, 1) != step->place)
+        step->order->wrong++;
+}
+
+/* What a stream is given is done in its order, sampled launches and all. */
+static void role_order(void)
+{
+    CUfunction function = client_function("work_3000us");
+    struct order order = {0};
+    struct step steps[20];
+    CUevent before, after;
+    CUstream stream;
+    float took;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(client.cuEventCreate(&before, CU_EVENT_DEFAULT));
+    OK(client.cuEventCreate(&after, CU_EVENT_DEFAULT));
+    OK(client.cuEventRecord(before, stream));
+    for (int i = 0; i < 20; i++) {
+        steps[i] = (struct step){&order, i};
+        OK(client_launch(function, 8, stream));
+        OK(client.cuLaunchHostFunc(stream, in_order, &steps[i]));
+    }
+    OK(client.cuEventRecord(after, stream));
+    OK(client.cuStreamSynchronize(stream));
+    CHECK(atomic_load(&order.next) == 20 && order.wrong == 0);
+    OK(client.cuEventElapsedTime(&took, before, after));
+    CHECK(took >= 60.0F);
+    SETTLED(20);
+}
+
+/* The device time that is told is that which the driver spent: together, apart, and with pauses. */
+static void role_truth(void)
+{
+    CUfunction functions[] = {client_function("work_50us"), client_function("work_150us"), client_function("work_7us")};
+    CUstream streams[2];
+    uint64_t count = 0;
+
+    for (int i = 0; i < 2; i++)
+        OK(client.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < 60; i++, count++)
+            OK(client_launch(functions[i % 3], 8, streams[round / 20]));
+        OK(client.cuStreamSynchronize(streams[round / 20]));
+        usleep((useconds_t)(round % 3) * 2000);
+    }
+    SETTLED(count);
+    uint64_t truth = world_busy_ns(getpid()), told = totals_inside().busy_ns;
+    fprintf(stderr, "# driver %.3f ms, told %.3f ms\n", (double)truth / 1e6, (double)told / 1e6);
+    CHECK(told > truth * 93 / 100 && told < truth * 107 / 100);
+}
+
+/* Streams that are made and destroyed with work in them, by the thousand. */
+static void role_streams(void)
+{
+    CUfunction function = client_function("work_30us");
+    uint64_t count = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        CUstream stream;
+
+        OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        for (int j = 0; j < 1 + i % 3; j++, count++)
+            OK(client_launch(function, 8, stream));
+        OK(client.cuStreamDestroy_v2(stream));
+    }
+    SETTLED(count);
+    CHECK(misuse() == 0);
+}
+
+/* Contexts that end with work in flight: their own, and the primary one. */
+static void role_contexts(void)
+{
+    CUfunction function = client_function("work_20000us");
+    CUcontext context;
+    CUstream stream;
+    CUmodule module;
+
+    OK(client.cuCtxCreate_v2(&context, 0, 0));
+    OK(client.cuModuleLoadData(&module, "any"));
+    OK(client.cuModuleGetFunction(&function, module, "work_20000us"));
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 3; i++)
+        OK(client_launch(function, 8, stream));
+    OK(client_launch(function, 8, NULL));
+    OK(client.cuCtxDestroy_v2(context));
+    SETTLED(4);
+    OK(client.cuCtxSetCurrent(client.context));
+    function = client_function("work_20000us");
+    OK(client_launch(function, 8, NULL));
+    OK(client.cuDevicePrimaryCtxReset_v2(0));
+    SETTLED(5);
+    OK(client.cuDevicePrimaryCtxRetain(&client.context, 0));
+    OK(client.cuCtxSetCurrent(client.context));
+    OK(client.cuModuleLoadData(&client.module, "any"));
+    OK(client_launch(client_function("work_10us"), 8, NULL));
+    SETTLED(6);
+    CHECK(misuse() == 0);
+}
+
+static void *launch_and_leave(void *argument)
+{
+    CUfunction function = client_function("work_10us");
+    CUstream stream = argument;
+
+    OK(client.cuCtxSetCurrent(client.context));
+    for (int i = 0; i < 500; i++)
+        OK(i % 2 ? client_launch(function, 8, stream)
+                 : client.cuLaunchKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
+    return NULL;
+}
+
+/* Threads that share a stream, use their own, and end with work in flight. */
+static void role_threads(void)
+{
+    CUstream stream;
+    pthread_t threads[8];
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 8; i++)
+            CHECK(pthread_create(&threads[i], NULL, launch_and_leave, stream) == 0);
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+    }
+    SETTLED(3 * 8 * 500);
+    CHECK(misuse() == 0);
+}
+
+/* A child cannot use the driver, as with the driver alone; the parent goes on, before and behind it. */
+static void role_fork(void)
+{
+    CUfunction function = client_function("work_5000us");
+    int status;
+
+    OK(client_launch(function, 8, NULL));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(client_launch(function, 8, NULL) == CUDA_SUCCESS ? 1 : 0);
+    OK(client_launch(function, 8, NULL));
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    SETTLED(2);
+}
+
+/* A device that falls out: every call fails, and nothing is in flight for ever. */
+static void role_lost(void)
+{
+    CUfunction function = client_function("work_5000us");
+
+    for (int i = 0; i < 3; i++)
+        OK(client_launch(function, 8, NULL));
+    atomic_store(&fake_state()->devices[0].lost, 1);
+    CHECK(client_launch(function, 8, NULL) != CUDA_SUCCESS);
+    CHECK(becomes(is_idle, 0));
+    atomic_store(&fake_state()->devices[0].lost, 0);
+}
+
+/* Ends with work in flight, as programs do that crash or do not care. */
+static void role_exit(void)
+{
+    CUfunction function = client_function("work_100000us");
+
+    for (int i = 0; i < 5; i++)
+        OK(client_launch(function, 8, NULL));
+}
+
+static void role_hang(void)
+{
+    role_exit();
+    for (;;)
+        pause();
+}
+
+static void *launch_one(void *argument)
+{
+    OK(client.cuCtxSetCurrent(client.context));
+    OK(client_launch(argument, 8, NULL));
+    return NULL;
+}
+
+/* A frozen vGPU's launch waits; the parent thaws it. */
+static void role_waits(void)
+{
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
+    CHECK(becomes(one_waits, 0));
+    CHECK(world_launches(getpid()) == 0);
+    pthread_join(thread, NULL);
+    SETTLED(1);
+}
+
+int execution_role(const char *name)
+{
+#define ROLE(role)                                                                                                     \
+    if (strcmp(name, #role) == 0) {                                                                                    \
+        role_##role();                                                                                                 \
+        return 0;                                                                                                      \
+    }
+    ROLES(ROLE)
+    ROLE(exit)
+    ROLE(hang)
+    ROLE(waits)
+#undef ROLE
+    return 2;
+}
