@@ -152,8 +152,11 @@ static CUresult make_room(struct pool *pool, uint64_t bytes, uint64_t *ret_hold)
     *ret_hold = 0;
     if (!tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
-    if (!settle(pool, 0))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!settle(pool, 0)) {
+        let_go(pool->device);
+        if (!settle(pool, 0))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     if (facet_tenant_memory_free(tenant) < growth) {
         uint64_t used = number_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
         if (used <= pool->charged && bytes <= pool->charged - used)
