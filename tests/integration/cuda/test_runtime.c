@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: tests of programs that have NVIDIA's runtime in them: it finds our library by itself, and starts behind it as
+ * it does on the bare driver. Never: expects more of the runtime than the fake driver gives it: at its start it makes
+ * sure that the driver is the vendor's, and then says "not supported" (tests/fake/cuda/tables.c).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+
+/* What the program says up to the devices that it was shown. */
+static const char *said(char text[512])
+{
+    snprintf(text, 512, "%s", fixture_run("runtime", NULL, NULL));
+    char *shown = strstr(text, "; ");
+    assert_non_null(shown);
+    *shown = 0;
+    return shown + 2;
+}
+
+static void test_runtime_starts_as_on_the_bare_driver(void **state)
+{
+    char bare[512], ours[512], tenants[512], uuid[64];
+
+    fixture_uuid(1, uuid);
+    fixture_library_path(FIXTURE_FAKE);
+    assert_string_equal(said(bare), "all");
+    fixture_library_path(FIXTURE_OURS "," FIXTURE_FAKE);
+    assert_string_equal(said(ours), "all");
+    assert_string_equal(ours, bare);
+    fixture_enter("1");
+    assert_string_equal(said(tenants), uuid);
+    assert_string_equal(tenants, bare);
+}
+
+/* Closed for the runtime, too: it asks for nothing more when cuInit says no. */
+static void test_runtime_in_a_vgpu_that_cannot_be_used(void **state)
+{
+    char text[512];
+
+    setenv("FACET_VGPU_DIR", "/nonexistent", 1);
+    said(text);
+    assert_non_null(strstr(text, "count cudaErrorSystemNotReady"));
+    assert_non_null(strstr(text, "malloc cudaErrorSystemNotReady"));
+}
+
+static void test_runtime_without_a_driver(void **state)
+{
+    char text[512];
+
+    fixture_library_path(FIXTURE_OURS);
+    said(text);
+    assert_null(strstr(text, "count cudaSuccess"));
+    assert_null(strstr(text, "malloc cudaSuccess"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_runtime_starts_as_on_the_bare_driver),
+        TEST(test_runtime_in_a_vgpu_that_cannot_be_used),
+        TEST(test_runtime_without_a_driver),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
