@@ -49,14 +49,16 @@ static void before_fork(void)
     facet_cuda_memory_before_fork();
     pthread_mutex_lock(&attach_lock);
     facet_cuda_track_before_fork();
-    facet_ledger_before_fork(facet_cuda_process.ledger);
+    if (facet_cuda_process.ledger)
+        facet_ledger_before_fork(facet_cuda_process.ledger);
     facet_cuda_driver_before_fork();
 }
 
 static void after_fork(void)
 {
     facet_cuda_driver_after_fork();
-    facet_ledger_after_fork(facet_cuda_process.ledger);
+    if (facet_cuda_process.ledger)
+        facet_ledger_after_fork(facet_cuda_process.ledger);
     facet_cuda_track_after_fork();
     pthread_mutex_unlock(&attach_lock);
     facet_cuda_memory_after_fork();
@@ -70,18 +72,25 @@ static void after_fork_in_child(void)
     facet_cuda_process.count = 0;
     atomic_store(&facet_cuda_process.state, STATE_NEW);
     facet_cuda_driver_after_fork();
-    facet_ledger_forked(facet_cuda_process.ledger);
+    if (facet_cuda_process.ledger)
+        facet_ledger_forked(facet_cuda_process.ledger);
     facet_cuda_track_forked();
     pthread_mutex_unlock(&attach_lock);
     facet_cuda_memory_forked();
 }
 
-/* Without the ledger, or without handlers, this process never attaches. */
+/*
+ * Without the ledger, or without handlers, this process never attaches. The handlers come first: from then on a fork
+ * waits for whoever has a lock.
+ */
 static void handle_fork(void)
 {
+    if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+        return;
+    pthread_mutex_lock(&attach_lock);
     facet_cuda_process.ledger = facet_ledger_create();
-    if (facet_cuda_process.ledger)
-        fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+    fork_handled = facet_cuda_process.ledger;
+    pthread_mutex_unlock(&attach_lock);
 }
 
 void facet_cuda_process_prepare(void)

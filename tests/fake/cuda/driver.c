@@ -31,6 +31,12 @@ static void uuid_text(const struct fake_device *device, char text[41])
         at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)device->uuid[i]);
 }
 
+/* At load: a handler that came with the first call would miss a fork in the middle of it. */
+__attribute__((constructor)) static void handle_fork(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+}
+
 /* The device that an item of the list names, by index or by the beginning of its UUID; false when it names none. */
 static bool find_visible(const char *item, uint32_t *ret_device)
 {
@@ -65,7 +71,7 @@ static bool is_visible(uint32_t device)
 static void read_visible(const char *list)
 {
     char copy[1024], *rest = copy, *item;
-    uint32_t device;
+    uint32_t device = 0;
 
     visible_count = 0;
     snprintf(copy, sizeof copy, "%s", list);
@@ -88,11 +94,6 @@ static void see_all(void)
 static CUresult start(void)
 {
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    static bool handled;
-
-    if (!handled)
-        pthread_atfork(NULL, NULL, forked);
-    handled = true;
     if (list)
         read_visible(list);
     else

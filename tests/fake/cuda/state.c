@@ -140,13 +140,14 @@ static void forked(void)
     pthread_mutex_init(&lock, NULL);
 }
 
+/* At load: a handler that came with the first call would miss a fork in the middle of it. */
+__attribute__((constructor)) static void handle_fork(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+}
+
 static void join(void)
 {
-    static bool handled;
-
-    if (!handled)
-        pthread_atfork(NULL, NULL, forked);
-    handled = true;
     if (state) {
         munmap(state, sizeof *state);
         close(state_fd);
