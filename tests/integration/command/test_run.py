@@ -61,6 +61,7 @@ def program_finds_its_vgpu_and_layer():
 
 CUDA_SCRIPT = 'echo "$LD_LIBRARY_PATH|$LD_PRELOAD|$CUDA_VISIBLE_DEVICES"'
 GPU = "GPU-66616b65-2d67-7075-0000-000000000001"
+BARE = {"LD_LIBRARY_PATH": "", "LD_PRELOAD": "", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @test
@@ -68,11 +69,12 @@ def cuda_program_finds_our_library_in_front():
     with Place() as place:
         place.write("lib/cuda/libcuda.so.1", "")
         folder = place.path("lib/cuda")
-        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": GPU}).stdout,
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={**BARE, "FAKE_ADDRESS": GPU}).stdout,
               f"{folder}|{folder}/libcuda.so.1|{GPU}\n")
         place.write("lib/cuda/libnvidia-ml.so.1", "")
-        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"LD_LIBRARY_PATH": "/other", "CUDA_VISIBLE_DEVICES": "3"}
-                          ).stdout, f"{folder}:/other|{folder}/libcuda.so.1:{folder}/libnvidia-ml.so.1|{GPU}\n")
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT,
+                          env={**BARE, "LD_LIBRARY_PATH": "/other", "CUDA_VISIBLE_DEVICES": "3"}).stdout,
+              f"{folder}:/other|{folder}/libcuda.so.1:{folder}/libnvidia-ml.so.1|{GPU}\n")
 
 
 @test
@@ -86,7 +88,7 @@ def partition_of_a_gpu_is_entered_the_same_way():
 def nothing_of_cuda_is_set_for_other_devices():
     with Place() as place:
         place.write("lib/cuda/libcuda.so.1", "")
-        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT).stdout, "||\n")
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env=BARE).stdout, "||\n")
 
 
 @test
