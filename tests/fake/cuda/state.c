@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,7 +90,7 @@ static bool set_lock(int command, short type, off_t start, off_t length)
 }
 
 /* Whether another description holds the byte: then its process lives. */
-static bool lives(uint32_t slot)
+bool fake_lives(uint32_t slot)
 {
     struct flock request = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + slot, .l_len = 1};
 
@@ -165,7 +167,6 @@ static void join(void)
     if (atomic_load(&state->magic) != MAGIC)
         make(state);
     set_lock(F_OFD_SETLK, F_UNLCK, 0, 1);
-    process = claim();
     owner = getpid();
 }
 
@@ -183,10 +184,43 @@ struct fake_state *fake_state(void)
     return state;
 }
 
+/* Claimed by who takes or runs something: who only looks is not a process of the machine. */
 struct fake_process *fake_process(void)
 {
     fake_state();
+    if (process)
+        return process;
+    pthread_mutex_lock(&lock);
+    if (!process)
+        process = claim();
+    pthread_mutex_unlock(&lock);
     return process;
+}
+
+void fake_lock(void)
+{
+    fake_state();
+    pthread_mutex_lock(&lock);
+    if (!set_lock(F_OFD_SETLKW, F_WRLCK, 0, 1))
+        die("lock");
+}
+
+void fake_unlock(void)
+{
+    set_lock(F_OFD_SETLK, F_UNLCK, 0, 1);
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_raise(uint32_t device, uint64_t type, uint64_t data)
+{
+    struct fake_management *management = &fake_state()->management;
+
+    fake_lock();
+    uint32_t number = atomic_load(&management->event_count);
+    management->events[number % FAKE_EVENTS] = (struct fake_event){.device = device, .type = type, .data = data};
+    atomic_store(&management->event_count, number + 1);
+    fake_unlock();
+    syscall(SYS_futex, &management->event_count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 static uint64_t held_by(const struct fake_process *one, uint32_t device)
@@ -214,14 +248,14 @@ static uint64_t sum_used(uint32_t device, bool (*counts)(uint32_t slot))
 uint64_t fake_used(uint32_t device)
 {
     fake_state();
-    return sum_used(device, lives);
+    return sum_used(device, fake_lives);
 }
 
 uint64_t fake_used_by(uint32_t device, uint32_t pid)
 {
     fake_state();
     for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
-        if (pid && atomic_load(&state->processes[i].pid) == pid && lives(i))
+        if (pid && atomic_load(&state->processes[i].pid) == pid && fake_lives(i))
             return held_by(&state->processes[i], device);
     return 0;
 }
@@ -241,7 +275,7 @@ uint64_t fake_asked(uint32_t device)
 
     fake_state();
     for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
-        if (atomic_load(&state->processes[i].pid) && lives(i))
+        if (atomic_load(&state->processes[i].pid) && fake_lives(i))
             sum += asked_by(&state->processes[i].devices[device]);
     return sum;
 }
@@ -249,13 +283,13 @@ uint64_t fake_asked(uint32_t device)
 bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
 {
     uint64_t size = fake_state()->devices[device].memory_bytes;
-    _Atomic uint64_t *mine = &process->devices[device].bytes[kind];
+    _Atomic uint64_t *mine = &fake_process()->devices[device].bytes[kind];
 
     if (bytes > size)
         return false;
     atomic_fetch_add(mine, bytes);
     /* Most often there is room whoever lives; the locks are asked only when the dead would make the difference. */
-    if (sum_used(device, NULL) <= size || sum_used(device, lives) <= size)
+    if (sum_used(device, NULL) <= size || sum_used(device, fake_lives) <= size)
         return true;
     atomic_fetch_sub(mine, bytes);
     return false;
@@ -289,7 +323,7 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns)
         begin = begin > ready_ns ? begin : ready_ns;
     } while (!atomic_compare_exchange_weak(&engine->busy_until_ns, &busy, begin + cost_ns));
     atomic_fetch_add(&engine->busy_ns, cost_ns);
-    atomic_fetch_add(&process->devices[device].busy_ns, cost_ns);
-    atomic_fetch_add(&process->devices[device].launches, 1);
+    atomic_fetch_add(&fake_process()->devices[device].busy_ns, cost_ns);
+    atomic_fetch_add(&fake_process()->devices[device].launches, 1);
     return begin + cost_ns;
 }

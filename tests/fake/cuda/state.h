@@ -29,7 +29,8 @@
 
 #define FAKE_DEVICES   16u
 #define FAKE_PROCESSES 64u
-#define FAKE_INSTANCES 7u
+
+#include "nvml_state.h"
 
 enum fake_kind {
     FAKE_PLAIN,   /* cuMemAlloc, pitched */
@@ -79,12 +80,13 @@ struct fake_state {
     uint64_t context_bytes;
     struct fake_device devices[FAKE_DEVICES];
     struct fake_process processes[FAKE_PROCESSES];
+    struct fake_management management; /* what only NVML shows: nvml_state.h */
 };
 
 /* The machine; made or joined at the first call of a process (after fork: anew). Never NULL: aborts with a reason. */
 struct fake_state *fake_state(void);
 
-/* This process's slot. */
+/* This process's slot, claimed at the first call. Who never takes or runs anything has none. */
 struct fake_process *fake_process(void);
 
 /* Takes or gives memory of a device for this process. False when the device has not so much free. */
@@ -105,5 +107,15 @@ uint64_t fake_asked(uint32_t device);
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
 uint64_t fake_now(void);
+
+/* Whether the process of a slot lives; a slot whose pid is 0 has none. */
+bool fake_lives(uint32_t slot);
+
+/* What the management library changes in several steps (MIG, samples) is changed under this lock, of all processes. */
+void fake_lock(void);
+void fake_unlock(void);
+
+/* An event as NVML gives it to who waits for it: a test raises one with the type and data of vendor/cuda/nvml.h. */
+void fake_raise(uint32_t device, uint64_t type, uint64_t data);
 
 #endif

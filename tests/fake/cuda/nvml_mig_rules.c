@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the tables of nvml_mig.h. Never: looks at the state. */
+#include "nvml_mig.h"
+
+#include <stddef.h>
+
+#include "vendor/cuda/nvml_mig.h"
+
+#define START(slice) (1u << (slice))
+
+/* Multiprocessors and engines are those of an H100 with 132; unsure for an H200, which has as many. */
+static const struct fake_gpu_profile gpu_profiles[NVML_GPU_INSTANCE_PROFILE_COUNT] = {
+    [NVML_GPU_INSTANCE_PROFILE_1_SLICE] = {19, 1, 1, 0x7f, 7, 16, 1, 1, 1, 0, ""},
+    [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1] = {20, 1, 1, 0x7f, 1, 16, 1, 1, 1, 1, "+me"},
+    [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2] = {15, 1, 2, START(0) | START(2) | START(4) | START(6), 4, 26, 1, 1, 1, 0,
+                                                ""},
+    [NVML_GPU_INSTANCE_PROFILE_2_SLICE] = {14, 2, 2, START(0) | START(2) | START(4), 3, 32, 2, 2, 2, 0, ""},
+    [NVML_GPU_INSTANCE_PROFILE_3_SLICE] = {9, 3, 4, START(0) | START(4), 2, 60, 3, 3, 3, 0, ""},
+    [NVML_GPU_INSTANCE_PROFILE_4_SLICE] = {5, 4, 4, START(0), 1, 64, 4, 4, 4, 0, ""},
+    [NVML_GPU_INSTANCE_PROFILE_7_SLICE] = {0, 7, 8, START(0), 1, 132, 8, 7, 7, 1, ""},
+};
+
+const struct fake_gpu_profile *fake_gpu_profile(uint32_t place)
+{
+    return place < NVML_GPU_INSTANCE_PROFILE_COUNT && gpu_profiles[place].slices ? &gpu_profiles[place] : NULL;
+}
+
+const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret_place)
+{
+    for (uint32_t place = 0; place < NVML_GPU_INSTANCE_PROFILE_COUNT; place++)
+        if (gpu_profiles[place].slices && gpu_profiles[place].id == id) {
+            *ret_place = place;
+            return &gpu_profiles[place];
+        }
+    return NULL;
+}
+
+/*
+ * Numbers as seen on an A100: 0 is the whole, 1 and 2 the upper and the lower half, then quarters and eighths, each
+ * time the upper half's first. A tree of halves, so no two places of one size share a number, nor of two sizes.
+ */
+uint32_t fake_gpu_instance_id(uint32_t start, uint32_t memory_slices)
+{
+    uint32_t of_size = FAKE_MEMORY_SLICES / memory_slices;
+
+    return of_size - 1 + (start / memory_slices + of_size / 2) % of_size;
+}
+
+uint32_t fake_compute_slices(uint32_t place)
+{
+    static const uint32_t slices[] = {
+        [NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE] = 1, [NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE] = 2,
+        [NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE] = 3, [NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE] = 4,
+        [NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE] = 7,
+    };
+
+    return place < sizeof slices / sizeof slices[0] ? slices[place] : 0;
+}
+
+/* Unsure: where two and three slices may lie in seven. */
+uint32_t fake_compute_starts(uint32_t slices, uint32_t whole)
+{
+    if (slices == 0 || slices > whole)
+        return 0;
+    if (slices == whole)
+        return START(0);
+    switch (slices) {
+    case 1:
+        return (1u << whole) - 1;
+    case 2:
+        return whole == 7 ? START(0) | START(2) | START(4) : whole == 4 ? START(0) | START(2) : START(0);
+    case 3:
+        return whole == 7 ? START(0) | START(4) : 0;
+    case 4:
+        return whole == 7 ? START(0) : 0;
+    default:
+        return 0;
+    }
+}

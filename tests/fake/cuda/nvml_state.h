@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of the fake machine only the management library shows: health, samples, events, MIG.
+ *
+ * Owns: the part `management` of struct fake_state. All of it is 0 in a machine that is well, idle and not cut.
+ * Never: is written by the fake driver. A test writes what says so.
+ */
+#ifndef FAKE_CUDA_NVML_STATE_H
+#define FAKE_CUDA_NVML_STATE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define FAKE_EVENTS        64u
+#define FAKE_GPU_INSTANCES 15u /* one past the highest number that a GPU instance can have */
+#define FAKE_SLICES        7u  /* compute slices of a GPU */
+
+/* Written by tests. */
+struct fake_health {
+    _Atomic uint32_t celsius;                /* instead of what the load makes of it */
+    _Atomic uint64_t corrected, uncorrected; /* memory errors since the driver was loaded */
+    _Atomic uint32_t rows_corrected, rows_uncorrected, rows_pending, rows_failed; /* remapped */
+    _Atomic uint32_t pcie_replays;
+    _Atomic uint32_t pcie_tx_kib, pcie_rx_kib; /* a second */
+    _Atomic uint32_t links_down;               /* a bit for each NVLink that is not active */
+    _Atomic uint64_t link_tx_kib, link_rx_kib; /* of each active NVLink, ever */
+    _Atomic uint64_t link_errors;              /* of each error counter of each NVLink */
+};
+
+/* Busy time as it was when last sampled: what is told of a period is told after it. */
+struct fake_sample {
+    uint64_t taken_ns, busy_ns;
+    uint64_t stamp_us; /* CLOCK_REALTIME of the end of the period that `percent` is of; 0: there was none */
+    uint32_t percent;
+};
+
+struct fake_compute_instance {
+    _Atomic uint32_t profile_plus_one; /* 0: free */
+    _Atomic uint32_t start;
+};
+
+struct fake_gpu_instance {
+    _Atomic uint32_t profile_plus_one; /* 0: free */
+    _Atomic uint32_t start;
+    _Atomic uint32_t made; /* counts what was ever made in this place: a new one has a new UUID */
+    struct fake_compute_instance computes[FAKE_SLICES];
+};
+
+struct fake_mig {
+    _Atomic uint32_t mode, pending;
+    struct fake_gpu_instance instances[FAKE_GPU_INSTANCES];
+};
+
+struct fake_event {
+    uint32_t device;
+    uint64_t type, data;
+};
+
+struct fake_management {
+    struct fake_health health[FAKE_DEVICES];
+    _Atomic uint32_t compute_mode[FAKE_DEVICES];
+    struct fake_sample samples[FAKE_DEVICES];
+    struct fake_sample process_samples[FAKE_PROCESSES][FAKE_DEVICES];
+    struct fake_mig mig[FAKE_DEVICES];
+    _Atomic uint32_t event_count; /* ever; futex word */
+    struct fake_event events[FAKE_EVENTS];
+};
+
+#endif

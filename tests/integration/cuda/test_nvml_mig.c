@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fake's MIG against the vendor's published tables, written here a second time: every set of instances that can be
+ * reached, and in each of them every instance that could be asked for.
+ *
+ * Owns: a GPU of 80 GB and one of 141 GB.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nvml_machine.h"
+#include "vendor/cuda/nvml_mig.h"
+
+/* As nvidia-smi lists them: profile, slices of memory and compute, most at a time, where they may begin. */
+static const struct rule {
+    unsigned place, id, memory, compute, most, starts[8], start_count;
+    const char *name_80, *name_141;
+} rules[] = {
+    {NVML_GPU_INSTANCE_PROFILE_1_SLICE, 19, 1, 1, 7, {0, 1, 2, 3, 4, 5, 6}, 7, "1g.10gb", "1g.18gb"},
+    {NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1, 20, 1, 1, 1, {0, 1, 2, 3, 4, 5, 6}, 7, "1g.10gb+me", "1g.18gb+me"},
+    {NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2, 15, 2, 1, 4, {0, 2, 4, 6}, 4, "1g.20gb", "1g.35gb"},
+    {NVML_GPU_INSTANCE_PROFILE_2_SLICE, 14, 2, 2, 3, {0, 2, 4}, 3, "2g.20gb", "2g.35gb"},
+    {NVML_GPU_INSTANCE_PROFILE_3_SLICE, 9, 4, 3, 2, {0, 4}, 2, "3g.40gb", "3g.71gb"},
+    {NVML_GPU_INSTANCE_PROFILE_4_SLICE, 5, 4, 4, 1, {0}, 1, "4g.40gb", "4g.71gb"},
+    {NVML_GPU_INSTANCE_PROFILE_7_SLICE, 0, 8, 7, 1, {0}, 1, "7g.80gb", "7g.141gb"},
+};
+#define RULES (sizeof rules / sizeof rules[0])
+
+struct placed {
+    unsigned rule, start;
+    nvmlGpuInstance_t handle;
+};
+
+struct cut {
+    struct placed placed[8];
+    unsigned count, sets, refused;
+};
+
+static nvmlDevice_t gpu(unsigned index)
+{
+    nvmlDevice_t device;
+
+    assert_int_equal(nvmlDeviceGetHandleByIndex_v2(index, &device), NVML_SUCCESS);
+    return device;
+}
+
+/* Whether a slice of either kind would be used twice, or a profile too often. */
+static bool may_add(const struct cut *cut, unsigned rule, unsigned start)
+{
+    unsigned same = 0, compute = rules[rule].compute;
+
+    for (unsigned i = 0; i < cut->count; i++) {
+        const struct rule *other = &rules[cut->placed[i].rule];
+        unsigned begin = cut->placed[i].start;
+
+        if (start < begin + other->memory && begin < start + rules[rule].memory)
+            return false;
+        same += cut->placed[i].rule == rule;
+        compute += other->compute;
+    }
+    return same < rules[rule].most && compute <= 7;
+}
+
+/* How many more of a profile there can be, by trying all ways. */
+static unsigned most_more(struct cut *cut, unsigned rule)
+{
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < rules[rule].start_count; i++) {
+        if (!may_add(cut, rule, rules[rule].starts[i]))
+            continue;
+        cut->placed[cut->count++] = (struct placed){.rule = rule, .start = rules[rule].starts[i]};
+        unsigned more = 1 + most_more(cut, rule);
+        cut->count--;
+        most = more > most ? more : most;
+    }
+    return most;
+}
+
+static void check_ids(const struct cut *cut)
+{
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < cut->count; i++) {
+        nvmlGpuInstanceInfo_t info;
+
+        assert_int_equal(nvmlGpuInstanceGetInfo(cut->placed[i].handle, &info), NVML_SUCCESS);
+        assert_int_equal(info.profileId, rules[cut->placed[i].rule].id);
+        assert_int_equal(info.placement.start, cut->placed[i].start);
+        assert_int_equal(info.placement.size, rules[cut->placed[i].rule].memory);
+        assert_false(seen >> info.id & 1);
+        seen |= 1u << info.id;
+    }
+}
+
+static void check_capacity(struct cut *cut)
+{
+    for (unsigned rule = 0; rule < RULES; rule++) {
+        unsigned left;
+
+        assert_int_equal(nvmlDeviceGetGpuInstanceRemainingCapacity(gpu(0), rules[rule].id, &left), NVML_SUCCESS);
+        assert_int_equal(left, most_more(cut, rule));
+    }
+}
+
+/*
+ * Every set once, by its places in rising order; but whatever else could be added is tried, and taken away again when
+ * it was wrongly possible or only out of order.
+ */
+static void explore(struct cut *cut, unsigned from)
+{
+    cut->sets++;
+    check_ids(cut);
+    check_capacity(cut);
+    for (unsigned number = 0; number < RULES * 8; number++) {
+        unsigned rule = number % RULES, start = number / RULES;
+        nvmlGpuInstancePlacement_t placement = {start, rules[rule].memory};
+        nvmlGpuInstance_t made;
+        bool listed = false;
+
+        for (unsigned i = 0; i < rules[rule].start_count; i++)
+            listed |= rules[rule].starts[i] == start;
+        nvmlReturn_t result = nvmlDeviceCreateGpuInstanceWithPlacement(gpu(0), rules[rule].id, &placement, &made);
+        if (!listed || !may_add(cut, rule, start)) {
+            assert_int_equal(result, listed ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_ERROR_INVALID_ARGUMENT);
+            cut->refused++;
+            continue;
+        }
+        assert_int_equal(result, NVML_SUCCESS);
+        if (number >= from) {
+            cut->placed[cut->count++] = (struct placed){rule, start, made};
+            explore(cut, number + 1);
+            cut->count--;
+        }
+        assert_int_equal(nvmlGpuInstanceDestroy(made), NVML_SUCCESS);
+    }
+}
+
+static void test_all_sets(void **state)
+{
+    struct cut cut = {0};
+
+    explore(&cut, 0);
+    assert_true(cut.sets > 500);
+    assert_true(cut.refused > cut.sets);
+}
+
+static void test_profiles(void **state)
+{
+    for (unsigned rule = 0; rule < RULES; rule++)
+        for (unsigned device = 0; device < 2; device++) {
+            nvmlGpuInstanceProfileInfo_v2_t info = {.version = VENDOR_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2)};
+            nvmlGpuInstancePlacement_t places[8];
+            unsigned count = 8, gib = device ? 141 : 80;
+
+            assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfoV(gpu(device), rules[rule].place, &info), NVML_SUCCESS);
+            assert_int_equal(info.id, rules[rule].id);
+            assert_int_equal(info.instanceCount, rules[rule].most);
+            assert_int_equal(info.sliceCount, rules[rule].compute);
+            assert_int_equal(info.memorySizeMB, gib * 1024 / 8 * rules[rule].memory);
+            assert_string_equal(info.name, device ? rules[rule].name_141 : rules[rule].name_80);
+            assert_int_equal(nvmlDeviceGetGpuInstancePossiblePlacements_v2(gpu(device), info.id, places, &count),
+                             NVML_SUCCESS);
+            assert_int_equal(count, rules[rule].start_count);
+            for (unsigned i = 0; i < count; i++)
+                assert_int_equal(places[i].start, rules[rule].starts[i]);
+        }
+
+    nvmlGpuInstanceProfileInfo_t info;
+    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpu(0), NVML_GPU_INSTANCE_PROFILE_8_SLICE, &info),
+                     NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpu(0), NVML_GPU_INSTANCE_PROFILE_COUNT, &info),
+                     NVML_ERROR_INVALID_ARGUMENT);
+}
+
+/* Where compute instances may begin in GPU instances of 1, 2, 3, 4 and 7 slices: a digit for each start. */
+static const struct {
+    unsigned gpu_profile, slices;
+    const char *starts[8]; /* by slices of the compute instance */
+} compute_rules[] = {
+    {19, 1, {[1] = "0"}},
+    {14, 2, {[1] = "01", [2] = "0"}},
+    {9, 3, {[1] = "012", [2] = "0", [3] = "0"}},
+    {5, 4, {[1] = "0123", [2] = "02", [4] = "0"}},
+    {0, 7, {[1] = "0123456", [2] = "024", [3] = "04", [4] = "0", [7] = "0"}},
+};
+
+static const unsigned slices_of_place[] = {1, 2, 3, 4, 7};
+
+struct computes {
+    unsigned taken, count, sets;
+};
+
+static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct computes *computes, unsigned from)
+{
+    computes->sets++;
+    for (unsigned number = 0; number < 5 * 7; number++) {
+        unsigned place = number % 5, slices = slices_of_place[place], start = number / 5;
+        const char *starts = compute_rules[rule].starts[slices];
+        nvmlComputeInstancePlacement_t placement = {start, slices};
+        unsigned run = ((1u << slices) - 1) << start;
+        nvmlComputeInstance_t made;
+
+        nvmlReturn_t result = nvmlGpuInstanceCreateComputeInstanceWithPlacement(parent, place, &placement, &made);
+        if (!starts || !strchr(starts, (int)('0' + start)) || run & computes->taken) {
+            assert_int_equal(result, !starts                               ? NVML_ERROR_NOT_SUPPORTED
+                                     : !strchr(starts, (int)('0' + start)) ? NVML_ERROR_INVALID_ARGUMENT
+                                                                           : NVML_ERROR_INSUFFICIENT_RESOURCES);
+            continue;
+        }
+        assert_int_equal(result, NVML_SUCCESS);
+        if (number >= from) {
+            computes->taken |= run;
+            explore_computes(parent, rule, computes, number + 1);
+            computes->taken &= ~run;
+        }
+        assert_int_equal(nvmlComputeInstanceDestroy(made), NVML_SUCCESS);
+    }
+}
+
+static void test_all_computes(void **state)
+{
+    for (unsigned rule = 0; rule < sizeof compute_rules / sizeof compute_rules[0]; rule++) {
+        struct computes computes = {0};
+        nvmlGpuInstance_t parent;
+
+        assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(0), compute_rules[rule].gpu_profile, &parent), NVML_SUCCESS);
+        explore_computes(parent, rule, &computes, 0);
+        assert_true(computes.sets > compute_rules[rule].slices);
+        assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_SUCCESS);
+    }
+}
+
+/* A compute instance is a device: found by its UUID, with the memory of its GPU instance, and gone when it is. */
+static void test_devices(void **state)
+{
+    nvmlGpuInstance_t parent;
+    nvmlComputeInstance_t compute;
+    nvmlDevice_t mig, found, whole;
+    nvmlDeviceAttributes_t attributes;
+    nvmlMemory_t memory;
+    char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
+    unsigned is_mig, id;
+
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(1), 14, &parent), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu(1), 0, &mig), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(nvmlGpuInstanceCreateComputeInstance(parent, 1, &compute), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu(1), 0, &mig), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceIsMigDeviceHandle(mig, &is_mig), NVML_SUCCESS);
+    assert_true(is_mig);
+    assert_int_equal(nvmlDeviceGetUUID(mig, uuid, sizeof uuid), NVML_SUCCESS);
+    assert_memory_equal(uuid, "MIG-", 4);
+    assert_int_equal(nvmlDeviceGetHandleByUUID(uuid, &found), NVML_SUCCESS);
+    assert_ptr_equal(found, mig);
+    assert_int_equal(nvmlDeviceGetDeviceHandleFromMigDeviceHandle(mig, &whole), NVML_SUCCESS);
+    assert_ptr_equal(whole, gpu(1));
+    assert_int_equal(nvmlDeviceGetAttributes_v2(mig, &attributes), NVML_SUCCESS);
+    assert_int_equal(attributes.multiprocessorCount, 32);
+    assert_int_equal(attributes.gpuInstanceSliceCount, 2);
+    assert_int_equal(nvmlDeviceGetMemoryInfo(mig, &memory), NVML_SUCCESS);
+    assert_int_equal(memory.total, UINT64_C(141) * 1024 / 4 << 20);
+    assert_int_equal(nvmlDeviceGetGpuInstanceId(mig, &id), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu(1), id, &parent), NVML_SUCCESS);
+
+    assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_ERROR_IN_USE);
+    assert_int_equal(nvmlComputeInstanceDestroy(compute), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetUUID(mig, uuid, sizeof uuid), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(nvmlGpuInstanceDestroy(parent), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu(1), id, &parent), NVML_ERROR_NOT_FOUND);
+}
+
+/* A device in use changes its mode later; one that is cut does not change back; a small one has none. */
+static void test_mode(void **state)
+{
+    nvmlReturn_t activation;
+    unsigned current, pending;
+    nvmlGpuInstance_t instance;
+
+    pid_t neighbour = test_machine_neighbour(2, 1 << 20);
+    assert_int_equal(nvmlDeviceSetMigMode(gpu(2), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
+    assert_int_equal(activation, NVML_ERROR_IN_USE);
+    assert_int_equal(nvmlDeviceGetMigMode(gpu(2), &current, &pending), NVML_SUCCESS);
+    assert_int_equal(current, NVML_DEVICE_MIG_DISABLE);
+    assert_int_equal(pending, NVML_DEVICE_MIG_ENABLE);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(2), 0, &instance), NVML_ERROR_NOT_SUPPORTED);
+    test_machine_dismiss(neighbour);
+    assert_int_equal(nvmlDeviceSetMigMode(gpu(2), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
+    assert_int_equal(activation, NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu(2), 0, &instance), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceSetMigMode(gpu(2), NVML_DEVICE_MIG_DISABLE, &activation), NVML_SUCCESS);
+    assert_int_equal(activation, NVML_ERROR_IN_USE);
+    assert_int_equal(nvmlGpuInstanceDestroy(instance), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetMigMode(gpu(3), &current, &pending), NVML_ERROR_NOT_SUPPORTED);
+}
+
+static int begin(void **state)
+{
+    nvmlReturn_t activation;
+
+    test_machine_make(4, "80G,141G,80G,8G");
+    assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
+    for (unsigned device = 0; device < 2; device++) {
+        assert_int_equal(nvmlDeviceSetMigMode(gpu(device), NVML_DEVICE_MIG_ENABLE, &activation), NVML_SUCCESS);
+        assert_int_equal(activation, NVML_SUCCESS);
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    test_machine_remove();
+    return nvmlShutdown();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_profiles), cmocka_unit_test(test_all_sets), cmocka_unit_test(test_all_computes),
+        cmocka_unit_test(test_devices),  cmocka_unit_test(test_mode),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
