@@ -37,16 +37,17 @@ void test_machine_remove(void)
     unlink(path);
 }
 
-_Noreturn static void hold(uint32_t device, uint64_t bytes, int ready)
+void test_machine_uuid(uint32_t device, char text[TEST_UUID_SIZE])
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!fake_take(device, FAKE_PLAIN, bytes) || write(ready, "", 1) != 1)
-        _exit(1);
-    for (;;)
-        pause();
+    const char *uuid = fake_state()->devices[device].uuid;
+    int at = snprintf(text, TEST_UUID_SIZE, "GPU-");
+
+    for (int i = 0; i < 16; i++)
+        at += snprintf(text + at, TEST_UUID_SIZE - (size_t)at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+                       (unsigned char)uuid[i]);
 }
 
-pid_t test_machine_neighbour(uint32_t device, uint64_t bytes)
+pid_t test_machine_child(void (*body)(void *context, int ready), void *context)
 {
     int ready[2];
     char byte;
@@ -56,17 +57,42 @@ pid_t test_machine_neighbour(uint32_t device, uint64_t bytes)
     pid_t pid = fork();
     if (pid < 0)
         die("fork");
-    if (pid == 0)
-        hold(device, bytes, ready[1]);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(ready[0]);
+        body(context, ready[1]);
+        _exit(1);
+    }
     close(ready[1]);
     if (read(ready[0], &byte, 1) != 1)
-        die("neighbour");
+        die("child");
     close(ready[0]);
     return pid;
 }
 
-void test_machine_dismiss(pid_t neighbour)
+struct holding {
+    uint32_t device;
+    uint64_t bytes;
+};
+
+static void hold(void *context, int ready)
 {
-    kill(neighbour, SIGKILL);
-    waitpid(neighbour, NULL, 0);
+    const struct holding *holding = context;
+
+    if (fake_take(holding->device, FAKE_PLAIN, holding->bytes) && write(ready, "", 1) == 1)
+        for (;;)
+            pause();
+}
+
+pid_t test_machine_neighbour(uint32_t device, uint64_t bytes)
+{
+    struct holding holding = {device, bytes};
+
+    return test_machine_child(hold, &holding);
+}
+
+void test_machine_dismiss(pid_t child)
+{
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine of the fake libraries for one test program: made in a file that goes with it.
+ * A machine of the fake libraries for one test program: made in a file that goes with it. Processes on it: neighbours,
+ * which are in no vGPU, and tenants.
  *
- * Owns: the file, the variables that name it.
+ * Owns: the file, the variables that name it, the children.
  * Never: ships.
  */
 #ifndef FACET_TEST_NVML_MACHINE_H
@@ -13,12 +14,20 @@
 
 #include "tests/fake/cuda/state.h"
 
+#define TEST_UUID_SIZE 48
+
 /* Sets FAKE_CUDA_*; before anything of the fake libraries is called. Aborts when it cannot. */
 void test_machine_make(unsigned devices, const char *memory);
 void test_machine_remove(void);
 
-/* A child that holds `bytes` of a device until it is told to go; its pid. */
+/* "GPU-..." of a device. */
+void test_machine_uuid(uint32_t device, char text[TEST_UUID_SIZE]);
+
+/* A child that holds `bytes` of a device until it is dismissed; its pid. */
 pid_t test_machine_neighbour(uint32_t device, uint64_t bytes);
-void test_machine_dismiss(pid_t neighbour);
+void test_machine_dismiss(pid_t child);
+
+/* Forks; the child runs `body` until that returns or, first of all, writes a byte to the descriptor: it is ready. */
+pid_t test_machine_child(void (*body)(void *context, int ready), void *context);
 
 #endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which devices there are, however one asks for them. A device that is not the tenant's is not found.
+ * Never: makes a handle: each one is the library's own.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "hooks.h"
+#include "vgpu.h"
+
+/* Attached after the library, for it is asked for the devices. Who does not get its vGPU gets nothing. */
+static nvmlReturn_t attached(nvmlReturn_t result)
+{
+    if (result != NVML_SUCCESS)
+        return result;
+    result = facet_nvml_attach();
+    if (result != NVML_SUCCESS)
+        facet_nvml_library.nvmlShutdown();
+    return result;
+}
+
+nvmlReturn_t facet_nvmlInit(void)
+{
+    return attached(facet_nvml_library.nvmlInit());
+}
+
+nvmlReturn_t facet_nvmlInit_v2(void)
+{
+    return attached(facet_nvml_library.nvmlInit_v2());
+}
+
+nvmlReturn_t facet_nvmlInitWithFlags(unsigned flags)
+{
+    return attached(facet_nvml_library.nvmlInitWithFlags(flags));
+}
+
+static nvmlReturn_t counted(nvmlReturn_t result, unsigned *count)
+{
+    if (result == NVML_SUCCESS)
+        *count = facet_nvml_count();
+    return result;
+}
+
+nvmlReturn_t facet_nvmlDeviceGetCount(unsigned *count)
+{
+    return counted(facet_nvml_library.nvmlDeviceGetCount(count), count);
+}
+
+nvmlReturn_t facet_nvmlDeviceGetCount_v2(unsigned *count)
+{
+    return counted(facet_nvml_library.nvmlDeviceGetCount_v2(count), count);
+}
+
+/* The library is asked how many it has to hear whether it would answer at all. */
+static nvmlReturn_t device_by_index(unsigned index, nvmlDevice_t *device)
+{
+    unsigned count;
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetCount(&count);
+
+    if (result != NVML_SUCCESS)
+        return result;
+    return device ? facet_nvml_device(index, device) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t facet_nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
+{
+    return device_by_index(index, device);
+}
+
+nvmlReturn_t facet_nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
+{
+    return device_by_index(index, device);
+}
+
+static nvmlReturn_t shown(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t *ret_device)
+{
+    if (result != NVML_SUCCESS)
+        return result;
+    if (!facet_nvml_owner(found))
+        return NVML_ERROR_NOT_FOUND;
+    *ret_device = found;
+    return NVML_SUCCESS;
+}
+
+/* A NULL for the handle is the library's to refuse. */
+#define BY(symbol, type, key)                                                                                          \
+    nvmlReturn_t facet_##symbol(type key, nvmlDevice_t *device)                                                        \
+    {                                                                                                                  \
+        nvmlDevice_t found = NULL;                                                                                     \
+        nvmlReturn_t result = facet_nvml_library.symbol(key, device ? &found : NULL);                                  \
+                                                                                                                       \
+        return shown(result, found, device);                                                                           \
+    }
+BY(nvmlDeviceGetHandleByUUID, const char *, uuid)
+BY(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *, uuid)
+BY(nvmlDeviceGetHandleBySerial, const char *, serial)
+BY(nvmlDeviceGetHandleByPciBusId, const char *, bus_id)
+BY(nvmlDeviceGetHandleByPciBusId_v2, const char *, bus_id)
+
+nvmlReturn_t facet_nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
+{
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetIndex(device, index);
+
+    /* A MIG device's index counts on its own GPU, and stays. */
+    if (result == NVML_SUCCESS)
+        facet_nvml_index(device, index);
+    return result;
+}
+
+nvmlReturn_t facet_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig)
+{
+    nvmlDevice_t found = NULL;
+    nvmlReturn_t result,
+        answer = facet_nvml_library.nvmlDeviceGetMigDeviceHandleByIndex(device, index, mig ? &found : NULL);
+
+    if (answer != NVML_SUCCESS && answer != NVML_ERROR_NOT_FOUND)
+        return answer;
+    if (facet_nvml_mig_device(device, index, &found, &result))
+        answer = result;
+    if (answer == NVML_SUCCESS)
+        *mig = found;
+    return answer;
+}
+
+/* Gives of `all` what is shown: counted with *count 0, else as many as there is room for. */
+static void give_shown(const nvmlDevice_t *all, unsigned all_count, unsigned *count, nvmlDevice_t *devices)
+{
+    unsigned given = 0, room = *count;
+
+    for (unsigned i = 0; i < all_count; i++) {
+        unsigned index;
+
+        if (!facet_nvml_index(all[i], &index))
+            continue;
+        if (given < room)
+            devices[given] = all[i];
+        given++;
+    }
+    *count = given;
+}
+
+nvmlReturn_t facet_nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, int level, unsigned *count,
+                                                    nvmlDevice_t *devices)
+{
+    unsigned all_count = 0;
+    nvmlReturn_t result =
+        facet_nvml_library.nvmlDeviceGetTopologyNearestGpus(device, level, count ? &all_count : NULL, NULL);
+
+    if (result != NVML_SUCCESS)
+        return result;
+    FACET_CLEANUP_FREE nvmlDevice_t *all = calloc(all_count + 1, sizeof *all);
+    if (!all)
+        return NVML_ERROR_MEMORY;
+    if (all_count)
+        result = facet_nvml_library.nvmlDeviceGetTopologyNearestGpus(device, level, &all_count, all);
+    if (result == NVML_SUCCESS)
+        give_shown(all, all_count, count, devices);
+    return result;
+}
+
+nvmlReturn_t facet_nvmlSystemGetTopologyGpuSet(unsigned cpu, unsigned *count, nvmlDevice_t *devices)
+{
+    unsigned all_count = 0;
+    nvmlReturn_t result = facet_nvml_library.nvmlSystemGetTopologyGpuSet(cpu, count ? &all_count : NULL, NULL);
+
+    if (result != NVML_SUCCESS)
+        return result;
+    FACET_CLEANUP_FREE nvmlDevice_t *all = calloc(all_count + 1, sizeof *all);
+    if (!all)
+        return NVML_ERROR_MEMORY;
+    if (all_count)
+        result = facet_nvml_library.nvmlSystemGetTopologyGpuSet(cpu, &all_count, all);
+    if (result == NVML_SUCCESS)
+        give_shown(all, all_count, count, devices);
+    return result;
+}

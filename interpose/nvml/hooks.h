@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one list of NVML's functions that are changed. Everything else is passed through.
+ *
+ * Owns: the list, and the library's own functions behind it.
+ * Never: names a function that is not changed.
+ *
+ * A hook is named facet_<exported symbol>; the exported symbol is a jump (kit/forward.h): to the hook in a tenant whose
+ * library has the function, else to the library's. So a hook may call its own original without looking whether it is
+ * there. Of FACET_NVML_LISTS the library need not have each form: they all work with the newest that it has, for a
+ * program that finds our symbol of the newest form asks no more for an older one.
+ */
+#ifndef FACET_NVML_HOOKS_H
+#define FACET_NVML_HOOKS_H
+
+#include "vendor/cuda/nvml.h"
+#include "vendor/cuda/nvml_mig.h"
+
+#define FACET_NVML_LISTS(X)                                                                                            \
+    X(nvmlDeviceGetComputeRunningProcesses)                                                                            \
+    X(nvmlDeviceGetComputeRunningProcesses_v2)                                                                         \
+    X(nvmlDeviceGetComputeRunningProcesses_v3)                                                                         \
+    X(nvmlDeviceGetGraphicsRunningProcesses)                                                                           \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v2)                                                                        \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v3)                                                                        \
+    X(nvmlDeviceGetMPSComputeRunningProcesses)                                                                         \
+    X(nvmlDeviceGetMPSComputeRunningProcesses_v2)                                                                      \
+    X(nvmlDeviceGetMPSComputeRunningProcesses_v3)
+
+#define FACET_NVML_HOOKS(X)                                                                                            \
+    /* device.c */                                                                                                     \
+    X(nvmlInit)                                                                                                        \
+    X(nvmlInit_v2)                                                                                                     \
+    X(nvmlInitWithFlags)                                                                                               \
+    X(nvmlDeviceGetCount)                                                                                              \
+    X(nvmlDeviceGetCount_v2)                                                                                           \
+    X(nvmlDeviceGetHandleByIndex)                                                                                      \
+    X(nvmlDeviceGetHandleByIndex_v2)                                                                                   \
+    X(nvmlDeviceGetHandleByUUID)                                                                                       \
+    X(nvmlDeviceGetHandleByUUIDV)                                                                                      \
+    X(nvmlDeviceGetHandleBySerial)                                                                                     \
+    X(nvmlDeviceGetHandleByPciBusId)                                                                                   \
+    X(nvmlDeviceGetHandleByPciBusId_v2)                                                                                \
+    X(nvmlDeviceGetIndex)                                                                                              \
+    X(nvmlDeviceGetTopologyNearestGpus)                                                                                \
+    X(nvmlSystemGetTopologyGpuSet)                                                                                     \
+    X(nvmlDeviceGetMigDeviceHandleByIndex)                                                                             \
+    /* memory.c */                                                                                                     \
+    X(nvmlDeviceGetMemoryInfo)                                                                                         \
+    X(nvmlDeviceGetMemoryInfo_v2)                                                                                      \
+    /* process.c */                                                                                                    \
+    FACET_NVML_LISTS(X)                                                                                                \
+    X(nvmlDeviceGetRunningProcessDetailList)                                                                           \
+    X(nvmlDeviceGetAccountingPids)                                                                                     \
+    /* utilization.c */                                                                                                \
+    X(nvmlDeviceGetProcessUtilization)                                                                                 \
+    X(nvmlDeviceGetProcessesUtilizationInfo)                                                                           \
+    X(nvmlDeviceGetUtilizationRates)
+
+/* What hooks call and nobody changes. */
+#define FACET_NVML_PLAIN(X)                                                                                            \
+    X(nvmlShutdown)                                                                                                    \
+    X(nvmlDeviceIsMigDeviceHandle)                                                                                     \
+    X(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)
+
+#define FACET_NVML_DECLARE(symbol) __typeof__(symbol) facet_##symbol;
+FACET_NVML_HOOKS(FACET_NVML_DECLARE)
+#undef FACET_NVML_DECLARE
+
+/* The library's own functions, NULL where it has none; filled before the first hook is called. */
+struct facet_nvml_library {
+#define FACET_NVML_FIELD(symbol) __typeof__(&symbol) symbol;
+    FACET_NVML_HOOKS(FACET_NVML_FIELD)
+    FACET_NVML_PLAIN(FACET_NVML_FIELD)
+#undef FACET_NVML_FIELD
+};
+extern struct facet_nvml_library facet_nvml_library;
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: memory as the tenant has it: its quota, what the limiter counts, what is left of both quota and device.
+ * Never: says more is free than the device has.
+ */
+#include "hooks.h"
+#include "vgpu.h"
+
+struct amounts {
+    unsigned long long total, used, free;
+};
+
+/* NVML_ERROR_GPU_IS_LOST once the vGPU was destroyed under its tenants. */
+static nvmlReturn_t of_vgpu(const struct facet_nvml_vgpu *vgpu, struct amounts device, struct amounts *ret_amounts)
+{
+    uint64_t limit = atomic_load_explicit(&vgpu->policy->memory_limit_bytes, memory_order_relaxed);
+    uint64_t used = facet_usage_memory(vgpu->usage);
+
+    if (atomic_load_explicit(&vgpu->policy->retired, memory_order_relaxed))
+        return NVML_ERROR_GPU_IS_LOST;
+
+    uint64_t total = limit < device.total ? limit : device.total;
+    uint64_t left = used < total ? total - used : 0;
+    *ret_amounts = (struct amounts){
+        .total = total, .used = used < total ? used : total, .free = left < device.free ? left : device.free};
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t facet_nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetMemoryInfo(device, memory);
+    const struct facet_nvml_vgpu *vgpu = facet_nvml_vgpu(device);
+    struct amounts amounts;
+
+    if (result != NVML_SUCCESS || !vgpu)
+        return result;
+    result = of_vgpu(vgpu, (struct amounts){memory->total, memory->used, memory->free}, &amounts);
+    if (result == NVML_SUCCESS)
+        *memory = (nvmlMemory_t){.total = amounts.total, .used = amounts.used, .free = amounts.free};
+    return result;
+}
+
+/* What the driver keeps of the device is not the quota's: nothing of that is reserved. A form that came later than this
+ * was written cannot be put right, so it is refused. */
+nvmlReturn_t facet_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetMemoryInfo_v2(device, memory);
+    const struct facet_nvml_vgpu *vgpu = facet_nvml_vgpu(device);
+    struct amounts amounts;
+
+    if (result != NVML_SUCCESS || !vgpu)
+        return result;
+    if (memory->version != VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    result = of_vgpu(vgpu, (struct amounts){memory->total, memory->used, memory->free}, &amounts);
+    if (result != NVML_SUCCESS)
+        return result;
+    memory->total = amounts.total;
+    memory->reserved = 0;
+    memory->used = amounts.used;
+    memory->free = amounts.free;
+    return NVML_SUCCESS;
+}

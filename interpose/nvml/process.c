@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: lists of processes, of which the tenant sees its vGPU's own.
+ * Never: names a process that is not in the vGPU.
+ *
+ * The library's entry is kept where its process is one of the vGPU's. A process of the vGPU that holds memory and that
+ * the library does not list under the number by which it knows itself (it is in a namespace of process ids) is listed
+ * with what the limiter counts for it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "hooks.h"
+#include "vgpu.h"
+
+#define TRIES 8 /* a list may grow between two questions */
+
+/* Each form of an entry is the beginning of this one, so a list of this can be given as any. */
+typedef nvmlProcessDetail_v1_t entry;
+_Static_assert(offsetof(entry, usedGpuMemory) == offsetof(nvmlProcessInfo_v1_t, usedGpuMemory), "entry");
+_Static_assert(offsetof(entry, computeInstanceId) == offsetof(nvmlProcessInfo_t, computeInstanceId), "entry");
+
+struct list {
+    entry *entries;
+    unsigned count;
+};
+
+/* The library's functions of a kind, newest first; NULL where it has none. */
+struct source {
+    nvmlReturn_t (*by_v2[2])(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
+    nvmlReturn_t (*by_v1)(nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *);
+};
+
+#define SOURCE(name)                                                                                                   \
+    {                                                                                                                  \
+        {facet_nvml_library.name##_v3, facet_nvml_library.name##_v2}, facet_nvml_library.name                          \
+    }
+
+static struct source source_of(unsigned mode)
+{
+    switch (mode) {
+    case NVML_PROCESS_MODE_COMPUTE:
+        return (struct source)SOURCE(nvmlDeviceGetComputeRunningProcesses);
+    case NVML_PROCESS_MODE_GRAPHICS:
+        return (struct source)SOURCE(nvmlDeviceGetGraphicsRunningProcesses);
+    default:
+        return (struct source)SOURCE(nvmlDeviceGetMPSComputeRunningProcesses);
+    }
+}
+
+/* One question for at most *count entries, into memory with room for so many of the largest form. */
+static nvmlReturn_t ask(const struct source *source, nvmlDevice_t device, unsigned *count, void *raw, size_t *ret_size)
+{
+    *ret_size = sizeof(nvmlProcessInfo_t);
+    if (source->by_v2[0])
+        return source->by_v2[0](device, count, raw);
+    if (source->by_v2[1])
+        return source->by_v2[1](device, count, raw);
+    *ret_size = sizeof(nvmlProcessInfo_v1_t);
+    return source->by_v1 ? source->by_v1(device, count, raw) : NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+static entry *widen(const char *raw, unsigned count, size_t size)
+{
+    entry *entries = calloc(count + FACET_SEGMENT_SLOTS, sizeof *entries);
+
+    for (unsigned i = 0; entries && i < count; i++) {
+        entries[i].gpuInstanceId = entries[i].computeInstanceId = NVML_NO_INSTANCE;
+        memcpy(&entries[i], raw + i * size, size);
+    }
+    return entries;
+}
+
+/* The library's list, with room for the vGPU's own processes behind it; `entries` is the caller's to free. */
+static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *ret_list)
+{
+    struct source source = source_of(mode);
+    nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
+    unsigned room = 64;
+
+    for (int i = 0; i < TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; i++) {
+        FACET_CLEANUP_FREE void *raw = calloc(room, sizeof(nvmlProcessInfo_t));
+        unsigned count = room;
+        size_t size;
+
+        if (!raw)
+            return NVML_ERROR_MEMORY;
+        result = ask(&source, device, &count, raw, &size);
+        if (result == NVML_SUCCESS) {
+            *ret_list = (struct list){widen(raw, count, size), count};
+            return ret_list->entries ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+        }
+        room = count + 64;
+    }
+    return result;
+}
+
+/* What the vGPU has, and what of it was found in a list. */
+struct own {
+    struct facet_nvml_process processes[FACET_SEGMENT_SLOTS];
+    bool listed[FACET_SEGMENT_SLOTS];
+    unsigned count;
+};
+
+static void keep_own(struct list *list, struct own *own)
+{
+    unsigned kept = 0, place;
+
+    for (unsigned i = 0; i < list->count; i++) {
+        if (!facet_nvml_is_among(list->entries[i].pid, own->processes, own->count, &place))
+            continue;
+        own->listed[place] = true;
+        list->entries[kept++] = list->entries[i];
+    }
+    list->count = kept;
+}
+
+/* Who computes through the MPS daemon is in that list, and not in this. */
+static void mark_listed(unsigned mode, nvmlDevice_t device, struct own *own)
+{
+    struct list list = {0};
+
+    if (read_list(mode, device, &list) == NVML_SUCCESS)
+        keep_own(&list, own);
+    free(list.entries);
+}
+
+static void add_unlisted(struct list *list, const struct own *own)
+{
+    for (unsigned i = 0; i < own->count; i++)
+        if (!own->listed[i] && own->processes[i].memory_bytes)
+            list->entries[list->count++] = (entry){.pid = own->processes[i].pid,
+                                                   .usedGpuMemory = own->processes[i].memory_bytes,
+                                                   .gpuInstanceId = NVML_NO_INSTANCE,
+                                                   .computeInstanceId = NVML_NO_INSTANCE};
+}
+
+static nvmlReturn_t reduce(unsigned mode, nvmlDevice_t device, struct list *list)
+{
+    const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
+
+    if (!vgpu)
+        return NVML_ERROR_NO_PERMISSION;
+    FACET_CLEANUP_FREE struct own *own = calloc(1, sizeof *own);
+    if (!own)
+        return NVML_ERROR_MEMORY;
+    own->count = facet_nvml_processes(vgpu, own->processes);
+    keep_own(list, own);
+    if (mode == NVML_PROCESS_MODE_COMPUTE && facet_nvml_vgpu(device)) {
+        mark_listed(NVML_PROCESS_MODE_MPS, device, own);
+        add_unlisted(list, own);
+    }
+    return NVML_SUCCESS;
+}
+
+/* Gives the beginning of each entry, `size` bytes of it, as the library would. */
+static nvmlReturn_t give(const struct list *list, unsigned *count, void *entries, size_t size)
+{
+    unsigned room = *count;
+
+    *count = list->count;
+    if (list->count > room)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < list->count; i++)
+        memcpy((char *)entries + i * size, &list->entries[i], size);
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t list_own(unsigned mode, nvmlDevice_t device, unsigned *count, void *entries, size_t size)
+{
+    struct list list = {0};
+    nvmlReturn_t result = read_list(mode, device, &list);
+
+    if (result == NVML_SUCCESS && (!count || (!entries && *count)))
+        result = NVML_ERROR_INVALID_ARGUMENT;
+    if (result == NVML_SUCCESS)
+        result = reduce(mode, device, &list);
+    if (result == NVML_SUCCESS)
+        result = give(&list, count, entries, size);
+    free(list.entries);
+    return result;
+}
+
+#define LIST(symbol, type, mode)                                                                                       \
+    nvmlReturn_t facet_##symbol(nvmlDevice_t device, unsigned *count, type *list)                                      \
+    {                                                                                                                  \
+        return list_own(mode, device, count, list, sizeof *list);                                                      \
+    }
+LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t, NVML_PROCESS_MODE_COMPUTE)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_t, NVML_PROCESS_MODE_COMPUTE)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t, NVML_PROCESS_MODE_COMPUTE)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t, NVML_PROCESS_MODE_GRAPHICS)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_t, NVML_PROCESS_MODE_GRAPHICS)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t, NVML_PROCESS_MODE_GRAPHICS)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t, NVML_PROCESS_MODE_MPS)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_t, NVML_PROCESS_MODE_MPS)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, NVML_PROCESS_MODE_MPS)
+
+static nvmlReturn_t read_details(nvmlDevice_t device, const nvmlProcessDetailList_v1_t *wanted, struct list *ret_list)
+{
+    nvmlProcessDetailList_v1_t all = {.version = wanted->version, .mode = wanted->mode, .numProcArrayEntries = 64};
+    nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
+
+    for (int i = 0; i < TRIES && result == NVML_ERROR_INSUFFICIENT_SIZE; i++) {
+        free(all.procArray);
+        all.numProcArrayEntries += 64;
+        all.procArray = calloc(all.numProcArrayEntries + FACET_SEGMENT_SLOTS, sizeof(entry));
+        if (!all.procArray)
+            return NVML_ERROR_MEMORY;
+        result = facet_nvml_library.nvmlDeviceGetRunningProcessDetailList(device, &all);
+    }
+    *ret_list = (struct list){all.procArray, all.numProcArrayEntries};
+    return result;
+}
+
+/* A form that came later than this was written cannot be reduced, so it is refused. */
+nvmlReturn_t facet_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
+{
+    struct list all = {0};
+
+    if (!list)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (list->version != VENDOR_NVML_VERSION(nvmlProcessDetailList_v1_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+
+    nvmlReturn_t result = read_details(device, list, &all);
+    if (result == NVML_SUCCESS && !list->procArray && list->numProcArrayEntries)
+        result = NVML_ERROR_INVALID_ARGUMENT;
+    if (result == NVML_SUCCESS)
+        result = reduce(list->mode, device, &all);
+    if (result == NVML_SUCCESS)
+        result = give(&all, &list->numProcArrayEntries, list->procArray, sizeof(entry));
+    free(all.entries);
+    return result;
+}
+
+/* Of what ended is not known whose it was: only processes that live are told. */
+nvmlReturn_t facet_nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids)
+{
+    unsigned kept = 0, place;
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetAccountingPids(device, count, pids);
+    const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
+
+    if (result != NVML_SUCCESS || !pids)
+        return result;
+    if (!vgpu)
+        return NVML_ERROR_NO_PERMISSION;
+    FACET_CLEANUP_FREE struct own *own = calloc(1, sizeof *own);
+    if (!own)
+        return NVML_ERROR_MEMORY;
+    own->count = facet_nvml_processes(vgpu, own->processes);
+    for (unsigned i = 0; i < *count; i++)
+        if (facet_nvml_is_among(pids[i], own->processes, own->count, &place))
+            pids[kept++] = pids[i];
+    *count = kept;
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: how busy the vGPU keeps its device, of all vGPUs on it.
+ * Never: estimates: what is told was measured by the limiter or by the driver, of this vGPU's processes.
+ *
+ * The limiter counts device time. What it counted between two questions is the vGPU's share of the time between them,
+ * as NVML's figure is the share of its sample period. Before there are two questions far enough apart the driver's own
+ * samples of the vGPU's processes tell it; where it has none the figure is the device's, as everything that is passed
+ * through.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "hooks.h"
+#include "vgpu.h"
+
+/* Completions are reported by the millisecond: a period is many of them. */
+#define PERIOD_NS UINT64_C(100000000)
+
+struct samples {
+    nvmlProcessUtilizationSample_t *list;
+    unsigned count;
+};
+
+/* The driver's samples of the vGPU's own processes; `list` is the caller's to free. */
+static nvmlReturn_t read_samples(const struct facet_nvml_vgpu *vgpu, nvmlDevice_t device, unsigned long long last_seen,
+                                 struct samples *ret_samples)
+{
+    struct facet_nvml_process own[FACET_SEGMENT_SLOTS];
+    unsigned count = 0, kept = 0, place, own_count = facet_nvml_processes(vgpu, own);
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetProcessUtilization(device, NULL, &count, last_seen);
+
+    if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE)
+        return result;
+    nvmlProcessUtilizationSample_t *list = calloc(count + 1, sizeof *list);
+    if (!list)
+        return NVML_ERROR_MEMORY;
+    result = count ? facet_nvml_library.nvmlDeviceGetProcessUtilization(device, list, &count, last_seen)
+                   : NVML_ERROR_NOT_FOUND;
+    for (unsigned i = 0; result == NVML_SUCCESS && i < count; i++)
+        if (facet_nvml_is_among(list[i].pid, own, own_count, &place))
+            list[kept++] = list[i];
+    *ret_samples = (struct samples){list, kept};
+    return result == NVML_SUCCESS && kept == 0 ? NVML_ERROR_NOT_FOUND : result;
+}
+
+nvmlReturn_t facet_nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+                                                   unsigned *count, unsigned long long last_seen)
+{
+    const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
+    struct samples own = {0};
+
+    /* How many there may be is the library's to say; how many there are, ours. */
+    if (!samples || !count)
+        return facet_nvml_library.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen);
+    if (!vgpu)
+        return NVML_ERROR_NO_PERMISSION;
+    nvmlReturn_t result = read_samples(vgpu, device, last_seen, &own);
+    if (result == NVML_SUCCESS) {
+        for (unsigned i = 0; i < own.count && i < *count; i++)
+            samples[i] = own.list[i];
+        result = own.count > *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+        *count = own.count;
+    }
+    free(own.list);
+    return result;
+}
+
+static void keep_own(nvmlProcessesUtilizationInfo_v1_t *info, const struct facet_nvml_vgpu *vgpu)
+{
+    struct facet_nvml_process own[FACET_SEGMENT_SLOTS];
+    unsigned kept = 0, place, own_count = facet_nvml_processes(vgpu, own);
+
+    for (unsigned i = 0; i < info->processSamplesCount; i++)
+        if (facet_nvml_is_among(info->procUtilArray[i].pid, own, own_count, &place))
+            info->procUtilArray[kept++] = info->procUtilArray[i];
+    info->processSamplesCount = kept;
+}
+
+/* The caller has to have room for what the library has of all: so much it was told to have. */
+nvmlReturn_t facet_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info)
+{
+    const struct facet_nvml_vgpu *vgpu = facet_nvml_owner(device);
+
+    if (info && info->version != VENDOR_NVML_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetProcessesUtilizationInfo(device, info);
+    if (result != NVML_SUCCESS || !info->procUtilArray)
+        return result;
+    if (!vgpu)
+        return NVML_ERROR_NO_PERMISSION;
+    keep_own(info, vgpu);
+    return info->processSamplesCount ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+/* The share of the last period; false before there was one. Nothing in flight and nothing reported is 0 at any time. */
+static bool measure(struct facet_nvml_vgpu *vgpu, unsigned *ret_percent)
+{
+    struct facet_nvml_period *period = &vgpu->period;
+    struct facet_usage_totals totals;
+
+    facet_usage_sum(vgpu->usage, &totals);
+    pthread_mutex_lock(&facet_nvml_lock);
+    uint64_t now = facet_clock_now_ns(), length = now - period->taken_ns;
+    if (length >= PERIOD_NS) {
+        uint64_t busy = totals.busy_ns > period->busy_ns ? totals.busy_ns - period->busy_ns : 0;
+
+        period->percent = busy < length ? (unsigned)(busy * 100 / length) : 100;
+        period->known = true;
+        period->taken_ns = now;
+        period->busy_ns = totals.busy_ns;
+    }
+    bool known = period->known || (totals.inflight == 0 && totals.busy_ns == period->busy_ns);
+    *ret_percent = period->percent;
+    pthread_mutex_unlock(&facet_nvml_lock);
+    return known;
+}
+
+/* Sums the newest sample of each process; leaves it as it is when there is none. */
+static void sum_samples(const struct facet_nvml_vgpu *vgpu, nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+    struct samples own = {0};
+    nvmlUtilization_t sum = {0};
+
+    if (!facet_nvml_library.nvmlDeviceGetProcessUtilization)
+        return;
+    nvmlReturn_t result = read_samples(vgpu, device, 0, &own);
+    for (unsigned i = 0; i < own.count; i++) {
+        bool newest = true;
+
+        for (unsigned other = 0; other < own.count; other++)
+            newest &= own.list[other].pid != own.list[i].pid || own.list[other].timeStamp <= own.list[i].timeStamp;
+        sum.gpu += newest ? own.list[i].smUtil : 0;
+        sum.memory += newest ? own.list[i].memUtil : 0;
+    }
+    free(own.list);
+    if (result == NVML_SUCCESS)
+        *utilization =
+            (nvmlUtilization_t){.gpu = sum.gpu < 100 ? sum.gpu : 100, .memory = sum.memory < 100 ? sum.memory : 100};
+}
+
+nvmlReturn_t facet_nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetUtilizationRates(device, utilization);
+    struct facet_nvml_vgpu *vgpu = facet_nvml_vgpu(device);
+    unsigned percent;
+
+    if (result != NVML_SUCCESS || !vgpu)
+        return result;
+    sum_samples(vgpu, device, utilization);
+    if (measure(vgpu, &percent))
+        utilization->gpu = percent;
+    return NVML_SUCCESS;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what vgpu.h says. Never: opens a segment for writing. */
+#include "vgpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "hooks.h"
+#include "limiter/slot.h"
+#include "limiter/tenant.h"
+
+#define GPU_PREFIX "GPU-"
+#define MIG_PREFIX "MIG-"
+
+static char folders[FACET_NVML_VGPUS * 1024]; /* FACET_VGPU_DIR */
+static bool is_tenant;
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
+
+pthread_mutex_t facet_nvml_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct facet_nvml_vgpu vgpus[FACET_NVML_VGPUS];
+static _Atomic unsigned vgpu_count; /* 0 until all are mapped */
+
+static void lock(void)
+{
+    pthread_mutex_lock(&facet_nvml_lock);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&facet_nvml_lock);
+}
+
+/* Whoever sets so long a list gets one that is cut, whose last folder is not there: closed, as any wrong one. */
+static void look(void)
+{
+    const char *list = getenv(FACET_ENV_VGPU_DIR);
+
+    is_tenant = list != NULL;
+    if (list)
+        strncpy(folders, list, sizeof folders - 1);
+    pthread_atfork(lock, unlock, unlock);
+}
+
+bool facet_nvml_is_tenant(void)
+{
+    pthread_once(&looked, look);
+    return is_tenant;
+}
+
+static enum facet_status map_page(int dir_fd, const char *name, size_t size, void **ret_address, struct stat *ret_stat)
+{
+    FACET_CLEANUP_FD int fd = -1;
+
+    enum facet_status status = facet_segment_map(dir_fd, name, false, size, ret_address, &size, &fd, NULL);
+    if (status == FACET_OK && fstat(fd, ret_stat) != 0) {
+        munmap(*ret_address, size);
+        status = facet_error_errno(NULL, errno, "looking at segment file '%s'", name);
+    }
+    return status;
+}
+
+static bool map_vgpu(struct facet_nvml_vgpu *vgpu)
+{
+    FACET_CLEANUP_FD int dir_fd = open(vgpu->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    void *policy = NULL, *usage = NULL;
+    struct stat policy_stat, usage_stat;
+
+    if (dir_fd < 0)
+        return false;
+    if (map_page(dir_fd, "policy", sizeof *vgpu->policy, &policy, &policy_stat) == FACET_OK &&
+        map_page(dir_fd, "usage", sizeof *vgpu->usage, &usage, &usage_stat) == FACET_OK &&
+        facet_policy_check(policy, sizeof *vgpu->policy, "policy", NULL) == FACET_OK &&
+        facet_usage_check(usage, sizeof *vgpu->usage, "usage", NULL) == FACET_OK) {
+        vgpu->policy = policy;
+        vgpu->usage = usage;
+        vgpu->usage_device = usage_stat.st_dev;
+        vgpu->usage_inode = usage_stat.st_ino;
+        return true;
+    }
+    if (policy)
+        munmap(policy, sizeof *vgpu->policy);
+    if (usage)
+        munmap(usage, sizeof *vgpu->usage);
+    return false;
+}
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* As the interposer of the driver refuses it: a vGPU that is not of this vendor's, or that is named twice. */
+static bool is_usable(unsigned place)
+{
+    const char *address = vgpus[place].policy->device.address;
+
+    for (unsigned i = 0; i < place; i++)
+        if (strcmp(vgpus[i].policy->device.address, address) == 0)
+            return false;
+    return begins(address, GPU_PREFIX) || begins(address, MIG_PREFIX);
+}
+
+/* The folder that begins at `at`; returns where the next begins, NULL when there is none. */
+static const char *next_folder(const char *at, char dir[1024])
+{
+    size_t length = strcspn(at, ":");
+
+    snprintf(dir, 1024, "%.*s", (int)(length < 1023 ? length : 1023), at);
+    return at[length] ? at + length + 1 : NULL;
+}
+
+static void begin_period(struct facet_nvml_vgpu *vgpu)
+{
+    struct facet_usage_totals totals;
+
+    facet_usage_sum(vgpu->usage, &totals);
+    vgpu->period.busy_ns = totals.busy_ns;
+    vgpu->period.taken_ns = facet_clock_now_ns();
+}
+
+/* What was mapped before another failed stays so, and is found at the next attempt. */
+static bool map_all(void)
+{
+    unsigned count = 0;
+
+    for (const char *at = folders; at; count++) {
+        struct facet_nvml_vgpu *vgpu = &vgpus[count];
+
+        if (count == FACET_NVML_VGPUS)
+            return false;
+        at = next_folder(at, vgpu->dir);
+        if ((!vgpu->usage && !map_vgpu(vgpu)) || !is_usable(count))
+            return false;
+        begin_period(vgpu);
+    }
+    atomic_store_explicit(&vgpu_count, count, memory_order_release);
+    return true;
+}
+
+/* Asked by UUID each time: the library knows best whether a device is still there. */
+static nvmlReturn_t resolve(struct facet_nvml_vgpu *vgpu)
+{
+    const char *address = vgpu->policy->device.address;
+    nvmlDevice_t found, gpu;
+    nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetHandleByUUID(address, &found);
+
+    if (result != NVML_SUCCESS)
+        return result;
+    gpu = found;
+    if (begins(address, MIG_PREFIX)) {
+        result = facet_nvml_library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle
+                     ? facet_nvml_library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(found, &gpu)
+                     : NVML_ERROR_NOT_SUPPORTED;
+        if (result == NVML_SUCCESS)
+            atomic_store(&vgpu->mig, found);
+    }
+    if (result == NVML_SUCCESS)
+        atomic_store(&vgpu->gpu, gpu);
+    return result;
+}
+
+nvmlReturn_t facet_nvml_attach(void)
+{
+    int saved = errno;
+
+    lock();
+    bool attached = atomic_load(&vgpu_count) != 0 || map_all();
+    unlock();
+    for (unsigned i = 0; i < atomic_load(&vgpu_count); i++)
+        resolve(&vgpus[i]); /* one that is not found now is asked for again by its index */
+    errno = saved;
+    return attached ? NVML_SUCCESS : NVML_ERROR_NOT_READY;
+}
+
+static unsigned count_vgpus(void)
+{
+    return atomic_load_explicit(&vgpu_count, memory_order_acquire);
+}
+
+/* Whether an earlier vGPU is on the same GPU: then it is shown already. */
+static bool is_repeated(unsigned place)
+{
+    nvmlDevice_t gpu = atomic_load(&vgpus[place].gpu);
+
+    for (unsigned i = 0; gpu && i < place; i++)
+        if (atomic_load(&vgpus[i].gpu) == gpu)
+            return true;
+    return false;
+}
+
+unsigned facet_nvml_count(void)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < count_vgpus(); i++)
+        count += !is_repeated(i);
+    return count;
+}
+
+nvmlReturn_t facet_nvml_device(unsigned index, nvmlDevice_t *ret_device)
+{
+    for (unsigned i = 0; i < count_vgpus(); i++) {
+        if (is_repeated(i) || index-- != 0)
+            continue;
+        nvmlReturn_t result = resolve(&vgpus[i]);
+        if (result == NVML_SUCCESS)
+            *ret_device = atomic_load(&vgpus[i].gpu);
+        return result;
+    }
+    return NVML_ERROR_INVALID_ARGUMENT;
+}
+
+bool facet_nvml_index(nvmlDevice_t device, unsigned *ret_index)
+{
+    unsigned index = 0;
+
+    for (unsigned i = 0; i < count_vgpus(); i++) {
+        if (is_repeated(i))
+            continue;
+        if (atomic_load(&vgpus[i].gpu) == device) {
+            *ret_index = index;
+            return true;
+        }
+        index++;
+    }
+    return false;
+}
+
+bool facet_nvml_mig_device(nvmlDevice_t gpu, unsigned index, nvmlDevice_t *ret_device, nvmlReturn_t *ret_result)
+{
+    *ret_result = NVML_ERROR_NOT_FOUND;
+    for (unsigned i = 0; i < count_vgpus(); i++) {
+        nvmlDevice_t mig = atomic_load(&vgpus[i].mig);
+
+        if (atomic_load(&vgpus[i].gpu) != gpu)
+            continue;
+        if (!mig)
+            return false;
+        if (index-- == 0) {
+            *ret_device = mig;
+            *ret_result = NVML_SUCCESS;
+            break;
+        }
+    }
+    return true;
+}
+
+struct facet_nvml_vgpu *facet_nvml_vgpu(nvmlDevice_t device)
+{
+    for (unsigned i = 0; device && i < count_vgpus(); i++)
+        if (atomic_load(&vgpus[i].mig) == device || atomic_load(&vgpus[i].gpu) == device)
+            return &vgpus[i];
+    return NULL;
+}
+
+struct facet_nvml_vgpu *facet_nvml_owner(nvmlDevice_t device)
+{
+    struct facet_nvml_vgpu *vgpu = facet_nvml_vgpu(device);
+    unsigned is_mig = 0;
+    nvmlDevice_t gpu;
+
+    if (vgpu || !facet_nvml_library.nvmlDeviceIsMigDeviceHandle ||
+        !facet_nvml_library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle ||
+        facet_nvml_library.nvmlDeviceIsMigDeviceHandle(device, &is_mig) != NVML_SUCCESS || !is_mig ||
+        facet_nvml_library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device, &gpu) != NVML_SUCCESS)
+        return vgpu;
+    vgpu = facet_nvml_vgpu(gpu);
+    return vgpu && !atomic_load(&vgpu->mig) ? vgpu : NULL;
+}
+
+/* Opened anew each time: a descriptor that is kept could be closed, and its number used, by the program. */
+static int open_usage(const struct facet_nvml_vgpu *vgpu)
+{
+    char path[sizeof vgpu->dir + sizeof "/usage"];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%s/usage", vgpu->dir);
+    FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &status) != 0 || status.st_dev != vgpu->usage_device || status.st_ino != vgpu->usage_inode)
+        return -1;
+    return FACET_TAKE_FD(fd);
+}
+
+/* The folder may be gone with its vGPU: then what the page says is the best that is known. */
+unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_nvml_process list[FACET_SEGMENT_SLOTS])
+{
+    FACET_CLEANUP_FD int fd = open_usage(vgpu);
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < FACET_SEGMENT_SLOTS; i++) {
+        const struct facet_slot *slot = &vgpu->usage->slots[i];
+        uint32_t pid = atomic_load(&slot->pid);
+
+        if (pid && (fd < 0 || facet_slot_locked(fd, FACET_SLOT_LOCK_OFFSET(i), 1)))
+            list[count++] = (struct facet_nvml_process){.pid = pid, .memory_bytes = atomic_load(&slot->memory_bytes)};
+    }
+    return count;
+}
+
+bool facet_nvml_is_among(uint32_t pid, const struct facet_nvml_process *list, unsigned count, unsigned *ret_place)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].pid == pid) {
+            *ret_place = i;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A monitor behind the twin of the management library, and the tenants of the vGPU that it is in.
+ *
+ * Owns: how a scenario is run: in a child of its own, for the twin reads its variables once.
+ * Never: ships.
+ */
+#ifndef FACET_TEST_NVML_TWIN_H
+#define FACET_TEST_NVML_TWIN_H
+
+#include "nvml_machine.h"
+#include "segment.h"
+#include "vendor/cuda/nvml.h"
+#include "vendor/cuda/nvml_mig.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* What a tenant holds, by the machine and by the limiter's count, and whether it keeps its device busy. */
+struct test_tenant {
+    const struct test_segment *vgpu;
+    uint32_t device;
+    uint64_t machine_bytes, counted_bytes;
+    bool works;
+};
+pid_t test_tenant(struct test_tenant tenant);
+
+/* What the monitor calls: the library's functions, by symbol. NULL where it has none. */
+struct test_nvml {
+#define TEST_NVML(X)                                                                                                   \
+    X(nvmlInit_v2)                                                                                                     \
+    X(nvmlShutdown)                                                                                                    \
+    X(nvmlErrorString)                                                                                                 \
+    X(nvmlDeviceGetCount_v2)                                                                                           \
+    X(nvmlDeviceGetHandleByIndex_v2)                                                                                   \
+    X(nvmlDeviceGetHandleByUUID)                                                                                       \
+    X(nvmlDeviceGetHandleByUUIDV)                                                                                      \
+    X(nvmlDeviceGetHandleBySerial)                                                                                     \
+    X(nvmlDeviceGetHandleByPciBusId_v2)                                                                                \
+    X(nvmlDeviceGetIndex)                                                                                              \
+    X(nvmlDeviceGetUUID)                                                                                               \
+    X(nvmlDeviceGetTemperature)                                                                                        \
+    X(nvmlDeviceGetTopologyNearestGpus)                                                                                \
+    X(nvmlSystemGetTopologyGpuSet)                                                                                     \
+    X(nvmlDeviceGetMemoryInfo)                                                                                         \
+    X(nvmlDeviceGetMemoryInfo_v2)                                                                                      \
+    X(nvmlDeviceGetComputeRunningProcesses)                                                                            \
+    X(nvmlDeviceGetComputeRunningProcesses_v2)                                                                         \
+    X(nvmlDeviceGetComputeRunningProcesses_v3)                                                                         \
+    X(nvmlDeviceGetGraphicsRunningProcesses_v3)                                                                        \
+    X(nvmlDeviceGetRunningProcessDetailList)                                                                           \
+    X(nvmlDeviceGetProcessUtilization)                                                                                 \
+    X(nvmlDeviceGetProcessesUtilizationInfo)                                                                           \
+    X(nvmlDeviceGetUtilizationRates)                                                                                   \
+    X(nvmlDeviceSetMigMode)                                                                                            \
+    X(nvmlDeviceCreateGpuInstance)                                                                                     \
+    X(nvmlGpuInstanceCreateComputeInstance)                                                                            \
+    X(nvmlDeviceGetMigDeviceHandleByIndex)
+#define TEST_FIELD(symbol) __typeof__(&symbol) symbol;
+    TEST_NVML(TEST_FIELD)
+#undef TEST_FIELD
+};
+extern struct test_nvml nvml;
+
+/* Fills `nvml` from the library at a path; returns the handle. */
+void *test_nvml_open(const char *path);
+
+/* Runs a monitor in a child, with the twin opened, `real` behind it and `dirs` (NULL: in no vGPU); true when it passed
+ * all of its CHECKs. */
+bool test_monitor(const char *real, const char *dirs, void (*body)(void *context), void *context);
+
+/* In a child no assertion of cmocka's can be used: what fails ends it. */
+void test_check(bool holds, const char *text, const char *file, int line);
+#define CHECK(condition) test_check((condition), #condition, __FILE__, __LINE__)
+
+/* The `index`-th device as the monitor sees it. */
+nvmlDevice_t test_device(unsigned index);
+
+#endif

@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The list of NVML's functions against who exports, hooks and calls them.
+
+Owns: that the twin exports the list, the list has what the fake exports, what is hooked, and what each CUDA toolkit
+found here calls in its own tools.
+Never: needs a toolkit.
+
+usage: test_nvml_names.py ROOT TWIN FAKE
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT, TWIN, FAKE = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, f"{ROOT}/tests/integration/command")
+from tap import Skip, equal, main, test
+
+LIST = {line for line in Path(ROOT, "vendor/cuda/nvml_entry_points.txt").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")}
+
+
+def exported(library):
+    """What a library defines for others."""
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], text=True, capture_output=True, check=True).stdout
+    return {line.split()[-1] for line in lines.splitlines()}
+
+
+@test
+def twin_exports_the_list_and_its_mark():
+    equal(exported(TWIN), LIST | {"facet_interposer"})
+
+
+@test
+def list_has_what_the_fake_exports():
+    equal(exported(FAKE) - LIST, set())
+
+
+@test
+def list_has_what_is_hooked():
+    hooks = set(re.findall(r"\bX\((nvml\w+)\)", Path(ROOT, "interpose/nvml/hooks.h").read_text(encoding="utf-8")))
+    equal(len(hooks) > 30, True)
+    equal(hooks - LIST, set())
+
+
+@test
+def list_has_what_toolkits_call():
+    libraries = list(Path("/usr/local").glob("cuda*/**/libcupti.so.*"))
+    if not libraries:
+        raise Skip("no CUDA toolkit in /usr/local")
+    for library in libraries:
+        called = set(re.findall(rb"\0(nvml[A-Z]\w+)(?=\0)", library.read_bytes()))
+        equal(len(called) > 100, True, f"names in {library}")
+        equal({name.decode() for name in called} - LIST, set())
+
+
+main()

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a monitor sees through the twin of the management library.
+ *
+ * Owns: a machine of two GPUs of 8 GB and one of 80 GB, vGPUs on them, tenants and neighbours.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "limiter/owner_inside.h"
+#include "nvml_twin.h"
+
+static const char *fake, *fake_old;
+
+static void make_vgpu(struct test_segment *vgpu, const char *address, uint64_t memory_bytes)
+{
+    assert_true(test_segment_make(vgpu, address, memory_bytes));
+}
+
+static void begin_monitor(unsigned devices)
+{
+    unsigned count;
+
+    CHECK(nvml.nvmlInit_v2() == NVML_SUCCESS);
+    CHECK(nvml.nvmlDeviceGetCount_v2(&count) == NVML_SUCCESS);
+    CHECK(count == devices);
+}
+
+/* Whether the compute list of a device is exactly `pids`, which ends with 0, in any order and all forms. */
+static bool lists(nvmlDevice_t device, const pid_t *pids)
+{
+    nvmlProcessInfo_t v2[16], v3[16];
+    nvmlProcessInfo_v1_t v1[16];
+    unsigned c1 = 16, c2 = 16, c3 = 16, wanted = 0;
+
+    if (nvml.nvmlDeviceGetComputeRunningProcesses(device, &c1, v1) ||
+        nvml.nvmlDeviceGetComputeRunningProcesses_v2(device, &c2, v2) ||
+        nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &c3, v3) || c1 != c2 || c2 != c3)
+        return false;
+    for (; pids[wanted]; wanted++) {
+        bool found = false;
+
+        for (unsigned i = 0; i < c1; i++)
+            found |= v1[i].pid == (unsigned)pids[wanted] && v2[i].pid == v1[i].pid && v3[i].pid == v1[i].pid &&
+                     v1[i].usedGpuMemory == v3[i].usedGpuMemory && v3[i].gpuInstanceId == NVML_NO_INSTANCE;
+        if (!found)
+            return false;
+    }
+    return wanted == c1;
+}
+
+static void see_all(void *context)
+{
+    const pid_t *neighbour = context;
+    nvmlMemory_t memory;
+
+    begin_monitor(3);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(1), &memory) == NVML_SUCCESS);
+    CHECK(memory.total == 8 * GIB && memory.used == 100 * MIB);
+    CHECK(lists(test_device(1), (pid_t[]){*neighbour, 0}));
+}
+
+static void test_outside_a_vgpu(void **state)
+{
+    pid_t neighbour = test_machine_neighbour(1, 100 * MIB);
+
+    assert_true(test_monitor(fake, NULL, see_all, &neighbour));
+    test_machine_dismiss(neighbour);
+}
+
+/* One vGPU of 1 GB on the second GPU. */
+struct one {
+    struct test_segment vgpu;
+    pid_t tenant, other, neighbour;
+};
+
+static void see_own_device(void *context)
+{
+    char own[TEST_UUID_SIZE], foreign[TEST_UUID_SIZE], uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
+    nvmlDevice_t device, found, near[4];
+    unsigned index, count;
+    nvmlUUID_t asked = {.version = VENDOR_NVML_VERSION(nvmlUUID_t, 1), .type = NVML_UUID_TYPE_ASCII};
+
+    begin_monitor(1);
+    test_machine_uuid(1, own);
+    test_machine_uuid(0, foreign);
+    device = test_device(0);
+    CHECK(nvml.nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, own) == 0);
+    CHECK(nvml.nvmlDeviceGetHandleByIndex_v2(1, &found) == NVML_ERROR_INVALID_ARGUMENT);
+    CHECK(nvml.nvmlDeviceGetIndex(device, &index) == NVML_SUCCESS && index == 0);
+    CHECK(nvml.nvmlDeviceGetHandleByUUID(own, &found) == NVML_SUCCESS && found == device);
+    CHECK(nvml.nvmlDeviceGetHandleByUUID(foreign, &found) == NVML_ERROR_NOT_FOUND);
+    memcpy(asked.value.str, foreign, sizeof asked.value.str);
+    CHECK(nvml.nvmlDeviceGetHandleByUUIDV(&asked, &found) == NVML_ERROR_NOT_FOUND);
+    CHECK(nvml.nvmlDeviceGetHandleByPciBusId_v2("00000000:02:00.0", &found) == NVML_SUCCESS && found == device);
+    CHECK(nvml.nvmlDeviceGetHandleByPciBusId_v2("00000000:01:00.0", &found) == NVML_ERROR_NOT_FOUND);
+    CHECK(nvml.nvmlDeviceGetHandleBySerial("1650000001", &found) == NVML_SUCCESS && found == device);
+    CHECK(nvml.nvmlDeviceGetHandleBySerial("1650000000", &found) == NVML_ERROR_NOT_FOUND);
+    CHECK(nvml.nvmlDeviceGetHandleByUUID(NULL, &found) == NVML_ERROR_INVALID_ARGUMENT);
+    CHECK(nvml.nvmlDeviceGetHandleByUUID(own, NULL) == NVML_ERROR_INVALID_ARGUMENT);
+
+    count = 0;
+    CHECK(nvml.nvmlDeviceGetTopologyNearestGpus(device, NVML_TOPOLOGY_SINGLE, &count, NULL) == NVML_SUCCESS);
+    CHECK(count == 0);
+    count = 4;
+    CHECK(nvml.nvmlSystemGetTopologyGpuSet(0, &count, near) == NVML_SUCCESS && count == 1 && near[0] == device);
+}
+
+static void see_memory(void *context)
+{
+    nvmlMemory_v2_t v2 = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
+    nvmlDevice_t device;
+    nvmlMemory_t v1;
+
+    begin_monitor(1);
+    device = test_device(0);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &v1) == NVML_SUCCESS);
+    CHECK(v1.total == GIB && v1.used == 700 * MIB);
+    /* The neighbour holds all but 200 MB of what the tenants left of the device: that is less than the quota has. */
+    CHECK(v1.free == 200 * MIB);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(device, &v2) == NVML_SUCCESS);
+    CHECK(v2.total == GIB && v2.used == 700 * MIB && v2.free == 200 * MIB && v2.reserved == 0);
+    v2.version = 3;
+    CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(device, &v2) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(device, NULL) == NVML_ERROR_INVALID_ARGUMENT);
+    CHECK(nvml.nvmlShutdown() == NVML_SUCCESS);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &v1) == NVML_ERROR_UNINITIALIZED);
+}
+
+static void see_processes(void *context)
+{
+    const struct one *one = context;
+    nvmlProcessDetail_v1_t details[4];
+    nvmlProcessDetailList_v1_t list = {.version = VENDOR_NVML_VERSION(nvmlProcessDetailList_v1_t, 1),
+                                       .mode = NVML_PROCESS_MODE_COMPUTE,
+                                       .numProcArrayEntries = 4,
+                                       .procArray = details};
+    nvmlProcessInfo_t entries[2];
+    nvmlDevice_t device;
+    unsigned count = 0;
+
+    begin_monitor(1);
+    device = test_device(0);
+    CHECK(lists(device, (pid_t[]){one->tenant, one->other, 0}));
+    CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_ERROR_INSUFFICIENT_SIZE);
+    CHECK(count == 2);
+    count = 1;
+    CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_ERROR_INSUFFICIENT_SIZE);
+    count = 2;
+    CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 2);
+    /* The first as the library says, the second, which that does not list, as the limiter counts. */
+    CHECK(entries[0].pid == (unsigned)one->tenant && entries[0].usedGpuMemory == 400 * MIB);
+    CHECK(entries[1].pid == (unsigned)one->other && entries[1].usedGpuMemory == 300 * MIB);
+    CHECK(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 0);
+
+    CHECK(nvml.nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_SUCCESS);
+    CHECK(list.numProcArrayEntries == 2 && details[0].pid == (unsigned)one->tenant);
+    list.version = VENDOR_NVML_VERSION(nvmlProcessDetailList_v1_t, 9);
+    CHECK(nvml.nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+}
+
+/* Mapped, but never to be written to. */
+static void take_no_slot(void *context)
+{
+    const struct one *one = context;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    unsigned pages = 0;
+
+    begin_monitor(1);
+    test_device(0);
+    CHECK(maps != NULL);
+    while (fgets(line, sizeof line, maps)) {
+        const char *path = strchr(line, '/');
+
+        /* What the parent mapped as the segments' owner was inherited. */
+        if (!path || strncmp(path, one->vgpu.dir, strlen(one->vgpu.dir)) != 0 || strstr(line, " rw-s "))
+            continue;
+        pages++;
+        CHECK(strstr(line, " r--s ") != NULL);
+    }
+    CHECK(pages == 2);
+    struct facet_usage_totals totals;
+    facet_owner_totals(one->vgpu.owner, &totals);
+    CHECK(totals.processes == 2);
+}
+
+static void make_one(struct one *one)
+{
+    char uuid[TEST_UUID_SIZE];
+
+    test_machine_uuid(1, uuid);
+    make_vgpu(&one->vgpu, uuid, GIB);
+    one->tenant = test_tenant((struct test_tenant){&one->vgpu, 1, 400 * MIB, 400 * MIB, true});
+    one->other = test_tenant((struct test_tenant){&one->vgpu, 1, 0, 300 * MIB, false});
+    one->neighbour = test_machine_neighbour(1, 8 * GIB - 600 * MIB);
+}
+
+static void remove_one(struct one *one)
+{
+    test_machine_dismiss(one->tenant);
+    test_machine_dismiss(one->other);
+    test_machine_dismiss(one->neighbour);
+    test_segment_remove(&one->vgpu);
+}
+
+static void test_one_vgpu(void **state)
+{
+    struct one one;
+
+    make_one(&one);
+    assert_true(test_monitor(fake, one.vgpu.dir, see_own_device, &one));
+    assert_true(test_monitor(fake, one.vgpu.dir, see_memory, &one));
+    assert_true(test_monitor(fake, one.vgpu.dir, see_processes, &one));
+    assert_true(test_monitor(fake, one.vgpu.dir, take_no_slot, &one));
+    remove_one(&one);
+}
+
+static void see_survivor(void *context)
+{
+    const struct one *one = context;
+
+    begin_monitor(1);
+    CHECK(lists(test_device(0), (pid_t[]){one->other, 0}));
+}
+
+/* A slot whose owner was killed is nobody's, though nobody has cleared it: its number may be a stranger's by now. */
+static void test_dead_tenant(void **state)
+{
+    struct one one;
+
+    make_one(&one);
+    test_machine_dismiss(one.tenant);
+    assert_true(test_monitor(fake, one.vgpu.dir, see_survivor, &one));
+    one.tenant = test_machine_neighbour(0, MIB);
+    remove_one(&one);
+}
+
+static void see_destroyed(void *context)
+{
+    nvmlDevice_t device;
+    nvmlMemory_t memory;
+
+    begin_monitor(1);
+    device = test_device(0);
+    facet_owner_retire(((struct one *)context)->vgpu.owner);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &memory) == NVML_ERROR_GPU_IS_LOST);
+}
+
+static void test_destroyed_vgpu(void **state)
+{
+    struct one one;
+
+    make_one(&one);
+    assert_true(test_monitor(fake, one.vgpu.dir, see_destroyed, &one));
+    remove_one(&one);
+}
+
+struct two {
+    struct test_segment vgpus[2];
+    pid_t tenants[2];
+};
+
+static void see_two(void *context)
+{
+    const struct two *two = context;
+    nvmlDevice_t near[4];
+    nvmlMemory_t memory;
+    unsigned index, count = 4;
+    char uuid[NVML_DEVICE_UUID_BUFFER_SIZE], wanted[TEST_UUID_SIZE];
+
+    begin_monitor(2);
+    for (unsigned i = 0; i < 2; i++) {
+        test_machine_uuid(1 - i, wanted);
+        CHECK(nvml.nvmlDeviceGetUUID(test_device(i), uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, wanted) == 0);
+        CHECK(nvml.nvmlDeviceGetIndex(test_device(i), &index) == NVML_SUCCESS && index == i);
+        CHECK(nvml.nvmlDeviceGetMemoryInfo(test_device(i), &memory) == NVML_SUCCESS);
+        CHECK(memory.total == (i + 1) * GIB && memory.used == (i + 1) * 10 * MIB);
+        CHECK(lists(test_device(i), (pid_t[]){two->tenants[i], 0}));
+    }
+    CHECK(nvml.nvmlDeviceGetTopologyNearestGpus(test_device(0), NVML_TOPOLOGY_SINGLE, &count, near) == NVML_SUCCESS);
+    CHECK(count == 1 && near[0] == test_device(1));
+}
+
+/* The order of the vGPUs is that of the devices, whatever that of the machine is. */
+static void test_two_vgpus(void **state)
+{
+    struct two two;
+    char uuid[TEST_UUID_SIZE], dirs[256];
+
+    for (unsigned i = 0; i < 2; i++) {
+        test_machine_uuid(1 - i, uuid);
+        make_vgpu(&two.vgpus[i], uuid, (i + 1) * GIB);
+        two.tenants[i] =
+            test_tenant((struct test_tenant){&two.vgpus[i], 1 - i, (i + 1) * 10 * MIB, (i + 1) * 10 * MIB, false});
+    }
+    snprintf(dirs, sizeof dirs, "%s:%s", two.vgpus[0].dir, two.vgpus[1].dir);
+    assert_true(test_monitor(fake, dirs, see_two, &two));
+    for (unsigned i = 0; i < 2; i++) {
+        test_machine_dismiss(two.tenants[i]);
+        test_segment_remove(&two.vgpus[i]);
+    }
+}
+
+static void see_old(void *context)
+{
+    const struct one *one = context;
+    nvmlMemory_v2_t v2 = {.version = VENDOR_NVML_VERSION(nvmlMemory_v2_t, 2)};
+
+    begin_monitor(1);
+    CHECK(lists(test_device(0), (pid_t[]){one->tenant, one->other, 0}));
+    CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_ERROR_FUNCTION_NOT_FOUND);
+}
+
+/* Who finds the newest form of a list among our symbols asks for no older one, so that one works. */
+static void test_old_library(void **state)
+{
+    struct one one;
+
+    make_one(&one);
+    assert_true(test_monitor(fake_old, one.vgpu.dir, see_old, &one));
+    remove_one(&one);
+}
+
+static void see_nothing(void *context)
+{
+    unsigned count;
+
+    CHECK(nvml.nvmlInit_v2() == *(nvmlReturn_t *)context);
+    CHECK(nvml.nvmlDeviceGetCount_v2(&count) != NVML_SUCCESS);
+    CHECK(strlen(nvml.nvmlErrorString(*(nvmlReturn_t *)context)) > 0);
+}
+
+static void test_nothing_to_see(void **state)
+{
+    nvmlReturn_t no_library = NVML_ERROR_LIBRARY_NOT_FOUND, no_vgpu = NVML_ERROR_NOT_READY;
+    struct test_segment other, own;
+    char dirs[256];
+
+    assert_true(test_monitor("/nowhere/libnvidia-ml.so.1", NULL, see_nothing, &no_library));
+    assert_true(test_monitor("/nowhere/libnvidia-ml.so.1", "/nowhere/vgpu", see_nothing, &no_library));
+    assert_true(test_monitor(fake, "/nowhere/vgpu", see_nothing, &no_vgpu));
+    assert_true(test_monitor(fake, "", see_nothing, &no_vgpu));
+
+    make_vgpu(&other, "opencl/Some Device", GIB);
+    make_vgpu(&own, "GPU-66616b65-2d67-7075-0000-000000000001", GIB);
+    assert_true(test_monitor(fake, other.dir, see_nothing, &no_vgpu));
+    snprintf(dirs, sizeof dirs, "%s:%s", own.dir, own.dir);
+    assert_true(test_monitor(fake, dirs, see_nothing, &no_vgpu));
+    test_segment_remove(&own);
+    test_segment_remove(&other);
+}
+
+static void see_lost(void *context)
+{
+    nvmlDevice_t device;
+
+    begin_monitor(1);
+    CHECK(nvml.nvmlDeviceGetHandleByIndex_v2(0, &device) == NVML_ERROR_NOT_FOUND);
+}
+
+/* A device that is not there keeps its place. */
+static void test_absent_device(void **state)
+{
+    struct test_segment vgpu;
+
+    make_vgpu(&vgpu, "GPU-00000000-0000-0000-0000-000000000000", GIB);
+    assert_true(test_monitor(fake, vgpu.dir, see_lost, NULL));
+    test_segment_remove(&vgpu);
+}
+
+static void sleep_ms(long ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+/* What the limiter is told, as the tenant's interposer would tell it. */
+static void report(struct test_segment *vgpu, uint64_t busy_ns)
+{
+    atomic_fetch_add(&vgpu->owner->usage->slots[0].busy_ns, busy_ns);
+}
+
+static void see_utilization(void *context)
+{
+    struct one *one = context;
+    nvmlUtilization_t utilization;
+    nvmlDevice_t device;
+
+    uint64_t before_first = facet_clock_now_ns();
+    begin_monitor(1);
+    uint64_t after_first = facet_clock_now_ns();
+    device = test_device(0);
+    CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 0);
+
+    uint64_t busy = UINT64_C(120000000);
+    report(&one->vgpu, busy);
+    sleep_ms(300);
+    uint64_t before_second = facet_clock_now_ns();
+    CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS);
+    uint64_t after_second = facet_clock_now_ns();
+    CHECK(utilization.gpu >= busy * 100 / (after_second - before_first));
+    CHECK(utilization.gpu <= busy * 100 / (before_second - after_first));
+
+    report(&one->vgpu, UINT64_C(600000000000));
+    sleep_ms(150);
+    CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 100);
+    sleep_ms(150);
+    CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 0);
+}
+
+/*
+ * The library samples when it is asked: so it is asked until it has seen `wanted` at work, and so many others beside
+ * it, but not for ever. This process works on the device, too.
+ */
+static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others, unsigned *ret_others)
+{
+    nvmlProcessUtilizationSample_t samples[8];
+
+    for (int i = 0; i < 200; i++) {
+        unsigned count = 8, others = 0;
+        bool found = false;
+
+        if (nvml.nvmlDeviceGetProcessUtilization(device, samples, &count, 0) != NVML_SUCCESS)
+            count = 0;
+        for (unsigned at = 0; at < count; at++) {
+            found |= samples[at].pid == (unsigned)wanted;
+            others += samples[at].pid != (unsigned)wanted;
+        }
+        *ret_others = others;
+        if (found && others >= least_others)
+            return true;
+        fake_run(1, 0, 10000000);
+        sleep_ms(50);
+    }
+    return false;
+}
+
+static void see_all_samples(void *context)
+{
+    unsigned others;
+
+    begin_monitor(3);
+    CHECK(is_sampled(test_device(1), getpid(), 1, &others));
+}
+
+static void see_own_samples(void *context)
+{
+    const struct one *one = context;
+    nvmlProcessUtilizationInfo_v1_t entries[8];
+    nvmlProcessesUtilizationInfo_v1_t info = {.version = VENDOR_NVML_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1),
+                                              .processSamplesCount = 8,
+                                              .procUtilArray = entries};
+    unsigned others;
+
+    begin_monitor(1);
+    CHECK(is_sampled(test_device(0), one->tenant, 0, &others));
+    CHECK(others == 0);
+    CHECK(nvml.nvmlDeviceGetProcessesUtilizationInfo(test_device(0), &info) == NVML_SUCCESS);
+    CHECK(info.processSamplesCount == 1 && entries[0].pid == (unsigned)one->tenant);
+}
+
+/* The limiter counts nothing of what the driver's samples show: that is how the two are told apart. */
+static void test_utilization(void **state)
+{
+    struct one one;
+
+    make_one(&one);
+    assert_true(test_monitor(fake, one.vgpu.dir, see_utilization, &one));
+    assert_true(test_monitor(fake, NULL, see_all_samples, &one));
+    assert_true(test_monitor(fake, one.vgpu.dir, see_own_samples, &one));
+    remove_one(&one);
+}
+
+/* Cuts the third GPU in two, by the library itself, and says what the UUID of the second part is. */
+static void cut(void *context)
+{
+    nvmlReturn_t activation;
+    nvmlGpuInstance_t parts[2];
+    nvmlComputeInstance_t compute;
+    nvmlDevice_t gpu, mig;
+
+    begin_monitor(3);
+    gpu = test_device(2);
+    CHECK(nvml.nvmlDeviceSetMigMode(gpu, NVML_DEVICE_MIG_ENABLE, &activation) == NVML_SUCCESS && activation == 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(nvml.nvmlDeviceCreateGpuInstance(gpu, 9, &parts[i]) == NVML_SUCCESS);
+        CHECK(nvml.nvmlGpuInstanceCreateComputeInstance(parts[i], 2, &compute) == NVML_SUCCESS);
+    }
+    CHECK(nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, 1, &mig) == NVML_SUCCESS);
+    CHECK(nvml.nvmlDeviceGetUUID(mig, context, NVML_DEVICE_UUID_BUFFER_SIZE) == NVML_SUCCESS);
+}
+
+static void see_part(void *context)
+{
+    char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
+    nvmlDevice_t gpu, mig, found;
+    nvmlMemory_t memory;
+
+    begin_monitor(1);
+    gpu = test_device(0);
+    CHECK(nvml.nvmlDeviceGetUUID(gpu, uuid, sizeof uuid) == NVML_SUCCESS && strncmp(uuid, "GPU-", 4) == 0);
+    CHECK(nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, 0, &mig) == NVML_SUCCESS);
+    CHECK(nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, 1, &found) == NVML_ERROR_NOT_FOUND);
+    CHECK(nvml.nvmlDeviceGetUUID(mig, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, context) == 0);
+    CHECK(nvml.nvmlDeviceGetHandleByUUID(context, &found) == NVML_SUCCESS && found == mig);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(mig, &memory) == NVML_SUCCESS && memory.total == 3 * GIB);
+    CHECK(nvml.nvmlDeviceGetMemoryInfo(gpu, &memory) == NVML_SUCCESS && memory.total == 3 * GIB);
+}
+
+static void test_part_of_a_gpu(void **state)
+{
+    /* Shared, as what the child finds out is for the parent. */
+    char *uuid = (char *)fake_state()->devices[FAKE_DEVICES - 1].name;
+    struct test_segment vgpu;
+
+    _Static_assert(sizeof(((struct fake_device *)0)->name) >= TEST_UUID_SIZE, "room for a UUID");
+    assert_true(test_monitor(fake, NULL, cut, uuid));
+    make_vgpu(&vgpu, uuid, 3 * GIB);
+    assert_true(test_monitor(fake, vgpu.dir, see_part, uuid));
+    test_segment_remove(&vgpu);
+}
+
+static int begin(void **state)
+{
+    fake = getenv("FACET_TEST_NVML_REAL");
+    fake_old = getenv("FACET_TEST_NVML_OLD");
+    test_machine_make(3, "8G,8G,80G");
+    return fake && fake_old ? 0 : 1;
+}
+
+static int end(void **state)
+{
+    test_machine_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_outside_a_vgpu), cmocka_unit_test(test_one_vgpu),      cmocka_unit_test(test_dead_tenant),
+        cmocka_unit_test(test_destroyed_vgpu), cmocka_unit_test(test_two_vgpus),     cmocka_unit_test(test_old_library),
+        cmocka_unit_test(test_nothing_to_see), cmocka_unit_test(test_absent_device), cmocka_unit_test(test_utilization),
+        cmocka_unit_test(test_part_of_a_gpu),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}

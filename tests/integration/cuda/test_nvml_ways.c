@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: tests of how a program comes to the management library's twin, and what is behind it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+
+static const char *const clients[] = {"nvml-client", "nvml-client-linked"};
+
+static void assert_seen(const char *wanted)
+{
+    for (size_t i = 0; i < sizeof clients / sizeof *clients; i++)
+        assert_string_equal(fixture_run(clients[i], NULL, NULL), wanted);
+}
+
+static void test_found_by_search(void **state)
+{
+    assert_seen("init 0, 2: 8192 MiB 8192 MiB");
+    fixture_enter("1");
+    assert_seen("init 0, 1: 1024 MiB");
+    fixture_enter("1,0");
+    assert_seen("init 0, 2: 1024 MiB 1024 MiB");
+}
+
+/* The search path leads to the vendor's; the loader takes what is there already. */
+static void test_preloaded(void **state)
+{
+    char path[4096];
+
+    fixture_library_path(FIXTURE_FAKE);
+    fixture_enter("0");
+    assert_seen("init 0, 2: 8192 MiB 8192 MiB");
+    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", getenv(FIXTURE_OURS));
+    setenv("LD_PRELOAD", path, 1);
+    assert_seen("init 0, 1: 1024 MiB");
+}
+
+static void test_named_by_path(void **state)
+{
+    char path[4096];
+
+    fixture_library_path(FIXTURE_OURS);
+    fixture_enter("0");
+    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", getenv(FIXTURE_OLD));
+    setenv("FACET_REAL_NVML", path, 1);
+    assert_seen("init 0, 1: 1024 MiB");
+    unsetenv("FACET_REAL_NVML");
+}
+
+/* What the loader would say of a library that is not there, in the library's own words. */
+static void test_no_library(void **state)
+{
+    fixture_library_path(FIXTURE_OURS);
+    setenv("FACET_REAL_NVML", "/nonexistent/libnvidia-ml.so.1", 1);
+    assert_seen("init 12");
+    fixture_enter("0");
+    assert_seen("init 12");
+    unsetenv("FACET_REAL_NVML");
+}
+
+static void test_vgpu_that_cannot_be_used(void **state)
+{
+    setenv("FACET_VGPU_DIR", "/nonexistent", 1);
+    assert_seen("init 27");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_found_by_search, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_preloaded, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_named_by_path, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_no_library, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_vgpu_that_cannot_be_used, fixture_setup, fixture_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
