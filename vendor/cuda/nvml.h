@@ -210,6 +210,13 @@ enum {
     NVML_DEVICE_ARCH_HOPPER = 9,
 };
 
+/* Why a clock is lower than it could be (nvmlDeviceGetCurrentClocksThrottleReasons). */
+#define nvmlClocksThrottleReasonSwPowerCap           0x4ull
+#define nvmlClocksThrottleReasonHwSlowdown           0x8ull
+#define nvmlClocksThrottleReasonSwThermalSlowdown    0x20ull
+#define nvmlClocksThrottleReasonHwThermalSlowdown    0x40ull
+#define nvmlClocksThrottleReasonHwPowerBrakeSlowdown 0x80ull
+
 /* Values by number, many in one call. */
 typedef union {
     double dVal;
@@ -362,6 +369,7 @@ nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *mill
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoules);
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int clock, unsigned *mhz);
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, int clock, unsigned *mhz);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long *reasons);
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, int *state);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, int *mode);
 nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, int mode);

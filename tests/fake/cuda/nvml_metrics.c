@@ -211,6 +211,13 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t handle, int clock, unsigned 
     return clock_of(clock, true, mhz);
 }
 
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t handle, unsigned long long *reasons)
+{
+    FAKE_ENTER_GPU(handle, reasons, device);
+    *reasons = atomic_load(&fake_state()->management.health[device].throttle);
+    return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t handle, int *state)
 {
     FAKE_ENTER_GPU(handle, state, device);

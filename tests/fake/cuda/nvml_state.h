@@ -17,6 +17,7 @@
 
 /* Written by tests. */
 struct fake_health {
+    _Atomic uint64_t throttle;               /* nvmlClocksThrottleReason* */
     _Atomic uint32_t celsius;                /* instead of what the load makes of it */
     _Atomic uint64_t corrected, uncorrected; /* memory errors since the driver was loaded */
     _Atomic uint32_t rows_corrected, rows_uncorrected, rows_pending, rows_failed; /* remapped */

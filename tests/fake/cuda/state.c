@@ -71,6 +71,7 @@ static void make(struct fake_state *made)
     made->driver_version = number_of("FAKE_CUDA_VERSION", 13000, 99999);
     made->context_bytes = bytes_of(getenv("FAKE_CUDA_CONTEXT"), DEFAULT_CONTEXT);
     for (uint32_t i = 0; i < made->device_count; i++) {
+        made->management.mig[i].mode = made->management.mig[i].pending = number_of("FAKE_CUDA_MIG", 0, 1);
         each = bytes_of(memory, each);
         describe(&made->devices[i], i, each);
         memory = memory ? strchr(memory, ',') : NULL;

@@ -15,6 +15,7 @@
  *   FAKE_CUDA_VERSION    what cuDriverGetVersion says, default 13000; entry points newer than it are not there
  *   FAKE_CUDA_HIDDEN     set: cuGetProcAddress answers for cuInit with a function that is not exported
  *   FAKE_CUDA_NEWER      set: cuInit has a form of version 90000 besides (with FAKE_CUDA_VERSION not less)
+ *   FAKE_CUDA_MIG        1: GPUs that can be cut (80 GB and more) begin in MIG mode; default 0
  *   FAKE_CUDA_SYSFS      unset, or a folder that stands for the root of /proc in NVML's answers
  *
  * A process holds the open-file-description lock of its slot's byte. Who sums looks at the locks first and takes what

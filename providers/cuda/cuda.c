@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA provider: NVIDIA's GPUs, as the management library (NVML) and the driver show them.
+ *
+ * Owns: the entry, opening and closing, and the tables.
+ * Never: claims what it could not read; changes the mode of a GPU.
+ *
+ * Libraries. Both are opened at run time: libnvidia-ml.so.1 and libcuda.so.1, or the files that FACET_CUDA_NVML and
+ * FACET_CUDA_DRIVER name. Without NVML there are no devices. The driver is asked for the multiprocessors only; without
+ * it they are not told.
+ *
+ * Modes. `shared` and `soft` on a GPU as it is. One that is in MIG mode can only be cut, `partitioned`, and is nobody's
+ * as a whole; which of the two a GPU is in is decided by who administers it, before the provider is opened. `hard` is
+ * not offered: the driver keeps no process to a number of multiprocessors from outside.
+ *
+ * Address. The UUID, "GPU-..." or, of a partition, "MIG-...": what CUDA_VISIBLE_DEVICES takes.
+ */
+#include <stdlib.h>
+
+#include "cuda.h"
+
+static enum facet_status not_offered(struct facet_error *error)
+{
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "the installed driver does not offer it, or the GPU's mode");
+}
+
+enum facet_status cuda_device_check(const struct facet_provider_instance *instance, uint32_t device,
+                                    uint64_t capability, struct facet_error *error)
+{
+    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+
+    if (status != FACET_OK || (instance->infos[device].capabilities & capability) == capability)
+        return status;
+    return not_offered(error);
+}
+
+enum facet_status cuda_devices_check(const struct facet_provider_instance *instance, uint64_t capability,
+                                     struct facet_error *error)
+{
+    for (uint32_t device = 0; device < instance->count; device++)
+        if (instance->infos[device].capabilities & capability)
+            return FACET_OK;
+    return instance->count ? not_offered(error) : FACET_OK;
+}
+
+static void cuda_close(struct facet_provider_instance *instance)
+{
+    if (!instance)
+        return;
+    cuda_events_end(instance);
+    cuda_nvml_close(&instance->nvml);
+    pthread_mutex_destroy(&instance->lock);
+    pthread_mutex_destroy(&instance->parts_lock);
+    free(instance);
+}
+
+static enum facet_status find_all(struct facet_provider_instance *instance, struct facet_error *error)
+{
+    enum facet_status status = cuda_nvml_open(&instance->nvml, error);
+
+    if (status != FACET_OK || !instance->nvml.library)
+        return status;
+    status = cuda_gpus_find(instance, error);
+    if (status == FACET_OK)
+        cuda_events_begin(instance);
+    return status;
+}
+
+static enum facet_status cuda_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
+{
+    if (!ret_instance)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_instance: expected a place for it, not NULL");
+    struct facet_provider_instance *instance = calloc(1, sizeof *instance);
+    if (!instance)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
+    pthread_mutex_init(&instance->parts_lock, NULL);
+    pthread_mutex_init(&instance->lock, NULL);
+    enum facet_status status = find_all(instance, error);
+    if (status == FACET_OK)
+        *ret_instance = instance;
+    else
+        cuda_close(instance);
+    return status;
+}
+
+static enum facet_status cuda_list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                   uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    return facet_kit_list(instance->infos, instance->count, items, item_size, capacity, ret_count, error);
+}
+
+static const struct facet_device_ops device_ops = {
+    .size = sizeof device_ops,
+    .open = cuda_open,
+    .close = cuda_close,
+    .list = cuda_list,
+    .health = cuda_device_health,
+    .properties = cuda_device_properties,
+    .nodes = cuda_device_nodes,
+    .links = cuda_device_links,
+    .events = cuda_device_events,
+};
+
+static const struct facet_provider provider = {
+    .size = sizeof provider,
+    .abi_major = FACET_PROVIDER_ABI_MAJOR,
+    .abi_minor = FACET_PROVIDER_ABI_MINOR,
+    .name = "cuda",
+    .version = FACET_VERSION,
+    .description = "NVIDIA GPUs, through NVML and the CUDA driver",
+    .device = &device_ops,
+    .partition = &cuda_partition_ops,
+    .metrics = &cuda_metrics_ops,
+    .container = &cuda_container_ops,
+};
+
+enum facet_status facet_provider_entry(const struct facet_provider_host *host,
+                                       const struct facet_provider **ret_provider)
+{
+    return facet_kit_enter(host, &provider, ret_provider);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of this provider share: the instance, its GPUs, and who offers which operations.
+ *
+ * Owns: the structs and the rule of the lock.
+ * Never: declares anything of the vendor's; that is in vendor/cuda.
+ *
+ * Locks. NVML is safe from any thread, but a list of MIG devices is read in several calls: `parts_lock` keeps this
+ * process from changing it meanwhile. Inside of it `lock` guards the events and what was last seen of each GPU. What is
+ * found at open never changes afterwards and is read without a lock.
+ */
+#ifndef FACET_CUDA_H
+#define FACET_CUDA_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/provider.h>
+
+#include "library.h"
+#include "provider_kit.h"
+
+#define CUDA_MAX_EVENTS 256u /* kept; older ones are dropped */
+#define CUDA_MAX_GPUS   64u
+#define CUDA_MAX_PARTS  8u /* MIG devices of a GPU */
+
+/* What a look at a GPU found; events are differences between two looks. */
+struct cuda_sight {
+    bool present, has_ecc;
+    uint32_t throttle; /* FACET_THROTTLE_* */
+    uint32_t health;   /* enum facet_health */
+    uint64_t ecc_uncorrected;
+};
+
+struct cuda_gpu {
+    nvmlDevice_t handle;
+    bool has_minor;
+    unsigned minor;
+    bool is_cut; /* MIG was on when it was found */
+    struct cuda_sight seen;
+};
+
+struct facet_provider_instance {
+    struct cuda_nvml nvml;
+    struct facet_device_info infos[CUDA_MAX_GPUS];
+    struct cuda_gpu gpus[CUDA_MAX_GPUS];
+    uint32_t count;
+
+    pthread_mutex_t parts_lock;
+    pthread_mutex_t lock;
+    nvmlEventSet_t event_set;                   /* NULL: the driver has none */
+    struct facet_event events[CUDA_MAX_EVENTS]; /* a ring: number n is at n % CUDA_MAX_EVENTS */
+    uint64_t last_event;
+};
+
+/* device.c: finds the GPUs and describes them. */
+enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struct facet_error *error);
+enum facet_status cuda_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
+                                         uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
+
+/* metrics.c. Reading sets a bit for each field that was read; NVML's result when none was. */
+extern const struct facet_metrics_ops cuda_metrics_ops;
+nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
+                               struct facet_device_metrics *ret_metrics);
+bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t *ret_throttle);
+uint64_t cuda_now_ns(void);
+
+/* topology.c */
+enum facet_status cuda_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+enum facet_status cuda_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+
+/* event.c */
+void cuda_events_begin(struct facet_provider_instance *instance);
+void cuda_events_end(struct facet_provider_instance *instance);
+void cuda_event_of_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid, bool created);
+enum facet_status cuda_device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                     struct facet_error *error);
+enum facet_status cuda_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
+                                     uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                     struct facet_error *error);
+/* How the GPU is now; false when nothing could be learnt. */
+bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_sight *ret_sight);
+
+/* partition.c */
+extern const struct facet_partition_ops cuda_partition_ops;
+struct cuda_part {
+    struct facet_partition_info info;
+    nvmlGpuInstance_t instance;
+    nvmlDevice_t mig; /* NULL: a GPU instance without a compute instance, which is no device */
+    unsigned instance_id, compute_id;
+};
+bool cuda_can_partition(const struct cuda_nvml *nvml);
+/* The partitions of a GPU, in order of start. With parts_lock, for as long as what was read is used. */
+enum facet_status cuda_parts_read(const struct facet_provider_instance *instance, uint32_t device,
+                                  struct cuda_part parts[CUDA_MAX_PARTS], uint32_t *ret_count,
+                                  struct facet_error *error);
+
+/* container.c */
+extern const struct facet_container_ops cuda_container_ops;
+bool cuda_has_part_nodes(void);
+
+/* What every operation on a device does first: is there such a device, and does it promise `capability`? */
+enum facet_status cuda_device_check(const struct facet_provider_instance *instance, uint32_t device,
+                                    uint64_t capability, struct facet_error *error);
+/* The same for an operation on all: does any device promise it? Where there is none, there is nothing to refuse. */
+enum facet_status cuda_devices_check(const struct facet_provider_instance *instance, uint64_t capability,
+                                     struct facet_error *error);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: health, and events: the driver's own (XIDs), and differences between one look at a GPU and the next.
+ * Never: waits for the driver. What changes and changes back between two looks is not seen; an XID is.
+ */
+#include "cuda.h"
+
+/* What rows of memory that were, or could not be, replaced say of a GPU. */
+static uint32_t health_of_rows(const struct cuda_nvml *nvml, nvmlDevice_t handle)
+{
+    unsigned corrected, uncorrected, pending, failed;
+
+    if (CUDA_NVML(nvml, nvmlDeviceGetRemappedRows, handle, &corrected, &uncorrected, &pending, &failed) != NVML_SUCCESS)
+        return FACET_HEALTH_UNKNOWN;
+    if (failed)
+        return FACET_HEALTH_FAILED;
+    return pending ? FACET_HEALTH_DEGRADED : FACET_HEALTH_OK;
+}
+
+bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, struct cuda_sight *ret_sight)
+{
+    struct cuda_sight sight = {.present = true};
+    unsigned long long errors = 0;
+    nvmlReturn_t result = CUDA_NVML(nvml, nvmlDeviceGetTotalEccErrors, gpu->handle, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+                                    NVML_VOLATILE_ECC, &errors);
+    enum facet_status status = cuda_nvml_status(result);
+
+    if (status != FACET_OK && status != FACET_UNSUPPORTED && status != FACET_DEVICE_LOST)
+        return false;
+    sight.present = status != FACET_DEVICE_LOST;
+    sight.has_ecc = status == FACET_OK;
+    sight.ecc_uncorrected = sight.has_ecc ? errors : 0;
+    if (sight.present) {
+        cuda_throttle_read(nvml, gpu->handle, &sight.throttle);
+        sight.health = health_of_rows(nvml, gpu->handle);
+        if (sight.has_ecc && sight.health == FACET_HEALTH_UNKNOWN)
+            sight.health = FACET_HEALTH_OK;
+        if (errors && sight.health == FACET_HEALTH_OK)
+            sight.health = FACET_HEALTH_DEGRADED;
+    }
+    *ret_sight = sight;
+    return true;
+}
+
+enum facet_status cuda_device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                     struct facet_error *error)
+{
+    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+    struct cuda_sight sight;
+
+    if (status != FACET_OK)
+        return status;
+    if (!ret_health)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+    if (!cuda_gpu_look(&instance->nvml, &instance->gpus[device], &sight))
+        return facet_kit_fail(error, FACET_IO, "device %" PRIu32 ": the driver does not answer", device);
+    if (!sight.present)
+        return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": the driver has lost it", device);
+    *ret_health = sight.health;
+    return FACET_OK;
+}
+
+/* With the lock. */
+static struct facet_event *add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind,
+                                     uint64_t value, const char *message)
+{
+    struct facet_event *event = &instance->events[++instance->last_event % CUDA_MAX_EVENTS];
+
+    *event = (struct facet_event){.size = sizeof *event,
+                                  .kind = kind,
+                                  .sequence = instance->last_event,
+                                  .timestamp_ns = cuda_now_ns(),
+                                  .value = value,
+                                  .device = device};
+    FACET_KIT_TEXT(event->uuid, instance->infos[device].uuid);
+    FACET_KIT_TEXT(event->message, message);
+    return event;
+}
+
+void cuda_event_of_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid, bool created)
+{
+    pthread_mutex_lock(&instance->lock);
+    struct facet_event *event = add_event(instance, device, FACET_EVENT_PARTITION, created,
+                                          created ? "a partition was created" : "a partition was destroyed");
+    FACET_KIT_TEXT(event->uuid, uuid);
+    pthread_mutex_unlock(&instance->lock);
+}
+
+void cuda_events_begin(struct facet_provider_instance *instance)
+{
+    const struct cuda_nvml *nvml = &instance->nvml;
+
+    if (CUDA_NVML(nvml, nvmlEventSetCreate, &instance->event_set) != NVML_SUCCESS) {
+        instance->event_set = NULL;
+        return;
+    }
+    /* A GPU that has no such events is one of which nothing comes. */
+    for (uint32_t i = 0; i < instance->count; i++)
+        CUDA_NVML(nvml, nvmlDeviceRegisterEvents, instance->gpus[i].handle, nvmlEventTypeXidCriticalError,
+                  instance->event_set);
+}
+
+void cuda_events_end(struct facet_provider_instance *instance)
+{
+    if (instance->event_set)
+        CUDA_NVML(&instance->nvml, nvmlEventSetFree, instance->event_set);
+}
+
+static bool find_device(const struct facet_provider_instance *instance, nvmlDevice_t handle, uint32_t *ret_device)
+{
+    for (uint32_t i = 0; i < instance->count; i++)
+        if (instance->gpus[i].handle == handle) {
+            *ret_device = i;
+            return true;
+        }
+    return false;
+}
+
+/* As many as are kept at most: a GPU that reports without end does not keep us. */
+static void take_xids(struct facet_provider_instance *instance)
+{
+    nvmlEventData_t data;
+    uint32_t device;
+    char message[64];
+
+    for (uint32_t i = 0; i < CUDA_MAX_EVENTS && instance->event_set; i++) {
+        if (CUDA_NVML(&instance->nvml, nvmlEventSetWait_v2, instance->event_set, &data, 0) != NVML_SUCCESS)
+            return;
+        if (data.eventType != nvmlEventTypeXidCriticalError || !find_device(instance, data.device, &device))
+            continue;
+        snprintf(message, sizeof message, "the driver reports XID %llu", data.eventData);
+        add_event(instance, device, FACET_EVENT_VENDOR_ERROR, data.eventData, message);
+    }
+}
+
+static void compare(struct facet_provider_instance *instance, uint32_t device, const struct cuda_sight *now)
+{
+    const struct cuda_sight *before = &instance->gpus[device].seen;
+
+    if (now->present != before->present)
+        add_event(instance, device, FACET_EVENT_HOTPLUG, now->present,
+                  now->present ? "the driver sees the GPU again" : "the driver has lost the GPU");
+    if (now->present && now->health != before->health)
+        add_event(instance, device, FACET_EVENT_HEALTH, now->health, "errors of the GPU's memory");
+    if (now->present && now->throttle != before->throttle)
+        add_event(instance, device, FACET_EVENT_THROTTLE, now->throttle,
+                  now->throttle ? "the GPU is slowed down" : "the GPU is not slowed down any more");
+    if (now->has_ecc && before->has_ecc && now->ecc_uncorrected > before->ecc_uncorrected)
+        add_event(instance, device, FACET_EVENT_ECC, now->ecc_uncorrected, "uncorrected memory errors");
+}
+
+static void look_at_all(struct facet_provider_instance *instance)
+{
+    for (uint32_t device = 0; device < instance->count; device++) {
+        struct cuda_gpu *gpu = &instance->gpus[device];
+        struct cuda_sight now;
+
+        if (!(instance->infos[device].capabilities & FACET_CAN_EVENTS) || !cuda_gpu_look(&instance->nvml, gpu, &now))
+            continue;
+        compare(instance, device, &now);
+        if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
+            now.has_ecc = gpu->seen.has_ecc;
+            now.ecc_uncorrected = gpu->seen.ecc_uncorrected;
+        }
+        gpu->seen = now;
+    }
+}
+
+static enum facet_status give_out(const struct facet_provider_instance *instance, uint64_t after, void *items,
+                                  uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_event found[CUDA_MAX_EVENTS];
+    uint64_t kept = instance->last_event < CUDA_MAX_EVENTS ? instance->last_event : CUDA_MAX_EVENTS;
+    uint64_t first = instance->last_event - kept + 1;
+    uint32_t count = 0;
+
+    if (after >= first)
+        first = after < instance->last_event ? after + 1 : instance->last_event + 1;
+    for (uint64_t number = first; number <= instance->last_event; number++)
+        found[count++] = instance->events[number % CUDA_MAX_EVENTS];
+    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
+}
+
+enum facet_status cuda_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
+                                     uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                     struct facet_error *error)
+{
+    enum facet_status status = cuda_devices_check(instance, FACET_CAN_EVENTS, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&instance->lock);
+    take_xids(instance);
+    look_at_all(instance);
+    status = give_out(instance, after, items, item_size, capacity, ret_count, error);
+    pthread_mutex_unlock(&instance->lock);
+    return status;
+}

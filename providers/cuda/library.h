@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NVML and the driver, opened at run time.
+ *
+ * Owns: which of their functions are used, and what NVML's results mean.
+ * Never: takes a library that is there but broken for one that is absent.
+ */
+#ifndef FACET_CUDA_LIBRARY_H
+#define FACET_CUDA_LIBRARY_H
+
+#include <facet/error.h>
+
+#include "vendor/cuda/driver.h"
+#include "vendor/cuda/nvml.h"
+#include "vendor/cuda/nvml_mig.h"
+
+/* Without one of these there is no use in the library. */
+#define CUDA_NVML_NEEDED(X)                                                                                            \
+    X(nvmlInit_v2)                                                                                                     \
+    X(nvmlShutdown)                                                                                                    \
+    X(nvmlDeviceGetCount_v2)                                                                                           \
+    X(nvmlDeviceGetHandleByIndex_v2)                                                                                   \
+    X(nvmlDeviceGetUUID)                                                                                               \
+    X(nvmlDeviceGetName)                                                                                               \
+    X(nvmlDeviceGetMemoryInfo)
+
+/* NULL where the installed library has none. */
+#define CUDA_NVML_OPTIONAL(X)                                                                                          \
+    X(nvmlErrorString)                                                                                                 \
+    X(nvmlSystemGetDriverVersion)                                                                                      \
+    X(nvmlDeviceGetMinorNumber)                                                                                        \
+    X(nvmlDeviceGetSerial)                                                                                             \
+    X(nvmlDeviceGetPciInfo_v3)                                                                                         \
+    X(nvmlDeviceGetCudaComputeCapability)                                                                              \
+    X(nvmlDeviceGetMaxPcieLinkGeneration)                                                                              \
+    X(nvmlDeviceGetMaxPcieLinkWidth)                                                                                   \
+    X(nvmlDeviceGetMaxClockInfo)                                                                                       \
+    X(nvmlDeviceGetClockInfo)                                                                                          \
+    X(nvmlDeviceGetCurrentClocksThrottleReasons)                                                                       \
+    X(nvmlDeviceGetPowerUsage)                                                                                         \
+    X(nvmlDeviceGetPowerManagementLimit)                                                                               \
+    X(nvmlDeviceGetTotalEnergyConsumption)                                                                             \
+    X(nvmlDeviceGetTemperature)                                                                                        \
+    X(nvmlDeviceGetTemperatureThreshold)                                                                               \
+    X(nvmlDeviceGetEncoderUtilization)                                                                                 \
+    X(nvmlDeviceGetDecoderUtilization)                                                                                 \
+    X(nvmlDeviceGetPersistenceMode)                                                                                    \
+    X(nvmlDeviceGetEccMode)                                                                                            \
+    X(nvmlDeviceGetTotalEccErrors)                                                                                     \
+    X(nvmlDeviceGetRemappedRows)                                                                                       \
+    X(nvmlDeviceGetComputeRunningProcesses_v2)                                                                         \
+    X(nvmlDeviceGetComputeRunningProcesses_v3)                                                                         \
+    X(nvmlDeviceGetProcessUtilization)                                                                                 \
+    X(nvmlDeviceGetTopologyCommonAncestor)                                                                             \
+    X(nvmlDeviceGetNvLinkState)                                                                                        \
+    X(nvmlDeviceGetNvLinkRemotePciInfo_v2)                                                                             \
+    X(nvmlEventSetCreate)                                                                                              \
+    X(nvmlEventSetFree)                                                                                                \
+    X(nvmlEventSetWait_v2)                                                                                             \
+    X(nvmlDeviceRegisterEvents)                                                                                        \
+    X(nvmlDeviceGetMigMode)                                                                                            \
+    X(nvmlDeviceGetGpuInstanceProfileInfo)                                                                             \
+    X(nvmlDeviceGetGpuInstanceProfileInfoV)                                                                            \
+    X(nvmlDeviceGetGpuInstancePossiblePlacements_v2)                                                                   \
+    X(nvmlDeviceGetGpuInstanceRemainingCapacity)                                                                       \
+    X(nvmlDeviceCreateGpuInstanceWithPlacement)                                                                        \
+    X(nvmlGpuInstanceDestroy)                                                                                          \
+    X(nvmlDeviceGetGpuInstances)                                                                                       \
+    X(nvmlGpuInstanceGetInfo)                                                                                          \
+    X(nvmlGpuInstanceGetComputeInstanceProfileInfo)                                                                    \
+    X(nvmlGpuInstanceCreateComputeInstance)                                                                            \
+    X(nvmlGpuInstanceGetComputeInstances)                                                                              \
+    X(nvmlComputeInstanceDestroy)                                                                                      \
+    X(nvmlDeviceGetMaxMigDeviceCount)                                                                                  \
+    X(nvmlDeviceGetMigDeviceHandleByIndex)                                                                             \
+    X(nvmlDeviceGetGpuInstanceId)                                                                                      \
+    X(nvmlDeviceGetComputeInstanceId)
+
+struct cuda_nvml {
+    void *library; /* NULL: there is none */
+#define CUDA_FIELD(symbol) __typeof__(&symbol) symbol;
+    CUDA_NVML_NEEDED(CUDA_FIELD)
+    CUDA_NVML_OPTIONAL(CUDA_FIELD)
+#undef CUDA_FIELD
+};
+
+/* A call of a function that may be missing: CUDA_NVML(nvml, nvmlDeviceGetPowerUsage, handle, &milliwatts). */
+#define CUDA_NVML(nvml, symbol, ...)                                                                                   \
+    ((nvml)->symbol ? (nvml)->symbol(__VA_ARGS__) : (nvmlReturn_t)NVML_ERROR_FUNCTION_NOT_FOUND)
+
+/* FACET_OK with `library` NULL when NVML is not installed. FACET_IO, FACET_ABI_MISMATCH: it is there and of no use. */
+enum facet_status cuda_nvml_open(struct cuda_nvml *ret_nvml, struct facet_error *error);
+void cuda_nvml_close(struct cuda_nvml *nvml);
+
+enum facet_status cuda_nvml_status(nvmlReturn_t result);
+enum facet_status cuda_nvml_fail(const struct cuda_nvml *nvml, struct facet_error *error, const char *call,
+                                 nvmlReturn_t result);
+
+/* The multiprocessors of a device, which only the driver tells; 0 when it does not. */
+unsigned cuda_driver_units(const char *pci_address);
+
+#endif

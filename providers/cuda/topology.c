@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the GPUs as nodes, and what NVML says about the way between two of them.
+ * Never: says how fast a way is: NVML tells that of each link in units that changed with its generations.
+ */
+#include <stdlib.h>
+
+#include "cuda.h"
+
+static void describe_node(const struct facet_device_info *info, struct facet_topology_node *ret_node)
+{
+    *ret_node = (struct facet_topology_node){.size = sizeof *ret_node,
+                                             .index = info->index,
+                                             .kind = FACET_NODE_DEVICE,
+                                             .valid = FACET_NODE_HAS_DEVICE,
+                                             .device = info->index};
+    FACET_KIT_TEXT(ret_node->uuid, info->uuid);
+    FACET_KIT_TEXT(ret_node->name, info->name);
+    FACET_KIT_TEXT(ret_node->pci_address, info->pci_address);
+}
+
+enum facet_status cuda_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_topology_node nodes[CUDA_MAX_GPUS];
+    enum facet_status status = cuda_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < instance->count; i++)
+        describe_node(&instance->infos[i], &nodes[i]);
+    return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
+}
+
+static uint32_t level_of(int ancestor)
+{
+    switch (ancestor) {
+    case NVML_TOPOLOGY_INTERNAL:
+        return FACET_LEVEL_INTERNAL;
+    case NVML_TOPOLOGY_SINGLE:
+        return FACET_LEVEL_SINGLE_SWITCH;
+    case NVML_TOPOLOGY_MULTIPLE:
+        return FACET_LEVEL_MULTI_SWITCH;
+    case NVML_TOPOLOGY_HOSTBRIDGE:
+        return FACET_LEVEL_HOST_BRIDGE;
+    case NVML_TOPOLOGY_NODE:
+        return FACET_LEVEL_NUMA_NODE;
+    case NVML_TOPOLOGY_SYSTEM:
+        return FACET_LEVEL_SYSTEM;
+    default:
+        return FACET_LEVEL_UNKNOWN;
+    }
+}
+
+/* The NVLinks of `a` that lead straight to `b`, and how many of them are up. One that leads to a switch is not counted:
+ * what is behind the switch NVML does not tell here. */
+static uint32_t count_links(const struct facet_provider_instance *instance, uint32_t a, uint32_t b, uint32_t *ret_up)
+{
+    const struct cuda_nvml *nvml = &instance->nvml;
+    uint32_t links = 0, up = 0;
+    nvmlPciInfo_t to = {0};
+
+    if (CUDA_NVML(nvml, nvmlDeviceGetPciInfo_v3, instance->gpus[b].handle, &to) != NVML_SUCCESS)
+        return 0;
+    for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; link++) {
+        nvmlPciInfo_t remote = {0};
+        int active = 0;
+
+        if (CUDA_NVML(nvml, nvmlDeviceGetNvLinkRemotePciInfo_v2, instance->gpus[a].handle, link, &remote) !=
+                NVML_SUCCESS ||
+            remote.domain != to.domain || remote.bus != to.bus || remote.device != to.device)
+            continue;
+        links++;
+        up += CUDA_NVML(nvml, nvmlDeviceGetNvLinkState, instance->gpus[a].handle, link, &active) == NVML_SUCCESS &&
+              active;
+    }
+    *ret_up = up;
+    return links;
+}
+
+/* The link between two GPUs; false when the driver does not know one. */
+static bool read_link(const struct facet_provider_instance *instance, uint32_t a, uint32_t b,
+                      struct facet_topology_link *ret_link)
+{
+    struct facet_topology_link link = {.size = sizeof link, .a = a, .b = b, .lanes = 1};
+    int ancestor = -1;
+    uint32_t up = 0, nvlinks = count_links(instance, a, b, &up);
+
+    if (CUDA_NVML(&instance->nvml, nvmlDeviceGetTopologyCommonAncestor, instance->gpus[a].handle,
+                  instance->gpus[b].handle, &ancestor) != NVML_SUCCESS)
+        return false;
+    link.level = level_of(ancestor);
+    link.type = link.level >= FACET_LEVEL_SYSTEM ? FACET_LINK_SOCKET : FACET_LINK_PCIE;
+    if (nvlinks) {
+        link.type = FACET_LINK_NVLINK;
+        link.level = FACET_LEVEL_SINGLE_SWITCH; /* a direct fabric */
+        link.lanes = nvlinks;
+        link.up = up > 0;
+        link.valid = FACET_LINK_HAS_STATE;
+    }
+    if (link.level == FACET_LEVEL_UNKNOWN)
+        return false;
+    *ret_link = link;
+    return true;
+}
+
+enum facet_status cuda_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    uint32_t count = 0, pairs = instance->count ? instance->count * (instance->count - 1) / 2 : 0;
+    enum facet_status status = cuda_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_topology_link *links = calloc(pairs + 1, sizeof *links);
+    if (!links)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " links", pairs);
+    for (uint32_t a = 0; a < instance->count; a++)
+        for (uint32_t b = a + 1; b < instance->count; b++)
+            count += read_link(instance, a, b, &links[count]);
+    status = facet_kit_list_items(links, sizeof *links, count, items, item_size, capacity, ret_count, error);
+    free(links);
+    return status;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the built cuda provider says of a machine whose truth is known. The rules of the ABI are the conformance
+ * suite's.
+ *
+ * Owns: a machine of two GPUs of 8 GB and one of 80 GB that is in MIG mode.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <facet/provider.h>
+
+#include "nvml_machine.h"
+#include "vendor/cuda/nvml.h"
+#include "vendor/cuda/nvml_mig.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+static const struct facet_provider *provider;
+static struct facet_provider_instance *instance;
+
+static void libraries(const char *nvml, const char *driver)
+{
+    setenv("FACET_CUDA_NVML", nvml ? nvml : "/nonexistent/libnvidia-ml.so.1", 1);
+    setenv("FACET_CUDA_DRIVER", driver ? driver : "/nonexistent/libcuda.so.1", 1);
+}
+
+static int open_with(const char *nvml, const char *driver)
+{
+    struct facet_error error = {0};
+
+    libraries(nvml, driver);
+    enum facet_status status = provider->device->open(&instance, &error);
+    if (status != FACET_OK)
+        fprintf(stderr, "%s\n", error.message);
+    return status == FACET_OK ? 0 : -1;
+}
+
+static int setup(void **state)
+{
+    return open_with(getenv("FACET_TEST_NVML_REAL"), getenv("FACET_TEST_CUDA_REAL"));
+}
+
+static int teardown(void **state)
+{
+    provider->device->close(instance);
+    return 0;
+}
+
+static uint32_t list(struct facet_device_info infos[8])
+{
+    uint32_t count = 0;
+
+    assert_int_equal(provider->device->list(instance, infos, sizeof *infos, 8, &count, NULL), FACET_OK);
+    return count;
+}
+
+static void test_description(void **state)
+{
+    struct facet_device_info infos[8];
+    char uuid[TEST_UUID_SIZE];
+
+    assert_int_equal(list(infos), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        test_machine_uuid(i, uuid);
+        assert_string_equal(infos[i].uuid, uuid);
+        assert_string_equal(infos[i].address, uuid);
+        assert_string_equal(infos[i].vendor, "NVIDIA");
+        assert_int_equal(infos[i].kind, FACET_DEVICE_GPU);
+        assert_true(infos[i].memory_bytes == (i == 2 ? 80 : 8) * GIB);
+        assert_int_equal(infos[i].compute_units, 132);
+        assert_int_equal(infos[i].clock_mhz, 1980);
+        assert_int_equal(infos[i].pcie_generation, 5);
+    }
+    assert_string_equal(infos[1].pci_address, "0000:02:00.0");
+    assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT));
+    assert_int_equal(infos[2].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
+    assert_int_equal(infos[2].max_partitions, 7);
+}
+
+static void test_without_libraries(void **state)
+{
+    struct facet_device_info infos[8];
+    struct facet_error error = {0};
+
+    assert_int_equal(open_with(NULL, NULL), 0);
+    assert_int_equal(list(infos), 0);
+    provider->device->close(instance);
+
+    assert_int_equal(open_with(getenv("FACET_TEST_NVML_REAL"), NULL), 0);
+    assert_int_equal(list(infos), 3);
+    assert_false(infos[0].valid & FACET_DEVICE_HAS_COMPUTE_UNITS);
+    provider->device->close(instance);
+
+    /* There, and no library. */
+    libraries("/proc/self/status", NULL);
+    assert_int_equal(provider->device->open(&instance, &error), FACET_IO);
+}
+
+static void test_old_library(void **state)
+{
+    struct facet_process_metrics metrics[4];
+    struct facet_device_info infos[8];
+    uint32_t count;
+
+    pid_t neighbour = test_machine_neighbour(0, 5 * MIB);
+    assert_int_equal(open_with(getenv("FACET_TEST_NVML_OLD"), NULL), 0);
+    assert_int_equal(list(infos), 3);
+    assert_string_equal(infos[0].driver_version, "470.82.01");
+    assert_int_equal(provider->metrics->processes(instance, 0, metrics, sizeof *metrics, 4, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(metrics[0].pid, neighbour);
+    provider->device->close(instance);
+    test_machine_dismiss(neighbour);
+}
+
+static uint32_t events(uint64_t after, struct facet_event list[16])
+{
+    uint32_t count = 0;
+
+    assert_int_equal(provider->device->events(instance, after, list, sizeof *list, 16, &count, NULL), FACET_OK);
+    return count;
+}
+
+static void test_xid(void **state)
+{
+    struct facet_event list[16];
+
+    assert_int_equal(events(0, list), 0);
+    fake_raise(1, nvmlEventTypeXidCriticalError, 79);
+    fake_raise(0, nvmlEventTypeClock, 0);
+    for (int listener = 0; listener < 2; listener++) {
+        assert_int_equal(events(0, list), 1);
+        assert_int_equal(list[0].kind, FACET_EVENT_VENDOR_ERROR);
+        assert_int_equal(list[0].device, 1);
+        assert_int_equal(list[0].value, 79);
+    }
+    assert_int_equal(events(1, list), 0);
+}
+
+static uint32_t health(uint32_t device)
+{
+    uint32_t health = 99;
+
+    assert_int_equal(provider->device->health(instance, device, &health, NULL), FACET_OK);
+    return health;
+}
+
+static void test_health(void **state)
+{
+    struct fake_health *truth = &fake_state()->management.health[0];
+    struct facet_event list[16];
+    uint32_t value;
+
+    assert_int_equal(health(0), FACET_HEALTH_OK);
+    atomic_store(&truth->uncorrected, 3);
+    assert_int_equal(health(0), FACET_HEALTH_DEGRADED);
+    assert_int_equal(health(1), FACET_HEALTH_OK);
+    assert_int_equal(events(0, list), 2);
+    assert_int_equal(list[0].kind, FACET_EVENT_HEALTH);
+    assert_int_equal(list[1].kind, FACET_EVENT_ECC);
+    assert_int_equal(list[1].value, 3);
+    atomic_store(&truth->rows_failed, 1);
+    assert_int_equal(health(0), FACET_HEALTH_FAILED);
+    assert_int_equal(events(2, list), 1);
+    assert_int_equal(list[0].value, FACET_HEALTH_FAILED);
+    atomic_store(&truth->rows_failed, 0);
+    atomic_store(&truth->uncorrected, 0);
+
+    atomic_store(&fake_state()->devices[1].lost, 1);
+    assert_int_equal(provider->device->health(instance, 1, &value, NULL), FACET_DEVICE_LOST);
+    uint32_t count = events(3, list);
+    assert_int_equal(list[count - 1].kind, FACET_EVENT_HOTPLUG);
+    assert_int_equal(list[count - 1].device, 1);
+    assert_int_equal(list[count - 1].value, 0);
+    atomic_store(&fake_state()->devices[1].lost, 0);
+}
+
+static void test_throttle(void **state)
+{
+    struct fake_health *truth = &fake_state()->management.health[1];
+    struct facet_device_metrics metrics = {.size = sizeof metrics};
+    struct facet_event list[16];
+
+    atomic_store(&truth->throttle, nvmlClocksThrottleReasonHwSlowdown | nvmlClocksThrottleReasonHwThermalSlowdown);
+    assert_int_equal(events(0, list), 1);
+    assert_int_equal(list[0].kind, FACET_EVENT_THROTTLE);
+    assert_int_equal(list[0].value, FACET_THROTTLE_THERMAL);
+    assert_int_equal(provider->metrics->device(instance, 1, &metrics, NULL), FACET_OK);
+    assert_int_equal(metrics.throttle, FACET_THROTTLE_THERMAL);
+    atomic_store(&truth->throttle, nvmlClocksThrottleReasonHwSlowdown);
+    assert_int_equal(events(1, list), 1);
+    assert_int_equal(list[0].value, FACET_THROTTLE_FAULT);
+    atomic_store(&truth->throttle, 0);
+    assert_int_equal(events(2, list), 1);
+    assert_int_equal(list[0].value, 0);
+}
+
+static void test_processes(void **state)
+{
+    struct facet_process_metrics metrics[4];
+    struct facet_device_metrics device = {.size = sizeof device};
+    uint32_t count;
+
+    pid_t neighbour = test_machine_neighbour(1, 77 * MIB);
+    assert_int_equal(provider->metrics->processes(instance, 1, metrics, sizeof *metrics, 4, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(metrics[0].pid, neighbour);
+    assert_true(metrics[0].memory_used_bytes == 77 * MIB);
+    assert_int_equal(provider->metrics->device(instance, 1, &device, NULL), FACET_OK);
+    assert_true(device.memory_used_bytes == 77 * MIB);
+    assert_int_equal(provider->metrics->processes(instance, 0, metrics, sizeof *metrics, 4, &count, NULL), FACET_OK);
+    assert_int_equal(count, 0);
+    test_machine_dismiss(neighbour);
+}
+
+static struct facet_topology_link link_of(uint32_t a, uint32_t b)
+{
+    struct facet_topology_link links[8];
+    uint32_t count = 0;
+
+    assert_int_equal(provider->device->links(instance, links, sizeof *links, 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 3);
+    for (uint32_t i = 0; i < count; i++)
+        if (links[i].a == a && links[i].b == b)
+            return links[i];
+    fail_msg("no link between %u and %u", a, b);
+    return links[0];
+}
+
+/* Eighteen links of each, dealt out to two others in turn. */
+static void test_topology(void **state)
+{
+    struct fake_health *truth = &fake_state()->management.health[0];
+    struct facet_topology_link link = link_of(0, 1);
+
+    assert_int_equal(link.type, FACET_LINK_NVLINK);
+    assert_int_equal(link.lanes, 9);
+    assert_true(link.valid & FACET_LINK_HAS_STATE);
+    assert_int_equal(link.up, 1);
+    atomic_store(&truth->links_down, 0x15555); /* every other one: all that lead to the next */
+    assert_int_equal(link_of(0, 1).lanes, 9);
+    assert_int_equal(link_of(0, 1).up, 0);
+    assert_int_equal(link_of(0, 2).up, 1);
+    atomic_store(&truth->links_down, 0x3ffff);
+    assert_int_equal(link_of(0, 2).up, 0);
+    atomic_store(&truth->links_down, 0);
+}
+
+/* What another program made is listed, also while it is half made, and can be destroyed. */
+static void test_partitions_of_others(void **state)
+{
+    const struct facet_partition_ops *ops = provider->partition;
+    struct facet_partition_info infos[8], made = {.size = sizeof made};
+    nvmlGpuInstance_t half;
+    nvmlDevice_t gpu;
+    uint32_t count;
+
+    assert_int_equal(ops->list(instance, 0, infos, sizeof *infos, 8, &count, NULL), FACET_UNSUPPORTED);
+    assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceGetHandleByIndex_v2(2, &gpu), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu, 9, &half), NVML_SUCCESS);
+    assert_int_equal(ops->create(instance, 2, "3g.40gb", FACET_PLACEMENT_ANY, &made, NULL), FACET_OK);
+    assert_memory_equal(made.uuid, "MIG-", 4);
+    assert_string_equal(made.address, made.uuid);
+
+    assert_int_equal(ops->list(instance, 2, infos, sizeof *infos, 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(infos[0].start, 0);
+    assert_string_equal(infos[0].uuid, made.uuid);
+    assert_string_equal(infos[1].template_id, "3g.40gb");
+    assert_int_equal(infos[1].address[0], '\0');
+    assert_int_equal(ops->create(instance, 2, "1g.10gb", FACET_PLACEMENT_ANY, &made, NULL), FACET_NO_SPACE);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(ops->destroy(instance, 2, infos[i].uuid, NULL), FACET_OK);
+    assert_int_equal(ops->list(instance, 2, infos, sizeof *infos, 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+}
+
+static int begin(void **state)
+{
+    struct facet_error error = {0};
+    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
+    facet_provider_entry_func entry;
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/facet-provider-cuda.so", getenv("FACET_LIB_DIR"));
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+        fprintf(stderr, "%s\n", dlerror());
+        return -1;
+    }
+    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
+    test_machine_make(3, "8G,8G,80G");
+    fake_state()->management.mig[2].mode = NVML_DEVICE_MIG_ENABLE;
+    return entry && entry(&host, &provider) == FACET_OK ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    test_machine_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_description, setup, teardown),
+        cmocka_unit_test(test_without_libraries),
+        cmocka_unit_test(test_old_library),
+        cmocka_unit_test_setup_teardown(test_xid, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_health, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_throttle, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_topology, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_partitions_of_others, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
