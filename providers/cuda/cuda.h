@@ -72,6 +72,19 @@ enum facet_status cuda_device_nodes(struct facet_provider_instance *instance, vo
 enum facet_status cuda_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                     uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
+/* All links, in the order of the list; *ret_links is the caller's to free. */
+enum facet_status cuda_links_read(const struct facet_provider_instance *instance,
+                                  struct facet_topology_link **ret_links, uint32_t *ret_count,
+                                  struct facet_error *error);
+/* Whether an NVLink of a GPU leads straight to another. */
+bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t device, unsigned link, uint32_t to);
+
+/* traffic.c: metrics of links. */
+bool cuda_can_read_traffic(const struct cuda_nvml *nvml, nvmlDevice_t handle);
+enum facet_status cuda_metrics_links(struct facet_provider_instance *instance, uint32_t device, void *items,
+                                     uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                     struct facet_error *error);
+
 /* event.c */
 void cuda_events_begin(struct facet_provider_instance *instance);
 void cuda_events_end(struct facet_provider_instance *instance);

@@ -90,6 +90,8 @@ static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *g
         can |= FACET_CAN_PROCESS_METRICS;
     if (nvml->nvmlDeviceGetTopologyCommonAncestor)
         can |= FACET_CAN_TOPOLOGY;
+    if (cuda_can_read_traffic(nvml, gpu->handle))
+        can |= FACET_CAN_LINK_METRICS;
     if (cuda_gpu_look(nvml, gpu, &gpu->seen))
         can |= FACET_CAN_EVENTS;
     if (gpu->is_cut && cuda_can_partition(nvml))

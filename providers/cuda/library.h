@@ -52,6 +52,8 @@
     X(nvmlDeviceGetComputeRunningProcesses_v3)                                                                         \
     X(nvmlDeviceGetProcessUtilization)                                                                                 \
     X(nvmlDeviceGetTopologyCommonAncestor)                                                                             \
+    X(nvmlDeviceGetFieldValues)                                                                                        \
+    X(nvmlDeviceGetNvLinkErrorCounter)                                                                                 \
     X(nvmlDeviceGetNvLinkState)                                                                                        \
     X(nvmlDeviceGetNvLinkRemotePciInfo_v2)                                                                             \
     X(nvmlEventSetCreate)                                                                                              \

@@ -287,4 +287,5 @@ const struct facet_metrics_ops cuda_metrics_ops = {
     .size = sizeof cuda_metrics_ops,
     .device = cuda_metrics_device,
     .processes = cuda_metrics_processes,
+    .links = cuda_metrics_links,
 };

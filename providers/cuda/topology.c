@@ -52,26 +52,31 @@ static uint32_t level_of(int ancestor)
     }
 }
 
+bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t device, unsigned link, uint32_t to)
+{
+    const struct cuda_nvml *nvml = &instance->nvml;
+    nvmlPciInfo_t wanted = {0}, remote = {0};
+
+    return CUDA_NVML(nvml, nvmlDeviceGetPciInfo_v3, instance->gpus[to].handle, &wanted) == NVML_SUCCESS &&
+           CUDA_NVML(nvml, nvmlDeviceGetNvLinkRemotePciInfo_v2, instance->gpus[device].handle, link, &remote) ==
+               NVML_SUCCESS &&
+           remote.domain == wanted.domain && remote.bus == wanted.bus && remote.device == wanted.device;
+}
+
 /* The NVLinks of `a` that lead straight to `b`, and how many of them are up. One that leads to a switch is not counted:
  * what is behind the switch NVML does not tell here. */
 static uint32_t count_links(const struct facet_provider_instance *instance, uint32_t a, uint32_t b, uint32_t *ret_up)
 {
-    const struct cuda_nvml *nvml = &instance->nvml;
     uint32_t links = 0, up = 0;
-    nvmlPciInfo_t to = {0};
 
-    if (CUDA_NVML(nvml, nvmlDeviceGetPciInfo_v3, instance->gpus[b].handle, &to) != NVML_SUCCESS)
-        return 0;
     for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; link++) {
-        nvmlPciInfo_t remote = {0};
         int active = 0;
 
-        if (CUDA_NVML(nvml, nvmlDeviceGetNvLinkRemotePciInfo_v2, instance->gpus[a].handle, link, &remote) !=
-                NVML_SUCCESS ||
-            remote.domain != to.domain || remote.bus != to.bus || remote.device != to.device)
+        if (!cuda_nvlink_leads(instance, a, link, b))
             continue;
         links++;
-        up += CUDA_NVML(nvml, nvmlDeviceGetNvLinkState, instance->gpus[a].handle, link, &active) == NVML_SUCCESS &&
+        up += CUDA_NVML(&instance->nvml, nvmlDeviceGetNvLinkState, instance->gpus[a].handle, link, &active) ==
+                  NVML_SUCCESS &&
               active;
     }
     *ret_up = up;
@@ -104,20 +109,34 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
     return true;
 }
 
-enum facet_status cuda_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
-                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+enum facet_status cuda_links_read(const struct facet_provider_instance *instance,
+                                  struct facet_topology_link **ret_links, uint32_t *ret_count,
+                                  struct facet_error *error)
 {
     uint32_t count = 0, pairs = instance->count ? instance->count * (instance->count - 1) / 2 : 0;
-    enum facet_status status = cuda_devices_check(instance, FACET_CAN_TOPOLOGY, error);
-
-    if (status != FACET_OK)
-        return status;
     struct facet_topology_link *links = calloc(pairs + 1, sizeof *links);
+
     if (!links)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " links", pairs);
     for (uint32_t a = 0; a < instance->count; a++)
         for (uint32_t b = a + 1; b < instance->count; b++)
             count += read_link(instance, a, b, &links[count]);
+    *ret_links = links;
+    *ret_count = count;
+    return FACET_OK;
+}
+
+enum facet_status cuda_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_topology_link *links = NULL;
+    uint32_t count;
+    enum facet_status status = cuda_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+
+    if (status == FACET_OK)
+        status = cuda_links_read(instance, &links, &count, error);
+    if (status != FACET_OK)
+        return status;
     status = facet_kit_list_items(links, sizeof *links, count, items, item_size, capacity, ret_count, error);
     free(links);
     return status;

@@ -215,11 +215,15 @@ static uint64_t link_traffic(uint32_t device, uint32_t link, _Atomic uint64_t *e
     return links * atomic_load(each);
 }
 
+static bool is_of_links(unsigned field)
+{
+    return field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX || field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
+}
+
 static bool is_long(unsigned field)
 {
     return field == NVML_FI_DEV_ECC_SBE_VOL_TOTAL || field == NVML_FI_DEV_ECC_DBE_VOL_TOTAL ||
-           field == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION || field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX ||
-           field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
+           field == NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION || is_of_links(field);
 }
 
 /* The value of a field; false when the fake does not know it. */
@@ -227,6 +231,8 @@ static bool read_field(uint32_t device, unsigned field, unsigned scope, uint64_t
 {
     struct fake_health *health = health_of(device);
 
+    if (is_of_links(field) && link_count() == 0)
+        return false;
     switch (field) {
     case NVML_FI_DEV_ECC_CURRENT:
         return *ret_value = NVML_FEATURE_ENABLED, true;

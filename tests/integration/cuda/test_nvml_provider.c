@@ -256,6 +256,29 @@ static void test_topology(void **state)
     atomic_store(&truth->links_down, 0);
 }
 
+static void test_traffic(void **state)
+{
+    struct fake_health *truth = &fake_state()->management.health[1];
+    struct facet_link_metrics metrics[8];
+    uint32_t count;
+
+    atomic_store(&truth->link_rx_kib, 5);
+    atomic_store(&truth->link_tx_kib, 7);
+    atomic_store(&truth->link_errors, 2);
+    assert_int_equal(provider->metrics->links(instance, 1, metrics, sizeof *metrics, 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(metrics[i].rx_bytes, 9 * 5 * 1024);
+        assert_int_equal(metrics[i].tx_bytes, 9 * 7 * 1024);
+        assert_int_equal(metrics[i].errors, 9 * 3 * 2);
+    }
+    assert_int_equal(metrics[0].link, 0); /* to the first GPU */
+    assert_int_equal(metrics[1].link, 2); /* to the third */
+    atomic_store(&truth->link_rx_kib, 0);
+    atomic_store(&truth->link_tx_kib, 0);
+    atomic_store(&truth->link_errors, 0);
+}
+
 /* What another program made is listed, also while it is half made, and can be destroyed. */
 static void test_partitions_of_others(void **state)
 {
@@ -323,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_throttle, setup, teardown),
         cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_topology, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_traffic, setup, teardown),
         cmocka_unit_test_setup_teardown(test_partitions_of_others, setup, teardown),
     };
 
