@@ -20,13 +20,18 @@
 #define MEM_MHZ   2619u
 #define VIDEO_MHZ 1545u
 
-uint64_t fake_busy_ns(uint32_t device)
+static uint64_t busy_until(uint32_t device, uint64_t now)
 {
     struct fake_engine *engine = &fake_state()->devices[device].engine;
-    uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns), now = fake_now();
+    uint64_t until = atomic_load(&engine->busy_until_ns), submitted = atomic_load(&engine->busy_ns);
     uint64_t ahead = until > now ? until - now : 0;
 
     return submitted > ahead ? submitted - ahead : 0;
+}
+
+uint64_t fake_busy_ns(uint32_t device)
+{
+    return busy_until(device, fake_now());
 }
 
 static uint64_t wall_us(void)
@@ -44,9 +49,9 @@ static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t 
 }
 
 /* Ends the period when it is long enough. A count that went back is somebody else's: its first period begins. */
-static void step(struct fake_sample *sample, uint64_t busy_ns)
+static void step(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
-    uint64_t now = fake_now(), period = now - sample->taken_ns;
+    uint64_t period = now - sample->taken_ns;
 
     if (sample->taken_ns == 0 || busy_ns < sample->busy_ns) {
         *sample = (struct fake_sample){0};
@@ -65,7 +70,8 @@ struct fake_sample fake_sample_device(uint32_t device)
     struct fake_sample *sample = &fake_state()->management.samples[device];
 
     fake_lock();
-    step(sample, fake_busy_ns(device));
+    uint64_t now = fake_now();
+    step(sample, busy_until(device, now), now);
     struct fake_sample copy = *sample;
     fake_unlock();
     return copy;
@@ -77,7 +83,7 @@ struct fake_sample fake_sample_process(uint32_t slot, uint32_t device)
     struct fake_sample *sample = &state->management.process_samples[slot][device];
 
     fake_lock();
-    step(sample, atomic_load(&state->processes[slot].devices[device].busy_ns));
+    step(sample, atomic_load(&state->processes[slot].devices[device].busy_ns), fake_now());
     struct fake_sample copy = *sample;
     fake_unlock();
     return copy;
