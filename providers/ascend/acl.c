@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "library.h"
+#include "library_kit.h"
 #include "provider_kit.h"
 
 #define ACL_REPEATED_INIT   100002
@@ -29,7 +29,7 @@ static bool acl_ours;
 enum facet_status ascend_acl_open(struct ascend_acl *acl, struct facet_error *error)
 {
     struct ascend_acl opened = {0};
-    enum facet_status status = ascend_library_open("FACET_ASCEND_ACL", acl_places, &opened.library, error);
+    enum facet_status status = facet_kit_library_open("FACET_ASCEND_ACL", acl_places, &opened.library, error);
 
     if (status != FACET_OK || !opened.library)
         return status;

@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "library.h"
+#include "library_kit.h"
 #include "provider_kit.h"
 
 static const char *const dcmi_places[] = {"libdcmi.so", "/usr/local/dcmi/libdcmi.so", NULL};
@@ -104,7 +104,7 @@ static enum facet_status start(struct ascend_dcmi *dcmi, struct facet_error *err
 enum facet_status ascend_dcmi_open(struct ascend_dcmi *dcmi, struct facet_error *error)
 {
     struct ascend_dcmi opened = {0};
-    enum facet_status status = ascend_library_open("FACET_ASCEND_DCMI", dcmi_places, &opened.library, error);
+    enum facet_status status = facet_kit_library_open("FACET_ASCEND_DCMI", dcmi_places, &opened.library, error);
 
     if (status != FACET_OK || !opened.library)
         return status;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: telling an absent library from a broken one.
- * Never: knows what is in it.
+ * Finding one of a vendor's libraries at run time.
+ *
+ * Owns: telling a library that is absent from one that is there and broken.
+ * Never: takes the one for the other; knows what is in it. Static functions only, as provider_kit.h.
  */
-#include "library.h"
+#ifndef FACET_LIBRARY_KIT_H
+#define FACET_LIBRARY_KIT_H
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "provider_kit.h"
 
 /* A path can be looked at. Of a soname the linker's text begins with its name only when it was found nowhere; what it
  * found and could not load it calls by the path, or by the dependency that is missing. */
-static bool is_absent(const char *place, const char *reason)
+FACET_KIT_UNUSED static bool facet_kit_library_absent(const char *place, const char *reason)
 {
     size_t length = strlen(place);
 
@@ -24,8 +25,12 @@ static bool is_absent(const char *place, const char *reason)
     return strncmp(reason, place, length) == 0 && reason[length] == ':';
 }
 
-enum facet_status ascend_library_open(const char *variable, const char *const *places, void **ret_library,
-                                      struct facet_error *error)
+/*
+ * Opens the file that `variable` names in the environment, else the first of `places` (sonames and paths, NULL at the
+ * end) that exists. None of them there: FACET_OK and *ret_library NULL. FACET_IO: it is there and cannot be loaded.
+ */
+FACET_KIT_UNUSED static enum facet_status facet_kit_library_open(const char *variable, const char *const *places,
+                                                                 void **ret_library, struct facet_error *error)
 {
     const char *named = getenv(variable);
     const char *const only[] = {named, NULL};
@@ -39,9 +44,11 @@ enum facet_status ascend_library_open(const char *variable, const char *const *p
             return FACET_OK;
         }
         const char *reason = dlerror();
-        if (!is_absent(*place, reason ? reason : ""))
+        if (!facet_kit_library_absent(*place, reason ? reason : ""))
             return facet_kit_fail(error, FACET_IO, "%s cannot be loaded: %s", *place, reason ? reason : "no reason");
     }
     *ret_library = NULL;
     return FACET_OK;
 }
+
+#endif
