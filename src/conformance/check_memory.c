@@ -132,6 +132,20 @@ static void all_freed(struct facet_check *check, uint64_t watcher)
                   facet_check_used(check, watcher));
 }
 
+/* A runtime may keep what was freed for who allocates the like again: that is there before anything is compared. */
+static void warm_up(struct facet_check *check, uint64_t context)
+{
+    const struct facet_memory_ops *ops = &check->memory_ops;
+    uint64_t address = 0, second = 0;
+
+    if (ops->alloc(check->instance, context, PIECE, &address, NULL) == FACET_OK)
+        ops->alloc(check->instance, context, 1, &second, NULL);
+    if (address)
+        ops->free(check->instance, context, address, NULL);
+    if (second)
+        ops->free(check->instance, context, second, NULL);
+}
+
 static void plain(struct facet_check *check)
 {
     uint64_t context = 0, other = 0, empty;
@@ -139,6 +153,7 @@ static void plain(struct facet_check *check)
     if (!facet_check_context(check, FACET_CHECK_WORKER, &context) ||
         !facet_check_context(check, FACET_CHECK_OTHER, &other))
         return;
+    warm_up(check, context);
     empty = facet_check_used(check, context);
     allocate(check, context, other);
     EXPECT_NUMBER(check, "memory.free: gives everything back", empty, facet_check_used(check, context));

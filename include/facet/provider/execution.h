@@ -32,7 +32,7 @@ struct facet_launch {
     char kernel[64];
 
     /* Since 1.2; zero before. */
-    uint32_t offset[3]; /* of the first work-item's global id */
+    uint32_t offset[3]; /* of the first work-item's global id; FACET_UNSUPPORTED where the device counts from 0 */
     uint32_t reserved;
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_launch, offset) == 112, "ABI: facet_launch 1.1");
