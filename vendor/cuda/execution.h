@@ -22,6 +22,8 @@ typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
 enum {
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    CUDA_ERROR_INVALID_SOURCE = 300,
     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
     CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
     CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
@@ -169,7 +171,18 @@ CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 VENDOR_CUDA_BOTH(cuEventRecord, CUevent event, CUstream stream);
 VENDOR_CUDA_BOTH(cuEventRecordWithFlags, CUevent event, CUstream stream, unsigned flags);
 
-/* Modules, libraries, functions. Options are not looked into. */
+/* What cuLaunchKernel's `extra` may name: arguments as they lie in memory. */
+#define CU_LAUNCH_PARAM_END            ((void *)0x0)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)0x2)
+
+/* CUjit_option, as far as it is used. */
+enum {
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+};
+
+/* Modules, libraries, functions. */
 CUresult cuModuleLoad(CUmodule *module, const char *path);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: launches of kernels, and copies and fills in stream order. Never: runs a kernel: it only takes time. */
+/*
+ * Owns: launches of kernels, and copies and fills in stream order.
+ * Never: runs a kernel, which only takes time; but for "store_words" (docs/providers.md), whose three arguments are an
+ * address, a count and a value: it stores as it is submitted, for nothing that was submitted is ever taken back.
+ */
 #include <string.h>
 
 #include "execution.h"
 #include "memory.h"
 
 #define MAX_BLOCK      1024u
-#define COPY_BYTES_NS  50u /* 50 GB/s */
 #define MAX_GRID_OTHER 65535u
 
 CUresult fake_submit(CUstream stream, struct fake_work work)
@@ -68,12 +71,59 @@ static CUresult launch(CUfunction function, struct shape grid, struct shape bloc
         block_x, block_y, block_z                                                                                      \
     }
 
-static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct shape grid, struct shape block,
-                                  CUstream stream)
+struct stored {
+    uint64_t address, count, value;
+};
+
+/* The arguments, from either place that a launch can have them in; false when there are not as many. */
+static bool take_arguments(void **parameters, void **extra, struct stored *ret_arguments)
 {
-    return launch(function, grid, block, stream, per_thread);
+    const void *buffer = NULL;
+    size_t bytes = 0;
+
+    if (parameters) {
+        memcpy(&ret_arguments->address, parameters[0], 8);
+        memcpy(&ret_arguments->count, parameters[1], 8);
+        memcpy(&ret_arguments->value, parameters[2], 8);
+        return true;
+    }
+    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else
+            bytes = *(size_t *)extra[1];
+    }
+    if (!buffer || bytes != sizeof *ret_arguments)
+        return false;
+    memcpy(ret_arguments, buffer, sizeof *ret_arguments);
+    return true;
 }
-FAKE_BOTH(cuLaunchKernel, (LAUNCH_PARAMETERS, void **extra), function, LAUNCH_SHAPES, stream)
+
+static CUresult store_words(void **parameters, void **extra)
+{
+    struct stored arguments;
+
+    if (!take_arguments(parameters, extra, &arguments))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!fake_memory_usable(arguments.address, arguments.count * sizeof(uint64_t)))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (uint64_t i = 0; i < arguments.count; i++)
+        ((uint64_t *)(uintptr_t)arguments.address)[i] = arguments.value; /* NOLINT: an address is a number */
+    return CUDA_SUCCESS;
+}
+
+static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct shape grid, struct shape block,
+                                  CUstream handle, void **parameters, void **extra)
+{
+    CUstream stream;
+    CUresult result = launch(function, grid, block, handle, per_thread);
+
+    if (result != CUDA_SUCCESS || strcmp(function->name, "store_words") != 0)
+        return result;
+    result = fake_stream(handle, per_thread, &stream);
+    return result != CUDA_SUCCESS || atomic_load(&stream->captured) ? result : store_words(parameters, extra);
+}
+FAKE_BOTH(cuLaunchKernel, (LAUNCH_PARAMETERS, void **extra), function, LAUNCH_SHAPES, stream, parameters, extra)
 
 static CUresult do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig *config, CUfunction function)
 {

@@ -4,7 +4,8 @@
  *
  * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, what a wave of
  * its blocks takes in nanoseconds, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions
- * that it does not name are not there. In any other image there is every function that is asked for.
+ * that it does not name are not there. In PTX there are its entries. In any other image, an ELF object or a fatbin as
+ * far as its first bytes tell, there is every function that is asked for.
  *
  * What a wave takes where no image says so: _<N>us or _<N>ns in the function's name, else 10 us.
  */
@@ -22,7 +23,7 @@
 
 struct CUmod_st {
     CUcontext context;
-    bool own, dead;
+    bool listed, dead; /* listed: other functions than `functions` are not there */
     CUfunction functions;
 };
 
@@ -73,12 +74,44 @@ static void read_image(CUmodule module, const char *text)
     }
 }
 
+static void read_entries(CUmodule module, const char *text)
+{
+    static const char entry[] = ".entry ";
+    char name[128];
+
+    for (const char *at = strstr(text, entry); at; at = strstr(at + 1, entry)) {
+        if (sscanf(at + strlen(entry), "%127[A-Za-z0-9_$]", name) == 1)
+            function_new(module, name, wave_of_name(name), 0);
+    }
+}
+
+static bool is_text(const char *image)
+{
+    return strncmp(image, OWN_IMAGE, strlen(OWN_IMAGE)) == 0 || strstr(image, ".version");
+}
+
+static bool is_image(const void *image)
+{
+    static const uint32_t magics[] = {0x464c457f, 0x466243b1, 0xba55ed50}; /* ELF, a fatbin's wrapper, a fatbin */
+    const char *text = image;
+    uint32_t magic = 0;
+
+    memcpy(&magic, text, strnlen(text, sizeof magic)); /* a text may be shorter */
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        if (magic == magics[i])
+            return true;
+    }
+    return is_text(text);
+}
+
 static void fill(CUmodule module, CUcontext context, const void *image)
 {
     module->context = context;
-    module->own = strncmp(image, OWN_IMAGE, strlen(OWN_IMAGE)) == 0;
-    if (module->own)
+    module->listed = is_text(image);
+    if (strncmp(image, OWN_IMAGE, strlen(OWN_IMAGE)) == 0)
         read_image(module, image);
+    else if (module->listed)
+        read_entries(module, image);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -90,6 +123,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
         return result;
     if (!module || !image)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!is_image(image))
+        return CUDA_ERROR_INVALID_IMAGE;
     *module = fake_execution_make(sizeof **module);
     fill(*module, context, image);
     return CUDA_SUCCESS;
@@ -140,7 +175,7 @@ static CUfunction find_function(CUmodule module, const char *name)
 
     while (found && strcmp(found->name, name) != 0)
         found = found->next;
-    return found || module->own ? found : function_new(module, name, wave_of_name(name), 0);
+    return found || module->listed ? found : function_new(module, name, wave_of_name(name), 0);
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
