@@ -6,8 +6,9 @@
  * Never: claims what it could not read; changes the mode of a GPU.
  *
  * Libraries. Both are opened at run time: libnvidia-ml.so.1 and libcuda.so.1, or the files that FACET_CUDA_NVML and
- * FACET_CUDA_DRIVER name. Without NVML there are no devices. The driver is asked for the multiprocessors only; without
- * it they are not told.
+ * FACET_CUDA_DRIVER name. Without NVML there are no devices. Without the driver there are devices to be seen and
+ * shared, but no memory and no kernels, and nobody tells the multiprocessors; when it is there and cannot be used, the
+ * property `driver_error` says why.
  *
  * Modes. `shared` and `soft` on a GPU as it is. One that is in MIG mode can only be cut, `partitioned`, and is nobody's
  * as a whole; which of the two a GPU is in is decided by who administers it, before the provider is opened. `hard` is
@@ -45,21 +46,28 @@ enum facet_status cuda_devices_check(const struct facet_provider_instance *insta
 
 static void cuda_close(struct facet_provider_instance *instance)
 {
-    if (!instance)
+    /* What the driver does not end it goes on using: then nothing is freed. */
+    if (!instance || !cuda_contexts_free(instance) || !cuda_executor_close(instance))
         return;
     cuda_events_end(instance);
     cuda_nvml_close(&instance->nvml);
     pthread_mutex_destroy(&instance->lock);
     pthread_mutex_destroy(&instance->parts_lock);
+    pthread_mutex_destroy(&instance->context_lock);
+    pthread_cond_destroy(&instance->left);
     free(instance);
 }
 
 static enum facet_status find_all(struct facet_provider_instance *instance, struct facet_error *error)
 {
     enum facet_status status = cuda_nvml_open(&instance->nvml, error);
+    struct facet_error reason = {0};
 
     if (status != FACET_OK || !instance->nvml.library)
         return status;
+    /* A driver that does not load must not hide the GPUs, but the reason must not be lost either. */
+    if (cuda_driver_open(&instance->driver, &reason) != FACET_OK)
+        FACET_KIT_TEXT(instance->driver_error, reason.message);
     status = cuda_gpus_find(instance, error);
     if (status == FACET_OK)
         cuda_events_begin(instance);
@@ -75,6 +83,9 @@ static enum facet_status cuda_open(struct facet_provider_instance **ret_instance
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
     pthread_mutex_init(&instance->parts_lock, NULL);
     pthread_mutex_init(&instance->lock, NULL);
+    pthread_mutex_init(&instance->context_lock, NULL);
+    pthread_cond_init(&instance->left, NULL);
+    cuda_executor_init(&instance->executor);
     enum facet_status status = find_all(instance, error);
     if (status == FACET_OK)
         *ret_instance = instance;
@@ -112,6 +123,8 @@ static const struct facet_provider provider = {
     .partition = &cuda_partition_ops,
     .metrics = &cuda_metrics_ops,
     .container = &cuda_container_ops,
+    .memory = &cuda_memory_ops,
+    .execution = &cuda_execution_ops,
 };
 
 enum facet_status facet_provider_entry(const struct facet_provider_host *host,

@@ -6,8 +6,9 @@
  * Never: declares anything of the vendor's; that is in vendor/cuda.
  *
  * Locks. NVML is safe from any thread, but a list of MIG devices is read in several calls: `parts_lock` keeps this
- * process from changing it meanwhile. Inside of it `lock` guards the events and what was last seen of each GPU. What is
- * found at open never changes afterwards and is read without a lock.
+ * process from changing it meanwhile. Inside of it `lock` guards the events and what was last seen of each GPU.
+ * Contexts have locks of their own (context.h). What is found at open never changes afterwards and is read without a
+ * lock.
  */
 #ifndef FACET_CUDA_H
 #define FACET_CUDA_H
@@ -18,6 +19,7 @@
 
 #include <facet/provider.h>
 
+#include "context.h"
 #include "library.h"
 #include "provider_kit.h"
 
@@ -43,6 +45,8 @@ struct cuda_gpu {
 
 struct facet_provider_instance {
     struct cuda_nvml nvml;
+    struct cuda_driver driver;
+    char driver_error[256]; /* why the driver is there and not used; empty otherwise */
     struct facet_device_info infos[CUDA_MAX_GPUS];
     struct cuda_gpu gpus[CUDA_MAX_GPUS];
     uint32_t count;
@@ -52,6 +56,14 @@ struct facet_provider_instance {
     nvmlEventSet_t event_set;                   /* NULL: the driver has none */
     struct facet_event events[CUDA_MAX_EVENTS]; /* a ring: number n is at n % CUDA_MAX_EVENTS */
     uint64_t last_event;
+
+    struct cuda_device devices[CUDA_MAX_GPUS]; /* as infos; context.h says what follows */
+    pthread_mutex_t context_lock;
+    pthread_cond_t left; /* a context lost a user */
+    struct cuda_context *contexts;
+    void *pages; /* a tree by number */
+    uint64_t last_number;
+    struct cuda_executor executor;
 };
 
 /* device.c: finds the GPUs and describes them. */

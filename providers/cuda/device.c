@@ -55,8 +55,6 @@ static void describe_amounts(const struct cuda_nvml *nvml, nvmlDevice_t handle, 
         info->clock_mhz = mhz;
         info->valid |= FACET_DEVICE_HAS_CLOCK;
     }
-    info->compute_units = info->valid & FACET_DEVICE_HAS_PCI ? cuda_driver_units(info->pci_address) : 0;
-    info->valid |= info->compute_units ? FACET_DEVICE_HAS_COMPUTE_UNITS : 0;
 }
 
 static void describe_mode(const struct cuda_nvml *nvml, struct cuda_gpu *gpu, struct facet_device_info *info)
@@ -120,7 +118,7 @@ static enum facet_status add(struct facet_provider_instance *instance, nvmlDevic
     describe_pci(nvml, handle, info);
     describe_amounts(nvml, handle, info);
     describe_mode(nvml, gpu, info);
-    info->capabilities = capabilities_of(nvml, gpu);
+    info->capabilities = capabilities_of(nvml, gpu) | cuda_driver_describe(instance, instance->count, info);
     instance->count++;
     return FACET_OK;
 }
@@ -158,7 +156,7 @@ struct text {
 /* Adds "key=value"; every value here is bounded, so all of them fit. */
 FACET_PRINTF(3, 4) static void put(struct text *text, const char *key, const char *format, ...)
 {
-    char value[128] = "";
+    char value[512] = "";
     va_list arguments;
 
     va_start(arguments, format);
@@ -166,6 +164,30 @@ FACET_PRINTF(3, 4) static void put(struct text *text, const char *key, const cha
     va_end(arguments);
     text->length +=
         (size_t)snprintf(text->bytes + text->length, sizeof text->bytes - text->length, "%s=%s\n", key, value);
+}
+
+/* For `facet provider check` (docs/providers.md): stores a value to so many words. */
+static const char conformance_ptx[] =
+    ".version 7.0 .target sm_52 .address_size 64 "
+    ".visible .entry store_words(.param .u64 words, .param .u64 count, .param .u64 value) { "
+    ".reg .pred %p; .reg .u64 %a, %n, %v; "
+    "ld.param.u64 %a, [words]; ld.param.u64 %n, [count]; ld.param.u64 %v, [value]; cvta.to.global.u64 %a, %a; "
+    "next: setp.eq.u64 %p, %n, 0; @%p ret; "
+    "st.global.u64 [%a], %v; add.u64 %a, %a, 8; sub.u64 %n, %n, 1; bra next; }";
+
+static void put_execution(struct text *text, const struct facet_provider_instance *instance, uint32_t device)
+{
+    int major, minor;
+
+    if (instance->driver_error[0])
+        put(text, "driver_error", "%s", instance->driver_error);
+    if (!(instance->infos[device].capabilities & FACET_CAN_EXECUTE))
+        return;
+    if (CUDA_NVML(&instance->nvml, nvmlDeviceGetCudaComputeCapability, instance->gpus[device].handle, &major, &minor) ==
+        NVML_SUCCESS)
+        put(text, "kernel_target", "ptx:sm_%d%d", major, minor);
+    put(text, "conformance_kernel", "store_words");
+    put(text, "conformance_image", "%s", conformance_ptx);
 }
 
 static void put_identity(struct text *text, const struct cuda_nvml *nvml, const struct cuda_gpu *gpu)
@@ -213,5 +235,6 @@ enum facet_status cuda_device_properties(struct facet_provider_instance *instanc
         return status;
     put_identity(&all, &instance->nvml, &instance->gpus[device]);
     put_settings(&all, &instance->nvml, &instance->gpus[device]);
+    put_execution(&all, instance, device);
     return facet_kit_text_out(all.bytes, text, capacity, ret_size, error);
 }

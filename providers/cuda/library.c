@@ -3,39 +3,13 @@
  */
 #include "library.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+#include "library_kit.h"
 #include "provider_kit.h"
+#include <dlfcn.h>
 
-#define NVML_SONAME   "libnvidia-ml.so.1"
-#define DRIVER_SONAME "libcuda.so.1"
+#define NVML_SONAME "libnvidia-ml.so.1"
 
-/* Of a soname the linker's text begins with its name only when it was found nowhere. */
-static bool is_absent(const char *place, const char *reason)
-{
-    size_t length = strlen(place);
-
-    if (strchr(place, '/'))
-        return access(place, F_OK) != 0;
-    return strncmp(reason, place, length) == 0 && reason[length] == ':';
-}
-
-/* Opens the file that `variable` names, else the soname. */
-static enum facet_status open_library(const char *variable, const char *soname, void **ret_library,
-                                      struct facet_error *error)
-{
-    const char *named = getenv(variable), *place = named && *named ? named : soname;
-    void *library = dlopen(place, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    const char *reason = library ? NULL : dlerror();
-
-    if (!library && !is_absent(place, reason ? reason : ""))
-        return facet_kit_fail(error, FACET_IO, "%s cannot be loaded: %s", place, reason ? reason : "no reason");
-    *ret_library = library;
-    return FACET_OK;
-}
+static const char *const places[] = {NVML_SONAME, "/usr/lib/wsl/lib/" NVML_SONAME, NULL};
 
 enum facet_status cuda_nvml_status(nvmlReturn_t result)
 {
@@ -103,7 +77,7 @@ static enum facet_status start(struct cuda_nvml *nvml, struct facet_error *error
 enum facet_status cuda_nvml_open(struct cuda_nvml *ret_nvml, struct facet_error *error)
 {
     struct cuda_nvml opened = {0};
-    enum facet_status status = open_library("FACET_CUDA_NVML", NVML_SONAME, &opened.library, error);
+    enum facet_status status = facet_kit_library_open("FACET_CUDA_NVML", places, &opened.library, error);
 
     if (status != FACET_OK || !opened.library)
         return status;
@@ -122,22 +96,4 @@ void cuda_nvml_close(struct cuda_nvml *nvml)
     if (nvml->library)
         nvml->nvmlShutdown();
     *nvml = (struct cuda_nvml){0};
-}
-
-/* No context is made, so nothing is taken on the device. */
-unsigned cuda_driver_units(const char *pci_address)
-{
-    void *library = NULL;
-    CUdevice device;
-    int units = 0;
-
-    if (open_library("FACET_CUDA_DRIVER", DRIVER_SONAME, &library, NULL) != FACET_OK || !library)
-        return 0;
-    __typeof__(&cuInit) init = (__typeof__(init))dlsym(library, "cuInit");
-    __typeof__(&cuDeviceGetByPCIBusId) find = (__typeof__(find))dlsym(library, "cuDeviceGetByPCIBusId");
-    __typeof__(&cuDeviceGetAttribute) read = (__typeof__(read))dlsym(library, "cuDeviceGetAttribute");
-    if (!init || !find || !read || init(0) != CUDA_SUCCESS || find(&device, pci_address) != CUDA_SUCCESS ||
-        read(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) != CUDA_SUCCESS || units < 0)
-        return 0;
-    return (unsigned)units;
 }

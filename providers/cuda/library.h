@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML and the driver, opened at run time.
+ * NVML, opened at run time.
  *
- * Owns: which of their functions are used, and what NVML's results mean.
+ * Owns: which of its functions are used, and what its results mean.
  * Never: takes a library that is there but broken for one that is absent.
  */
 #ifndef FACET_CUDA_LIBRARY_H
@@ -10,7 +10,6 @@
 
 #include <facet/error.h>
 
-#include "vendor/cuda/driver.h"
 #include "vendor/cuda/nvml.h"
 #include "vendor/cuda/nvml_mig.h"
 
@@ -97,8 +96,5 @@ void cuda_nvml_close(struct cuda_nvml *nvml);
 enum facet_status cuda_nvml_status(nvmlReturn_t result);
 enum facet_status cuda_nvml_fail(const struct cuda_nvml *nvml, struct facet_error *error, const char *call,
                                  nvmlReturn_t result);
-
-/* The multiprocessors of a device, which only the driver tells; 0 when it does not. */
-unsigned cuda_driver_units(const char *pci_address);
 
 #endif

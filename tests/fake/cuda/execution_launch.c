@@ -10,6 +10,7 @@
 #include "memory.h"
 
 #define MAX_BLOCK      1024u
+#define COPY_BYTES_NS  50u /* 50 GB/s */
 #define MAX_GRID_OTHER 65535u
 
 CUresult fake_submit(CUstream stream, struct fake_work work)

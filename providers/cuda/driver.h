@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA driver, opened at run time.
+ *
+ * Owns: the table of its functions, and what its results mean.
+ * Never: links to it; keeps more than one form of a function.
+ *
+ * Any function may be missing: an older driver lacks the newer ones. `needed` are those without which there is no
+ * device at all (driver 11.0 has them).
+ */
+#ifndef FACET_CUDA_DRIVER_H
+#define FACET_CUDA_DRIVER_H
+
+#include <stdbool.h>
+
+#include <facet/error.h>
+
+#include "vendor/cuda/driver.h"
+#include "vendor/cuda/execution.h"
+#include "vendor/cuda/memory.h"
+
+#define CUDA_NEEDED(X)                                                                                                 \
+    X(cuInit)                                                                                                          \
+    X(cuGetErrorString)                                                                                                \
+    X(cuDeviceGetAttribute)                                                                                            \
+    X(cuDeviceGetByPCIBusId)                                                                                           \
+    X(cuDevicePrimaryCtxRetain)                                                                                        \
+    X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
+    X(cuCtxPushCurrent_v2)                                                                                             \
+    X(cuCtxPopCurrent_v2)                                                                                              \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuMemAlloc_v2)                                                                                                   \
+    X(cuMemFree_v2)                                                                                                    \
+    X(cuMemGetInfo_v2)                                                                                                 \
+    X(cuMemcpyHtoD_v2)                                                                                                 \
+    X(cuMemcpyDtoH_v2)                                                                                                 \
+    X(cuMemcpyDtoD_v2)                                                                                                 \
+    X(cuMemsetD8_v2)
+
+/* Memory at addresses that stay. */
+#define CUDA_MAPPING(X)                                                                                                \
+    X(cuMemAddressReserve)                                                                                             \
+    X(cuMemAddressFree)                                                                                                \
+    X(cuMemCreate)                                                                                                     \
+    X(cuMemRelease)                                                                                                    \
+    X(cuMemMap)                                                                                                        \
+    X(cuMemUnmap)                                                                                                      \
+    X(cuMemSetAccess)                                                                                                  \
+    X(cuMemGetAllocationGranularity)
+
+/* Streams and kernels. */
+#define CUDA_EXECUTING(X)                                                                                              \
+    X(cuStreamCreate)                                                                                                  \
+    X(cuStreamDestroy_v2)                                                                                              \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventDestroy_v2)                                                                                               \
+    X(cuEventRecord)                                                                                                   \
+    X(cuEventQuery)                                                                                                    \
+    X(cuEventElapsedTime)                                                                                              \
+    X(cuModuleLoadDataEx)                                                                                              \
+    X(cuModuleUnload)                                                                                                  \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuLaunchKernel)                                                                                                  \
+    X(cuMemcpyHtoDAsync_v2)                                                                                            \
+    X(cuMemcpyDtoDAsync_v2)                                                                                            \
+    X(cuMemsetD8Async)
+
+struct cuda_driver {
+    void *library; /* NULL: there is none */
+#define CUDA_MEMBER(name) __typeof__(&name) name;
+    CUDA_NEEDED(CUDA_MEMBER)
+    CUDA_MAPPING(CUDA_MEMBER)
+    CUDA_EXECUTING(CUDA_MEMBER)
+#undef CUDA_MEMBER
+};
+
+/*
+ * Opens libcuda.so.1, or the file that FACET_CUDA_DRIVER names, and initialises it. FACET_OK with `library` NULL: there
+ * is no driver, or it says that there is no device. FACET_IO: it is there and cannot be used; the error says why.
+ */
+enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_error *error);
+
+/* Whether it has all functions of CUDA_MAPPING, of CUDA_EXECUTING. */
+bool cuda_driver_maps(const struct cuda_driver *driver);
+bool cuda_driver_executes(const struct cuda_driver *driver);
+
+/* Refuses because `call` answered `result`. */
+enum facet_status cuda_driver_fail(const struct cuda_driver *driver, struct facet_error *error, const char *call,
+                                   CUresult result);
+
+#endif

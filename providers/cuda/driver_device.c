@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what the driver knows of a GPU. Never: makes a context for a mere listing. */
+#include "cuda.h"
+
+static int attribute(const struct facet_provider_instance *instance, const struct cuda_device *device, int which)
+{
+    int value;
+
+    /* What this driver does not know it does not have. */
+    return instance->driver.cuDeviceGetAttribute(&value, which, device->ordinal) == CUDA_SUCCESS ? value : 0;
+}
+
+/* Pieces of memory that can be mapped: their least size, or 0. */
+static size_t granule_of(const struct facet_provider_instance *instance, const struct cuda_device *device)
+{
+    const CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal},
+    };
+    size_t granule = 0;
+
+    if (!cuda_driver_maps(&instance->driver) ||
+        !attribute(instance, device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
+        instance->driver.cuMemGetAllocationGranularity(&granule, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
+            CUDA_SUCCESS)
+        return 0;
+    return granule & (granule - 1) ? 0 : granule;
+}
+
+static void read_bounds(const struct facet_provider_instance *instance, struct cuda_device *device)
+{
+    for (int i = 0; i < 3; i++) {
+        device->grid_most[i] = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+        device->group_most[i] = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+    }
+    device->items_most = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+}
+
+/* By the place on the bus: the driver counts as CUDA_VISIBLE_DEVICES says, and may not have it at all. */
+static bool find(const struct facet_provider_instance *instance, const struct facet_device_info *info,
+                 struct cuda_device *device)
+{
+    return instance->driver.library && info->valid & FACET_DEVICE_HAS_PCI &&
+           instance->driver.cuDeviceGetByPCIBusId(&device->ordinal, info->pci_address) == CUDA_SUCCESS;
+}
+
+/* A GPU that is cut is nobody's as a whole: what the driver takes for it is one of its parts. */
+uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t index, struct facet_device_info *info)
+{
+    struct cuda_device *device = &instance->devices[index];
+    uint64_t can = FACET_CAN_MEMORY;
+
+    if (!find(instance, info, device))
+        return 0;
+    int units = attribute(instance, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    if (units > 0) {
+        info->compute_units = (uint32_t)units;
+        info->valid |= FACET_DEVICE_HAS_COMPUTE_UNITS;
+    }
+    if (instance->gpus[index].is_cut || !(info->valid & FACET_DEVICE_HAS_MEMORY))
+        return 0;
+    device->granule = granule_of(instance, device);
+    read_bounds(instance, device);
+    if (device->granule)
+        can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
+    if (device->items_most && cuda_driver_executes(&instance->driver))
+        can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD;
+    return can;
+}
