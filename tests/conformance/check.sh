@@ -5,4 +5,6 @@ set -eu
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 export FACET_RUNTIME_DIR="$place/run" FACET_STATE_DIR="$place/state"
+# Two fake libraries of one machine share what it is.
+export FAKE_CUDA_STATE="$place/cuda"
 "$FACET_BUILD_DIR/facet" provider check --deadline 30 "$FACET_BUILD_DIR/$1"

@@ -357,7 +357,7 @@ static void role_contexts(void)
     CUmodule module;
 
     OK(client.cuCtxCreate_v2(&context, 0, 0));
-    OK(client.cuModuleLoadData(&module, "any"));
+    OK(client.cuModuleLoadData(&module, CLIENT_IMAGE));
     OK(client.cuModuleGetFunction(&function, module, "work_20000us"));
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < 3; i++)
@@ -372,7 +372,7 @@ static void role_contexts(void)
     SETTLED(5);
     OK(client.cuDevicePrimaryCtxRetain(&client.context, 0));
     OK(client.cuCtxSetCurrent(client.context));
-    OK(client.cuModuleLoadData(&client.module, "any"));
+    OK(client.cuModuleLoadData(&client.module, CLIENT_IMAGE));
     OK(client_launch(client_function("work_10us"), 8, NULL));
     SETTLED(6);
     CHECK(misuse() == 0);
