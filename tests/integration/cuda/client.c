@@ -7,7 +7,6 @@
 
 struct client client;
 
-
 static bool open_functions(void)
 {
     client.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -77,7 +77,8 @@ struct client {
 };
 extern struct client client;
 
-/* Begins as a fatbin does, and is no kind of image of the fake driver's own: it has every function that is asked for. */
+/* Begins as a fatbin does, and is no kind of image of the fake driver's own: it has every function that is asked for.
+ */
 #define CLIENT_IMAGE "\x50\xed\x55\xba"
 
 /* Opens libcuda.so.1, initialises it, makes the primary context current and loads an image that has every function. */
