@@ -95,8 +95,7 @@ static struct cuda_worker *take_worker(struct cuda_device *device, const char *n
     return worker;
 }
 
-/* Pages that somebody else has mapped may outlive the last context: they are still the worker's. */
-static void drop_worker(struct cuda_device *device, struct cuda_worker *worker)
+void cuda_worker_drop(struct cuda_device *device, struct cuda_worker *worker)
 {
     struct cuda_worker **place = &device->workers;
 
@@ -200,7 +199,7 @@ static void close_context(struct facet_provider_instance *instance, struct cuda_
 
     pthread_mutex_lock(&instance->context_lock);
     context->worker->contexts--;
-    drop_worker(device, context->worker);
+    cuda_worker_drop(device, context->worker);
     pthread_rwlock_destroy(&context->lock);
     free(context);
 }

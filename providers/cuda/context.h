@@ -107,6 +107,10 @@ enum facet_status cuda_context_destroy(struct facet_provider_instance *instance,
 /* No other call is under way. False when the driver does not come to an end with one. */
 bool cuda_contexts_free(struct facet_provider_instance *instance);
 
+/* With the context lock: forgets a worker that has nothing any more. Pages that somebody else has mapped may outlive
+ * its last context: they are still its own. */
+void cuda_worker_drop(struct cuda_device *device, struct cuda_worker *worker);
+
 /* Counts memory for a context's worker, or takes that back. */
 void cuda_worker_charge(struct facet_provider_instance *instance, struct cuda_worker *worker, uint64_t bytes);
 void cuda_worker_refund(struct facet_provider_instance *instance, struct cuda_worker *worker, uint64_t bytes);

@@ -207,6 +207,7 @@ static bool is_gone(struct facet_provider_instance *instance, struct cuda_pages 
         return false;
     tdelete(pages, &instance->pages, compare_pages);
     pages->worker->used_bytes -= pages->count * instance->devices[pages->device].granule;
+    cuda_worker_drop(&instance->devices[pages->device], pages->worker);
     return true;
 }
 
