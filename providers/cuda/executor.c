@@ -395,9 +395,10 @@ static bool end_streams(struct cuda_executor *executor, const struct cuda_contex
     }
 }
 
-static void free_modules(struct facet_provider_instance *instance, const struct cuda_context *context)
+/* With the lock: takes a context's modules out of the list. */
+static struct cuda_module *take_modules(struct cuda_executor *executor, const struct cuda_context *context)
 {
-    struct cuda_module **place = &instance->executor.modules, *module;
+    struct cuda_module **place = &executor->modules, *module, *taken = NULL;
 
     while ((module = *place)) {
         if (module->context != context) {
@@ -405,6 +406,18 @@ static void free_modules(struct facet_provider_instance *instance, const struct 
             continue;
         }
         *place = module->next;
+        module->next = taken;
+        taken = module;
+    }
+    return taken;
+}
+
+static void free_modules(struct facet_provider_instance *instance, struct cuda_module *modules)
+{
+    while (modules) {
+        struct cuda_module *module = modules;
+
+        modules = module->next;
         instance->driver.cuModuleUnload(module->handle);
         free(module);
     }
@@ -436,12 +449,13 @@ bool cuda_executor_forget(struct facet_provider_instance *instance, const struct
 
     pthread_mutex_lock(&executor->lock);
     bool ended = end_streams(executor, context);
+    struct cuda_module *modules = ended ? take_modules(executor, context) : NULL;
     pthread_mutex_unlock(&executor->lock);
     if (!ended)
         return false;
     CUcontext ours;
     bool current = instance->driver.cuCtxPushCurrent_v2(instance->devices[context->device].primary) == CUDA_SUCCESS;
-    free_modules(instance, context);
+    free_modules(instance, modules);
     if (current)
         instance->driver.cuCtxPopCurrent_v2(&ours);
     return true;
