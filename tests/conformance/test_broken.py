@@ -100,7 +100,7 @@ DEFECTS = {
     "name_of_process": "device.list: uuid and name are the same in another process",
     "no_mode_no_kernels": "modes: modes and capabilities agree",
     "not_thread_safe": "threads: 8 use memory of their own",
-    "offset_refused": "execution.launch: of 3 dimensions, with an offset",
+    "offset_refused": "execution.launch: of 3 dimensions, with an offset that it has or refuses",
     "overlap_smears": "memory.copy: moves what was there",
     "overlapping_partitions": "partition.create: one in the place of another has no space",
     "overruns_item_size": "device.list: an older host's smaller struct is not overrun",

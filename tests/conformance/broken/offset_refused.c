@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a launch may not begin elsewhere. Never: breaks anything else. */
+/* Broken: a launch that begins elsewhere is to be tried again, for ever, and not said to be unsupported. Never: breaks
+ * anything else. */
 #include "base.h"
 
 static enum facet_status launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                 const struct facet_launch *launch, const void *arguments, struct facet_error *error)
 {
     if (launch && launch->size >= sizeof *launch && launch->offset[0])
-        return facet_kit_fail(error, FACET_UNSUPPORTED, "offset: expected none");
+        return facet_kit_fail(error, FACET_BUSY, "offset: not now");
     return base_execution.launch(instance, context, stream, launch, arguments, error);
 }
 
