@@ -32,12 +32,13 @@ struct CUstream_st {
     int priority;
     uint64_t id;
     bool dead, legacy;
-    bool joined;                   /* nothing was captured since another stream waited for it */
-    struct fake_capture *capture;  /* under the lock */
-    _Atomic uint32_t captured;     /* whether there is one: all that a launch looks at */
-    _Atomic uint64_t until_ns;     /* when its last work is complete */
-    _Atomic uint32_t host_pending; /* host functions that have not run */
-    pthread_t thread;              /* of a thread's default stream */
+    bool joined;                           /* nothing was captured since another stream waited for it */
+    struct fake_capture *capture;          /* under the lock */
+    _Atomic uint32_t captured;             /* whether there is one: all that a launch looks at */
+    _Atomic uint64_t until_ns;             /* when its last work is complete */
+    _Atomic uint32_t host_pending;         /* host functions that have not run */
+    _Atomic uint64_t host_given, host_run; /* host functions ever: they run in the order in which they were given */
+    pthread_t thread;                      /* of a thread's default stream */
     struct CUstream_st *next;
 };
 

@@ -173,15 +173,25 @@ struct host_call {
     void *argument;
     CUstream stream;
     uint64_t when_ns;
+    uint64_t place; /* among the stream's host functions */
 };
+
+/* Its moment has come, and those before it have run: this machine may wake threads in any order. */
+static void wait_for_turn(const struct host_call *call)
+{
+    fake_sleep_until(call->when_ns);
+    while (atomic_load(&call->stream->host_run) != call->place)
+        fake_sleep_until(fake_now() + 100000);
+}
 
 static void *host_main(void *argument)
 {
     struct host_call call = *(struct host_call *)argument;
 
     free(argument);
-    fake_sleep_until(call.when_ns);
+    wait_for_turn(&call);
     call.run(call.argument, call.stream);
+    atomic_fetch_add(&call.stream->host_run, 1);
     atomic_fetch_sub(&call.stream->host_pending, 1);
     atomic_fetch_sub(&fake_execution_of(call.stream->context)->host_pending, 1);
     return NULL;
@@ -200,7 +210,8 @@ CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream 
         free(call);
         return result;
     }
-    *call = (struct host_call){run, argument, stream, fake_stream_ready_ns(stream)};
+    *call = (struct host_call){run, argument, stream, fake_stream_ready_ns(stream),
+                               atomic_fetch_add(&stream->host_given, 1)};
     atomic_fetch_add(&stream->host_pending, 1);
     atomic_fetch_add(&fake_execution_of(stream->context)->host_pending, 1);
     if (pthread_create(&thread, NULL, host_main, call) != 0)
