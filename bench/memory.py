@@ -150,20 +150,21 @@ def measure_defragment(bench, options):
 
 def defragment_table(measured):
     rows = [[f"{result['run_kib']}, {result['page_kib']}", result["live_mib"], result["moved_mib"],
-             f"{result['move_gib_s']:.2f}", f"{result['copy_gib_s']:.2f}",
-             ratio(result["move_gib_s"], result["copy_gib_s"]),
+             f"{result['move_gib_s']:.2f}", f"{result['all_gib_s']:.2f}", f"{result['copy_gib_s']:.2f}",
+             ratio(result["move_gib_s"], result["copy_gib_s"]), ratio(result["all_gib_s"], result["copy_gib_s"]),
              f"{result['steps']} / {result['longest_step_us']:.0f}",
              *(f"{result[phase]['longest_us']:.0f} ({result[phase]['over_ms']}, {result[phase]['switched']})"
                for phase in ("idle", "copying", "moving")),
              f"{result['fragmentation_before'] / 10:g} -> {result['fragmentation_after'] / 10:g}",
              "equal" if result["right"] else "DIFFERENT"]
             for result in measured["results"]]
-    return [harness.markdown_table(["allocations, pages KiB", "live MiB", "moved MiB", "GiB/s", "memcpy GiB/s",
-                                    "of memcpy", "steps / longest us", "longest gap us: nothing", "memcpy", "moving",
+    return [harness.markdown_table(["allocations, pages KiB", "live MiB", "moved MiB", "moving GiB/s",
+                                    "with giving back", "memcpy GiB/s", "moving of memcpy", "with giving back",
+                                    "steps / longest us", "longest gap us: nothing", "memcpy", "moving",
                                     "fragmentation %", "contents"], rows),
             "Every other chunk half emptied before, every other allocation of it. A thread writes counters all over "
             "the data, on a core of its own; gap: between two of its writes. In brackets: gaps over 1 ms, and how "
-            "often its core was taken away. Moving includes giving what is empty back. memcpy: of an eighth of the "
+            "often its core was taken away. Giving back: of chunks that are empty, to the kernel. memcpy: of an eighth of the "
             "data before and again after, under the same thread."]
 
 

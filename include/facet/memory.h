@@ -211,6 +211,7 @@ struct facet_defragment_report {
     uint64_t steps;          /* moves; the space's slow paths waited for one at a time */
     uint64_t longest_ns;     /* the longest of them */
     uint64_t returned_bytes; /* to the device */
+    uint64_t moving_ns;      /* of all moves; the rest of a call plans them, and gives back */
 };
 
 /*

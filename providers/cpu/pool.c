@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/transplant.h"
 #include "pool.h"
 #include "provider_kit.h"
 
@@ -16,7 +17,7 @@ void cpu_pool_open(struct cpu_pool *pool)
 {
     pthread_mutex_init(&pool->lock, NULL);
     pool->fd = -1;
-    pool->faults = cpu_faults_open();
+    pool->faults = facet_transplant_open();
     TAILQ_INIT(&pool->extents);
 }
 
@@ -26,8 +27,6 @@ void cpu_pool_close(struct cpu_pool *pool)
 
     while ((extent = TAILQ_FIRST(&pool->extents))) {
         TAILQ_REMOVE(&pool->extents, extent, link);
-        if (extent->window)
-            munmap(extent->window, extent->bytes);
         free(extent);
     }
     if (pool->fd >= 0)
@@ -90,28 +89,8 @@ enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cp
     return status;
 }
 
-enum facet_status cpu_pool_window(struct cpu_pool *pool, struct cpu_extent *extent, char **ret_window,
-                                  struct facet_error *error)
-{
-    pthread_mutex_lock(&pool->lock);
-    if (!extent->window) {
-        void *window = mmap(NULL, extent->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pool->fd,
-                            (off_t)extent->offset);
-
-        extent->window = window == MAP_FAILED ? NULL : window;
-    }
-    *ret_window = extent->window;
-    pthread_mutex_unlock(&pool->lock);
-    if (*ret_window)
-        return FACET_OK;
-    return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses to move %" PRIu64 " bytes with: %s", extent->bytes,
-                          strerror(errno));
-}
-
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent)
 {
-    if (extent->window)
-        munmap(extent->window, extent->bytes);
     fallocate(pool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent->offset, (off_t)extent->bytes);
     pthread_mutex_lock(&pool->lock);
     TAILQ_REMOVE(&pool->extents, extent, link);

@@ -2,7 +2,7 @@
 /*
  * The file that pages come from, one for each instance.
  *
- * Owns: its parts (struct cpu_pool, space.h), and windows to move them through. Never: maps them where kernels look.
+ * Owns: its parts (struct cpu_pool, space.h). Never: maps them where kernels look.
  */
 #ifndef CPU_POOL_H
 #define CPU_POOL_H
@@ -12,9 +12,6 @@
 /* Zeroed. FACET_NO_MEMORY. */
 enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cpu_extent **ret_extent,
                                 struct facet_error *error);
-/* Where all of it can be looked at, as long as it is not given back. FACET_NO_MEMORY. */
-enum facet_status cpu_pool_window(struct cpu_pool *pool, struct cpu_extent *extent, char **ret_window,
-                                  struct facet_error *error);
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent);
 
 #endif

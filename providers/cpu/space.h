@@ -33,7 +33,6 @@ struct cpu_range {
 struct cpu_extent {
     TAILQ_ENTRY(cpu_extent) link;
     uint64_t offset, bytes;
-    char *window; /* all of it, where nobody else looks; NULL before something of it moved */
 };
 
 /* The file. */
@@ -116,7 +115,5 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
 /* move.c. Whoever uses the range goes on; who writes there waits. */
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
                                  struct cpu_pages_list *gone, struct facet_error *error);
-/* -1: this kernel lets this process not protect shared memory. */
-int cpu_faults_open(void);
 
 #endif

@@ -18,8 +18,9 @@ static uint64_t now_ns(const struct facet_memory *memory)
     return memory->backend.now_ns(memory->backend.data);
 }
 
-/* With the space's lock held. FACET_NOT_FOUND: the plan no longer holds. */
-static enum facet_status move(struct facet_space *space, struct facet_frame_move *plan, struct facet_error *error)
+/* With the space's lock held. FACET_NOT_FOUND: the plan no longer holds. *ret_empty: to be returned, or NULL. */
+static enum facet_status move(struct facet_space *space, struct facet_frame_move *plan, struct facet_chunk **ret_empty,
+                              struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
     struct facet_extent to;
@@ -35,7 +36,7 @@ static enum facet_status move(struct facet_space *space, struct facet_frame_move
     }
     for (uint32_t i = 0; i < plan->count; i++)
         facet_entry_set_frame(&space->table.entries[plan->page + i], to.frame + i);
-    facet_frames_give(&memory->frames, plan->from, plan->count);
+    *ret_empty = facet_frames_leave(&memory->frames, plan->from, plan->count);
     space->moved_pages += plan->count;
     return FACET_OK;
 }
@@ -67,14 +68,17 @@ static enum facet_status step(struct pass *pass, bool *ret_more, struct facet_er
     struct facet_space *space = facet_memory_lock_space(memory, plan.space);
     if (!space)
         return FACET_OK;
+    struct facet_chunk *empty = NULL;
     uint64_t start = now_ns(memory);
-    enum facet_status status = move(space, &plan, error);
+    enum facet_status status = move(space, &plan, &empty, error);
     pthread_mutex_unlock(&space->lock);
     if (status != FACET_OK)
         return status == FACET_NOT_FOUND ? FACET_OK : status;
     uint64_t took = now_ns(memory) - start;
+    facet_frames_return(&memory->frames, empty);
     pass->report.steps++;
     pass->report.moved_bytes += plan.count * memory->page_bytes;
+    pass->report.moving_ns += took;
     pass->report.longest_ns = took > pass->report.longest_ns ? took : pass->report.longest_ns;
     pass->bytes_left -= plan.count * memory->page_bytes;
     return FACET_OK;

@@ -301,13 +301,23 @@ static struct facet_chunk *give(struct facet_frames *frames, uint32_t frame, uin
     return chunk;
 }
 
-void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count)
+struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     pthread_mutex_lock(&frames->lock);
     struct facet_chunk *chunk = give(frames, frame, count);
     pthread_mutex_unlock(&frames->lock);
+    return chunk;
+}
+
+void facet_frames_return(struct facet_frames *frames, struct facet_chunk *chunk)
+{
     if (chunk)
         return_chunk(frames, chunk);
+}
+
+void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count)
+{
+    facet_frames_return(frames, facet_frames_leave(frames, frame, count));
 }
 
 void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count)

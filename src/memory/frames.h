@@ -81,6 +81,11 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
  * should not have the device make and clear memory each time. */
 void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t count);
 
+/* The same in two calls, for who holds a lock: a chunk that goes back is off the books, but is the device's only after
+ * the second, which takes a while. NULL: none goes. */
+struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t frame, uint32_t count);
+void facet_frames_return(struct facet_frames *frames, struct facet_chunk *chunk);
+
 /* They are in use by nobody, and will be had by nobody: the device would not let go of them. */
 void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count);
 

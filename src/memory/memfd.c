@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory of this process as a page backend: chunks are parts of a memfd, mapping is mmap() over reserved
- * addresses, and a move write-protects what it copies (userfaultfd), so that writers wait in the kernel until the new
- * place is mapped.
+ * addresses, and a move is a transplant (base/transplant.h).
  * Never: installs a signal handler, starts a thread, or looks at what the memory holds.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/transplant.h"
 #include "memory/backend.h"
 
 #define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
@@ -160,73 +158,16 @@ static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes
     return mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-static enum facet_status protect(const struct memfd *memfd, uint64_t address, uint64_t bytes, struct facet_error *error)
-{
-    struct uffdio_register watch = {.range = {address, bytes}, .mode = UFFDIO_REGISTER_MODE_WP};
-    struct uffdio_writeprotect wall = {.range = {address, bytes}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
-
-    if (ioctl(memfd->faults, UFFDIO_REGISTER, &watch) < 0)
-        return facet_error_errno(error, errno, "cannot watch over writes to the pages that are to move");
-    if (ioctl(memfd->faults, UFFDIO_WRITEPROTECT, &wall) == 0)
-        return FACET_OK;
-    int failed = errno;
-    (void)!ioctl(memfd->faults, UFFDIO_UNREGISTER, &watch.range);
-    return facet_error_errno(error, failed, "cannot protect the pages that are to move");
-}
-
-/* Lets writers go on. After a failure the old pages are still mapped, and are made writable again. */
-static void unprotect(const struct memfd *memfd, uint64_t address, uint64_t bytes, bool moved)
-{
-    struct uffdio_range range = {address, bytes};
-
-    if (!moved)
-        (void)!ioctl(memfd->faults, UFFDIO_UNREGISTER, &range);
-    (void)!ioctl(memfd->faults, UFFDIO_WAKE, &range);
-}
-
-/* Else whoever comes next is stopped once for every 4 KiB. As for reading: the kernel then enters pages that are there
- * already sixteen at a time, and lets them be written all the same, for nobody has to be told of writes to a memfd. */
-static void populate(void *start, uint64_t bytes)
-{
-#ifdef MADV_POPULATE_READ
-    (void)!madvise(start, bytes, MADV_POPULATE_READ);
-#endif
-}
-
-/* The kernel copies: it finds the pages of the file without entering them anywhere first, which would take longer than
- * copying them. The bare system call, for the thread sanitizer as above: nobody writes there now. */
-static enum facet_status copy_into(const struct memfd *memfd, uint64_t address, uint64_t offset, uint64_t bytes,
-                                   struct facet_error *error)
-{
-    for (uint64_t done = 0; done < bytes;) {
-        long wrote = syscall(SYS_pwrite64, memfd->fd, at(address + done), bytes - done, (off_t)(offset + done));
-
-        if (wrote < 0 && errno != EINTR)
-            return facet_error_errno(error, errno, "cannot copy the pages that are to move");
-        done += wrote > 0 ? (uint64_t)wrote : 0;
-    }
-    return FACET_OK;
-}
-
 static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
                               uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
+    const char *what = NULL;
 
     if (memfd->faults < 0)
-        return facet_error_set(error, FACET_UNSUPPORTED,
-                               "pages cannot move while they are used: this kernel lets this process not watch over "
-                               "writes (userfaultfd for shared memory, Linux 5.19)");
-    enum facet_status status = protect(memfd, address, bytes, error);
-    if (status != FACET_OK)
-        return status;
-    status = copy_into(memfd, address, to->pages - 1 + to->offset, bytes, error);
-    if (status == FACET_OK)
-        status = map(data, context, address, to, bytes, error);
-    unprotect(memfd, address, bytes, status == FACET_OK);
-    if (status == FACET_OK)
-        populate(at(address), bytes);
-    return status;
+        return facet_error_set(error, FACET_UNSUPPORTED, FACET_TRANSPLANT_LACKS);
+    int failed = facet_transplant(memfd->faults, at(address), bytes, memfd->fd, to->pages - 1 + to->offset, &what);
+    return failed ? facet_error_errno(error, failed, "%s", what) : FACET_OK;
 }
 
 /* --- contents ----------------------------------------------------------------------------------------------------- */
@@ -293,18 +234,6 @@ static const struct facet_page_ops operations = {
     .fill = fill,
 };
 
-static int open_faults(void)
-{
-#if defined(UFFD_FEATURE_WP_HUGETLBFS_SHMEM) && defined(UFFD_USER_MODE_ONLY)
-    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
-    FACET_CLEANUP_FD int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-
-    return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 ? FACET_TAKE_FD(fd) : -1;
-#else
-    return -1;
-#endif
-}
-
 enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
                                            struct facet_error *error)
 {
@@ -318,7 +247,7 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_bac
         .file_most = bytes + bytes / 2, /* chunks of other sizes may leave gaps */
         .fd = memfd_create("facet-memory", MFD_CLOEXEC),
     };
-    memfd->faults = open_faults();
+    memfd->faults = facet_transplant_open();
     if (memfd->fd < 0) {
         int failed = errno;
         free(memfd);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: transplant.h. Never: lets writers wait for what can be done before. */
+#include "base/transplant.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LINE 64
+#define PAGE 4096
+
+int facet_transplant_open(void)
+{
+#if defined(UFFD_FEATURE_WP_HUGETLBFS_SHMEM) && defined(UFFD_USER_MODE_ONLY)
+    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+    int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+
+    if (faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0)
+        return faults;
+    if (faults >= 0)
+        close(faults);
+#endif
+    return -1;
+}
+
+/* --- before anybody waits --- */
+
+/* The kernel enters pages that are read and are there already sixteen at a time, those that are written one by one; and
+ * it lets them be written all the same, for nobody has to be told of writes to a memfd. */
+static void touch(const volatile char *at, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i += PAGE)
+        (void)at[i];
+}
+
+/* --- protection --- */
+
+static int wall_off(int faults, uint64_t at, uint64_t bytes)
+{
+    struct uffdio_writeprotect wall = {.range = {at, bytes}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
+    uint64_t half = bytes / 2 / PAGE * PAGE;
+    int result;
+
+    do
+        result = ioctl(faults, UFFDIO_WRITEPROTECT, &wall);
+    while (result < 0 && errno == EAGAIN);
+    if (result == 0 || errno != ENOENT || half == 0)
+        return result < 0 ? errno : 0;
+    /* Older kernels protect within one mapping only. */
+    result = wall_off(faults, at, half);
+    return result ? result : wall_off(faults, at + half, bytes - half);
+}
+
+/* Lets writers go on: after a failure to the old pages. */
+static void let_go(int faults, uint64_t at, uint64_t bytes, bool moved)
+{
+    struct uffdio_range all = {at, bytes};
+
+    if (!moved)
+        (void)!ioctl(faults, UFFDIO_UNREGISTER, &all);
+    (void)!ioctl(faults, UFFDIO_WAKE, &all);
+}
+
+static int protect(int faults, uint64_t at, uint64_t bytes, const char **ret_what)
+{
+    struct uffdio_register watch = {.range = {at, bytes}, .mode = UFFDIO_REGISTER_MODE_WP};
+
+    *ret_what = "cannot watch over writes to the pages that are to move";
+    if (ioctl(faults, UFFDIO_REGISTER, &watch) < 0)
+        return errno;
+    *ret_what = "cannot protect the pages that are to move";
+    int failed = wall_off(faults, at, bytes);
+    if (failed)
+        let_go(faults, at, bytes, false);
+    return failed;
+}
+
+/* --- moving --- */
+
+/* A cache line, past the caches: nobody reads it at this address, and what kernels have there stays there. Unseen by
+ * the thread sanitizer, which would take memcpy() for a race with those who are kept waiting. */
+static void copy_line(char *to, const char *from)
+{
+#ifdef __x86_64__
+    __asm__ volatile("prefetcht0 1024(%1)\n\t"
+                     "movdqa (%1), %%xmm0\n\t"
+                     "movdqa 16(%1), %%xmm1\n\t"
+                     "movdqa 32(%1), %%xmm2\n\t"
+                     "movdqa 48(%1), %%xmm3\n\t"
+                     "movntdq %%xmm0, (%0)\n\t"
+                     "movntdq %%xmm1, 16(%0)\n\t"
+                     "movntdq %%xmm2, 32(%0)\n\t"
+                     "movntdq %%xmm3, 48(%0)"
+                     :
+                     : "r"(to), "r"(from)
+                     : "memory", "xmm0", "xmm1", "xmm2", "xmm3");
+#else
+    for (int i = 0; i < LINE; i += 8)
+        __atomic_store_n((uint64_t *)(to + i), __atomic_load_n((const uint64_t *)(from + i), __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+#endif
+}
+
+/* Whole pages. */
+static void copy(void *to, const void *from, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += LINE)
+        copy_line((char *)to + at, (const char *)from + at);
+#ifdef __x86_64__
+    __builtin_ia32_sfence(); /* such stores wait for no others */
+#endif
+}
+
+/*
+ * With its pages entered, so that nobody is stopped there. A kernel that is out of mappings may have taken the old
+ * pages away before it said so: then a mapping takes their place, which needs no more than there was. The bare system
+ * calls: the thread sanitizer takes mmap() for a write, which other pages with the same contents are not.
+ */
+static int put_in_place(void *window, uint64_t at, uint64_t bytes, int file, uint64_t offset)
+{
+    if (syscall(SYS_mremap, window, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1)
+        return 0;
+    if (syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) == -1)
+        return errno;
+    munmap(window, bytes);
+    return 0;
+}
+
+int facet_transplant(int faults, void *at, uint64_t bytes, int file, uint64_t offset, const char **ret_what)
+{
+    uint64_t address = (uintptr_t)at;
+    void *window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)offset);
+
+    *ret_what = "cannot map the place that pages are to move to";
+    if (window == MAP_FAILED)
+        return errno;
+    touch(window, bytes);
+    int failed = protect(faults, address, bytes, ret_what);
+    if (failed == 0) {
+        copy(window, at, bytes);
+        *ret_what = "cannot map pages at their new place";
+        failed = put_in_place(window, address, bytes, file, offset);
+        let_go(faults, address, bytes, failed == 0);
+    }
+    if (failed)
+        munmap(window, bytes);
+    return failed;
+}
