@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: writing, copying and filling, at once or in the order of a stream.
- * Never: touches a byte of a range that is not wholly memory.
+ * Owns: writing, copying and filling, at once or in the order of a stream: there in pieces, which are work-groups to
+ * the executor, so that others are let in between them and all units share in a large one. Never: touches a byte of a
+ * range that is not wholly memory.
  */
 #include <stdlib.h>
 
@@ -10,10 +11,16 @@
 /* So much may wait to be written for a context: it is host memory that no quota counts. One alone may be larger. */
 #define STAGED_BYTES (UINT64_C(256) << 20)
 
+/* Of a piece: a hundred microseconds, about. */
+#define PIECE_BYTES (UINT64_C(1) << 20)
+
 /* One that is queued, with the bytes that it writes. */
 struct queued {
     struct cpu_context *context;
     struct cpu_transfer transfer;
+    uint64_t pieces;
+    struct cpu_phases phases;
+    atomic_int status;
     unsigned char data[];
 };
 
@@ -52,12 +59,51 @@ enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu
     return status;
 }
 
-static enum facet_status work(void *owner)
+/* What overlaps is moved in one piece: only then does every byte come before it is overwritten. */
+static uint64_t pieces_of(const struct cpu_transfer *transfer)
 {
-    const struct queued *queued = owner;
+    bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
+    uint64_t forth = transfer->to - transfer->from, back = transfer->from - transfer->to;
 
-    return cpu_transfer_run(queued->context, &queued->transfer, NULL);
+    if (copies && (forth < transfer->bytes || back < transfer->bytes))
+        return 1;
+    return transfer->bytes > PIECE_BYTES ? (transfer->bytes + PIECE_BYTES - 1) / PIECE_BYTES : 1;
 }
+
+static struct cpu_transfer piece_of(const struct queued *queued, uint64_t number)
+{
+    struct cpu_transfer piece = queued->transfer;
+    uint64_t at = number * PIECE_BYTES;
+
+    if (queued->pieces == 1)
+        return piece;
+    piece.to += at;
+    piece.from += at;
+    piece.data = piece.data ? (const char *)piece.data + at : NULL;
+    piece.bytes = piece.bytes - at < PIECE_BYTES ? piece.bytes - at : PIECE_BYTES;
+    return piece;
+}
+
+/* Judged as a whole for each piece: none is touched of a range that is no longer wholly memory. */
+static void run_piece(const void *arguments, const struct facet_host_group *group)
+{
+    struct queued *queued = *(struct queued *const *)arguments;
+    struct cpu_transfer piece = piece_of(queued, group->group_id[0]);
+
+    pthread_rwlock_rdlock(&queued->context->space.lock);
+    enum facet_status status = check(queued->context, &queued->transfer, NULL);
+    if (status == FACET_OK)
+        run(&piece);
+    pthread_rwlock_unlock(&queued->context->space.lock);
+    if (status != FACET_OK)
+        atomic_store(&queued->status, status);
+}
+
+static const struct facet_host_kernel in_pieces = {
+    .name = "transfer",
+    .run = run_piece,
+    .argument_bytes = sizeof(struct queued *),
+};
 
 static enum facet_status stage(struct cpu_context *context, uint64_t bytes, struct facet_error *error)
 {
@@ -98,6 +144,9 @@ static enum facet_status keep(struct cpu_context *context, const struct cpu_tran
     }
     queued->context = context;
     queued->transfer = *transfer;
+    queued->pieces = pieces_of(transfer);
+    queued->phases = (struct cpu_phases){1, &queued->pieces, &queued->status};
+    atomic_init(&queued->status, FACET_OK);
     if (transfer->data) {
         memcpy(queued->data, transfer->data, bytes);
         queued->transfer.data = queued->data;
@@ -120,7 +169,13 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
     status = keep(context, transfer, &queued, error);
     if (status != FACET_OK)
         return status;
-    status = cpu_stream_call(queue->stream, work, drop, queued, error);
+    const struct facet_launch launch = {.size = sizeof launch,
+                                        .argument_bytes = sizeof queued,
+                                        .grid = {(uint32_t)queued->pieces, 1, 1},
+                                        .group = {1, 1, 1},
+                                        .dimensions = 1};
+    status =
+        cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued, &queued->phases, drop, queued, error);
     if (status != FACET_OK)
         drop(queued);
     return status;

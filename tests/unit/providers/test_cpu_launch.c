@@ -209,6 +209,57 @@ static void a_transfer_to_freed_memory_fails_the_stream(void **state)
     assert_int_equal((int32_t)stream.failed, -(int32_t)FACET_OUT_OF_RANGE);
 }
 
+static uint64_t groups_of_last(void)
+{
+    struct facet_stream_state stream = {.size = sizeof stream};
+    struct facet_launch_record record;
+    uint32_t count = 0;
+
+    OK(&world, world_wait(&world));
+    OK(&world, EXECUTION->query(INSTANCE, world.context, world.stream, &stream, &world.error));
+    OK(&world, EXECUTION->records(INSTANCE, world.context, world.stream, stream.launched - 1, &record, sizeof record, 1,
+                                  &count, &world.error));
+    assert_int_equal(count, 1);
+    assert_int_equal(record.status, FACET_OK);
+    return record.groups;
+}
+
+static void expect_bytes(uint64_t at, uint64_t bytes, uint64_t first)
+{
+    for (uint64_t i = 0; i < bytes; i++)
+        if (((const unsigned char *)at)[i] != (unsigned char)((first + i) * 31 >> 3))
+            fail_msg("byte %llu of %llu", (unsigned long long)i, (unsigned long long)bytes);
+}
+
+/* So that nobody waits for all of it; what overlaps is one piece. */
+static void a_large_transfer_is_many_groups(void **state)
+{
+    enum { MIB = 1 << 20, LARGE = 8 * MIB + 123 };
+    uint64_t here = world_alloc(&world, world.context, 2 * LARGE), there = world_alloc(&world, world.context, LARGE);
+    unsigned char *data = malloc(LARGE);
+    (void)state;
+
+    assert_non_null(data);
+    for (uint64_t i = 0; i < LARGE; i++)
+        data[i] = (unsigned char)(i * 31 >> 3);
+    OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, here, data, LARGE, &world.error));
+    free(data);
+    assert_int_equal(groups_of_last(), 9);
+    OK(&world, EXECUTION->copy(INSTANCE, world.context, world.stream, there, here, LARGE, &world.error));
+    assert_int_equal(groups_of_last(), 9);
+    expect_bytes(there, LARGE, 0);
+    OK(&world, EXECUTION->copy(INSTANCE, world.context, world.stream, here + 7, here, LARGE, &world.error));
+    assert_int_equal(groups_of_last(), 1);
+    expect_bytes(here + 7, LARGE, 0);
+    OK(&world, EXECUTION->copy(INSTANCE, world.context, world.stream, here, here + MIB, LARGE, &world.error));
+    assert_int_equal(groups_of_last(), 1);
+    expect_bytes(here, LARGE - MIB, MIB - 7);
+    OK(&world, EXECUTION->fill(INSTANCE, world.context, world.stream, there, 5, LARGE, &world.error));
+    assert_int_equal(groups_of_last(), 9);
+    for (uint64_t i = 0; i < LARGE; i++)
+        assert_int_equal(((const unsigned char *)there)[i], 5);
+}
+
 /* One alone may be larger than the bound; nothing comes beside it until it is written. */
 static void what_waits_to_be_written_is_bounded(void **state)
 {
@@ -363,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_kernel_of_too_much_scratch_is_refused_alone, begin, end),
         cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, begin, end),
+        cmocka_unit_test_setup_teardown(a_large_transfer_is_many_groups, begin, end),
         cmocka_unit_test_setup_teardown(what_waits_to_be_written_is_bounded, begin_with_much_memory, end),
         cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, begin, end),
         cmocka_unit_test_setup_teardown(a_context_at_work_ends_when_its_group_does, begin, end),
