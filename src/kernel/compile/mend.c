@@ -58,20 +58,75 @@ static bool is_of_integers(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMIntegerTypeKind;
 }
 
-/* From integers to integers as they are: the generator takes those that have a sign for some that have none. */
-static bool is_conversion(LLVMValueRef function, bool *ret_signed)
+struct conversion {
+    bool from_signed, to_signed, saturates;
+};
+
+/* From integers to integers: the generator takes those that have a sign for some that have none. */
+static bool is_conversion(LLVMValueRef function, struct conversion *ret_conversion)
 {
     size_t length;
     const char *name = LLVMGetValueName2(function, &length);
     const char *base = strncmp(name, "_Z", 2) == 0 ? name + 2 + strspn(name + 2, "0123456789") : "";
     LLVMTypeRef type = LLVMGlobalGetValueType(function);
 
-    if (!LLVMIsDeclaration(function) || strncmp(base, "convert_", 8) != 0 || strstr(base, "_sat") ||
-        LLVMCountParamTypes(type) != 1 || !is_of_integers(LLVMGetReturnType(type)) ||
-        !is_of_integers(LLVMTypeOf(LLVMGetParam(function, 0))))
+    if (!LLVMIsDeclaration(function) || strncmp(base, "convert_", 8) != 0 || LLVMCountParamTypes(type) != 1 ||
+        !is_of_integers(LLVMGetReturnType(type)) || !is_of_integers(LLVMTypeOf(LLVMGetParam(function, 0))))
         return false;
-    *ret_signed = strchr("csil", name[length - 1]) != NULL; /* as types are mangled */
+    *ret_conversion = (struct conversion){
+        .from_signed = strchr("csil", name[length - 1]) != NULL, /* as types are mangled */
+        .to_signed = base[8] != 'u',
+        .saturates = strstr(base, "_sat") != NULL,
+    };
     return true;
+}
+
+static unsigned width_of(LLVMTypeRef type)
+{
+    return LLVMGetIntTypeWidth(LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type);
+}
+
+/* In all lanes. */
+static LLVMValueRef constant(LLVMTypeRef type, uint64_t value)
+{
+    LLVMValueRef all[16];
+
+    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
+        return LLVMConstInt(type, value, 0);
+    for (unsigned i = 0; i < LLVMGetVectorSize(type); i++)
+        all[i] = LLVMConstInt(LLVMGetElementType(type), value, 0);
+    return LLVMConstVector(all, LLVMGetVectorSize(type));
+}
+
+static LLVMValueRef bound(LLVMBuilderRef builder, LLVMValueRef given, LLVMIntPredicate beyond, uint64_t limit)
+{
+    LLVMValueRef most = constant(LLVMTypeOf(given), limit);
+
+    return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, most, ""), most, given, "");
+}
+
+/* To the nearest number that there is; only bounds that the given type can pass. */
+static LLVMValueRef saturate(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
+                             const struct conversion *conversion)
+{
+    unsigned from = width_of(LLVMTypeOf(given)) - conversion->from_signed;
+    unsigned to = width_of(result) - conversion->to_signed;
+
+    if (from > to)
+        given = bound(builder, given, conversion->from_signed ? LLVMIntSGT : LLVMIntUGT, UINT64_MAX >> (64 - to));
+    if (conversion->from_signed && !conversion->to_signed)
+        given = bound(builder, given, LLVMIntSLT, 0);
+    else if (conversion->from_signed && from > to)
+        given = bound(builder, given, LLVMIntSLT, -(UINT64_C(1) << to));
+    return given;
+}
+
+static LLVMValueRef convert(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
+                            const struct conversion *conversion)
+{
+    if (conversion->saturates)
+        given = saturate(builder, given, result, conversion);
+    return LLVMBuildIntCast2(builder, given, result, conversion->from_signed, "");
 }
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
@@ -81,9 +136,10 @@ static void write_out(struct facet_compilation *compilation, LLVMValueRef functi
 {
     LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
     unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
-    bool all = false, with_sign = false, bits = is_of_highest_bits(function, &all);
+    bool all = false, bits = is_of_highest_bits(function, &all);
+    struct conversion conversion = {0};
 
-    if (!bits && !is_conversion(function, &with_sign))
+    if (!bits && !is_conversion(function, &conversion))
         return;
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(compilation->context);
     LLVMValueRef given = LLVMGetParam(function, 0);
@@ -91,8 +147,8 @@ static void write_out(struct facet_compilation *compilation, LLVMValueRef functi
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(compilation->context, always, 0));
     LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(compilation->context, function, ""));
-    LLVMBuildRet(builder, bits ? highest_bits(builder, given, result, all)
-                               : LLVMBuildIntCast2(builder, given, result, with_sign, ""));
+    LLVMBuildRet(builder,
+                 bits ? highest_bits(builder, given, result, all) : convert(builder, given, result, &conversion));
     LLVMDisposeBuilder(builder);
 }
 

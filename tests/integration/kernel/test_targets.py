@@ -244,8 +244,19 @@ CONVERT = """kernel void k(global const int *in, global int *out) {
     for (int i = 10; i < 16; i++) out[i] = convert_int_rte(s) + i;
 }
 """
+SATURATE = """kernel void k(global const int *in, global int *out) {
+    int a = in[0] - 300; uint b = -5 - in[0]; long c = (long)a << 40; int4 v = (vload4(0, in) - 2) * 200; uchar u = 200;
+    out[0] = convert_uchar_sat(a); out[1] = convert_char_sat(a); out[2] = convert_uint_sat(a); out[3] = convert_int_sat(b);
+    out[4] = convert_short_sat(c); out[5] = convert_int_sat(c); out[6] = convert_ulong_sat(c); out[7] = convert_char_sat(u);
+    char4 w = convert_char4_sat(v); uchar4 x = convert_uchar4_sat(v);  /* -400 -200 0 200 */
+    out[8] = w.x; out[9] = w.w; out[10] = x.x; out[11] = x.w;
+    out[12] = convert_ushort_sat(-a * 1000); out[13] = convert_uint_sat(-c) == UINT_MAX; out[14] = convert_uchar_sat((short)77);
+    out[15] = convert_long_sat((ulong)-1 - in[0]) == LONG_MAX;
+}
+"""
 SPIRV_ANSWERS = {ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
-                 CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12]}
+                 CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12],
+                 SATURATE: [0, -128, 0, 2147483647, -32768, -2147483648, 0, 127, -128, 127, 0, 200, 65535, 1, 77, 1]}
 
 
 def results_of(image, folder, environment):
