@@ -128,6 +128,25 @@ enum facet_status csv_refuse(const struct csv *csv, const char *column, const ch
                                 csv->file, csv->line, column, value, expected);
 }
 
+enum facet_status csv_rows(struct csv *csv, const uint32_t *columns, const char *plural, csv_row_func row, void *list,
+                           struct facet_error *error)
+{
+    bool more = false;
+    uint64_t count = 0;
+    enum facet_status status = csv_next(csv, &more, error);
+
+    while (status == FACET_OK && more) {
+        count++;
+        status = row(list, csv, columns, error);
+        if (status == FACET_OK)
+            status = csv_next(csv, &more, error);
+    }
+    if (status == FACET_OK && count == 0)
+        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s: no %s, expected at least one",
+                                      csv->file, plural);
+    return status;
+}
+
 enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32_t count, uint32_t *ret_columns,
                                struct facet_error *error)
 {

@@ -82,28 +82,6 @@ static enum facet_status read_texts(struct facet_job_list *list, const struct cs
     return FACET_OK;
 }
 
-static enum facet_status read_job(struct facet_job_list *list, const struct csv *csv, const uint32_t *at,
-                                  struct facet_error *error)
-{
-    struct facet_fleet_job *job = &list->items[list->count];
-    uint64_t memory = 0;
-    enum facet_status status;
-
-    *job = (struct facet_fleet_job){.size = sizeof *job, .request.size = sizeof job->request};
-    status = number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
-    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = number(csv, at, COLUMN_MEMORY, MIB_MOST, &memory, error);
-    job->request.memory_bytes = memory << 20;
-    if (status == FACET_OK)
-        status = read_gpus(csv, at, &job->request, error);
-    if (status == FACET_OK)
-        status = read_times(csv, at, job, error);
-    if (status == FACET_OK)
-        status = read_texts(list, csv, at, job, error);
-    list->count += status == FACET_OK;
-    return status;
-}
-
 static enum facet_status reserve(struct facet_job_list *list, const struct csv *csv, struct facet_error *error)
 {
     size_t room = list->room ? 2 * list->room : 64;
@@ -117,6 +95,30 @@ static enum facet_status reserve(struct facet_job_list *list, const struct csv *
     list->items = items;
     list->room = room;
     return FACET_OK;
+}
+
+static enum facet_status read_job(void *data, const struct csv *csv, const uint32_t *at, struct facet_error *error)
+{
+    struct facet_job_list *list = data;
+    uint64_t memory = 0;
+    enum facet_status status = reserve(list, csv, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_fleet_job *job = &list->items[list->count];
+    *job = (struct facet_fleet_job){.size = sizeof *job, .request.size = sizeof job->request};
+    status = number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
+    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
+        status = number(csv, at, COLUMN_MEMORY, MIB_MOST, &memory, error);
+    job->request.memory_bytes = memory << 20;
+    if (status == FACET_OK)
+        status = read_gpus(csv, at, &job->request, error);
+    if (status == FACET_OK)
+        status = read_times(csv, at, job, error);
+    if (status == FACET_OK)
+        status = read_texts(list, csv, at, job, error);
+    list->count += status == FACET_OK;
+    return status;
 }
 
 static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct facet_error *error)
@@ -133,20 +135,9 @@ static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct fac
 static enum facet_status read_all(struct facet_job_list *list, struct csv *csv, struct facet_error *error)
 {
     uint32_t at[COLUMNS] = {0};
-    bool more = true;
     enum facet_status status = read_headings(csv, at, error);
 
-    while (status == FACET_OK && more) {
-        status = csv_next(csv, &more, error);
-        if (status == FACET_OK && more)
-            status = reserve(list, csv, error);
-        if (status == FACET_OK && more)
-            status = read_job(list, csv, at, error);
-    }
-    if (status == FACET_OK && list->count == 0)
-        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s: no jobs, expected at least one",
-                                      csv->file);
-    return status;
+    return status == FACET_OK ? csv_rows(csv, at, "jobs", read_job, list, error) : status;
 }
 
 enum facet_status facet_job_list_parse(const char *text, size_t length, const char *file,

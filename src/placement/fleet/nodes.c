@@ -35,27 +35,6 @@ static enum facet_status read_texts(struct facet_node_list *list, const struct c
     return FACET_OK;
 }
 
-static enum facet_status read_node(struct facet_node_list *list, const struct csv *csv, const uint32_t *at,
-                                   struct facet_error *error)
-{
-    struct facet_fleet_node *node = &list->items[list->count];
-    uint64_t gpus = 0, memory = MIB_MOST;
-    enum facet_status status;
-
-    *node = (struct facet_fleet_node){.size = sizeof *node};
-    status = csv_number(csv, "cpu_milli", field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
-    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = csv_number(csv, "memory_mib", field(csv, at, COLUMN_MEMORY), MIB_MOST, &memory, error);
-    if (status == FACET_OK)
-        status = csv_number(csv, "gpu", field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
-    node->memory_bytes = memory << 20;
-    node->gpus = (uint32_t)gpus;
-    if (status == FACET_OK)
-        status = read_texts(list, csv, at, node, error);
-    list->count += status == FACET_OK;
-    return status;
-}
-
 static enum facet_status reserve(struct facet_node_list *list, const struct csv *csv, struct facet_error *error)
 {
     size_t room = list->room ? 2 * list->room : 64;
@@ -72,6 +51,29 @@ static enum facet_status reserve(struct facet_node_list *list, const struct csv 
     return FACET_OK;
 }
 
+static enum facet_status read_node(void *data, const struct csv *csv, const uint32_t *at, struct facet_error *error)
+{
+    struct facet_node_list *list = data;
+    uint64_t gpus = 0, memory = MIB_MOST;
+    enum facet_status status = reserve(list, csv, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_fleet_node *node = &list->items[list->count];
+    *node = (struct facet_fleet_node){.size = sizeof *node};
+    status = csv_number(csv, "cpu_milli", field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
+    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
+        status = csv_number(csv, "memory_mib", field(csv, at, COLUMN_MEMORY), MIB_MOST, &memory, error);
+    if (status == FACET_OK)
+        status = csv_number(csv, "gpu", field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
+    node->memory_bytes = memory << 20;
+    node->gpus = (uint32_t)gpus;
+    if (status == FACET_OK)
+        status = read_texts(list, csv, at, node, error);
+    list->count += status == FACET_OK;
+    return status;
+}
+
 static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct facet_error *error)
 {
     enum facet_status status = csv_headings(csv, columns, COLUMNS, at, error);
@@ -86,20 +88,9 @@ static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct fac
 static enum facet_status read_all(struct facet_node_list *list, struct csv *csv, struct facet_error *error)
 {
     uint32_t at[COLUMNS] = {0};
-    bool more = true;
     enum facet_status status = read_headings(csv, at, error);
 
-    while (status == FACET_OK && more) {
-        status = csv_next(csv, &more, error);
-        if (status == FACET_OK && more)
-            status = reserve(list, csv, error);
-        if (status == FACET_OK && more)
-            status = read_node(list, csv, at, error);
-    }
-    if (status == FACET_OK && list->count == 0)
-        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s: no nodes, expected at least one",
-                                      csv->file);
-    return status;
+    return status == FACET_OK ? csv_rows(csv, at, "nodes", read_node, list, error) : status;
 }
 
 enum facet_status facet_node_list_parse(const char *text, size_t length, const char *file,
