@@ -9,6 +9,7 @@
 
 #include "driver.h"
 #include "hooks.h"
+#include "interpose/kit/execution/track.h"
 #include "visible.h"
 
 #define VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES"
@@ -48,7 +49,7 @@ static void before_fork(void)
 {
     facet_cuda_memory_before_fork();
     pthread_mutex_lock(&attach_lock);
-    facet_cuda_track_before_fork();
+    facet_flight_before_fork();
     if (facet_cuda_process.ledger)
         facet_ledger_before_fork(facet_cuda_process.ledger);
     facet_cuda_driver_before_fork();
@@ -59,7 +60,7 @@ static void after_fork(void)
     facet_cuda_driver_after_fork();
     if (facet_cuda_process.ledger)
         facet_ledger_after_fork(facet_cuda_process.ledger);
-    facet_cuda_track_after_fork();
+    facet_flight_after_fork();
     pthread_mutex_unlock(&attach_lock);
     facet_cuda_memory_after_fork();
 }
@@ -74,7 +75,7 @@ static void after_fork_in_child(void)
     facet_cuda_driver_after_fork();
     if (facet_cuda_process.ledger)
         facet_ledger_forked(facet_cuda_process.ledger);
-    facet_cuda_track_forked();
+    facet_flight_forked();
     pthread_mutex_unlock(&attach_lock);
     facet_cuda_memory_forked();
 }

@@ -68,8 +68,5 @@ uint32_t facet_cuda_stream_device(CUstream stream);
 void facet_cuda_memory_before_fork(void);
 void facet_cuda_memory_after_fork(void);
 void facet_cuda_memory_forked(void);
-void facet_cuda_track_before_fork(void);
-void facet_cuda_track_after_fork(void);
-void facet_cuda_track_forked(void);
 
 #endif

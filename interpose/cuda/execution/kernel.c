@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
-#include "interpose/cuda/hooks.h"
 #include "launch.h"
 
 #define GRID_PARAMETERS                                                                                                \
@@ -10,38 +9,38 @@
 
 CUresult facet_cuLaunchKernel(GRID_PARAMETERS, void **extra)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
                       facet_cuda_driver.cuLaunchKernel(GRID, extra));
 }
 
 CUresult facet_cuLaunchKernel_ptsz(GRID_PARAMETERS, void **extra)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, true), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, true), function, facet_flight_grid(grid_x, grid_y, grid_z),
                       facet_cuda_driver.cuLaunchKernel_ptsz(GRID, extra));
 }
 
 CUresult facet_cuLaunchCooperativeKernel(GRID_PARAMETERS)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
                       facet_cuda_driver.cuLaunchCooperativeKernel(GRID));
 }
 
 CUresult facet_cuLaunchCooperativeKernel_ptsz(GRID_PARAMETERS)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, true), function, facet_cuda_grid(grid_x, grid_y, grid_z),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, true), function, facet_flight_grid(grid_x, grid_y, grid_z),
                       facet_cuda_driver.cuLaunchCooperativeKernel_ptsz(GRID));
 }
 
 static uint64_t config_grid(const CUlaunchConfig *config)
 {
-    return facet_cuda_grid(config->gridDimX, config->gridDimY, config->gridDimZ);
+    return facet_flight_grid(config->gridDimX, config->gridDimY, config->gridDimZ);
 }
 
 CUresult facet_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 {
     if (!config)
         return facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra);
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(config->hStream, false), function, config_grid(config),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(config->hStream, false), function, config_grid(config),
                       facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra));
 }
 
@@ -49,35 +48,32 @@ CUresult facet_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction fu
 {
     if (!config)
         return facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(config->hStream, true), function, config_grid(config),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(config->hStream, true), function, config_grid(config),
                       facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra));
 }
 
 /* ---- one call, several devices ---- */
 
-static CUresult end_all(struct facet_cuda_launch *launches, const CUDA_LAUNCH_PARAMS *list, unsigned count,
-                        CUresult result)
+static CUresult end_all(struct facet_flight *launches, const CUDA_LAUNCH_PARAMS *list, unsigned count, CUresult result)
 {
     for (unsigned i = 0; i < count; i++)
-        facet_cuda_launch_end(&launches[i], facet_cuda_stream_of(list[i].hStream, false), result);
+        facet_flight_end(&launches[i], facet_flight_stream_of(list[i].hStream, false), result == CUDA_SUCCESS);
     return result;
 }
 
 /* More than there can be vGPUs are more than there are devices: the driver says so. */
 CUresult facet_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
 {
-    struct facet_cuda_launch launches[FACET_CUDA_TENANTS];
+    struct facet_flight launches[FACET_FLIGHT_DEVICES];
 
-    if (!list || count > FACET_CUDA_TENANTS)
+    if (!list || count > FACET_FLIGHT_DEVICES)
         return facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
     for (unsigned i = 0; i < count; i++) {
         const CUDA_LAUNCH_PARAMS *one = &list[i];
-        CUresult result =
-            facet_cuda_launch_begin(&launches[i], facet_cuda_stream_of(one->hStream, false), one->function,
-                                    facet_cuda_grid(one->gridDimX, one->gridDimY, one->gridDimZ));
 
-        if (result != CUDA_SUCCESS)
-            return end_all(launches, list, i, result);
+        if (!facet_flight_begin(&launches[i], facet_flight_stream_of(one->hStream, false), one->function,
+                                facet_flight_grid(one->gridDimX, one->gridDimY, one->gridDimZ)))
+            return end_all(launches, list, i, CUDA_ERROR_SYSTEM_NOT_READY);
     }
     return end_all(launches, list, count, facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags));
 }
@@ -86,7 +82,7 @@ CUresult facet_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, un
 
 static uint64_t old_grid(int width, int height)
 {
-    return facet_cuda_grid((unsigned)width, (unsigned)height, 1);
+    return facet_flight_grid((unsigned)width, (unsigned)height, 1);
 }
 
 CUresult facet_cuLaunch(CUfunction function)
@@ -102,7 +98,7 @@ CUresult facet_cuLaunchGrid(CUfunction function, int width, int height)
 
 CUresult facet_cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), function, old_grid(width, height),
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), function, old_grid(width, height),
                       facet_cuda_driver.cuLaunchGridAsync(function, width, height, stream));
 }
 
@@ -110,12 +106,12 @@ CUresult facet_cuLaunchGridAsync(CUfunction function, int width, int height, CUs
 
 CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, false), executable, 0,
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), executable, 0,
                       facet_cuda_driver.cuGraphLaunch(executable, stream));
 }
 
 CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
 {
-    FACET_CUDA_LAUNCH(facet_cuda_stream_of(stream, true), executable, 0,
+    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, true), executable, 0,
                       facet_cuda_driver.cuGraphLaunch_ptsz(executable, stream));
 }

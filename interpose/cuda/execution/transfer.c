@@ -3,7 +3,6 @@
  * Owns: copies and fills in stream order, from a size on that keeps the device busy.
  * Never: changes what they are given. What is small is passed through.
  */
-#include "interpose/cuda/hooks.h"
 #include "launch.h"
 
 #define LEAST_BYTES (UINT64_C(1) << 20)
@@ -12,16 +11,17 @@
 #define TRANSFER(name, parameters, per_thread, amount, ...)                                                            \
     CUresult facet_##name parameters                                                                                   \
     {                                                                                                                  \
-        struct facet_cuda_launch launch;                                                                               \
+        struct facet_flight launch;                                                                                    \
         uint64_t bytes = amount;                                                                                       \
-        CUstream target = facet_cuda_stream_of(stream, per_thread);                                                    \
+        void *target = facet_flight_stream_of(stream, per_thread);                                                     \
                                                                                                                        \
         if (bytes < LEAST_BYTES)                                                                                       \
             return facet_cuda_driver.name(__VA_ARGS__);                                                                \
-        CUresult result = facet_cuda_launch_begin(&launch, target, kind_of(#name), size_class(bytes));                 \
-        if (result != CUDA_SUCCESS)                                                                                    \
-            return result;                                                                                             \
-        return facet_cuda_launch_end(&launch, target, facet_cuda_driver.name(__VA_ARGS__));                            \
+        if (!facet_flight_begin(&launch, target, kind_of(#name), size_class(bytes)))                                   \
+            return CUDA_ERROR_SYSTEM_NOT_READY;                                                                        \
+        CUresult result = facet_cuda_driver.name(__VA_ARGS__);                                                         \
+        facet_flight_end(&launch, target, result == CUDA_SUCCESS);                                                     \
+        return result;                                                                                                 \
     }
 #define BOTH(name, parameters, amount, ...)                                                                            \
     TRANSFER(name, parameters, false, amount, __VA_ARGS__)                                                             \

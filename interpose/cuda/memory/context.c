@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "charge.h"
-#include "interpose/cuda/execution/ends.h"
+#include "interpose/kit/execution/stream.h"
 #include "pool.h"
 
 struct context {
@@ -196,14 +196,14 @@ CUresult facet_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned fla
 
 static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
 {
-    facet_cuda_execution_hold();
+    facet_flight_context_ends();
     pthread_mutex_lock(&lock);
     CUresult result = end(handle);
     struct context **at = place_of(handle);
     if (*at && (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED))
         ended(at);
     pthread_mutex_unlock(&lock);
-    facet_cuda_execution_ended(result == CUDA_SUCCESS ? handle : NULL);
+    facet_flight_context_ended(result == CUDA_SUCCESS ? handle : NULL);
     return result;
 }
 
@@ -246,7 +246,7 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
 {
     CUcontext gone = NULL;
 
-    facet_cuda_execution_hold();
+    facet_flight_context_ends();
     pthread_mutex_lock(&lock);
     CUresult result = end(device);
     struct context *primary = primary_of((uint32_t)device);
@@ -255,7 +255,7 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
         ended(place_of(gone));
     }
     pthread_mutex_unlock(&lock);
-    facet_cuda_execution_ended(gone);
+    facet_flight_context_ended(gone);
     return result;
 }
 

@@ -8,42 +8,42 @@
  * A stream that is destroyed takes its lanes with it: their handle changes, so that nobody finds them. Lanes are used
  * again by their thread, and freed when it has ended.
  */
-#ifndef FACET_CUDA_LANE_H
-#define FACET_CUDA_LANE_H
+#ifndef FACET_FLIGHT_LANE_H
+#define FACET_FLIGHT_LANE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "interpose/cuda/process.h"
+#include "driver.h"
 #include "timeline.h"
 
 /* A launch that was followed by an event. */
-struct facet_cuda_sample {
-    CUevent start, end; /* right before and right behind it; NULL start: only what is behind is known */
-    uint64_t key;       /* of what was launched (interpose/kit/estimate.h) */
+struct facet_flight_sample {
+    void *start, *end; /* right before and right behind it; NULL start: only what is behind is known */
+    uint64_t key;      /* of what was launched (interpose/kit/estimate.h) */
     uint64_t submitted, charged, expected, unknown; /* of its lane, up to and with it */
     uint64_t cost, begun_ns;                        /* its own expectation; when it was launched */
     bool after_others;                              /* the device may still have been at somebody else's work */
-    struct facet_cuda_sample *next;
+    struct facet_flight_sample *next;
 };
 
-struct facet_cuda_lane {
+struct facet_flight_lane {
     /* The launching thread's. */
-    _Atomic(CUstream) stream; /* as named by the program; FACET_CUDA_NO_STREAM once it was destroyed */
+    _Atomic(void *) stream; /* as named by the program; FACET_FLIGHT_NO_STREAM once it was destroyed */
     struct facet_tenant *tenant;
     int64_t left_ns;       /* work until the next launch is sampled */
     uint32_t gate, random; /* the gate as of the last sample */
     const void *object;    /* what was launched last, NULL: unknown; and its estimate: launches often repeat */
     uint64_t size, estimate_ns, asked_ns;
-    _Atomic uint64_t submitted;  /* launches that the driver has taken */
-    _Atomic uint64_t charged;    /* what was charged for them */
-    _Atomic uint64_t expected;   /* what they are expected to take */
-    _Atomic uint64_t unknown;    /* launches of which nothing is expected */
-    struct facet_cuda_lane *own; /* the thread's next */
+    _Atomic uint64_t submitted;    /* launches that the driver has taken */
+    _Atomic uint64_t charged;      /* what was charged for them */
+    _Atomic uint64_t expected;     /* what they are expected to take */
+    _Atomic uint64_t unknown;      /* launches of which nothing is expected */
+    struct facet_flight_lane *own; /* the thread's next */
 
     /* Set when it is made. */
-    CUcontext context;
-    struct facet_cuda_timeline *timeline;
+    void *context;
+    struct facet_flight_timeline *timeline;
 
     /* The helper's. */
     _Alignas(64) _Atomic uint64_t mean_ns; /* what a launch took of late */
@@ -55,60 +55,60 @@ struct facet_cuda_lane {
     _Atomic bool settled; /* all is reported */
 
     /* Under the track lock. */
-    struct facet_cuda_sample *first, **last;
-    uint64_t followed;            /* of submitted, up to the last sample */
-    _Atomic bool destroyed;       /* the stream: ask events only */
-    _Atomic bool ended;           /* the context: ask nothing */
-    _Atomic bool left;            /* by its thread */
-    struct facet_cuda_lane *next; /* of all lanes */
+    struct facet_flight_sample *first, **last;
+    uint64_t followed;              /* of submitted, up to the last sample */
+    _Atomic bool destroyed;         /* the stream: ask events only */
+    _Atomic bool ended;             /* the context: ask nothing */
+    _Atomic bool left;              /* by its thread */
+    struct facet_flight_lane *next; /* of all lanes */
 };
 
-#define FACET_CUDA_NO_STREAM ((CUstream)-1)
+#define FACET_FLIGHT_NO_STREAM ((void *)-1)
 
 /* Guards the lists of lanes, samples and timelines. Held for a few instructions, never in the driver. */
-extern pthread_mutex_t facet_cuda_track_lock;
-extern struct facet_cuda_lane *facet_cuda_lanes;
+extern pthread_mutex_t facet_flight_track_lock;
+extern struct facet_flight_lane *facet_flight_lanes;
 
 /* The lane of the thread's last launch: a dlopened library may have a word of the fast kind of thread's memory. */
-extern _Thread_local struct facet_cuda_lane *facet_cuda_last_lane __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct facet_flight_lane *facet_flight_last_lane __attribute__((tls_model("initial-exec")));
 
-struct facet_cuda_lane *facet_cuda_lane_find(CUstream stream);
+struct facet_flight_lane *facet_flight_lane_find(void *stream);
 
-/* The lane of a launch into `stream` (never NULL: see facet_cuda_stream_of()); NULL when there is no vGPU, or no
+/* The lane of a launch into `stream` (never NULL: see facet_flight_stream_of()); NULL when there is no vGPU, or no
  * memory, for it. */
-static inline struct facet_cuda_lane *facet_cuda_lane(CUstream stream)
+static inline struct facet_flight_lane *facet_flight_lane(void *stream)
 {
-    struct facet_cuda_lane *lane = facet_cuda_last_lane;
+    struct facet_flight_lane *lane = facet_flight_last_lane;
 
     if (__builtin_expect(lane && atomic_load_explicit(&lane->stream, memory_order_relaxed) == stream, 1))
         return lane;
-    return facet_cuda_lane_find(stream);
+    return facet_flight_lane_find(stream);
 }
 
 /* The stream that a handle names, in a function of the legacy form or of the per-thread one. */
-static inline CUstream facet_cuda_stream_of(CUstream stream, bool per_thread)
+static inline void *facet_flight_stream_of(void *stream, bool per_thread)
 {
     if (stream)
         return stream;
-    return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    return per_thread ? FACET_FLIGHT_PER_THREAD : FACET_FLIGHT_LEGACY;
 }
 
 /* Whether a stream is no object, so that the current context says which it is. */
-static inline bool facet_cuda_stream_is_default(CUstream stream)
+static inline bool facet_flight_stream_is_default(void *stream)
 {
-    return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+    return stream == FACET_FLIGHT_LEGACY || stream == FACET_FLIGHT_PER_THREAD;
 }
 
 /* Makes the lanes of a stream, or of a context, unfindable. Under the track lock. */
-void facet_cuda_lanes_destroy(CUstream stream);
-void facet_cuda_lanes_end(CUcontext context);
+void facet_flight_lanes_destroy(void *stream);
+void facet_flight_lanes_end(void *context);
 
 /* The next launch of the calling thread looks again: it may be in another context. */
-static inline void facet_cuda_lane_forget(void)
+static inline void facet_flight_lane_forget(void)
 {
-    facet_cuda_last_lane = NULL;
+    facet_flight_last_lane = NULL;
 }
 
-void facet_cuda_lanes_forked(void);
+void facet_flight_lanes_forked(void);
 
 #endif

@@ -11,7 +11,8 @@
 #include "settle.h"
 
 #include "base/clock.h"
-#include "interpose/cuda/hooks.h"
+#include "capture.h"
+#include "driver.h"
 #include "interpose/kit/estimate.h"
 #include "sample.h"
 #include "track.h"
@@ -32,7 +33,7 @@ struct batch {
 };
 
 /* Said to be complete when it was, not when we came to see it: what the device did in between is not charged to us. */
-static void report(struct facet_cuda_lane *lane, const struct batch *batch, uint64_t now_ns)
+static void report(struct facet_flight_lane *lane, const struct batch *batch, uint64_t now_ns)
 {
     uint64_t end_ns = lane->until_ns < now_ns ? lane->until_ns : now_ns;
 
@@ -45,7 +46,7 @@ struct mark {
     uint64_t submitted, charged, expected, unknown;
 };
 
-static struct mark all_of(const struct facet_cuda_lane *lane)
+static struct mark all_of(const struct facet_flight_lane *lane)
 {
     uint64_t submitted = atomic_load_explicit(&lane->submitted, memory_order_acquire);
 
@@ -54,20 +55,20 @@ static struct mark all_of(const struct facet_cuda_lane *lane)
                          atomic_load_explicit(&lane->unknown, memory_order_relaxed)};
 }
 
-static struct mark up_to(const struct facet_cuda_sample *sample)
+static struct mark up_to(const struct facet_flight_sample *sample)
 {
     return (struct mark){sample->submitted, sample->charged, sample->expected, sample->unknown};
 }
 
 /* What the launches up to a mark are expected to take. Of those that nothing was known of, something is by now. */
-static uint64_t expected_ns(const struct facet_cuda_lane *lane, struct mark mark)
+static uint64_t expected_ns(const struct facet_flight_lane *lane, struct mark mark)
 {
     return mark.expected - lane->reported_expected +
            (mark.unknown - lane->reported_unknown) * atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
 }
 
 /* Takes the launches up to a mark into the batch. */
-static void take(struct facet_cuda_lane *lane, struct mark mark, struct batch *batch)
+static void take(struct facet_flight_lane *lane, struct mark mark, struct batch *batch)
 {
     batch->count += mark.submitted - atomic_load(&lane->reported);
     batch->charged += mark.charged - lane->reported_charge;
@@ -77,13 +78,13 @@ static void take(struct facet_cuda_lane *lane, struct mark mark, struct batch *b
     atomic_store(&lane->reported, mark.submitted);
 }
 
-static uint64_t use(struct facet_cuda_lane *lane, uint64_t start_ns, uint64_t end_ns)
+static uint64_t use(struct facet_flight_lane *lane, uint64_t start_ns, uint64_t end_ns)
 {
-    return start_ns < end_ns ? facet_cuda_timeline_use(lane->timeline, start_ns, end_ns) : 0;
+    return start_ns < end_ns ? facet_flight_timeline_use(lane->timeline, start_ns, end_ns) : 0;
 }
 
 /* Device time of launches that had from `from_ns` to `to_ns`: all of it if they can have filled it. */
-static uint64_t use_expected(struct facet_cuda_lane *lane, uint64_t expected, uint64_t from_ns, uint64_t to_ns)
+static uint64_t use_expected(struct facet_flight_lane *lane, uint64_t expected, uint64_t from_ns, uint64_t to_ns)
 {
     uint64_t possible = to_ns > from_ns ? to_ns - from_ns : 0;
 
@@ -92,7 +93,7 @@ static uint64_t use_expected(struct facet_cuda_lane *lane, uint64_t expected, ui
     return use(lane, to_ns - expected, to_ns);
 }
 
-static void learn(struct facet_cuda_lane *lane, uint64_t key, uint64_t length_ns)
+static void learn(struct facet_flight_lane *lane, uint64_t key, uint64_t length_ns)
 {
     uint64_t mean = atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
 
@@ -105,7 +106,7 @@ static void learn(struct facet_cuda_lane *lane, uint64_t key, uint64_t length_ns
  * The first launch after others had the device stands behind the rest of their work, and its event with it: it is taken
  * to be as long as such launches are.
  */
-static uint64_t own_length(const struct facet_cuda_sample *sample, uint64_t length_ns)
+static uint64_t own_length(const struct facet_flight_sample *sample, uint64_t length_ns)
 {
     uint64_t usual = sample->after_others ? facet_estimate_get(sample->key) : 0;
 
@@ -113,7 +114,7 @@ static uint64_t own_length(const struct facet_cuda_sample *sample, uint64_t leng
 }
 
 /* The launch itself, when its start is known. */
-static void measure_own(struct facet_cuda_lane *lane, const struct facet_cuda_sample *sample, uint64_t start_ns,
+static void measure_own(struct facet_flight_lane *lane, const struct facet_flight_sample *sample, uint64_t start_ns,
                         uint64_t end_ns, struct batch *batch)
 {
     uint64_t length_ns = own_length(sample, end_ns - start_ns);
@@ -123,14 +124,14 @@ static void measure_own(struct facet_cuda_lane *lane, const struct facet_cuda_sa
     batch->busy_ns += use(lane, end_ns - length_ns, end_ns);
 }
 
-static void measure(struct facet_cuda_lane *lane, const struct facet_cuda_sample *sample, uint64_t now_ns,
+static void measure(struct facet_flight_lane *lane, const struct facet_flight_sample *sample, uint64_t now_ns,
                     struct batch *batch)
 {
     struct mark before = up_to(sample);
     uint64_t start_ns, end_ns;
-    CUevent start = sample->start ? sample->start : sample->end;
+    void *start = sample->start ? sample->start : sample->end;
 
-    if (!facet_cuda_timeline_read(lane->timeline, start, sample->end, sample->begun_ns, now_ns, &start_ns, &end_ns))
+    if (!facet_flight_timeline_read(lane->timeline, start, sample->end, sample->begun_ns, now_ns, &start_ns, &end_ns))
         return;
     if (sample->start)
         measure_own(lane, sample, start_ns, end_ns, batch);
@@ -147,79 +148,76 @@ static void measure(struct facet_cuda_lane *lane, const struct facet_cuda_sample
 /* ---- samples ---- */
 
 /* What a sample's event, and the time between events, are asked for in one go: its context stays meanwhile. */
-static bool settle_first(struct facet_cuda_lane *lane, struct facet_cuda_sample *sample, uint64_t now_ns,
+static bool settle_first(struct facet_flight_lane *lane, struct facet_flight_sample *sample, uint64_t now_ns,
                          struct batch *batch)
 {
-    if (!facet_cuda_track_ask())
+    if (!facet_flight_ask())
         return false;
-    CUresult result = atomic_load(&lane->ended) ? CUDA_ERROR_NOT_READY : facet_cuda_plain.cuEventQuery(sample->end);
-    if (result == CUDA_SUCCESS)
+    enum facet_flight_state state =
+        atomic_load(&lane->ended) ? FACET_FLIGHT_RUNNING : facet_flight_driver.event_state(sample->end);
+    if (state == FACET_FLIGHT_DONE)
         measure(lane, sample, facet_clock_now_ns(), batch);
-    facet_cuda_track_asked();
-    if (result == CUDA_ERROR_NOT_READY)
+    facet_flight_asked();
+    if (state == FACET_FLIGHT_RUNNING)
         return false;
     take(lane, up_to(sample), batch);
-    facet_cuda_sample_drop_first(lane);
+    facet_flight_sample_drop_first(lane);
     return true;
 }
 
 /* ---- the tail ---- */
 
-static bool may_be_asked(const struct facet_cuda_lane *lane)
+static bool may_be_asked(const struct facet_flight_lane *lane)
 {
-    return !atomic_load(&facet_cuda_captures) && !atomic_load(&lane->destroyed) && !atomic_load(&lane->ended);
+    return !atomic_load(&facet_flight_captures) && !atomic_load(&lane->destroyed) && !atomic_load(&lane->ended);
 }
 
-/* What a lost device answers says that nothing is running any more, too. */
-static CUresult ask_stream(struct facet_cuda_lane *lane)
+static enum facet_flight_state ask_stream(struct facet_flight_lane *lane)
 {
-    CUstream stream = atomic_load(&lane->stream);
-    CUresult result = CUDA_ERROR_NOT_READY;
+    enum facet_flight_state state = FACET_FLIGHT_RUNNING;
+    void *stream = atomic_load(&lane->stream);
 
-    if (stream == FACET_CUDA_NO_STREAM || !facet_cuda_track_ask())
-        return CUDA_ERROR_NOT_READY;
-    if (may_be_asked(lane)) {
-        result = stream == CU_STREAM_LEGACY ? facet_cuda_plain.cuCtxSetCurrent(lane->context) : CUDA_SUCCESS;
-        if (result == CUDA_SUCCESS)
-            result = facet_cuda_plain.cuStreamQuery(stream);
-    }
-    facet_cuda_track_asked();
-    return result;
+    if (stream == FACET_FLIGHT_NO_STREAM || !facet_flight_ask())
+        return FACET_FLIGHT_RUNNING;
+    if (may_be_asked(lane))
+        state = facet_flight_driver.stream_state(stream, lane->context);
+    facet_flight_asked();
+    return state;
 }
 
-static bool is_overdue(const struct facet_cuda_lane *lane, uint64_t expected, uint64_t now_ns)
+static bool is_overdue(const struct facet_flight_lane *lane, uint64_t expected, uint64_t now_ns)
 {
     return now_ns > lane->until_ns + 2 * expected + OVERDUE_NS;
 }
 
-static void settle_tail(struct facet_cuda_lane *lane, struct batch *batch)
+static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
 {
     struct mark mark = all_of(lane);
     uint64_t expected = expected_ns(lane, mark);
-    CUresult result;
+    enum facet_flight_state state;
 
     if (mark.submitted == atomic_load(&lane->reported))
         return;
-    if (atomic_load(&lane->stream) == CU_STREAM_PER_THREAD || atomic_load(&lane->destroyed))
-        result = is_overdue(lane, expected, facet_clock_now_ns()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (atomic_load(&lane->stream) == FACET_FLIGHT_PER_THREAD || atomic_load(&lane->destroyed))
+        state = is_overdue(lane, expected, facet_clock_now_ns()) ? FACET_FLIGHT_DONE : FACET_FLIGHT_RUNNING;
     else
-        result = ask_stream(lane);
-    if (result == CUDA_ERROR_NOT_READY)
+        state = ask_stream(lane);
+    if (state == FACET_FLIGHT_RUNNING)
         return;
     uint64_t now_ns = facet_clock_now_ns();
-    if (result == CUDA_SUCCESS)
+    if (state == FACET_FLIGHT_DONE)
         batch->busy_ns += use_expected(lane, expected, lane->until_ns, now_ns);
     lane->until_ns = now_ns;
     take(lane, mark, batch);
 }
 
 /* Its context is no more: what was in flight is over, or never will be. */
-static void settle_ended(struct facet_cuda_lane *lane, uint64_t now_ns, struct batch *batch)
+static void settle_ended(struct facet_flight_lane *lane, uint64_t now_ns, struct batch *batch)
 {
     struct mark mark = all_of(lane);
 
-    while (facet_cuda_sample_first(lane))
-        facet_cuda_sample_drop_first(lane);
+    while (facet_flight_sample_first(lane))
+        facet_flight_sample_drop_first(lane);
     batch->busy_ns += use_expected(lane, expected_ns(lane, mark), lane->until_ns, now_ns);
     lane->until_ns = now_ns;
     take(lane, mark, batch);
@@ -227,20 +225,20 @@ static void settle_ended(struct facet_cuda_lane *lane, uint64_t now_ns, struct b
 
 /* ---- a look ---- */
 
-bool facet_cuda_settled(const struct facet_cuda_lane *lane)
+bool facet_flight_settled(const struct facet_flight_lane *lane)
 {
     return !lane->first && atomic_load_explicit(&lane->submitted, memory_order_acquire) == atomic_load(&lane->reported);
 }
 
 /* What is in flight began at the earliest where time is accounted up to. */
-static void foresee(struct facet_cuda_lane *lane, uint64_t now_ns, struct facet_cuda_look *look)
+static void foresee(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
 {
-    pthread_mutex_lock(&facet_cuda_track_lock);
+    pthread_mutex_lock(&facet_flight_track_lock);
     struct mark mark = lane->first ? up_to(lane->first) : all_of(lane);
-    bool settled = facet_cuda_settled(lane);
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    bool settled = facet_flight_settled(lane);
+    pthread_mutex_unlock(&facet_flight_track_lock);
     if (settled) {
-        if (atomic_load(&lane->stream) == FACET_CUDA_NO_STREAM)
+        if (atomic_load(&lane->stream) == FACET_FLIGHT_NO_STREAM)
             atomic_store_explicit(&lane->settled, true, memory_order_release);
         return;
     }
@@ -249,17 +247,17 @@ static void foresee(struct facet_cuda_lane *lane, uint64_t now_ns, struct facet_
         look->next_ns = end_ns > now_ns ? end_ns : now_ns;
 }
 
-void facet_cuda_settle(struct facet_cuda_lane *lane, uint64_t now_ns, struct facet_cuda_look *look)
+void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
 {
     struct batch batch = {0};
-    struct facet_cuda_sample *sample;
+    struct facet_flight_sample *sample;
 
     if (atomic_load_explicit(&lane->settled, memory_order_acquire))
         return;
     if (atomic_load(&lane->ended)) {
         settle_ended(lane, now_ns, &batch);
     } else {
-        while ((sample = facet_cuda_sample_first(lane)) && settle_first(lane, sample, now_ns, &batch))
+        while ((sample = facet_flight_sample_first(lane)) && settle_first(lane, sample, now_ns, &batch))
             ;
         if (!sample)
             settle_tail(lane, &batch);

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "capture.h"
-#include "interpose/cuda/hooks.h"
+#include "driver.h"
 #include "settle.h"
 
 #define LAZY_NS      (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
@@ -20,8 +20,7 @@
 #define SUPERVISE_NS (4 * FACET_NS_PER_MS)
 #define PARK_TRIES   20 /* times 5 ms, at exit */
 
-_Atomic uint32_t facet_cuda_captures;
-_Atomic uint32_t facet_cuda_track_on_duty;
+_Atomic uint32_t facet_flight_on_duty;
 
 static _Atomic uint32_t wakes; /* futex of the helper */
 static bool running;           /* under the track lock: the helper exists */
@@ -38,19 +37,19 @@ static bool exit_handled;
 
 /* ---- who may ask ---- */
 
-void facet_cuda_track_hold(void)
+void facet_flight_hold(void)
 {
     atomic_fetch_add(&holds, 1);
     while (atomic_load(&asking))
         sched_yield();
 }
 
-void facet_cuda_track_release(void)
+void facet_flight_release(void)
 {
     atomic_fetch_sub(&holds, 1);
 }
 
-bool facet_cuda_track_ask(void)
+bool facet_flight_ask(void)
 {
     atomic_store(&asking, 1);
     if (!atomic_load(&holds) && atomic_load(&ending) != TORN_DOWN)
@@ -59,25 +58,20 @@ bool facet_cuda_track_ask(void)
     return false;
 }
 
-void facet_cuda_track_asked(void)
+void facet_flight_asked(void)
 {
     atomic_store(&asking, 0);
-}
-
-void facet_cuda_track_context_ends(CUcontext context)
-{
-    pthread_mutex_lock(&facet_cuda_track_lock);
-    facet_cuda_lanes_end(context);
-    facet_cuda_timeline_ended(context);
-    pthread_mutex_unlock(&facet_cuda_track_lock);
 }
 
 /* ---- looking ---- */
 
 static bool anything_in_flight(void)
 {
-    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        if (atomic_load_explicit(&facet_cuda_process.tenants[i].slot->inflight, memory_order_seq_cst))
+    struct facet_tenant *tenants;
+    uint32_t count = facet_flight_driver.tenants(&tenants);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (atomic_load_explicit(&tenants[i].slot->inflight, memory_order_seq_cst))
             return true;
     return false;
 }
@@ -85,41 +79,43 @@ static bool anything_in_flight(void)
 /* A lane that its thread left, and that is settled, is of no more use. */
 static void sweep(void)
 {
-    pthread_mutex_lock(&facet_cuda_track_lock);
-    for (struct facet_cuda_lane **at = &facet_cuda_lanes; *at;) {
-        struct facet_cuda_lane *lane = *at;
+    pthread_mutex_lock(&facet_flight_track_lock);
+    for (struct facet_flight_lane **at = &facet_flight_lanes; *at;) {
+        struct facet_flight_lane *lane = *at;
 
-        if (atomic_load(&lane->left) && facet_cuda_settled(lane)) {
+        if (atomic_load(&lane->left) && facet_flight_settled(lane)) {
             *at = lane->next;
             free(lane);
         } else {
             at = &lane->next;
         }
     }
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
-static struct facet_cuda_look look_over(uint64_t now_ns)
+static struct facet_flight_look look_over(uint64_t now_ns)
 {
-    struct facet_cuda_look look = {.next_ns = UINT64_MAX};
+    struct facet_flight_look look = {.next_ns = UINT64_MAX};
 
-    pthread_mutex_lock(&facet_cuda_track_lock);
-    struct facet_cuda_lane *lane = facet_cuda_lanes;
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_lock(&facet_flight_track_lock);
+    struct facet_flight_lane *lane = facet_flight_lanes;
+    pthread_mutex_unlock(&facet_flight_track_lock);
     for (; lane; lane = lane->next)
-        facet_cuda_settle(lane, now_ns, &look);
+        facet_flight_settle(lane, now_ns, &look);
     return look;
 }
 
 static void supervise(uint64_t now_ns)
 {
     static uint64_t last_ns;
+    struct facet_tenant *tenants;
 
     if (now_ns - last_ns < SUPERVISE_NS)
         return;
     last_ns = now_ns;
-    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        facet_tenant_supervise(&facet_cuda_process.tenants[i], now_ns);
+    uint32_t count = facet_flight_driver.tenants(&tenants);
+    for (uint32_t i = 0; i < count; i++)
+        facet_tenant_supervise(&tenants[i], now_ns);
 }
 
 /* ---- resting ---- */
@@ -127,24 +123,35 @@ static void supervise(uint64_t now_ns)
 /* Whether others wait, or a limit counts, in one of the vGPUs. */
 static bool is_prompt(void)
 {
-    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        if (facet_tenant_prompt(&facet_cuda_process.tenants[i]))
+    struct facet_tenant *tenants;
+    uint32_t count = facet_flight_driver.tenants(&tenants);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (facet_tenant_prompt(&tenants[i]))
             return true;
     return false;
+}
+
+static const _Atomic uint32_t *first_gate(void)
+{
+    struct facet_tenant *tenants;
+
+    facet_flight_driver.tenants(&tenants);
+    return &tenants[0].policy->gate;
 }
 
 /* Alone on the device nobody waits for our reports; when somebody comes, the gate changes, and that wakes us. */
 static void watch_gate(void)
 {
-    const struct facet_tenant *tenant = &facet_cuda_process.tenants[0];
-    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_acquire);
+    const _Atomic uint32_t *word = first_gate();
+    uint32_t gate = atomic_load_explicit(word, memory_order_acquire);
 
     if (FACET_GATE_STATE(gate) == FACET_GATE_OPEN && !atomic_load(&ending))
-        facet_futex_wait(&tenant->policy->gate, gate, LAZY_NS);
+        facet_futex_wait(word, gate, LAZY_NS);
 }
 
 /* Until work is expected to end; when it should have, a little, then longer. */
-static uint64_t nap_ns(const struct facet_cuda_look *look, uint32_t fruitless)
+static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
 {
     uint64_t now_ns = facet_clock_now_ns();
     uint64_t nap = look->next_ns > now_ns ? look->next_ns - now_ns : NAP_LEAST_NS << (fruitless < 3 ? fruitless : 3);
@@ -152,7 +159,7 @@ static uint64_t nap_ns(const struct facet_cuda_look *look, uint32_t fruitless)
     return nap < NAP_MOST_NS ? nap : NAP_MOST_NS;
 }
 
-static void rest(const struct facet_cuda_look *look, uint32_t seen_wakes, uint32_t fruitless)
+static void rest(const struct facet_flight_look *look, uint32_t seen_wakes, uint32_t fruitless)
 {
     if (is_prompt())
         facet_futex_wait(&wakes, seen_wakes, nap_ns(look, fruitless));
@@ -163,17 +170,17 @@ static void rest(const struct facet_cuda_look *look, uint32_t seen_wakes, uint32
 /* With nothing in flight. False when the thread is to end: nothing came for a while. */
 static bool stand_by(uint32_t seen_wakes)
 {
-    atomic_store(&facet_cuda_track_on_duty, 0);
+    atomic_store(&facet_flight_on_duty, 0);
     if (anything_in_flight() || atomic_load(&ending)) {
-        atomic_store(&facet_cuda_track_on_duty, 1);
+        atomic_store(&facet_flight_on_duty, 1);
         return true;
     }
     if (facet_futex_wait(&wakes, seen_wakes, LINGER_NS) || atomic_load(&wakes) != seen_wakes)
         return true;
-    pthread_mutex_lock(&facet_cuda_track_lock);
-    running = atomic_load(&facet_cuda_track_on_duty) != 0;
+    pthread_mutex_lock(&facet_flight_track_lock);
+    running = atomic_load(&facet_flight_on_duty) != 0;
     bool stay = running;
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_unlock(&facet_flight_track_lock);
     return stay;
 }
 
@@ -188,19 +195,18 @@ static void park(void)
 
 static void *run(void *unused)
 {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     uint32_t fruitless = 0;
 
     prctl(PR_SET_NAME, "facet-track");
     prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's own: naps are to be as short as they are asked for */
-    facet_cuda_plain.cuThreadExchangeStreamCaptureMode(&mode);
+    facet_flight_driver.helper_begins();
     for (;;) {
         uint32_t seen = atomic_load(&wakes);
         uint64_t now_ns = facet_clock_now_ns();
 
         supervise(now_ns);
         bool last = atomic_load(&ending);
-        struct facet_cuda_look look = look_over(now_ns);
+        struct facet_flight_look look = look_over(now_ns);
         if (last)
             park();
         fruitless = look.reported ? 0 : fruitless + 1;
@@ -221,14 +227,14 @@ static void on_exit_of_process(void)
 {
     int saved = errno;
 
-    pthread_mutex_lock(&facet_cuda_track_lock);
+    pthread_mutex_lock(&facet_flight_track_lock);
     bool wait = running;
     atomic_store(&ending, EXITING);
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_unlock(&facet_flight_track_lock);
     atomic_fetch_add(&wakes, 1);
     facet_futex_wake(&wakes);
     if (wait)
-        facet_futex_wake(&facet_cuda_process.tenants[0].policy->gate);
+        facet_futex_wake(first_gate());
     for (int i = 0; wait && i < PARK_TRIES && !atomic_load(&parked); i++)
         facet_futex_wait(&parked, 0, 5 * FACET_NS_PER_MS);
     atomic_store(&ending, TORN_DOWN);
@@ -258,44 +264,44 @@ static bool start_thread(void)
     return made;
 }
 
-void facet_cuda_track_wake(void)
+void facet_flight_wake(void)
 {
     int saved = errno;
 
-    if (atomic_load(&facet_cuda_track_on_duty) || atomic_exchange(&facet_cuda_track_on_duty, 1))
+    if (atomic_load(&facet_flight_on_duty) || atomic_exchange(&facet_flight_on_duty, 1))
         return;
     atomic_fetch_add(&wakes, 1);
-    pthread_mutex_lock(&facet_cuda_track_lock);
+    pthread_mutex_lock(&facet_flight_track_lock);
     if (!running && !atomic_load(&ending)) {
         running = start_thread();
         if (!running) /* the next launch tries again */
-            atomic_store(&facet_cuda_track_on_duty, 0);
+            atomic_store(&facet_flight_on_duty, 0);
     }
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_unlock(&facet_flight_track_lock);
     facet_futex_wake(&wakes);
     errno = saved;
 }
 
 /* ---- fork ---- */
 
-void facet_cuda_track_before_fork(void)
+void facet_flight_before_fork(void)
 {
-    pthread_mutex_lock(&facet_cuda_track_lock);
+    pthread_mutex_lock(&facet_flight_track_lock);
 }
 
-void facet_cuda_track_after_fork(void)
+void facet_flight_after_fork(void)
 {
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
-void facet_cuda_track_forked(void)
+void facet_flight_forked(void)
 {
-    facet_cuda_lanes_forked();
-    facet_cuda_timelines_forked();
+    facet_flight_lanes_forked();
+    facet_flight_timelines_forked();
     running = false;
-    atomic_store(&facet_cuda_track_on_duty, 0);
-    facet_cuda_captures_forked();
+    atomic_store(&facet_flight_on_duty, 0);
+    facet_flight_captures_forked();
     atomic_store(&holds, 0);
     atomic_store(&asking, 0);
-    pthread_mutex_unlock(&facet_cuda_track_lock);
+    pthread_mutex_unlock(&facet_flight_track_lock);
 }

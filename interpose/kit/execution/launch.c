@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "interpose/cuda/hooks.h"
+#include "driver.h"
 #include "sample.h"
 
 /*
@@ -18,69 +18,48 @@
 /* Of launches of which nothing is known, alone on the device. */
 #define LEAST_BETWEEN 8u
 
-/* A stream that is being captured takes note of what is launched into it: nothing runs, so nothing is admitted. */
-static bool is_captured(CUstream stream)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult result = stream == CU_STREAM_LEGACY ? CUDA_SUCCESS : facet_cuda_plain.cuStreamIsCapturing(stream, &status);
-
-    return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-/* Whether the call is for the driver alone to judge: a stream or context that it does not know either. */
-static bool is_unknown(CUstream stream)
-{
-    CUcontext context = NULL;
-
-    if (!facet_cuda_is_tenant())
-        return true;
-    return (facet_cuda_stream_is_default(stream) ? facet_cuda_plain.cuCtxGetCurrent(&context)
-                                                 : facet_cuda_plain.cuStreamGetCtx(stream, &context)) != CUDA_SUCCESS ||
-           !context;
-}
-
 /* Up to half more or less each time, so that a program that repeats itself is not always seen at the same kernel. */
-static int64_t next_sample_ns(struct facet_cuda_lane *lane)
+static int64_t next_sample_ns(struct facet_flight_lane *lane)
 {
     bool prompt = FACET_GATE_STATE(lane->gate) != FACET_GATE_OPEN;
     int64_t mean_ns = (int64_t)(prompt ? SAMPLE_PROMPT_NS : SAMPLE_ALONE_NS);
 
-    if (prompt && atomic_load_explicit(&lane->stream, memory_order_relaxed) == CU_STREAM_PER_THREAD)
+    if (prompt && atomic_load_explicit(&lane->stream, memory_order_relaxed) == FACET_FLIGHT_PER_THREAD)
         return 0; /* nobody but this thread can ask for its stream */
     lane->random = lane->random * 1664525u + 1013904223u;
     return mean_ns / 2 + (int64_t)((uint64_t)mean_ns * (lane->random >> 16) >> 16);
 }
 
 /* Default streams are of the current context, and threads change it: seen here at the latest. */
-static bool is_current(const struct facet_cuda_lane *lane, CUstream stream)
+static bool is_current(const struct facet_flight_lane *lane, void *stream)
 {
-    CUcontext context;
+    void *context;
 
-    return !facet_cuda_stream_is_default(stream) ||
-           (facet_cuda_plain.cuCtxGetCurrent(&context) == CUDA_SUCCESS && context == lane->context);
+    return !facet_flight_stream_is_default(stream) ||
+           (facet_flight_driver.stream_context(stream, &context) && context == lane->context);
 }
 
 /* The launch is admitted, in the same vGPU; only what follows it is of another context. */
-static void change_lane(struct facet_cuda_launch *launch, CUstream stream)
+static void change_lane(struct facet_flight *launch, void *stream)
 {
     struct facet_tenant *tenant = launch->lane->tenant;
 
-    facet_cuda_lane_forget();
-    struct facet_cuda_lane *lane = facet_cuda_lane(stream);
+    facet_flight_lane_forget();
+    struct facet_flight_lane *lane = facet_flight_lane(stream);
     if (lane && lane->tenant == tenant)
         launch->lane = lane;
 }
 
-static void drop_sample(struct facet_cuda_launch *launch)
+static void drop_sample(struct facet_flight *launch)
 {
     if (launch->sample)
-        facet_cuda_sample_free(launch->lane, launch->sample);
+        facet_flight_sample_free(launch->lane, launch->sample);
     launch->sample = NULL;
 }
 
 /* What nothing is known of is followed: at once where it counts, else one in some, lest a program of many kernels pay.
  */
-static bool is_wanted(const struct facet_cuda_lane *lane, bool changed)
+static bool is_wanted(const struct facet_flight_lane *lane, bool changed)
 {
     uint64_t unfollowed = atomic_load_explicit(&lane->submitted, memory_order_relaxed) - lane->followed;
 
@@ -88,7 +67,7 @@ static bool is_wanted(const struct facet_cuda_lane *lane, bool changed)
            unfollowed >= LEAST_BETWEEN;
 }
 
-static void follow(struct facet_cuda_launch *launch, CUstream stream, const void *object, uint64_t size)
+static void follow(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
 {
     uint32_t gate = atomic_load_explicit(&launch->lane->tenant->policy->gate, memory_order_relaxed);
     bool changed = gate != launch->lane->gate;
@@ -101,31 +80,31 @@ static void follow(struct facet_cuda_launch *launch, CUstream stream, const void
         change_lane(launch, stream);
     launch->lane->left_ns = next_sample_ns(launch->lane);
     launch->lane->object = NULL; /* what is learned now is looked up anew */
-    launch->sample = facet_cuda_sample_new(launch->lane, true);
+    launch->sample = facet_flight_sample_new(launch->lane, true);
     if (launch->sample) {
         launch->sample->key = facet_estimate_key(object, size);
         launch->sample->after_others = changed;
-        if (facet_cuda_plain.cuEventRecord(launch->sample->start, stream) != CUDA_SUCCESS)
+        if (!facet_flight_driver.event_record(launch->sample->start, stream))
             drop_sample(launch);
     }
     errno = saved;
 }
 
-CUresult facet_cuda_launch_admitted(struct facet_cuda_launch *launch, struct facet_cuda_lane *lane, uint64_t charge,
-                                    CUstream stream, const void *object, uint64_t size)
+bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, uint64_t charge, void *stream,
+                           const void *object, uint64_t size)
 {
     uint64_t mean_ns = atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
     uint32_t gate = atomic_load_explicit(&lane->tenant->policy->gate, memory_order_relaxed);
 
     if (charge == FACET_TENANT_LOST)
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    facet_cuda_track_wake();
-    *launch = (struct facet_cuda_launch){
-        .lane = lane, .charge = charge, .cost = lane->estimate_ns ? lane->estimate_ns : mean_ns};
-    lane->left_ns -= (int64_t)launch->cost + FACET_CUDA_SAMPLE_FLOOR_NS;
+        return false;
+    facet_flight_wake();
+    *launch =
+        (struct facet_flight){.lane = lane, .charge = charge, .cost = lane->estimate_ns ? lane->estimate_ns : mean_ns};
+    lane->left_ns -= (int64_t)launch->cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;
     if (lane->left_ns < 0 || !lane->estimate_ns || lane->gate != gate)
         follow(launch, stream, object, size);
-    return CUDA_SUCCESS;
+    return true;
 }
 
 /*
@@ -140,7 +119,7 @@ static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
 }
 
 /* What such a launch takes, if anything is known; the next of the kind need not look. */
-static void look_up(struct facet_cuda_lane *lane, const void *object, uint64_t size)
+static void look_up(struct facet_flight_lane *lane, const void *object, uint64_t size)
 {
     lane->estimate_ns = facet_estimate_get(facet_estimate_key(object, size));
     lane->asked_ns = to_ask(lane->tenant, lane->estimate_ns);
@@ -148,46 +127,46 @@ static void look_up(struct facet_cuda_lane *lane, const void *object, uint64_t s
     lane->size = size;
 }
 
-CUresult facet_cuda_launch_begin(struct facet_cuda_launch *launch, CUstream stream, const void *object, uint64_t size)
+bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
 {
-    bool captures = atomic_load_explicit(&facet_cuda_captures, memory_order_relaxed);
+    void *context;
+    bool captures = atomic_load_explicit(&facet_flight_captures, memory_order_relaxed);
 
-    *launch = (struct facet_cuda_launch){.lane = NULL};
-    if (captures && is_captured(stream))
-        return CUDA_SUCCESS;
-    struct facet_cuda_lane *lane = facet_cuda_lane(stream);
+    *launch = (struct facet_flight){.lane = NULL};
+    if (captures && facet_flight_driver.stream_captured(stream))
+        return true; /* it takes note of what is launched into it: nothing runs, so nothing is admitted */
+    struct facet_flight_lane *lane = facet_flight_lane(stream);
     if (!lane)
-        return is_unknown(stream) ? CUDA_SUCCESS : CUDA_ERROR_SYSTEM_NOT_READY;
+        return !facet_flight_driver.stream_context(stream, &context);
     if (captures)
         lane->left_ns = -1; /* no stream is asked while one is captured: only events tell how far this one is */
     look_up(lane, object, size);
     uint64_t charge = facet_tenant_launch(lane->tenant, lane->asked_ns);
-    return facet_cuda_launch_admitted(launch, lane, charge, stream, object, size);
+    return facet_flight_admitted(launch, lane, charge, stream, object, size);
 }
 
-CUresult facet_cuda_launch_failed(struct facet_cuda_lane *lane, uint64_t charge, CUresult result)
+void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)
 {
     facet_tenant_complete(lane->tenant, 1, charge, 0, facet_clock_now_ns());
-    return result;
 }
 
-CUresult facet_cuda_launch_end(struct facet_cuda_launch *launch, CUstream stream, CUresult result)
+void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)
 {
-    struct facet_cuda_lane *lane = launch->lane;
+    struct facet_flight_lane *lane = launch->lane;
 
     if (!lane)
-        return result;
-    if (result != CUDA_SUCCESS) {
+        return;
+    if (!taken) {
         drop_sample(launch);
-        return facet_cuda_launch_failed(lane, launch->charge, result);
+        facet_flight_failed(lane, launch->charge);
+        return;
     }
-    facet_cuda_launch_count(lane, launch->charge, launch->cost);
+    facet_flight_count(lane, launch->charge, launch->cost);
     if (!launch->sample)
-        return CUDA_SUCCESS;
+        return;
     launch->sample->cost = launch->cost;
-    if (facet_cuda_plain.cuEventRecord(launch->sample->end, stream) == CUDA_SUCCESS)
-        facet_cuda_sample_follow(lane, launch->sample);
+    if (facet_flight_driver.event_record(launch->sample->end, stream))
+        facet_flight_sample_follow(lane, launch->sample);
     else
         drop_sample(launch);
-    return CUDA_SUCCESS;
 }

@@ -10,28 +10,31 @@
  * While others want the device, or a limit counts, the helper looks when work is expected to end, and reports at once.
  * While this vGPU is alone it looks a hundred times a second, and at once when that changes.
  */
-#ifndef FACET_CUDA_TRACK_H
-#define FACET_CUDA_TRACK_H
+#ifndef FACET_FLIGHT_TRACK_H
+#define FACET_FLIGHT_TRACK_H
 
 #include <stdatomic.h>
-
-#include "lane.h"
-
-/* How many captures are going on in this process. */
-extern _Atomic uint32_t facet_cuda_captures;
+#include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Whether the helper looks after what is in flight. A launch raises the limiter's count and then reads this; the helper
  * lowers this and then reads the count: one of the two always sees the other.
  */
-extern _Atomic uint32_t facet_cuda_track_on_duty;
-void facet_cuda_track_wake(void);
+extern _Atomic uint32_t facet_flight_on_duty;
+void facet_flight_wake(void);
 
 /* Between the two the helper asks for no stream and no event: what they belong to may go. Nests, any thread. */
-void facet_cuda_track_hold(void);
-void facet_cuda_track_release(void);
+void facet_flight_hold(void);
+void facet_flight_release(void);
 
-/* Called before a context ends, held: its lanes are reported, nothing of it is asked again. */
-void facet_cuda_track_context_ends(CUcontext context);
+/* The helper's right to ask the driver for something of the program's: false while somebody holds it off. */
+bool facet_flight_ask(void);
+void facet_flight_asked(void);
+
+/* Called by the interposer's handlers of fork. */
+void facet_flight_before_fork(void);
+void facet_flight_after_fork(void);
+void facet_flight_forked(void);
 
 #endif

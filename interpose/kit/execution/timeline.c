@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what timeline.h says. Never: holds a lock while the driver is called. */
+#include "timeline.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "driver.h"
+#include "interpose/kit/busy.h"
+#include "lane.h"
+
+#define POOL 64u
+
+/* How far away a moment may be that others are measured against: a float tells it to 60 ns there. */
+#define REACH_NS FACET_NS_PER_S
+
+struct facet_flight_timeline {
+    void *context;
+    uint32_t device;
+    bool ended;
+    uint32_t count; /* of the pool */
+    void *pool[POOL];
+    void *base; /* NULL before anything was measured */
+    uint64_t base_ns;
+    struct facet_flight_timeline *next;
+};
+
+static struct facet_flight_timeline *timelines;
+static struct facet_busy used[FACET_FLIGHT_DEVICES];
+
+struct facet_flight_timeline *facet_flight_timeline_of(void *context, uint32_t device)
+{
+    struct facet_flight_timeline *timeline = timelines;
+
+    while (timeline && (timeline->context != context || timeline->ended))
+        timeline = timeline->next;
+    if (timeline)
+        return timeline;
+    timeline = calloc(1, sizeof *timeline);
+    if (!timeline)
+        return NULL;
+    timeline->context = context;
+    timeline->device = device < FACET_FLIGHT_DEVICES ? device : 0;
+    timeline->next = timelines;
+    timelines = timeline;
+    return timeline;
+}
+
+void facet_flight_timeline_ended(void *context)
+{
+    for (struct facet_flight_timeline *timeline = timelines; timeline; timeline = timeline->next)
+        if (timeline->context == context)
+            timeline->ended = true;
+}
+
+void facet_flight_timelines_forked(void)
+{
+    for (struct facet_flight_timeline *timeline = timelines; timeline; timeline = timeline->next)
+        timeline->ended = true;
+    for (uint32_t i = 0; i < FACET_FLIGHT_DEVICES; i++)
+        used[i] = (struct facet_busy){0};
+}
+
+void *facet_flight_event_take(struct facet_flight_timeline *timeline)
+{
+    void *event = NULL;
+
+    pthread_mutex_lock(&facet_flight_track_lock);
+    if (timeline->count)
+        event = timeline->pool[--timeline->count];
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    return event ? event : facet_flight_driver.event_new(timeline->context);
+}
+
+void facet_flight_event_give(struct facet_flight_timeline *timeline, void *event)
+{
+    if (!event || event == timeline->base)
+        return;
+    pthread_mutex_lock(&facet_flight_track_lock);
+    bool ended = timeline->ended, room = timeline->count < POOL;
+    if (room)
+        timeline->pool[timeline->count++] = event;
+    pthread_mutex_unlock(&facet_flight_track_lock);
+    if (!room && !ended)
+        facet_flight_driver.event_free(event);
+}
+
+static void move_base(struct facet_flight_timeline *timeline, void *event, uint64_t at_ns)
+{
+    void *old = timeline->base;
+
+    timeline->base = event;
+    timeline->base_ns = at_ns;
+    facet_flight_event_give(timeline, old);
+}
+
+bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *start, void *end, uint64_t begun_ns,
+                                uint64_t now_ns, uint64_t *ret_start_ns, uint64_t *ret_end_ns)
+{
+    int64_t after_base, length;
+
+    if (!timeline->base)
+        move_base(timeline, start, begun_ns);
+    if (!facet_flight_driver.event_distance(timeline->base, end, &after_base) ||
+        !facet_flight_driver.event_distance(start, end, &length))
+        return false;
+    uint64_t end_ns = timeline->base_ns + (uint64_t)after_base;
+    /* The device's clock and the machine's drift apart; what is known of the moment brings them together again. */
+    if (end_ns > now_ns || end_ns < begun_ns) {
+        end_ns = end_ns > now_ns ? now_ns : begun_ns;
+        move_base(timeline, end, end_ns);
+    } else if (end_ns - timeline->base_ns > REACH_NS) {
+        move_base(timeline, end, end_ns);
+    }
+    *ret_end_ns = end_ns;
+    *ret_start_ns = length > 0 ? end_ns - (uint64_t)length : end_ns;
+    return true;
+}
+
+uint64_t facet_flight_timeline_use(struct facet_flight_timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+{
+    return facet_busy_add(&used[timeline->device], start_ns, end_ns);
+}
