@@ -31,7 +31,7 @@
 #include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 2u
+#define FACET_SEGMENT_VERSION 3u
 #define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
@@ -93,10 +93,9 @@ struct facet_policy {
 /* One process. Two cache lines: what every launch touches, and the rest. */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
-    _Atomic uint32_t inflight;      /* launches submitted and not known to be complete */
-    _Atomic uint32_t waiting;       /* threads waiting to launch */
-    _Atomic uint64_t inflight_ns;   /* their estimated cost */
+    _Atomic uint64_t inflight;      /* launches submitted and not known to be complete, and their estimated cost */
     _Atomic uint64_t idle_since_ns; /* when work last ended */
+    _Atomic uint32_t waiting;       /* threads waiting to launch */
     _Atomic uint32_t completions;   /* futex word: counts completions reported */
     _Atomic uint32_t pid;           /* for people; 0 = free */
     _Atomic uint64_t start_ticks;   /* start time of pid, field 22 of /proc/pid/stat */
@@ -109,6 +108,28 @@ struct facet_slot {
     char comm[16];
 };
 _Static_assert(sizeof(struct facet_slot) == 128, "two cache lines a slot");
+
+/*
+ * facet_slot.inflight: how many launches in the low bits, what was charged for them above, so that one addition admits
+ * a launch and says what it came upon. What is added is what is taken away later, so nothing is lost where a sum runs
+ * over; only what is read meanwhile is wrong.
+ */
+#define FACET_INFLIGHT_BITS 24
+
+static inline uint64_t facet_inflight(uint32_t count, uint64_t charged_ns)
+{
+    return charged_ns << FACET_INFLIGHT_BITS | count;
+}
+
+static inline uint32_t facet_inflight_count(uint64_t inflight)
+{
+    return (uint32_t)(inflight & ((UINT64_C(1) << FACET_INFLIGHT_BITS) - 1));
+}
+
+static inline uint64_t facet_inflight_ns(uint64_t inflight)
+{
+    return inflight >> FACET_INFLIGHT_BITS;
+}
 
 struct facet_usage {
     uint64_t magic;

@@ -51,7 +51,6 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->inflight, 0);
     atomic_store(&slot->waiting, 0);
     atomic_store(&slot->allocating, 0);
-    atomic_store(&slot->inflight_ns, 0);
     atomic_store(&slot->pid, 0);
     atomic_store(&slot->start_ticks, 0);
 }

@@ -239,20 +239,18 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
 /* Whether this launch, already counted in flight, fits beside what is in flight. */
 static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    struct facet_slot *slot = tenant->slot;
-    uint32_t others = atomic_load_explicit(&slot->inflight, memory_order_relaxed) - 1;
+    uint64_t others =
+        atomic_load_explicit(&tenant->slot->inflight, memory_order_relaxed) - facet_inflight(1, estimate_ns);
 
-    if (others == 0)
-        return true;
-    if (estimate_ns == 0)
-        return others < 2;
-    return atomic_load_explicit(&slot->inflight_ns, memory_order_relaxed) + estimate_ns <=
-           atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
+    return facet_tenant_fits(tenant, others, estimate_ns) || (estimate_ns == 0 && facet_inflight_count(others) < 2);
 }
 
-static void leave_flight(struct facet_tenant *tenant)
+static void leave_flight(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    if (atomic_fetch_sub_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst) == 1)
+    uint64_t before =
+        atomic_fetch_sub_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst);
+
+    if (facet_inflight_count(before) == 1)
         facet_bell_ring(tenant->bell);
 }
 
@@ -324,13 +322,14 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
 }
 
 /* Out of flight, waits until something changed, and comes back into flight. Returns how long it took. */
-static uint64_t step_aside(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
+static uint64_t step_aside(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
+                           uint32_t completions)
 {
     uint64_t started_ns = facet_clock_now_ns();
 
-    leave_flight(tenant);
+    leave_flight(tenant, estimate_ns);
     wait_once(tenant, verdict, gate, completions);
-    atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst);
     return facet_clock_now_ns() - started_ns;
 }
 
@@ -349,7 +348,7 @@ static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
             return verdict;
         if (verdict == WAIT_GATE)
             facet_bell_ring(tenant->bell);
-        uint64_t waited_ns = step_aside(tenant, verdict, gate, completions);
+        uint64_t waited_ns = step_aside(tenant, verdict, estimate_ns, gate, completions);
         if (verdict == WAIT_DEPTH)
             depth_waited_ns += waited_ns;
         else
@@ -365,19 +364,21 @@ static bool may_go(struct facet_tenant *tenant, uint64_t estimate_ns)
     return judge(tenant, gate, estimate_ns, false) == GO;
 }
 
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns)
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns, uint64_t charged_ns)
 {
+    if (charged_ns != estimate_ns)
+        atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(0, estimate_ns - charged_ns),
+                                  memory_order_relaxed);
     if (!may_go(tenant, estimate_ns)) {
         /* Who waits is seen by the scheduler: that is what it arbitrates. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         enum verdict verdict = wait_turn(tenant, estimate_ns);
         atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         if (verdict == LOST) {
-            leave_flight(tenant);
+            leave_flight(tenant, estimate_ns);
             return FACET_TENANT_LOST;
         }
     }
-    atomic_fetch_add_explicit(&tenant->slot->inflight_ns, estimate_ns, memory_order_relaxed);
     return estimate_ns;
 }
 
@@ -388,14 +389,14 @@ void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t
 
     atomic_fetch_add_explicit(&slot->launches, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
-    if (charged_ns)
-        atomic_fetch_sub_explicit(&slot->inflight_ns, charged_ns, memory_order_relaxed);
     if (__builtin_expect(paces_itself(tenant, atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed)), 0))
         facet_pace_charge(&tenant->usage->pace_ns, pace_milli(tenant), busy_ns, now_ns);
 
     /* Written before the count falls: who sees nothing in flight also sees since when. */
     atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
-    bool idle = atomic_fetch_sub_explicit(&slot->inflight, count, memory_order_seq_cst) == count;
+    uint64_t before =
+        atomic_fetch_sub_explicit(&slot->inflight, facet_inflight(count, charged_ns), memory_order_seq_cst);
+    bool idle = facet_inflight_count(before) == count;
 
     atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
     if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))

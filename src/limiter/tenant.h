@@ -55,8 +55,17 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 /* What facet_tenant_launch() returns when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
 
-/* The slow path of facet_tenant_launch(): waits for the gate, for depth, or for its budget of device time. */
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns);
+/* The slow path of facet_tenant_launch(): waits for the gate, for depth, or for its budget of device time. It is
+ * counted in flight already, with `charged_ns`. */
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns, uint64_t charged_ns);
+
+/* Whether a launch that came upon `inflight` may go under a lease, as far as that can be said at once. */
+static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t inflight, uint64_t estimate_ns)
+{
+    return facet_inflight_count(inflight) == 0 ||
+           (estimate_ns && facet_inflight_ns(inflight) + estimate_ns <=
+                               atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed));
+}
 
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
@@ -64,18 +73,23 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate
  * when the submission fails, with busy_ns 0), or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
- * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged: one atomic is all it
- * costs.
+ * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged. Either way one atomic
+ * is all it costs.
  */
 static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    atomic_fetch_add_explicit(&tenant->slot->inflight, 1, memory_order_seq_cst);
-    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
-    if (__builtin_expect(FACET_GATE_STATE(gate) == FACET_GATE_OPEN &&
-                             !atomic_load_explicit(&tenant->orphan, memory_order_relaxed),
+    uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed);
+    bool leased = FACET_GATE_STATE(gate) == FACET_GATE_LEASED, open = FACET_GATE_STATE(gate) == FACET_GATE_OPEN;
+    uint64_t charged_ns = open ? 0 : estimate_ns;
+    uint64_t before =
+        atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
+
+    if (__builtin_expect(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst) == gate &&
+                             !atomic_load_explicit(&tenant->orphan, memory_order_relaxed) &&
+                             (open || (leased && facet_tenant_fits(tenant, before, charged_ns))),
                          1))
-        return 0;
-    return facet_tenant_launch_wait(tenant, estimate_ns);
+        return charged_ns;
+    return facet_tenant_launch_wait(tenant, estimate_ns, charged_ns);
 }
 
 /*

@@ -109,6 +109,8 @@ static void test_depth_is_bounded_while_leased(void **state)
     facet_tenant_launch(&tenant, 400);
     start(&third, &tenant, 400);
     assert_false(beat_for(fixture, 20, &third.through));
+    assert_int_equal(fixture_totals(fixture).inflight, 2);
+    assert_int_equal(fixture_totals(fixture).inflight_ns, 800);
     facet_tenant_complete(&tenant, 1, 400, 0, facet_clock_now_ns());
     assert_true(beat_for(fixture, 5000, &third.through));
     finish(&third);
