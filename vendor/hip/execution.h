@@ -209,6 +209,11 @@ _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11
 hipError_t _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
     VENDOR_HIP_EXT_LAUNCH);
 
+/* hip_impl::hipLaunchKernelGGLImpl(), to which older hipcc's launches came down: the address is the host's symbol's. */
+void _ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr_t host, const dim3 *grid,
+                                                                         const dim3 *block, uint32_t shared,
+                                                                         hipStream_t stream, void **arguments);
+
 /* Graphs. */
 hipError_t hipGraphCreate(hipGraph_t *graph, unsigned flags);
 hipError_t hipGraphDestroy(hipGraph_t graph);

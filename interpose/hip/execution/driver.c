@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what following launches asks of the HIP runtime.
+ * Never: calls a function that is hooked; hands hipStreamLegacy on, which older runtimes take for an address.
+ *
+ * HIP has a context per device and no more: it stands for the device, and ends when that is reset.
+ */
+#include "interpose/kit/execution/driver.h"
+
+#include "base/clock.h"
+#include "context.h"
+#include "interpose/hip/hooks.h"
+#include "interpose/hip/process.h"
+
+_Static_assert(FACET_HIP_TENANTS <= FACET_FLIGHT_DEVICES, "each has a place");
+
+static uint32_t tenants(struct facet_tenant **ret_tenants)
+{
+    *ret_tenants = facet_hip_process.tenants;
+    return facet_hip_process.count;
+}
+
+static bool is_default(void *stream)
+{
+    return stream == FACET_FLIGHT_LEGACY || stream == FACET_FLIGHT_PER_THREAD;
+}
+
+static hipStream_t handle_of(void *stream)
+{
+    return stream == FACET_FLIGHT_LEGACY ? NULL : stream;
+}
+
+static bool device_of(void *stream, int *ret_device)
+{
+    if (is_default(stream))
+        return facet_hip_plain.hipGetDevice(ret_device) == hipSuccess;
+    if (facet_hip_plain.hipStreamGetDevice)
+        return facet_hip_plain.hipStreamGetDevice(stream, ret_device) == hipSuccess;
+    if (!facet_hip_plain.hipGetStreamDeviceId)
+        return facet_hip_plain.hipGetDevice(ret_device) == hipSuccess;
+    *ret_device = facet_hip_plain.hipGetStreamDeviceId(stream);
+    return *ret_device >= 0;
+}
+
+static bool stream_context(void *stream, void **ret_context)
+{
+    int device;
+
+    if (!device_of(stream, &device))
+        return false;
+    *ret_context = facet_hip_context(device);
+    return true;
+}
+
+static struct facet_tenant *stream_tenant(void *stream, uint32_t *ret_device)
+{
+    int device;
+
+    if (!device_of(stream, &device))
+        return NULL;
+    *ret_device = (uint32_t)device;
+    return facet_hip_tenant(*ret_device);
+}
+
+/* The legacy stream cannot be captured, and asking for it while another is would end that one's. */
+static bool stream_captured(void *stream)
+{
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+
+    if (stream == FACET_FLIGHT_LEGACY || !facet_hip_plain.hipStreamIsCapturing)
+        return false;
+    return facet_hip_plain.hipStreamIsCapturing(stream, &status) != hipSuccess || status != hipStreamCaptureStatusNone;
+}
+
+static enum facet_flight_state state_of(hipError_t result)
+{
+    if (result == hipSuccess)
+        return FACET_FLIGHT_DONE;
+    return result == hipErrorNotReady ? FACET_FLIGHT_RUNNING : FACET_FLIGHT_LOST;
+}
+
+static enum facet_flight_state stream_state(void *stream, void *context)
+{
+    hipError_t result =
+        stream == FACET_FLIGHT_LEGACY ? facet_hip_plain.hipSetDevice(facet_hip_context_device(context)) : hipSuccess;
+
+    return state_of(result == hipSuccess ? facet_hip_plain.hipStreamQuery(handle_of(stream)) : result);
+}
+
+/* An event is of the thread's device, which need not be the stream's. */
+static void *event_new(void *context)
+{
+    int current, device = facet_hip_context_device(context);
+    hipEvent_t event = NULL;
+
+    bool foreign = facet_hip_plain.hipGetDevice(&current) == hipSuccess && current != device;
+    if (foreign && facet_hip_plain.hipSetDevice(device) != hipSuccess)
+        return NULL;
+    if (facet_hip_plain.hipEventCreate(&event) != hipSuccess)
+        event = NULL;
+    if (foreign)
+        facet_hip_plain.hipSetDevice(current);
+    return event;
+}
+
+static void event_free(void *event)
+{
+    facet_hip_plain.hipEventDestroy(event);
+}
+
+static bool event_record(void *event, void *stream)
+{
+    return facet_hip_plain.hipEventRecord(event, handle_of(stream)) == hipSuccess;
+}
+
+static enum facet_flight_state event_state(void *event)
+{
+    return state_of(facet_hip_plain.hipEventQuery(event));
+}
+
+static bool event_distance(void *from, void *to, int64_t *ret_ns)
+{
+    float milliseconds;
+
+    if (facet_hip_plain.hipEventElapsedTime(&milliseconds, from, to) != hipSuccess)
+        return false;
+    *ret_ns = (int64_t)((double)milliseconds * (double)FACET_NS_PER_MS);
+    return true;
+}
+
+/* What it asks ends no capture of another thread. */
+static void helper_begins(void)
+{
+    hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+
+    if (facet_hip_plain.hipThreadExchangeStreamCaptureMode)
+        facet_hip_plain.hipThreadExchangeStreamCaptureMode(&mode);
+}
+
+const struct facet_flight_driver facet_flight_driver = {
+    .tenants = tenants,
+    .stream_context = stream_context,
+    .stream_tenant = stream_tenant,
+    .stream_captured = stream_captured,
+    .stream_state = stream_state,
+    .event_new = event_new,
+    .event_free = event_free,
+    .event_record = event_record,
+    .event_state = event_state,
+    .event_distance = event_distance,
+    .helper_begins = helper_begins,
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+#include "launch.h"
+
+static uint64_t grid_of(dim3 grid)
+{
+    return facet_flight_grid(grid.x, grid.y, grid.z);
+}
+
+/* ---- by the host's symbol ---- */
+
+#define SYMBOL_PARAMETERS const void *host, dim3 grid, dim3 block, void **arguments
+#define SYMBOL            host, grid, block, arguments
+
+hipError_t facet_hipLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), host, grid_of(grid),
+                     facet_hip_driver.hipLaunchKernel(SYMBOL, shared, stream));
+}
+
+hipError_t facet_hipLaunchKernel_spt(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, true), host, grid_of(grid),
+                     facet_hip_driver.hipLaunchKernel_spt(SYMBOL, shared, stream));
+}
+
+hipError_t facet_hipLaunchCooperativeKernel(SYMBOL_PARAMETERS, unsigned shared, hipStream_t stream)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), host, grid_of(grid),
+                     facet_hip_driver.hipLaunchCooperativeKernel(SYMBOL, shared, stream));
+}
+
+hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shared, hipStream_t stream)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, true), host, grid_of(grid),
+                     facet_hip_driver.hipLaunchCooperativeKernel_spt(SYMBOL, shared, stream));
+}
+
+hipError_t facet_hipExtLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream, hipEvent_t start,
+                                    hipEvent_t stop, int flags)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), host, grid_of(grid),
+                     facet_hip_driver.hipExtLaunchKernel(SYMBOL, shared, stream, start, stop, flags));
+}
+
+hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void *host, void **arguments)
+{
+    if (!config)
+        return facet_hip_driver.hipLaunchKernelExC(config, host, arguments);
+    FACET_HIP_LAUNCH(facet_flight_stream_of(config->stream, false), host, grid_of(config->gridDim),
+                     facet_hip_driver.hipLaunchKernelExC(config, host, arguments));
+}
+
+/* Says nothing, so what is refused is not launched. */
+void facet__ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr_t host, const dim3 *grid,
+                                                                               const dim3 *block, uint32_t shared,
+                                                                               hipStream_t stream, void **arguments)
+{
+    void *target = facet_flight_stream_of(stream, false);
+    struct facet_flight launch;
+
+    if (!facet_flight_begin(&launch, target, (const void *)host, grid_of(*grid)))
+        return;
+    facet_hip_driver._ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(host, grid, block, shared,
+                                                                                         stream, arguments);
+    facet_flight_end(&launch, target, true);
+}
+
+/* ---- by function ---- */
+
+#define GRID_PARAMETERS                                                                                                \
+    hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
+        unsigned block_z, unsigned shared, hipStream_t stream, void **parameters
+#define GRID function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters
+
+hipError_t facet_hipModuleLaunchKernel(GRID_PARAMETERS, void **extra)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
+                     facet_hip_driver.hipModuleLaunchKernel(GRID, extra));
+}
+
+hipError_t facet_hipModuleLaunchCooperativeKernel(GRID_PARAMETERS)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
+                     facet_hip_driver.hipModuleLaunchCooperativeKernel(GRID));
+}
+
+hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters,
+                                      void **extra)
+{
+    if (!config)
+        return facet_hip_driver.hipDrvLaunchKernelEx(config, function, parameters, extra);
+    FACET_HIP_LAUNCH(facet_flight_stream_of(config->hStream, false), function,
+                     facet_flight_grid(config->gridDimX, config->gridDimY, config->gridDimZ),
+                     facet_hip_driver.hipDrvLaunchKernelEx(config, function, parameters, extra));
+}
+
+/* A grid of threads: only that it is told from others matters here. */
+#define EXT                                                                                                            \
+    function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared, stream, parameters, extra, start, stop
+#define EXT_LAUNCH(symbol, ...)                                                                                        \
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), function,                                                  \
+                     facet_flight_grid(threads_x, threads_y, threads_z), facet_hip_driver.symbol(__VA_ARGS__))
+
+hipError_t facet_hipExtModuleLaunchKernel(VENDOR_HIP_EXT_LAUNCH, uint32_t flags)
+{
+    EXT_LAUNCH(hipExtModuleLaunchKernel, EXT, flags);
+}
+
+hipError_t facet__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
+    VENDOR_HIP_EXT_LAUNCH, uint32_t flags)
+{
+    EXT_LAUNCH(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j, EXT,
+               flags);
+}
+
+hipError_t facet__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
+    VENDOR_HIP_EXT_LAUNCH)
+{
+    EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_, EXT);
+}
+
+/* ---- one call, several devices ---- */
+
+/* One launch of a list, in the words of all three calls. */
+struct part {
+    hipStream_t stream;
+    const void *object;
+    uint64_t size;
+};
+
+static void end_all(struct facet_flight *launches, const struct part *parts, unsigned count, hipError_t result)
+{
+    for (unsigned i = 0; i < count; i++)
+        facet_flight_end(&launches[i], facet_flight_stream_of(parts[i].stream, false), result == hipSuccess);
+}
+
+static bool begin_all(struct facet_flight *launches, const struct part *parts, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (facet_flight_begin(&launches[i], facet_flight_stream_of(parts[i].stream, false), parts[i].object,
+                               parts[i].size))
+            continue;
+        end_all(launches, parts, i, FACET_HIP_REFUSAL);
+        return false;
+    }
+    return true;
+}
+
+static struct part part_of(const hipLaunchParams *one)
+{
+    return (struct part){one->stream, one->func, grid_of(one->gridDim)};
+}
+
+static struct part function_part_of(const hipFunctionLaunchParams *one)
+{
+    return (struct part){one->hStream, one->function, facet_flight_grid(one->gridDimX, one->gridDimY, one->gridDimZ)};
+}
+
+/* More than there can be vGPUs are more than there are devices: the runtime says so. */
+#define SEVERAL(symbol, type, number, to_part)                                                                         \
+    hipError_t facet_##symbol(type *list, number count, unsigned flags)                                                \
+    {                                                                                                                  \
+        struct facet_flight launches[FACET_FLIGHT_DEVICES];                                                            \
+        struct part parts[FACET_FLIGHT_DEVICES];                                                                       \
+        unsigned several = (unsigned)count;                                                                            \
+                                                                                                                       \
+        if (!list || !several || several > FACET_FLIGHT_DEVICES)                                                       \
+            return facet_hip_driver.symbol(list, count, flags);                                                        \
+        for (unsigned i = 0; i < several; i++)                                                                         \
+            parts[i] = to_part(&list[i]);                                                                              \
+        if (!begin_all(launches, parts, several))                                                                      \
+            return FACET_HIP_REFUSAL;                                                                                  \
+        hipError_t result = facet_hip_driver.symbol(list, count, flags);                                               \
+        end_all(launches, parts, several, result);                                                                     \
+        return result;                                                                                                 \
+    }
+
+SEVERAL(hipLaunchCooperativeKernelMultiDevice, hipLaunchParams, int, part_of)
+SEVERAL(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, part_of)
+SEVERAL(hipModuleLaunchCooperativeKernelMultiDevice, hipFunctionLaunchParams, unsigned, function_part_of)
+
+/* ---- a call in two steps: the stream and the sizes come with the first ---- */
+
+static _Thread_local struct {
+    hipStream_t stream;
+    dim3 grid;
+} configured;
+
+hipError_t facet_hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
+{
+    configured.stream = stream;
+    configured.grid = grid;
+    return facet_hip_driver.hipConfigureCall(grid, block, shared, stream);
+}
+
+hipError_t facet_hipLaunchByPtr(const void *host)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(configured.stream, false), host, grid_of(configured.grid),
+                     facet_hip_driver.hipLaunchByPtr(host));
+}
+
+/* ---- graphs: one launch of all that is in it ---- */
+
+hipError_t facet_hipGraphLaunch(hipGraphExec_t executable, hipStream_t stream)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), executable, 0,
+                     facet_hip_driver.hipGraphLaunch(executable, stream));
+}
+
+hipError_t facet_hipGraphLaunch_spt(hipGraphExec_t executable, hipStream_t stream)
+{
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, true), executable, 0,
+                     facet_hip_driver.hipGraphLaunch_spt(executable, stream));
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the call that ends a stream. Never: ends one that is none. */
+#include "interpose/kit/execution/stream.h"
+
+#include "interpose/hip/hooks.h"
+#include "interpose/kit/execution/lane.h"
+
+hipError_t facet_hipStreamDestroy(hipStream_t stream)
+{
+    if (!stream || facet_flight_stream_is_default(stream))
+        return facet_hip_driver.hipStreamDestroy(stream);
+    facet_flight_stream_ends(stream);
+    hipError_t result = facet_hip_driver.hipStreamDestroy(stream);
+    facet_flight_stream_ended();
+    return result;
+}
