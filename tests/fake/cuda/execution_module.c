@@ -16,7 +16,9 @@
 
 #include "execution.h"
 
-#define OWN_IMAGE       "FAKE-CUDA"
+#ifndef FAKE_OWN_IMAGE /* another vendor's library is compiled with its own */
+#define FAKE_OWN_IMAGE "FAKE-CUDA"
+#endif
 #define DEFAULT_WAVE_NS 10000u
 #define DEFAULT_FIT     8u
 #define MAX_THREADS     1024u
@@ -87,7 +89,7 @@ static void read_entries(CUmodule module, const char *text)
 
 static bool is_text(const char *image)
 {
-    return strncmp(image, OWN_IMAGE, strlen(OWN_IMAGE)) == 0 || strstr(image, ".version");
+    return strncmp(image, FAKE_OWN_IMAGE, strlen(FAKE_OWN_IMAGE)) == 0 || strstr(image, ".version");
 }
 
 static bool is_image(const void *image)
@@ -108,7 +110,7 @@ static void fill(CUmodule module, CUcontext context, const void *image)
 {
     module->context = context;
     module->listed = is_text(image);
-    if (strncmp(image, OWN_IMAGE, strlen(OWN_IMAGE)) == 0)
+    if (strncmp(image, FAKE_OWN_IMAGE, strlen(FAKE_OWN_IMAGE)) == 0)
         read_image(module, image);
     else if (module->listed)
         read_entries(module, image);

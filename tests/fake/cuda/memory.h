@@ -18,10 +18,15 @@
 
 #define FAKE_PAGE       (UINT64_C(2) << 20)
 #define FAKE_SMALL      (UINT64_C(1) << 20) /* from here on an allocation has pages of its own */
-#define FAKE_SMALL_STEP UINT64_C(512)
 #define FAKE_PITCH_STEP UINT64_C(512)
-#define FAKE_POOL_STEP  (UINT64_C(32) << 20) /* in which pools grow */
 #define FAKE_ARRAY_STEP (UINT64_C(64) << 10)
+
+/* Steps in which memory is given; another vendor's library is compiled with its own. */
+#ifndef FAKE_LARGE_STEP
+#define FAKE_LARGE_STEP FAKE_PAGE
+#define FAKE_SMALL_STEP UINT64_C(512)
+#define FAKE_POOL_STEP  (UINT64_C(32) << 20) /* in which pools grow */
+#endif
 
 enum fake_sort {
     FAKE_BLOCK_PLAIN,
@@ -54,7 +59,7 @@ static inline uint64_t fake_round(uint64_t bytes, uint64_t step)
 /* What the device gives for `bytes`. */
 static inline uint64_t fake_granted(uint64_t bytes)
 {
-    return bytes >= FAKE_SMALL ? fake_round(bytes, FAKE_PAGE) : fake_round(bytes, FAKE_SMALL_STEP);
+    return bytes >= FAKE_SMALL ? fake_round(bytes, FAKE_LARGE_STEP) : fake_round(bytes, FAKE_SMALL_STEP);
 }
 
 void fake_memory_lock(void);

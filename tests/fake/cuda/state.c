@@ -15,10 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC           UINT64_C(0x30414455434b4146) /* "FAKCUDA0" */
-#define DEFAULT_MEMORY  (UINT64_C(8) << 30)
-#define DEFAULT_CONTEXT (UINT64_C(300) << 20)
-
 static struct fake_state *state;
 static struct fake_process *process;
 static int state_fd = -1;
@@ -27,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 _Noreturn static void die(const char *what)
 {
-    fprintf(stderr, "fake CUDA: %s: %s\n", what, strerror(errno));
+    fprintf(stderr, "%s: %s: %s\n", fake_model.prefix, what, strerror(errno));
     abort();
 }
 
@@ -43,41 +39,46 @@ static uint64_t bytes_of(const char *text, uint64_t otherwise)
     return *end == 'M' ? value << 20 : *end == 'K' ? value << 10 : value;
 }
 
+/* A variable of this machine's: "MEMORY" is FAKE_CUDA_MEMORY, or FAKE_HIP_MEMORY. */
+static const char *variable(const char *name)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "%s%s", fake_model.prefix, name);
+    return getenv(whole);
+}
+
 static uint32_t number_of(const char *name, uint32_t otherwise, uint32_t most)
 {
-    uint64_t value = bytes_of(getenv(name), otherwise);
+    uint64_t value = bytes_of(variable(name), otherwise);
     return value > most ? most : (uint32_t)value;
 }
 
 static void describe(struct fake_device *device, uint32_t index, uint64_t memory)
 {
     device->memory_bytes = memory;
-    device->units = number_of("FAKE_CUDA_UNITS", 132, 1024);
-    device->major = 9;
-    device->pci_bus = index + 1;
+    device->units = number_of("UNITS", fake_model.units, 1024);
     memset(device->uuid, 0, sizeof device->uuid);
-    memcpy(device->uuid, "fake-gpu", 8);
-    device->uuid[15] = (char)(index + 1);
-    snprintf(device->name, sizeof device->name, "Fake Accelerator 132");
+    fake_model.describe(device, index);
 }
 
 static void make(struct fake_state *made)
 {
-    const char *memory = getenv("FAKE_CUDA_MEMORY");
-    uint64_t each = DEFAULT_MEMORY;
+    const char *memory = variable("MEMORY");
+    uint64_t each = fake_model.memory_bytes;
 
     made->size = sizeof *made;
-    made->device_count = number_of("FAKE_CUDA_DEVICES", 1, FAKE_DEVICES);
-    made->driver_version = number_of("FAKE_CUDA_VERSION", 13000, 99999);
-    made->context_bytes = bytes_of(getenv("FAKE_CUDA_CONTEXT"), DEFAULT_CONTEXT);
+    made->device_count = number_of("DEVICES", fake_model.devices, FAKE_DEVICES);
+    made->driver_version = number_of("VERSION", fake_model.version, 99999999);
+    made->context_bytes = bytes_of(variable("CONTEXT"), fake_model.context_bytes);
     for (uint32_t i = 0; i < made->device_count; i++) {
-        made->management.mig[i].mode = made->management.mig[i].pending = number_of("FAKE_CUDA_MIG", 0, 1);
+        made->management.mig[i].mode = made->management.mig[i].pending = number_of("MIG", 0, 1);
         each = bytes_of(memory, each);
         describe(&made->devices[i], i, each);
         memory = memory ? strchr(memory, ',') : NULL;
         memory = memory ? memory + 1 : NULL;
     }
-    atomic_store(&made->magic, MAGIC);
+    atomic_store(&made->magic, fake_model.magic);
 }
 
 static bool set_lock(int command, short type, off_t start, off_t length)
@@ -128,8 +129,8 @@ static struct fake_process *claim(void)
 
 static int open_state(void)
 {
-    const char *path = getenv("FAKE_CUDA_STATE");
-    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("fake-cuda", MFD_CLOEXEC);
+    const char *path = variable("STATE");
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("fake-machine", MFD_CLOEXEC);
 
     if (fd < 0)
         die(path ? path : "memfd");
@@ -165,7 +166,7 @@ static void join(void)
     if (mapped == MAP_FAILED)
         die("map");
     state = mapped;
-    if (atomic_load(&state->magic) != MAGIC)
+    if (atomic_load(&state->magic) != fake_model.magic)
         make(state);
     set_lock(F_OFD_SETLK, F_UNLCK, 0, 1);
     owner = getpid();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fake NVIDIA libraries know, for all processes that use them: the truth that accounts are held against.
+ * What the fake libraries of a machine know, for all processes that use them: the truth that accounts are held against.
+ * NVIDIA's here; AMD's in tests/fake/hip, where the variables are called FAKE_HIP_ and fake_model says what differs.
  *
  * Owns: one file that every process maps: devices, who holds how much memory of which kind, and when a device is busy.
  * Never: is linked by anything that ships.
@@ -83,6 +84,16 @@ struct fake_state {
     struct fake_process processes[FAKE_PROCESSES];
     struct fake_management management; /* what only NVML shows: nvml_state.h */
 };
+
+/* What differs between vendors' machines; one definition in each library, and in each test that looks at the truth. */
+struct fake_model {
+    const char *prefix; /* of the variables: "FAKE_CUDA_" */
+    uint64_t magic;
+    uint32_t devices, units, version; /* where no variable says it */
+    uint64_t memory_bytes, context_bytes;
+    void (*describe)(struct fake_device *device, uint32_t index); /* name, uuid, place, capability */
+};
+extern const struct fake_model fake_model;
 
 /* The machine; made or joined at the first call of a process (after fork: anew). Never NULL: aborts with a reason. */
 struct fake_state *fake_state(void);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: contexts, which in this runtime are devices under another name: a handle is the device's number and one.
+ * Never: begins or ends a device by one of them, but for hipDevicePrimaryCtxReset.
+ */
+#include "fake.h"
+
+static hipCtx_t context_of(int device)
+{
+    return (hipCtx_t)(uintptr_t)(device + 1);
+}
+
+static hipError_t device_of(hipCtx_t context, int *ret_device)
+{
+    int device = (int)(uintptr_t)context - 1;
+
+    if (device < 0 || (uint32_t)device >= fake_visible())
+        return hipErrorInvalidContext;
+    *ret_device = device;
+    return hipSuccess;
+}
+
+static hipError_t make(hipCtx_t *context, int device)
+{
+    uint32_t physical;
+    hipError_t result = context ? fake_physical(device, &physical) : hipErrorInvalidValue;
+
+    if (result == hipSuccess)
+        *context = context_of(device);
+    return result;
+}
+
+static hipError_t use(hipCtx_t context)
+{
+    int device;
+    hipError_t result = device_of(context, &device);
+
+    return result == hipSuccess ? fake_hip_choose(device) : result;
+}
+
+static hipError_t create(hipCtx_t *context, int device)
+{
+    hipError_t result = make(context, device);
+
+    return result == hipSuccess ? fake_hip_choose(device) : result;
+}
+
+static hipError_t check(hipCtx_t context)
+{
+    int device;
+
+    return device_of(context, &device);
+}
+
+static hipError_t reset(int device)
+{
+    uint32_t physical;
+    hipError_t result = fake_physical(device, &physical);
+
+    return result == hipSuccess ? fake_hip_end(device) : result;
+}
+
+static hipError_t get_state(int device, unsigned *flags, int *active)
+{
+    uint32_t physical;
+    hipError_t result = flags && active ? fake_physical(device, &physical) : hipErrorInvalidValue;
+
+    if (result == hipSuccess) {
+        *flags = 0;
+        *active = fake_hip_has_begun(device);
+    }
+    return result;
+}
+
+static hipError_t tell(hipDevice_t *device)
+{
+    if (!device)
+        return hipErrorInvalidValue;
+    *device = fake_hip_device();
+    return hipSuccess;
+}
+
+static hipError_t release(int device)
+{
+    uint32_t physical;
+
+    return fake_physical(device, &physical);
+}
+
+FAKE_HIP_ASKS(hipCtxCreate, (hipCtx_t * context, unsigned flags, hipDevice_t device),
+              flags > 31 ? hipErrorInvalidValue : create(context, device))
+FAKE_HIP_ASKS(hipCtxDestroy, (hipCtx_t context), check(context))
+FAKE_HIP_ASKS(hipCtxPushCurrent, (hipCtx_t context), use(context))
+FAKE_HIP_ASKS(hipCtxSetCurrent, (hipCtx_t context), use(context))
+FAKE_HIP_ASKS(hipCtxGetCurrent, (hipCtx_t * context), make(context, fake_hip_device()))
+FAKE_HIP_ASKS(hipCtxPopCurrent, (hipCtx_t * context), make(context, fake_hip_device()))
+FAKE_HIP_ASKS(hipCtxGetDevice, (hipDevice_t * device), tell(device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxRetain, (hipCtx_t * context, hipDevice_t device), make(context, device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxRelease, (hipDevice_t device), release(device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxReset, (hipDevice_t device), reset(device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxSetFlags, (hipDevice_t device, unsigned flags),
+              flags > 31 ? hipErrorInvalidValue : release(device))
+FAKE_HIP_ASKS(hipDevicePrimaryCtxGetState, (hipDevice_t device, unsigned *flags, int *active),
+              get_state(device, flags, active))

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: streams, capture, events, copies and fills in stream order, graphs. Never: changes an order of the machine's.
+ */
+#include "tests/fake/cuda/execution.h"
+#include "fake.h"
+#include "vendor/cuda/memory.h"
+
+#define STREAM(stream) ((CUstream)(stream))
+#define EVENT(event)   ((CUevent)(event))
+#define GRAPH(graph)   ((CUgraph)(graph))
+#define EXEC(graph)    ((CUgraphExec)(graph))
+#define NODE(node)     ((CUgraphNode *)(node))
+
+/* Both forms of a function of a stream: HIP calls _spt what CUDA calls _ptsz. */
+#define BOTH(hip, cuda, parameters, ...)                                                                               \
+    FAKE_HIP(hip, parameters, cuda(__VA_ARGS__)) FAKE_HIP(hip##_spt, parameters, cuda##_ptsz(__VA_ARGS__))
+
+static CUdeviceptr at(const void *pointer)
+{
+    return (uintptr_t)pointer;
+}
+
+FAKE_HIP(hipStreamCreate, (hipStream_t * stream), cuStreamCreate((CUstream *)stream, CU_STREAM_DEFAULT))
+FAKE_HIP(hipStreamCreateWithFlags, (hipStream_t * stream, unsigned flags), cuStreamCreate((CUstream *)stream, flags))
+FAKE_HIP(hipStreamCreateWithPriority, (hipStream_t * stream, unsigned flags, int priority),
+         cuStreamCreateWithPriority((CUstream *)stream, flags, priority))
+FAKE_HIP(hipExtStreamCreateWithCUMask, (hipStream_t * stream, uint32_t words, const uint32_t *mask),
+         (words && mask) ? cuStreamCreate((CUstream *)stream, CU_STREAM_DEFAULT) : hipErrorInvalidValue)
+FAKE_HIP(hipStreamDestroy, (hipStream_t stream), stream ? cuStreamDestroy_v2(STREAM(stream)) : hipErrorInvalidHandle)
+FAKE_HIP_ASKS(hipDeviceGetStreamPriorityRange, (int *least, int *greatest),
+              (least && greatest) ? (*least = 1, *greatest = -1, hipSuccess) : hipErrorInvalidValue)
+BOTH(hipStreamQuery, cuStreamQuery, (hipStream_t stream), STREAM(stream))
+BOTH(hipStreamSynchronize, cuStreamSynchronize, (hipStream_t stream), STREAM(stream))
+BOTH(hipStreamWaitEvent, cuStreamWaitEvent, (hipStream_t stream, hipEvent_t event, unsigned flags), STREAM(stream),
+     EVENT(event), flags)
+BOTH(hipStreamAddCallback, cuStreamAddCallback,
+     (hipStream_t stream, hipStreamCallback_t callback, void *data, unsigned flags), STREAM(stream),
+     (CUstreamCallback)(void *)callback, data, flags)
+BOTH(hipLaunchHostFunc, cuLaunchHostFunc, (hipStream_t stream, hipHostFn_t function, void *data), STREAM(stream),
+     function, data)
+BOTH(hipStreamGetFlags, cuStreamGetFlags, (hipStream_t stream, unsigned *flags), STREAM(stream), flags)
+BOTH(hipStreamGetPriority, cuStreamGetPriority, (hipStream_t stream, int *priority), STREAM(stream), priority)
+FAKE_HIP(hipStreamGetDevice, (hipStream_t stream, hipDevice_t *device), cuStreamGetDevice(STREAM(stream), device))
+
+int hipGetStreamDeviceId(hipStream_t stream)
+{
+    int device;
+
+    return hipStreamGetDevice(stream, &device) == hipSuccess ? device : -1;
+}
+
+BOTH(hipStreamBeginCapture, cuStreamBeginCapture_v2, (hipStream_t stream, hipStreamCaptureMode mode), STREAM(stream),
+     mode)
+BOTH(hipStreamEndCapture, cuStreamEndCapture, (hipStream_t stream, hipGraph_t *graph), STREAM(stream), (CUgraph *)graph)
+BOTH(hipStreamIsCapturing, cuStreamIsCapturing, (hipStream_t stream, hipStreamCaptureStatus *status), STREAM(stream),
+     status)
+BOTH(hipStreamGetCaptureInfo, cuStreamGetCaptureInfo,
+     (hipStream_t stream, hipStreamCaptureStatus *status, unsigned long long *id), STREAM(stream), status,
+     (uint64_t *)id)
+FAKE_HIP(hipStreamBeginCaptureToGraph,
+         (hipStream_t stream, hipGraph_t graph, const hipGraphNode_t *dependencies, const hipGraphEdgeData *edges,
+          size_t count, hipStreamCaptureMode mode),
+         cuStreamBeginCaptureToGraph(STREAM(stream), GRAPH(graph), (const CUgraphNode *)dependencies,
+                                     (const CUgraphEdgeData *)edges, count, mode))
+FAKE_HIP_ASKS(hipThreadExchangeStreamCaptureMode, (hipStreamCaptureMode * mode),
+              cuThreadExchangeStreamCaptureMode(mode))
+
+FAKE_HIP(hipEventCreate, (hipEvent_t * event), cuEventCreate((CUevent *)event, CU_EVENT_DEFAULT))
+FAKE_HIP(hipEventCreateWithFlags, (hipEvent_t * event, unsigned flags), cuEventCreate((CUevent *)event, flags & 7))
+FAKE_HIP(hipEventDestroy, (hipEvent_t event), event ? cuEventDestroy_v2(EVENT(event)) : hipErrorInvalidHandle)
+FAKE_HIP(hipEventQuery, (hipEvent_t event), cuEventQuery(EVENT(event)))
+FAKE_HIP(hipEventSynchronize, (hipEvent_t event), cuEventSynchronize(EVENT(event)))
+FAKE_HIP(hipEventElapsedTime, (float *milliseconds, hipEvent_t start, hipEvent_t end),
+         cuEventElapsedTime(milliseconds, EVENT(start), EVENT(end)))
+BOTH(hipEventRecord, cuEventRecord, (hipEvent_t event, hipStream_t stream), EVENT(event), STREAM(stream))
+FAKE_HIP(hipEventRecordWithFlags, (hipEvent_t event, hipStream_t stream, unsigned flags),
+         cuEventRecordWithFlags(EVENT(event), STREAM(stream), flags))
+
+BOTH(hipMemcpyAsync, cuMemcpyAsync, (void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream),
+     ((void)kind, at(to)), at(from), bytes, STREAM(stream))
+FAKE_HIP(hipMemcpyWithStream, (void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream),
+         (hipMemcpyAsync(to, from, bytes, kind, stream) == hipSuccess) ? cuStreamSynchronize(STREAM(stream))
+                                                                       : hipPeekAtLastError())
+FAKE_HIP(hipMemcpyHtoDAsync, (hipDeviceptr_t to, void *from, size_t bytes, hipStream_t stream),
+         cuMemcpyHtoDAsync_v2(at(to), from, bytes, STREAM(stream)))
+FAKE_HIP(hipMemcpyDtoHAsync, (void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream),
+         cuMemcpyDtoHAsync_v2(to, at(from), bytes, STREAM(stream)))
+FAKE_HIP(hipMemcpyDtoDAsync, (hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream),
+         cuMemcpyDtoDAsync_v2(at(to), at(from), bytes, STREAM(stream)))
+FAKE_HIP(hipMemcpyPeerAsync,
+         (void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream),
+         to_device < 0 || from_device < 0 ? hipErrorInvalidDevice
+                                          : cuMemcpyAsync(at(to), at(from), bytes, STREAM(stream)))
+BOTH(hipMemsetAsync, cuMemsetD8Async, (void *to, int value, size_t bytes, hipStream_t stream), at(to),
+     (unsigned char)value, bytes, STREAM(stream))
+BOTH(hipMemset2DAsync, cuMemsetD2D8Async,
+     (void *to, size_t pitch, int value, size_t width, size_t height, hipStream_t stream), at(to), pitch,
+     (unsigned char)value, width, height, STREAM(stream))
+FAKE_HIP(hipMemsetD8Async, (hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream),
+         cuMemsetD8Async(at(to), value, count, STREAM(stream)))
+FAKE_HIP(hipMemsetD16Async, (hipDeviceptr_t to, unsigned short value, size_t count, hipStream_t stream),
+         cuMemsetD16Async(at(to), value, count, STREAM(stream)))
+FAKE_HIP(hipMemsetD32Async, (hipDeviceptr_t to, int value, size_t count, hipStream_t stream),
+         cuMemsetD32Async(at(to), (unsigned)value, count, STREAM(stream)))
+
+static hipError_t add_kernel(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+                             const hipKernelNodeParams *parameters)
+{
+    CUfunction function;
+
+    if (!parameters)
+        return hipErrorInvalidValue;
+    hipError_t result = fake_hip_function(parameters->func, &function);
+    if (result == hipErrorInvalidDeviceFunction) { /* no host symbol: it is a function itself */
+        function = parameters->func;
+        result = hipSuccess;
+    }
+    if (result != hipSuccess)
+        return result;
+    CUDA_KERNEL_NODE_PARAMS_v1 same = {.func = function,
+                                       .gridDimX = parameters->gridDim.x,
+                                       .gridDimY = parameters->gridDim.y,
+                                       .gridDimZ = parameters->gridDim.z,
+                                       .blockDimX = parameters->blockDim.x,
+                                       .blockDimY = parameters->blockDim.y,
+                                       .blockDimZ = parameters->blockDim.z,
+                                       .sharedMemBytes = parameters->sharedMemBytes,
+                                       .kernelParams = parameters->kernelParams,
+                                       .extra = parameters->extra};
+    return cuGraphAddKernelNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count, &same);
+}
+
+FAKE_HIP(hipGraphCreate, (hipGraph_t * graph, unsigned flags), cuGraphCreate((CUgraph *)graph, flags))
+FAKE_HIP(hipGraphDestroy, (hipGraph_t graph), cuGraphDestroy(GRAPH(graph)))
+FAKE_HIP(hipGraphAddKernelNode,
+         (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+          const hipKernelNodeParams *parameters),
+         add_kernel(node, graph, dependencies, count, parameters))
+FAKE_HIP(hipGraphAddEmptyNode,
+         (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count),
+         cuGraphAddEmptyNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count))
+FAKE_HIP(hipGraphInstantiate,
+         (hipGraphExec_t * executable, hipGraph_t graph, hipGraphNode_t *error_node, char *log, size_t size),
+         cuGraphInstantiate_v2((CUgraphExec *)executable, GRAPH(graph), NODE(error_node), log, size))
+FAKE_HIP(hipGraphInstantiateWithFlags, (hipGraphExec_t * executable, hipGraph_t graph, unsigned long long flags),
+         cuGraphInstantiateWithFlags((CUgraphExec *)executable, GRAPH(graph), flags))
+FAKE_HIP(hipGraphExecDestroy, (hipGraphExec_t executable), cuGraphExecDestroy(EXEC(executable)))
+FAKE_HIP(hipGraphUpload, (hipGraphExec_t executable, hipStream_t stream),
+         cuGraphUpload(EXEC(executable), STREAM(stream)))
+BOTH(hipGraphLaunch, cuGraphLaunch, (hipGraphExec_t executable, hipStream_t stream), EXEC(executable), STREAM(stream))

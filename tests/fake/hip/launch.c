@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: every way of launching, by function and by host symbol. Never: gives a launch another cost by its way. */
+#include "fake.h"
+#include "tests/fake/cuda/execution.h"
+
+#define STREAM(stream) ((CUstream)(stream))
+#define MOST_SHARED    (64u << 10)
+
+struct call {
+    dim3 grid, block;
+    size_t shared;
+    hipStream_t stream;
+};
+
+/* What __hipPushCallConfiguration and hipConfigureCall leave for the launch that follows on the thread. */
+static _Thread_local struct call pushed;
+
+static hipError_t launch(CUfunction function, const struct call *call, void **arguments, void **extra, bool per_thread)
+{
+    CUresult (*one)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
+                    void **) = per_thread ? cuLaunchKernel_ptsz : cuLaunchKernel;
+
+    if (call->shared > MOST_SHARED)
+        return hipErrorInvalidValue;
+    return one(function, call->grid.x, call->grid.y, call->grid.z, call->block.x, call->block.y, call->block.z,
+               (unsigned)call->shared, STREAM(call->stream), arguments, extra);
+}
+
+static hipError_t launch_host(const void *host, struct call call, void **arguments, bool per_thread)
+{
+    CUfunction function;
+    hipError_t result = fake_hip_function(host, &function);
+
+    return result == hipSuccess ? launch(function, &call, arguments, NULL, per_thread) : result;
+}
+
+/* Events around a launch, where a program gives some. */
+static hipError_t between(hipError_t (*run)(void *argument), void *argument, hipStream_t stream, hipEvent_t start,
+                          hipEvent_t stop)
+{
+    hipError_t result = start ? cuEventRecord((CUevent)start, STREAM(stream)) : hipSuccess;
+
+    if (result == hipSuccess)
+        result = run(argument);
+    return result == hipSuccess && stop ? cuEventRecord((CUevent)stop, STREAM(stream)) : result;
+}
+
+struct host_launch {
+    const void *host;
+    struct call call;
+    void **arguments;
+};
+
+static hipError_t run_host(void *argument)
+{
+    const struct host_launch *one = argument;
+
+    return launch_host(one->host, one->call, one->arguments, false);
+}
+
+struct module_launch {
+    hipFunction_t function;
+    struct call call;
+    void **arguments, **extra;
+};
+
+static hipError_t run_module(void *argument)
+{
+    const struct module_launch *one = argument;
+
+    return launch((CUfunction)one->function, &one->call, one->arguments, one->extra, false);
+}
+
+static uint32_t blocks(uint32_t threads, uint32_t block)
+{
+    return block ? (threads + block - 1) / block : 0;
+}
+
+FAKE_HIP(hipLaunchKernel,
+         (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream),
+         launch_host(host, (struct call){grid, block, shared, stream}, arguments, false))
+FAKE_HIP(hipLaunchKernel_spt,
+         (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream),
+         launch_host(host, (struct call){grid, block, shared, stream}, arguments, true))
+FAKE_HIP(hipLaunchCooperativeKernel,
+         (const void *host, dim3 grid, dim3 block, void **arguments, unsigned shared, hipStream_t stream),
+         launch_host(host, (struct call){grid, block, shared, stream}, arguments, false))
+FAKE_HIP(hipLaunchCooperativeKernel_spt,
+         (const void *host, dim3 grid, dim3 block, void **arguments, unsigned shared, hipStream_t stream),
+         launch_host(host, (struct call){grid, block, shared, stream}, arguments, true))
+FAKE_HIP(hipExtLaunchKernel,
+         (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream,
+          hipEvent_t start, hipEvent_t stop, int flags),
+         flags & ~hipExtAnyOrderLaunch
+             ? hipErrorInvalidValue
+             : between(run_host, &(struct host_launch){host, {grid, block, shared, stream}, arguments}, stream, start,
+                       stop))
+FAKE_HIP(hipLaunchKernelExC, (const hipLaunchConfig_t *config, const void *host, void **arguments),
+         config
+             ? launch_host(host,
+                           (struct call){config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream},
+                           arguments, false)
+             : hipErrorInvalidValue)
+FAKE_HIP(hipDrvLaunchKernelEx,
+         (const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters, void **extra),
+         config ? launch((CUfunction)function,
+                         &(struct call){{config->gridDimX, config->gridDimY, config->gridDimZ},
+                                        {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                        config->sharedMemBytes,
+                                        config->hStream},
+                         parameters, extra, false)
+                : hipErrorInvalidValue)
+FAKE_HIP(hipModuleLaunchKernel,
+         (hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+          unsigned block_z, unsigned shared, hipStream_t stream, void **parameters, void **extra),
+         launch((CUfunction)function,
+                &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters,
+                extra, false))
+FAKE_HIP(hipModuleLaunchCooperativeKernel,
+         (hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+          unsigned block_z, unsigned shared, hipStream_t stream, void **parameters),
+         launch((CUfunction)function,
+                &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters, NULL,
+                false))
+FAKE_HIP(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags),
+         flags & ~(uint32_t)hipExtAnyOrderLaunch
+             ? hipErrorInvalidValue
+             : between(run_module,
+                       &(struct module_launch){
+                           function,
+                           {{blocks(threads_x, block_x), blocks(threads_y, block_y), blocks(threads_z, block_z)},
+                            {block_x, block_y, block_z},
+                            shared,
+                            stream},
+                           parameters,
+                           extra},
+                       stream, start, stop))
+
+hipError_t
+_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(VENDOR_HIP_EXT_LAUNCH,
+                                                                                                uint32_t flags)
+{
+    return hipExtModuleLaunchKernel(function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared,
+                                    stream, parameters, extra, start, stop, flags);
+}
+
+hipError_t
+_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(VENDOR_HIP_EXT_LAUNCH)
+{
+    return hipExtModuleLaunchKernel(function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared,
+                                    stream, parameters, extra, start, stop, 0);
+}
+
+/* Each on the device of its stream; the thread's own device stays. */
+static hipError_t launch_many(hipLaunchParams *launches, int count)
+{
+    int own = fake_hip_device();
+    hipError_t result = launches && count > 0 ? hipSuccess : hipErrorInvalidValue;
+
+    for (int i = 0; result == hipSuccess && i < count; i++) {
+        const hipLaunchParams *one = &launches[i];
+
+        fake_hip_choose(hipGetStreamDeviceId(one->stream));
+        result = fake_hip_enter();
+        if (result == hipSuccess)
+            result = launch_host(one->func, (struct call){one->gridDim, one->blockDim, one->sharedMem, one->stream},
+                                 one->args, false);
+    }
+    fake_hip_choose(own);
+    return result;
+}
+
+static hipError_t launch_many_functions(hipFunctionLaunchParams *launches, unsigned count)
+{
+    int own = fake_hip_device();
+    hipError_t result = launches && count ? hipSuccess : hipErrorInvalidValue;
+
+    for (unsigned i = 0; result == hipSuccess && i < count; i++) {
+        const hipFunctionLaunchParams *one = &launches[i];
+        struct call call = {{one->gridDimX, one->gridDimY, one->gridDimZ},
+                            {one->blockDimX, one->blockDimY, one->blockDimZ},
+                            one->sharedMemBytes,
+                            one->hStream};
+
+        fake_hip_choose(hipGetStreamDeviceId(one->hStream));
+        result = fake_hip_enter();
+        if (result == hipSuccess)
+            result = launch((CUfunction)one->function, &call, one->kernelParams, NULL, false);
+    }
+    fake_hip_choose(own);
+    return result;
+}
+
+FAKE_HIP(hipLaunchCooperativeKernelMultiDevice, (hipLaunchParams * launches, int count, unsigned flags),
+         flags > 3 ? hipErrorInvalidValue : launch_many(launches, count))
+FAKE_HIP(hipExtLaunchMultiKernelMultiDevice, (hipLaunchParams * launches, int count, unsigned flags),
+         flags > 3 ? hipErrorInvalidValue : launch_many(launches, count))
+FAKE_HIP(hipModuleLaunchCooperativeKernelMultiDevice,
+         (hipFunctionLaunchParams * launches, unsigned count, unsigned flags),
+         flags > 3 ? hipErrorInvalidValue : launch_many_functions(launches, count))
+
+hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
+{
+    pushed = (struct call){grid, block, shared, stream};
+    return hipSuccess;
+}
+
+hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hipStream_t *stream)
+{
+    *grid = pushed.grid;
+    *block = pushed.block;
+    *shared = pushed.shared;
+    *stream = pushed.stream;
+    return hipSuccess;
+}
+
+hipError_t hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
+{
+    return __hipPushCallConfiguration(grid, block, shared, stream);
+}
+
+hipError_t hipSetupArgument(const void *argument, size_t size, size_t offset)
+{
+    return argument && size && offset < 4096 ? hipSuccess : hipErrorInvalidValue;
+}
+
+FAKE_HIP(hipLaunchByPtr, (const void *host), launch_host(host, pushed, NULL, false))

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: hipGetProcAddress and hipGetDriverEntryPoint: by exported name; the form for the per-thread default stream
+ * where that is asked for and there is one.
+ * Never: answers with what this runtime's version has not.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "entry_points.h"
+#include "fake.h"
+
+static int node_of(int version)
+{
+    return version / 10000000 * 100 + version / 100000 % 100;
+}
+
+static void *find(const char *symbol, int version, int *status)
+{
+    *status = HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    for (size_t i = 0; i < fake_entry_point_count; i++) {
+        const struct fake_entry_point *entry = &fake_entry_points[i];
+
+        if (strcmp(entry->symbol, symbol) != 0 || entry->node > node_of((int)fake_state()->driver_version))
+            continue;
+        *status =
+            entry->node > node_of(version) ? HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : HIP_GET_PROC_ADDRESS_SUCCESS;
+        return *status == HIP_GET_PROC_ADDRESS_SUCCESS ? entry->address : NULL;
+    }
+    return NULL;
+}
+
+static hipError_t look(const char *symbol, void **function, int version, bool per_thread, int *ret_status)
+{
+    char name[128];
+    int status;
+
+    if (!symbol || !function)
+        return hipErrorInvalidValue;
+    *function = NULL;
+    snprintf(name, sizeof name, "%s_spt", symbol);
+    if (per_thread)
+        *function = find(name, version, &status);
+    if (!*function)
+        *function = find(symbol, version, &status);
+    if (ret_status)
+        *ret_status = status;
+    return *function ? hipSuccess : hipErrorInvalidValue;
+}
+
+FAKE_HIP_ASKS(hipGetProcAddress,
+              (const char *symbol, void **function, int version, uint64_t flags,
+               hipDriverProcAddressQueryResult *status),
+              look(symbol, function, version, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
+FAKE_HIP_ASKS(hipGetDriverEntryPoint,
+              (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
+              look(symbol, function, INT32_MAX, flags == HIP_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status))
+FAKE_HIP_ASKS(hipGetDriverEntryPoint_spt,
+              (const char *symbol, void **function, unsigned long long flags, hipDriverProcAddressQueryResult *status),
+              look(symbol, function, INT32_MAX, flags != HIP_GET_PROC_ADDRESS_LEGACY_STREAM, status))

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: pools, and memory apart from its addresses. Never: changes a number: both vendors' are the same here. */
+#include <stddef.h>
+
+#include "fake.h"
+#include "vendor/cuda/memory.h"
+
+_Static_assert(sizeof(hipMemPoolProps) == sizeof(CUmemPoolProps), "one layout");
+_Static_assert(offsetof(hipMemPoolProps, maxSize) == offsetof(CUmemPoolProps, maxSize), "one layout");
+_Static_assert(offsetof(hipMemAllocationProp, location) == offsetof(CUmemAllocationProp, location), "one beginning");
+_Static_assert(sizeof(hipMemAccessDesc) == sizeof(CUmemAccessDesc), "one layout");
+_Static_assert((int)hipMemPoolAttrReservedMemCurrent == (int)CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, "one number");
+
+#define STREAM(stream) ((CUstream)(stream))
+#define POOL(pool)     ((CUmemoryPool)(pool))
+#define HANDLE(handle) ((CUmemGenericAllocationHandle)(uintptr_t)(handle))
+
+static CUdeviceptr at(const void *pointer)
+{
+    return (uintptr_t)pointer;
+}
+
+static hipError_t pooled(void **pointer, size_t bytes, CUmemoryPool pool, hipStream_t stream)
+{
+    CUdeviceptr address = 0;
+
+    if (!pointer || !bytes)
+        return pointer ? hipSuccess : hipErrorInvalidValue;
+    hipError_t result = pool ? cuMemAllocFromPoolAsync(&address, bytes, pool, STREAM(stream))
+                             : cuMemAllocAsync(&address, bytes, STREAM(stream));
+    if (result == hipSuccess)
+        *pointer = (void *)(uintptr_t)address;
+    return result;
+}
+
+static hipError_t reserve(void **pointer, size_t bytes, size_t alignment, const void *wish, unsigned long long flags)
+{
+    CUdeviceptr address;
+    hipError_t result =
+        pointer ? cuMemAddressReserve(&address, bytes, alignment, at(wish), flags) : hipErrorInvalidValue;
+
+    if (result == hipSuccess)
+        *pointer = (void *)(uintptr_t)address;
+    return result;
+}
+
+static CUmemAllocationProp as_machine(const hipMemAllocationProp *properties)
+{
+    return (CUmemAllocationProp){.type = properties->type,
+                                 .requestedHandleTypes = properties->requestedHandleTypes,
+                                 .location = {.type = properties->location.type, .id = properties->location.id}};
+}
+
+static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
+                         unsigned long long flags)
+{
+    CUmemGenericAllocationHandle made;
+
+    if (!handle || !properties)
+        return hipErrorInvalidValue;
+    CUmemAllocationProp same = as_machine(properties);
+    hipError_t result = cuMemCreate(&made, bytes, &same, flags);
+    if (result == hipSuccess)
+        *handle = (hipMemGenericAllocationHandle_t)(uintptr_t)made;
+    return result;
+}
+
+static hipError_t granularity(size_t *bytes, const hipMemAllocationProp *properties, int option)
+{
+    if (!bytes || !properties)
+        return hipErrorInvalidValue;
+    CUmemAllocationProp same = as_machine(properties);
+    return cuMemGetAllocationGranularity(bytes, &same, option);
+}
+
+static hipError_t properties_of(hipMemAllocationProp *properties, hipMemGenericAllocationHandle_t handle)
+{
+    CUmemAllocationProp same;
+    hipError_t result =
+        properties ? cuMemGetAllocationPropertiesFromHandle(&same, HANDLE(handle)) : hipErrorInvalidValue;
+
+    if (result == hipSuccess)
+        *properties = (hipMemAllocationProp){.type = same.type,
+                                             .requestedHandleTypes = same.requestedHandleTypes,
+                                             .location = {.type = same.location.type, .id = same.location.id}};
+    return result;
+}
+
+static hipError_t kept(hipError_t result, CUmemGenericAllocationHandle found, hipMemGenericAllocationHandle_t *handle)
+{
+    if (result == hipSuccess)
+        *handle = (hipMemGenericAllocationHandle_t)(uintptr_t)found;
+    return result;
+}
+
+static hipError_t retain(hipMemGenericAllocationHandle_t *handle, void *address)
+{
+    CUmemGenericAllocationHandle found = 0;
+    hipError_t result = handle ? cuMemRetainAllocationHandle(&found, address) : hipErrorInvalidValue;
+
+    return kept(result, found, handle);
+}
+
+static hipError_t import(hipMemGenericAllocationHandle_t *handle, void *shared, int type)
+{
+    CUmemGenericAllocationHandle found = 0;
+    hipError_t result = handle ? cuMemImportFromShareableHandle(&found, shared, type) : hipErrorInvalidValue;
+
+    return kept(result, found, handle);
+}
+
+FAKE_HIP(hipMallocAsync, (void **pointer, size_t bytes, hipStream_t stream), pooled(pointer, bytes, NULL, stream))
+FAKE_HIP(hipMallocFromPoolAsync, (void **pointer, size_t bytes, hipMemPool_t pool, hipStream_t stream),
+         pool ? pooled(pointer, bytes, POOL(pool), stream) : hipErrorInvalidValue)
+FAKE_HIP(hipFreeAsync, (void *pointer, hipStream_t stream),
+         pointer ? cuMemFreeAsync(at(pointer), STREAM(stream)) : hipErrorInvalidValue)
+FAKE_HIP(hipMemPoolCreate, (hipMemPool_t * pool, const hipMemPoolProps *properties),
+         cuMemPoolCreate((CUmemoryPool *)pool, (const CUmemPoolProps *)properties))
+FAKE_HIP(hipMemPoolDestroy, (hipMemPool_t pool), cuMemPoolDestroy(POOL(pool)))
+FAKE_HIP(hipMemPoolTrimTo, (hipMemPool_t pool, size_t keep), cuMemPoolTrimTo(POOL(pool), keep))
+FAKE_HIP(hipMemPoolSetAttribute, (hipMemPool_t pool, hipMemPoolAttr attribute, void *value),
+         cuMemPoolSetAttribute(POOL(pool), attribute, value))
+FAKE_HIP(hipMemPoolGetAttribute, (hipMemPool_t pool, hipMemPoolAttr attribute, void *value),
+         cuMemPoolGetAttribute(POOL(pool), attribute, value))
+FAKE_HIP(hipDeviceGetDefaultMemPool, (hipMemPool_t * pool, int device),
+         cuDeviceGetDefaultMemPool((CUmemoryPool *)pool, device))
+FAKE_HIP(hipDeviceGetMemPool, (hipMemPool_t * pool, int device), cuDeviceGetMemPool((CUmemoryPool *)pool, device))
+FAKE_HIP(hipDeviceSetMemPool, (int device, hipMemPool_t pool), cuDeviceSetMemPool(device, POOL(pool)))
+
+FAKE_HIP(hipMemAddressReserve, (void **pointer, size_t bytes, size_t alignment, void *wish, unsigned long long flags),
+         reserve(pointer, bytes, alignment, wish, flags))
+FAKE_HIP(hipMemAddressFree, (void *pointer, size_t bytes), cuMemAddressFree(at(pointer), bytes))
+FAKE_HIP(hipMemCreate,
+         (hipMemGenericAllocationHandle_t * handle, size_t bytes, const hipMemAllocationProp *properties,
+          unsigned long long flags),
+         create(handle, bytes, properties, flags))
+FAKE_HIP(hipMemRelease, (hipMemGenericAllocationHandle_t handle), cuMemRelease(HANDLE(handle)))
+FAKE_HIP(hipMemRetainAllocationHandle, (hipMemGenericAllocationHandle_t * handle, void *address),
+         retain(handle, address))
+FAKE_HIP(hipMemMap,
+         (void *pointer, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle, unsigned long long flags),
+         cuMemMap(at(pointer), bytes, offset, HANDLE(handle), flags))
+FAKE_HIP(hipMemUnmap, (void *pointer, size_t bytes), cuMemUnmap(at(pointer), bytes))
+FAKE_HIP(hipMemSetAccess, (void *pointer, size_t bytes, const hipMemAccessDesc *list, size_t count),
+         cuMemSetAccess(at(pointer), bytes, (const CUmemAccessDesc *)list, count))
+FAKE_HIP(hipMemGetAccess, (unsigned long long *flags, const hipMemLocation *location, void *pointer),
+         cuMemGetAccess(flags, (const CUmemLocation *)location, at(pointer)))
+FAKE_HIP(hipMemGetAllocationGranularity,
+         (size_t * bytes, const hipMemAllocationProp *properties, hipMemAllocationGranularity_flags option),
+         granularity(bytes, properties, option))
+FAKE_HIP(hipMemGetAllocationPropertiesFromHandle,
+         (hipMemAllocationProp * properties, hipMemGenericAllocationHandle_t handle), properties_of(properties, handle))
+FAKE_HIP(hipMemExportToShareableHandle,
+         (void *shared, hipMemGenericAllocationHandle_t handle, hipMemAllocationHandleType type,
+          unsigned long long flags),
+         cuMemExportToShareableHandle(shared, HANDLE(handle), type, flags))
+FAKE_HIP(hipMemImportFromShareableHandle,
+         (hipMemGenericAllocationHandle_t * handle, void *shared, hipMemAllocationHandleType type),
+         import(handle, shared, type))

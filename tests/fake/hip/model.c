@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what a machine with AMD's GPUs is where no variable says it: two like the MI300X. Never: more. */
+#include <stdio.h>
+
+#include "tests/fake/cuda/state.h"
+
+/* The uuid is the 16 digits that hipDeviceGetUuid() gives: text, as the runtime has it. */
+static void describe(struct fake_device *device, uint32_t index)
+{
+    char digits[17];
+
+    device->major = 9;
+    device->minor = 4;
+    device->pci_bus = 0x05 + 0x20 * index;
+    snprintf(digits, sizeof digits, "fa%014x", 0xcade00u + index);
+    __builtin_memcpy(device->uuid, digits, sizeof device->uuid);
+    snprintf(device->name, sizeof device->name, "Fake Instinct 304");
+}
+
+const struct fake_model fake_model = {
+    .prefix = "FAKE_HIP_",
+    .magic = UINT64_C(0x3030505049484146), /* "FAHIPP00" */
+    .devices = 2,
+    .units = 304,
+    .version = 70200000, /* 7.2.0, as hipRuntimeGetVersion() counts */
+    .memory_bytes = UINT64_C(192) << 30,
+    .context_bytes = UINT64_C(300) << 20,
+    .describe = describe,
+};

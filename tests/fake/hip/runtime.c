@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the runtime's beginning, each thread's device and last error. Never: begins a device that is only asked of. */
+#include <pthread.h>
+
+#include "entry_points.h"
+#include "fake.h"
+
+enum { FRESH, READY, EMPTY, INHERITED };
+
+static _Atomic int state;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t visible[FAKE_DEVICES], visible_count;
+static _Atomic(CUcontext) contexts[FAKE_DEVICES];
+static _Thread_local int device;
+static _Thread_local CUcontext bound;
+static _Thread_local hipError_t last;
+
+static void forked(void)
+{
+    if (atomic_load(&state) == READY)
+        atomic_store(&state, INHERITED);
+    pthread_mutex_init(&lock, NULL);
+}
+
+/* At load: a handler that came with the first call would miss a fork in the middle of it. */
+__attribute__((constructor)) static void handle_fork(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+}
+
+hipError_t fake_hip_init(void)
+{
+    if (atomic_load_explicit(&state, memory_order_acquire) != READY) {
+        pthread_mutex_lock(&lock);
+        if (atomic_load(&state) == FRESH) {
+            visible_count = fake_hip_visible(visible);
+            atomic_store_explicit(&state, visible_count ? READY : EMPTY, memory_order_release);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    int now = atomic_load(&state);
+    return now == READY ? hipSuccess : now == EMPTY ? hipErrorNoDevice : hipErrorNotInitialized;
+}
+
+/* What the machine's parts ask; they are never called before. */
+CUresult fake_ready(void)
+{
+    return fake_hip_init();
+}
+
+uint32_t fake_visible(void)
+{
+    return visible_count;
+}
+
+CUresult fake_physical(CUdevice wanted, uint32_t *ret_physical)
+{
+    hipError_t result = fake_hip_init();
+
+    if (result == hipSuccess && (wanted < 0 || (uint32_t)wanted >= visible_count))
+        result = hipErrorInvalidDevice;
+    if (result == hipSuccess)
+        *ret_physical = visible[wanted];
+    return result;
+}
+
+int fake_not_supported(void)
+{
+    hipError_t result = fake_hip_init();
+
+    return fake_hip_done(result == hipSuccess ? hipErrorNotSupported : result);
+}
+
+static hipError_t begin(CUcontext *ret_context)
+{
+    hipError_t result = hipSuccess;
+
+    pthread_mutex_lock(&lock);
+    *ret_context = atomic_load(&contexts[device]);
+    if (!*ret_context)
+        result = cuDevicePrimaryCtxRetain(ret_context, device);
+    if (result == hipSuccess)
+        atomic_store(&contexts[device], *ret_context);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+hipError_t fake_hip_enter(void)
+{
+    hipError_t result = fake_hip_init();
+    CUcontext context = NULL;
+
+    if (result != hipSuccess)
+        return result;
+    context = atomic_load_explicit(&contexts[device], memory_order_acquire);
+    if (!context)
+        result = begin(&context);
+    if (result == hipSuccess && bound != context) {
+        result = cuCtxSetCurrent(context);
+        bound = result == hipSuccess ? context : NULL;
+    }
+    return result;
+}
+
+hipError_t fake_hip_choose(int wanted)
+{
+    uint32_t physical;
+    hipError_t result = fake_physical(wanted, &physical);
+
+    if (result == hipSuccess)
+        device = wanted;
+    return result;
+}
+
+int fake_hip_device(void)
+{
+    return device;
+}
+
+bool fake_hip_has_begun(int which)
+{
+    return atomic_load(&contexts[which]);
+}
+
+hipError_t fake_hip_end(int which)
+{
+    hipError_t result = hipSuccess;
+
+    pthread_mutex_lock(&lock);
+    CUcontext context = atomic_exchange(&contexts[which], NULL);
+    pthread_mutex_unlock(&lock);
+    if (context)
+        result = cuDevicePrimaryCtxReset_v2(which);
+    return result;
+}
+
+hipError_t fake_hip_done(hipError_t result)
+{
+    if (result != hipSuccess)
+        last = result;
+    return result;
+}
+
+hipError_t hipGetLastError(void)
+{
+    hipError_t before = last;
+
+    last = hipSuccess;
+    return before;
+}
+
+hipError_t hipExtGetLastError(void)
+{
+    return hipGetLastError();
+}
+
+hipError_t hipPeekAtLastError(void)
+{
+    return last;
+}
+
+hipError_t hipInit(unsigned flags)
+{
+    return fake_hip_done(flags ? hipErrorInvalidValue : fake_hip_init());
+}
+
+FAKE_HIP_ASKS(hipSetDevice, (int wanted), fake_hip_choose(wanted))
+FAKE_HIP(hipDeviceSynchronize, (void), cuCtxSynchronize())
+FAKE_HIP(hipCtxSynchronize, (void), cuCtxSynchronize())
+FAKE_HIP_ASKS(hipDeviceReset, (void), fake_hip_end(device))
+FAKE_HIP_ASKS(hipSetDeviceFlags, (unsigned flags), flags > 31 ? hipErrorInvalidValue : hipSuccess)
+
+hipError_t hipGetDevice(int *ret_device)
+{
+    hipError_t result = ret_device ? fake_hip_init() : hipErrorInvalidValue;
+
+    if (result == hipSuccess)
+        *ret_device = device;
+    return fake_hip_done(result);
+}
+
+hipError_t hipGetDeviceFlags(unsigned *flags)
+{
+    hipError_t result = flags ? fake_hip_init() : hipErrorInvalidValue;
+
+    if (result == hipSuccess)
+        *flags = 0;
+    return fake_hip_done(result);
+}
