@@ -3,18 +3,40 @@
 """Make of a list of names what a library exports that stands in for a vendor's.
 
 Owns: the header that forward.S and forward.c read, and the version script.
-Never: knows a vendor. A line of the list begins with the name; the rest is not looked at.
+Never: knows a vendor. A line of the list begins with the name; what stands behind it is a symbol's version (hip_4.2)
+where it has a letter, else it is not looked at. Versions follow each other in the order of their numbers.
 
 usage: forward.py LIST forward_names.h exports.map
 """
+import re
 import sys
 
 MARK = "facet_interposer"
 
 
-def names_of(path):
+def entries_of(path):
+    """The version of each name; "" for none."""
     with open(path, encoding="utf-8") as lines:
-        return [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
+        words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    if len({name for name, *_ in words}) != len(words):
+        sys.exit(f"{path}: a name stands there twice")
+    return {name: next((word for word in rest if re.match("[A-Za-z]", word)), "") for name, *rest in words}
+
+
+def numbers_of(version):
+    return [int(number) for number in re.findall(r"[0-9]+", version)]
+
+
+def exports(entries):
+    """Our own mark is of the first version, and all else is local."""
+    before = ""
+    for version in sorted(set(entries.values()), key=numbers_of):
+        yield f"{version} {{".strip()
+        yield "global:"
+        yield from (f"    {name};" for name in entries if entries[name] == version)
+        yield from [] if before else [f"    {MARK};", "local:", "    *;"]
+        yield f"}} {before};" if before else "};"
+        before = version
 
 
 def write(path, lines):
@@ -23,11 +45,9 @@ def write(path, lines):
 
 
 def main():
-    names = names_of(sys.argv[1])
-    if len(set(names)) != len(names):
-        sys.exit(f"{sys.argv[1]}: a name stands there twice")
-    write(sys.argv[2], [f"FORWARD({index}, {name})" for index, name in enumerate(names)])
-    write(sys.argv[3], ["{", "global:", *[f"    {name};" for name in [*names, MARK]], "local:", "    *;", "};"])
+    entries = entries_of(sys.argv[1])
+    write(sys.argv[2], [f"FORWARD({index}, {name})" for index, name in enumerate(entries)])
+    write(sys.argv[3], exports(entries))
 
 
 if __name__ == "__main__":

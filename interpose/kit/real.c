@@ -48,17 +48,23 @@ static bool is_this_library(const char *path)
     return dladdr(&facet_interposer, &info) && info.dli_fname && is_same_file(path, info.dli_fname);
 }
 
-static bool take(const char *path, void *context)
+void *facet_real_open_path(const char *path)
 {
-    struct search *search = context;
     void *handle = is_this_library(path) ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (handle && dlsym(handle, "facet_interposer")) {
         dlclose(handle);
         handle = NULL;
     }
-    search->handle = handle;
     return handle;
+}
+
+static bool take(const char *path, void *context)
+{
+    struct search *search = context;
+
+    search->handle = facet_real_open_path(path);
+    return search->handle;
 }
 
 static bool take_in(const char *folder, size_t length, struct search *search)

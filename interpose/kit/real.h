@@ -28,4 +28,7 @@ struct facet_real {
  */
 void *facet_real_open(const struct facet_real *real);
 
+/* One file, by its path, under the same conditions; NULL when it is none of them. */
+void *facet_real_open_path(const char *path);
+
 #endif

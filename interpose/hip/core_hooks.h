@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which entry points of lookup and of devices' beginning are changed (hooks.h says how to read it). */
+#ifndef FACET_HIP_CORE_HOOKS_H
+#define FACET_HIP_CORE_HOOKS_H
+
+#define FACET_HIP_CORE_HOOKS(X)                                                                                        \
+    /* lookup.c */                                                                                                     \
+    X(hipGetProcAddress)                                                                                               \
+    X(hipGetDriverEntryPoint)                                                                                          \
+    X(hipGetDriverEntryPoint_spt)                                                                                      \
+    /* begin.c: what a program may begin a device with, and what ends one */                                           \
+    X(hipStreamCreate)                                                                                                 \
+    X(hipStreamCreateWithFlags)                                                                                        \
+    X(hipStreamCreateWithPriority)                                                                                     \
+    X(hipExtStreamCreateWithCUMask)                                                                                    \
+    X(hipModuleLoad)                                                                                                   \
+    X(hipModuleLoadData)                                                                                               \
+    X(hipModuleLoadDataEx)                                                                                             \
+    X(hipDeviceReset)                                                                                                  \
+    X(hipDevicePrimaryCtxReset)
+
+#endif

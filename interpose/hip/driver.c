@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: finding and opening the runtime, and where our exported names lead. Never: initialises it. */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hooks.h"
+#include "interpose/kit/forward.h"
+#include "interpose/kit/loaded.h"
+#include "interpose/kit/real.h"
+#include "lookup.h"
+#include "process.h"
+
+#define VARIABLE "FACET_REAL_HIP"
+#define NAME     "libamdhip64.so"
+
+struct facet_hip_driver facet_hip_driver;
+struct facet_hip_plain facet_hip_plain;
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool searched;
+static bool attached;
+static void *handle; /* both written before `searched` */
+
+static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", "/opt/rocm/hip/lib", NULL};
+
+/* Where nobody in the program says which one it wants: the newest. */
+static const char *const sonames[] = {NAME ".7", NAME ".6", NAME ".5", NAME};
+
+static bool take(const char *path, void *context)
+{
+    void **ret_handle = context;
+
+    *ret_handle = facet_real_open_path(path);
+    return *ret_handle;
+}
+
+static void *search(void)
+{
+    const char *path = getenv(VARIABLE);
+    void *found = NULL;
+
+    if (path && *path)
+        return facet_real_open_path(path);
+    facet_loaded_each(NAME, take, &found);
+    for (size_t i = 0; !found && i < sizeof sonames / sizeof *sonames; i++)
+        found = facet_real_open(&(struct facet_real){.soname = sonames[i], .variable = VARIABLE, .folders = folders});
+    return found;
+}
+
+static void fill(void *from)
+{
+#define FILL(symbol) facet_hip_driver.symbol = (__typeof__(facet_hip_driver.symbol))dlsym(from, #symbol);
+    FACET_HIP_HOOKS(FILL)
+#undef FILL
+#define FILL(symbol) facet_hip_plain.symbol = (__typeof__(facet_hip_plain.symbol))dlsym(from, #symbol);
+    FACET_HIP_PLAIN(FILL)
+#undef FILL
+}
+
+/* The runtime reads which devices it may show at its own first call; attaching sets that (process.h). */
+bool facet_hip_driver_open(void)
+{
+    if (!atomic_load_explicit(&searched, memory_order_acquire)) {
+        facet_hip_process_prepare();
+        bool attaches = !facet_hip_is_tenant() || facet_hip_attach();
+        pthread_mutex_lock(&open_lock);
+        if (!atomic_load(&searched)) {
+            attached = attaches;
+            handle = search();
+            if (handle)
+                fill(handle);
+            atomic_store_explicit(&searched, true, memory_order_release);
+        }
+        pthread_mutex_unlock(&open_lock);
+    }
+    return handle;
+}
+
+void facet_hip_driver_before_fork(void)
+{
+    pthread_mutex_lock(&open_lock);
+}
+
+void facet_hip_driver_after_fork(void)
+{
+    pthread_mutex_unlock(&open_lock);
+}
+
+static int no_driver(void)
+{
+    return hipErrorNoDevice;
+}
+
+static int no_function(void)
+{
+    return hipErrorNotSupported;
+}
+
+static int no_vgpu(void)
+{
+    return hipErrorNotInitialized;
+}
+
+static const char *no_text(void)
+{
+    return "hipErrorNoDevice";
+}
+
+static const char *const texts[] = {"hipGetErrorName",  "hipGetErrorString",     "hipApiName",          "hipGetCmdName",
+                                    "hipKernelNameRef", "hipKernelNameRefByPtr", "hiprtcGetErrorString"};
+
+static bool answers_text(const char *name)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(name, texts[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What reaches no device: texts, the compiler, and what hipcc's output registers when the program starts. */
+static bool is_harmless(const char *name)
+{
+    return answers_text(name) || strncmp(name, "hip", 3) != 0 || strncmp(name, "hiprtc", 6) == 0 ||
+           strcmp(name, "hipCreateChannelDesc") == 0;
+}
+
+void *facet_forward_target(const char *name)
+{
+    if (!facet_hip_driver_open())
+        return answers_text(name) ? (void *)no_text : (void *)no_driver;
+    void *own = dlsym(handle, name);
+    if (!own)
+        return (void *)no_function;
+    if (!attached && !is_harmless(name))
+        return (void *)no_vgpu;
+    void *hook = facet_hip_is_tenant() ? facet_hip_hook(name) : NULL;
+    return hook ? hook : own;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: hipGetProcAddress, hipGetDriverEntryPoint. Never: answers what the runtime did not. */
+#include "lookup.h"
+
+#include <string.h>
+
+#include "hooks.h"
+
+static const struct hook {
+    const char *symbol;
+    void *function;
+    void *const *own; /* the runtime's exported symbol */
+} hooks[] = {
+#define HOOK(exported)                                                                                                 \
+    {.symbol = #exported, .function = (void *)facet_##exported, .own = (void *const *)&facet_hip_driver.exported},
+    FACET_HIP_HOOKS(HOOK)
+#undef HOOK
+};
+#define HOOKS (sizeof hooks / sizeof *hooks)
+
+void *facet_hip_hook(const char *symbol)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        if (strcmp(hooks[i].symbol, symbol) == 0)
+            return hooks[i].function;
+    return NULL;
+}
+
+/*
+ * The form of a name that stands for this very function: hipMalloc, hipLaunchKernel_spt, hipGetDevicePropertiesR0600.
+ * The name is compared, too: functions that do nothing may be one and the same in the runtime.
+ */
+static void *swap(const char *name, void *address)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        if (address == *hooks[i].own && strncmp(hooks[i].symbol, name, strlen(name)) == 0)
+            return hooks[i].function;
+    return address;
+}
+
+hipError_t facet_hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags,
+                                   hipDriverProcAddressQueryResult *status)
+{
+    hipError_t result = facet_hip_driver.hipGetProcAddress(symbol, function, version, flags, status);
+
+    if (result == hipSuccess && *function)
+        *function = swap(symbol, *function);
+    return result;
+}
+
+hipError_t facet_hipGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+                                        hipDriverProcAddressQueryResult *status)
+{
+    hipError_t result = facet_hip_driver.hipGetDriverEntryPoint(symbol, function, flags, status);
+
+    if (result == hipSuccess && *function)
+        *function = swap(symbol, *function);
+    return result;
+}
+
+hipError_t facet_hipGetDriverEntryPoint_spt(const char *symbol, void **function, unsigned long long flags,
+                                            hipDriverProcAddressQueryResult *status)
+{
+    hipError_t result = facet_hip_driver.hipGetDriverEntryPoint_spt(symbol, function, flags, status);
+
+    if (result == hipSuccess && *function)
+        *function = swap(symbol, *function);
+    return result;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtime's own lookups of entry points, and ours of hooks.
+ *
+ * Owns: swapping what the runtime answered for the hook of that very function.
+ * Never: takes a function for another: the runtime maps some names to others (hipGetDeviceProperties).
+ */
+#ifndef FACET_HIP_LOOKUP_H
+#define FACET_HIP_LOOKUP_H
+
+/* The hook of an exported symbol; NULL when it has none. */
+void *facet_hip_hook(const char *symbol);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what charge.h says, and what the kit asks of the runtime. Never: holds a lock. */
+#include "charge.h"
+
+#include "interpose/hip/begin.h"
+#include "interpose/kit/memory/pool.h"
+
+/* How deep this thread is in calls of ours that allocate. */
+static _Thread_local unsigned depth;
+
+hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
+{
+    if (depth) { /* the runtime itself: whoever called it is charged */
+        depth++;
+        *ret_charge = (struct facet_memory_charge){0};
+        return hipSuccess;
+    }
+    hipError_t result = facet_hip_begin(device);
+    if (result == hipSuccess)
+        result = facet_hip_refusal(facet_charge_take(device, bytes, ret_charge));
+    if (result == hipSuccess)
+        depth++;
+    return result;
+}
+
+hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hipError_t result,
+                                   enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t, void *))
+{
+    depth--;
+    if (result == hipSuccess && !handle) { /* nothing was asked, and nothing is there */
+        facet_charge_drop(charge);
+        return result;
+    }
+    if (result == hipSuccess && facet_charge_keep(charge, kind, handle, facet_hip_owner(charge->device)))
+        return hipSuccess;
+    if (result == hipSuccess) {
+        free_it(handle, NULL);
+        result = hipErrorOutOfMemory;
+    }
+    facet_charge_drop(charge);
+    return result;
+}
+
+static struct facet_ledger *ledger(void)
+{
+    return facet_hip_process.ledger;
+}
+
+static uint64_t number_of(void *pool, hipMemPoolAttr attribute)
+{
+    uint64_t value = 0;
+
+    return facet_hip_plain.hipMemPoolGetAttribute(pool, attribute, &value) == hipSuccess ? value : 0;
+}
+
+static uint64_t pool_held(void *pool)
+{
+    return number_of(pool, hipMemPoolAttrReservedMemCurrent);
+}
+
+static uint64_t pool_used(void *pool)
+{
+    return number_of(pool, hipMemPoolAttrUsedMemCurrent);
+}
+
+static void pool_trim(void *pool)
+{
+    facet_hip_driver.hipMemPoolTrimTo(pool, 0);
+}
+
+const struct facet_memory_driver facet_memory_driver = {
+    .ledger = ledger,
+    .tenant = facet_hip_tenant,
+    .pool_held = pool_held,
+    .pool_used = pool_used,
+    .pool_trim = pool_trim,
+    .pool_growth = UINT64_C(2) << 20,
+    .pool_step = UINT64_C(2) << 20,
+};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
+#include "charge.h"
+
+#define PITCH_STEP UINT64_C(256) /* the least that runtimes choose */
+
+static uint64_t granted(uint64_t bytes)
+{
+    return facet_memory_round(bytes, FACET_HIP_STEP);
+}
+
+static int free_now(uint64_t pointer, void *stream)
+{
+    (void)stream;
+    return facet_hip_driver.hipFree((void *)(uintptr_t)pointer); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static int free_in_order(uint64_t pointer, void *stream)
+{
+    return facet_hip_driver.hipFreeAsync((void *)(uintptr_t)pointer, stream); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static hipError_t settle(const struct facet_memory_charge *charge, hipError_t result, void *const *pointer)
+{
+    return facet_hip_charge_settle(charge, result, FACET_MEMORY_PLAIN,
+                                   result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_now);
+}
+
+hipError_t facet_hipMalloc(void **pointer, size_t bytes)
+{
+    struct facet_memory_charge charge;
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), granted(bytes), &charge);
+
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipMalloc(pointer, bytes);
+    return settle(&charge, result, pointer);
+}
+
+hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned flags)
+{
+    struct facet_memory_charge charge;
+    uint64_t paid = flags == hipMallocSignalMemory ? 0 : granted(bytes);
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), paid, &charge);
+
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipExtMallocWithFlags(pointer, bytes, flags);
+    return settle(&charge, result, pointer);
+}
+
+hipError_t facet_hipMallocManaged(void **pointer, size_t bytes, unsigned flags)
+{
+    struct facet_memory_charge charge;
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), granted(bytes), &charge);
+
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipMallocManaged(pointer, bytes, flags);
+    return settle(&charge, result, pointer);
+}
+
+/* Pitch times height as charged; UINT64_MAX, which no quota grants, where it overflows. */
+static uint64_t pitched(uint64_t pitch, uint64_t height)
+{
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : granted(bytes);
+}
+
+/* The pitch is known only afterwards. */
+static hipError_t settle_pitched(struct facet_memory_charge *charge, hipError_t result, void *const *pointer,
+                                 uint64_t pitch, uint64_t height)
+{
+    if (result == hipSuccess && facet_charge_resize(charge, pitched(pitch, height)) != FACET_MEMORY_TAKEN) {
+        free_now((uintptr_t)*pointer, NULL);
+        result = hipErrorOutOfMemory;
+    }
+    return settle(charge, result, pointer);
+}
+
+static hipError_t take_pitched(uint64_t width, uint64_t height, struct facet_memory_charge *ret_charge)
+{
+    return facet_hip_charge_take(facet_hip_current_device(), pitched(facet_memory_round(width, PITCH_STEP), height),
+                                 ret_charge);
+}
+
+hipError_t facet_hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
+{
+    struct facet_memory_charge charge;
+    hipError_t result = take_pitched(width, height, &charge);
+
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipMallocPitch(pointer, pitch, width, height);
+    return settle_pitched(&charge, result, pointer, result == hipSuccess ? *pitch : 0, height);
+}
+
+hipError_t facet_hipMemAllocPitch(hipDeviceptr_t *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    struct facet_memory_charge charge;
+    hipError_t result = take_pitched(width, height, &charge);
+
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipMemAllocPitch(pointer, pitch, width, height, element);
+    return settle_pitched(&charge, result, pointer, result == hipSuccess ? *pitch : 0, height);
+}
+
+hipError_t facet_hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent)
+{
+    struct facet_memory_charge charge;
+    uint64_t rows;
+
+    if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
+        rows = UINT64_MAX;
+    hipError_t result = take_pitched(extent.width, rows, &charge);
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipMalloc3D(pointer, extent);
+    return settle_pitched(&charge, result, pointer ? &pointer->ptr : NULL, result == hipSuccess ? pointer->pitch : 0,
+                          rows);
+}
+
+hipError_t facet_hipFree(void *pointer)
+{
+    return facet_charge_free(FACET_MEMORY_PLAIN, (uintptr_t)pointer, free_now, NULL);
+}
+
+/*
+ * Given back when the release is enqueued. A pool holds the memory until its stream is there, and so is charged; of
+ * what was allocated without a pool the runtime keeps the order, and nobody can tell when it is done.
+ */
+hipError_t facet_hipFreeAsync(void *pointer, hipStream_t stream)
+{
+    return facet_charge_free(FACET_MEMORY_PLAIN, (uintptr_t)pointer, free_in_order, stream);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: HIP's pools, over interpose/kit/memory/pool.h. Never: touches a stream that is being captured. */
+#include "interpose/kit/memory/pool.h"
+
+#include "charge.h"
+#include "interpose/hip/begin.h"
+
+/* A stream that cannot be asked, because another is captured, is left alone, too. */
+static bool is_capturing(hipStream_t stream)
+{
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    hipError_t result = facet_hip_plain.hipStreamIsCapturing ? facet_hip_plain.hipStreamIsCapturing(stream, &status)
+                                                             : hipErrorNotSupported;
+
+    return (result == hipSuccess && status != hipStreamCaptureStatusNone) || result == hipErrorStreamCaptureImplicit;
+}
+
+struct taking {
+    struct facet_pool_taking common; /* first: what the kit is given */
+    void **pointer;
+    size_t bytes;
+    hipMemPool_t pool;
+    hipStream_t stream;
+};
+
+static int allocate(struct facet_pool_taking *common)
+{
+    struct taking *taking = (struct taking *)common;
+    hipError_t result =
+        facet_hip_driver.hipMallocFromPoolAsync(taking->pointer, taking->bytes, taking->pool, taking->stream);
+
+    common->pointer = result == hipSuccess ? (uintptr_t)*taking->pointer : 0;
+    return result;
+}
+
+/* What the pool grew by goes, too: the stream has to be there for that. */
+static void undo(struct facet_pool_taking *common)
+{
+    struct taking *taking = (struct taking *)common;
+
+    facet_hip_driver.hipFreeAsync(*taking->pointer, taking->stream);
+    facet_hip_plain.hipDeviceSynchronize();
+    facet_hip_driver.hipMemPoolTrimTo(taking->pool, 0);
+}
+
+static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t device, hipStream_t stream)
+{
+    struct taking taking = {
+        .common = {.allocate = allocate, .undo = undo, .out = hipErrorOutOfMemory, .no_vgpu = hipErrorNotInitialized},
+        .pointer = pointer,
+        .bytes = bytes,
+        .pool = pool,
+        .stream = stream};
+
+    return facet_pool_allocate(pool, device, bytes, &taking.common);
+}
+
+/* By way of the pool that the runtime would choose, so that the pool that grows is the one that is watched. */
+hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream)
+{
+    uint32_t device = facet_hip_stream_device(stream);
+    hipMemPool_t pool = NULL;
+
+    if (!pointer || !bytes || is_capturing(stream))
+        return facet_hip_driver.hipMallocAsync(pointer, bytes, stream);
+    hipError_t result = facet_hip_begin(device);
+    if (result == hipSuccess)
+        result = facet_hip_plain.hipDeviceGetMemPool(&pool, (int)device);
+    return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
+}
+
+/* The device of a pool that this process did not make: the default one of some device, or its current one. */
+static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
+{
+    hipMemPool_t found = NULL;
+
+    for (uint32_t i = 0; i < facet_hip_process.count; i++) {
+        if (facet_hip_plain.hipDeviceGetDefaultMemPool(&found, (int)i) == hipSuccess && found == pool)
+            return i;
+        if (facet_hip_plain.hipDeviceGetMemPool(&found, (int)i) == hipSuccess && found == pool)
+            return i;
+    }
+    return otherwise;
+}
+
+hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+{
+    if (!pointer || !bytes || !pool || is_capturing(stream))
+        return facet_hip_driver.hipMallocFromPoolAsync(pointer, bytes, pool, stream);
+    uint32_t device = device_of(pool, facet_hip_stream_device(stream));
+    hipError_t result = facet_hip_begin(device);
+    return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
+}
+
+hipError_t facet_hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *properties)
+{
+    bool ours = properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
+    uint32_t device = ours ? (uint32_t)properties->location.id : 0;
+    hipError_t result = ours ? facet_hip_begin(device) : hipSuccess;
+
+    if (result == hipSuccess)
+        result = facet_hip_driver.hipMemPoolCreate(pool, properties);
+    if (result != hipSuccess || facet_pool_made(*pool, device, ours))
+        return result;
+    facet_hip_driver.hipMemPoolDestroy(*pool);
+    return hipErrorOutOfMemory;
+}
+
+static int destroy(void *pool)
+{
+    return facet_hip_driver.hipMemPoolDestroy(pool);
+}
+
+hipError_t facet_hipMemPoolDestroy(hipMemPool_t pool)
+{
+    return facet_pool_destroy(pool, destroy);
+}
+
+static int trim(void *pool, uint64_t keep)
+{
+    return facet_hip_driver.hipMemPoolTrimTo(pool, keep);
+}
+
+hipError_t facet_hipMemPoolTrimTo(hipMemPool_t pool, size_t keep)
+{
+    return facet_pool_trim(pool, keep, trim);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: how much memory a program is told of. Never: refuses: what the runtime answers is the most that is there. */
+#include "charge.h"
+#include "interpose/kit/memory/pool.h"
+
+static uint64_t smaller(uint64_t one, uint64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Other tenants are on the device, too: free is what both leave. */
+hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
+{
+    hipError_t result = facet_hip_driver.hipMemGetInfo(is_free, total);
+    uint32_t device = facet_hip_current_device();
+    struct facet_tenant *tenant = result == hipSuccess ? facet_hip_tenant(device) : NULL;
+
+    if (!tenant)
+        return result;
+    if (facet_pools_any())
+        facet_pools_settle(device);
+    if (total)
+        *total = smaller(*total, facet_tenant_memory_limit(tenant));
+    if (is_free)
+        *is_free = smaller(*is_free, facet_tenant_memory_free(tenant));
+    return result;
+}
+
+/* What a runtime's answer is within the vGPU's quota; as it is where there is none. */
+static uint64_t within(int device, uint64_t bytes)
+{
+    struct facet_tenant *tenant = device >= 0 ? facet_hip_tenant((uint32_t)device) : NULL;
+
+    return tenant ? smaller(bytes, facet_tenant_memory_limit(tenant)) : bytes;
+}
+
+hipError_t facet_hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
+{
+    hipError_t result = facet_hip_driver.hipDeviceTotalMem(bytes, device);
+
+    if (result == hipSuccess)
+        *bytes = within(device, *bytes);
+    return result;
+}
+
+/* An int, in which the runtime says what fits. */
+hipError_t facet_hipDeviceGetAttribute(int *value, int attribute, int device)
+{
+    hipError_t result = facet_hip_driver.hipDeviceGetAttribute(value, attribute, device);
+
+    if (result == hipSuccess && attribute == hipDeviceAttributeTotalGlobalMem)
+        *value = (int)within(device, (uint32_t)*value);
+    return result;
+}
+
+hipError_t facet_hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int device)
+{
+    hipError_t result = facet_hip_driver.hipGetDeviceProperties(properties, device);
+
+    if (result == hipSuccess)
+        properties->totalGlobalMem = within(device, properties->totalGlobalMem);
+    return result;
+}
+
+hipError_t facet_hipGetDevicePropertiesR0000(hipDeviceProp_tR0000 *properties, int device)
+{
+    hipError_t result = facet_hip_driver.hipGetDevicePropertiesR0000(properties, device);
+
+    if (result == hipSuccess)
+        properties->totalGlobalMem = within(device, properties->totalGlobalMem);
+    return result;
+}
+
+hipError_t facet_hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device)
+{
+    hipError_t result = facet_hip_driver.hipGetDevicePropertiesR0600(properties, device);
+
+    if (result == hipSuccess)
+        properties->totalGlobalMem = within(device, properties->totalGlobalMem);
+    return result;
+}

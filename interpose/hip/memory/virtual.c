@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: HIP's virtual memory, over interpose/kit/memory/virtual.h. Never: charges what is of no device of ours. */
+#include "interpose/kit/memory/virtual.h"
+
+#include "charge.h"
+#include "interpose/hip/begin.h"
+
+static hipError_t create(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
+                         unsigned long long flags)
+{
+    struct facet_memory_charge charge;
+    uint32_t device = (uint32_t)properties->location.id;
+    hipError_t result = facet_hip_begin(device);
+
+    if (result == hipSuccess)
+        result = facet_hip_refusal(facet_charge_take(device, bytes, &charge));
+    if (result != hipSuccess)
+        return result;
+    result = facet_hip_driver.hipMemCreate(handle, bytes, properties, flags);
+    if (result == hipSuccess) {
+        if (facet_virtual_made(&charge, (uintptr_t)*handle))
+            return hipSuccess;
+        facet_hip_driver.hipMemRelease(*handle);
+        result = hipErrorOutOfMemory;
+    }
+    facet_charge_drop(&charge);
+    return result;
+}
+
+/* Of anything but a device the id is none: it is not ours to read. What is wrong is the runtime's to refuse. */
+hipError_t facet_hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes,
+                              const hipMemAllocationProp *properties, unsigned long long flags)
+{
+    if (!properties || properties->location.type != hipMemLocationTypeDevice || properties->location.id < 0 ||
+        !facet_hip_tenant((uint32_t)properties->location.id))
+        return facet_hip_driver.hipMemCreate(handle, bytes, properties, flags);
+    return create(handle, bytes, properties, flags);
+}
+
+hipError_t facet_hipMemRelease(hipMemGenericAllocationHandle_t handle)
+{
+    facet_virtual_lock();
+    hipError_t result = facet_hip_driver.hipMemRelease(handle);
+    if (result == hipSuccess)
+        facet_virtual_released((uintptr_t)handle);
+    facet_virtual_unlock();
+    return result;
+}
+
+hipError_t facet_hipMemMap(void *pointer, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
+                           unsigned long long flags)
+{
+    hipError_t result = hipErrorOutOfMemory;
+
+    facet_virtual_lock();
+    if (facet_virtual_make_place())
+        result = facet_hip_driver.hipMemMap(pointer, bytes, offset, handle, flags);
+    if (result == hipSuccess)
+        facet_virtual_mapped((uintptr_t)pointer, bytes, (uintptr_t)handle);
+    facet_virtual_unlock();
+    return result;
+}
+
+hipError_t facet_hipMemUnmap(void *pointer, size_t bytes)
+{
+    facet_virtual_lock();
+    hipError_t result = facet_hip_driver.hipMemUnmap(pointer, bytes);
+    if (result == hipSuccess)
+        facet_virtual_unmapped((uintptr_t)pointer, bytes);
+    facet_virtual_unlock();
+    return result;
+}
+
+hipError_t facet_hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *address)
+{
+    facet_virtual_lock();
+    hipError_t result = facet_hip_driver.hipMemRetainAllocationHandle(handle, address);
+    if (result == hipSuccess)
+        facet_virtual_retained((uintptr_t)address, (uintptr_t)*handle);
+    facet_virtual_unlock();
+    return result;
+}
+
+hipError_t facet_hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shared,
+                                                 hipMemAllocationHandleType type)
+{
+    facet_virtual_lock();
+    hipError_t result = facet_hip_driver.hipMemImportFromShareableHandle(handle, shared, type);
+    if (result == hipSuccess)
+        facet_virtual_imported((uintptr_t)*handle);
+    facet_virtual_unlock();
+    return result;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which entry points of memory are changed (hooks.h says how to read it), and which the hooks call besides. */
+#ifndef FACET_HIP_MEMORY_HOOKS_H
+#define FACET_HIP_MEMORY_HOOKS_H
+
+#define FACET_HIP_MEMORY_HOOKS(X)                                                                                      \
+    /* memory/report.c */                                                                                              \
+    X(hipMemGetInfo)                                                                                                   \
+    X(hipDeviceTotalMem)                                                                                               \
+    X(hipDeviceGetAttribute)                                                                                           \
+    X(hipGetDeviceProperties)                                                                                          \
+    X(hipGetDevicePropertiesR0000)                                                                                     \
+    X(hipGetDevicePropertiesR0600)                                                                                     \
+    /* memory/plain.c */                                                                                               \
+    X(hipMalloc)                                                                                                       \
+    X(hipExtMallocWithFlags)                                                                                           \
+    X(hipMallocManaged)                                                                                                \
+    X(hipMallocPitch)                                                                                                  \
+    X(hipMemAllocPitch)                                                                                                \
+    X(hipMalloc3D)                                                                                                     \
+    X(hipFree)                                                                                                         \
+    X(hipFreeAsync)                                                                                                    \
+    /* memory/array.c */                                                                                               \
+    X(hipMallocArray)                                                                                                  \
+    X(hipMalloc3DArray)                                                                                                \
+    X(hipArrayCreate)                                                                                                  \
+    X(hipArray3DCreate)                                                                                                \
+    X(hipFreeArray)                                                                                                    \
+    X(hipArrayDestroy)                                                                                                 \
+    X(hipMallocMipmappedArray)                                                                                         \
+    X(hipMipmappedArrayCreate)                                                                                         \
+    X(hipFreeMipmappedArray)                                                                                           \
+    X(hipMipmappedArrayDestroy)                                                                                        \
+    /* memory/pool.c */                                                                                                \
+    X(hipMallocAsync)                                                                                                  \
+    X(hipMallocFromPoolAsync)                                                                                          \
+    X(hipMemPoolCreate)                                                                                                \
+    X(hipMemPoolDestroy)                                                                                               \
+    X(hipMemPoolTrimTo)                                                                                                \
+    /* memory/virtual.c */                                                                                             \
+    X(hipMemCreate)                                                                                                    \
+    X(hipMemRelease)                                                                                                   \
+    X(hipMemMap)                                                                                                       \
+    X(hipMemUnmap)                                                                                                     \
+    X(hipMemRetainAllocationHandle)                                                                                    \
+    X(hipMemImportFromShareableHandle)
+
+#define FACET_HIP_MEMORY_PLAIN(X)                                                                                      \
+    X(hipDeviceSynchronize)                                                                                            \
+    X(hipDeviceGetMemPool)                                                                                             \
+    X(hipDeviceGetDefaultMemPool)                                                                                      \
+    X(hipMemPoolGetAttribute)                                                                                          \
+    X(hipStreamSynchronize)
+
+#endif

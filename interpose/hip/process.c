@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: attaching, fork, and which vGPU a device is. Never: holds its lock while the runtime is called. */
+#include "process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "hooks.h"
+#include "interpose/kit/execution/track.h"
+#include "visible.h"
+
+#define ROCR_DEVICES "ROCR_VISIBLE_DEVICES"
+#define HIP_DEVICES  "HIP_VISIBLE_DEVICES"
+#define CUDA_DEVICES "CUDA_VISIBLE_DEVICES"
+#define DIRS_SIZE    ((size_t)FACET_HIP_TENANTS * 1024)
+#define LIST_SIZE    ((size_t)FACET_HIP_TENANTS * sizeof(((struct facet_segment_device *)0)->address))
+
+enum {
+    STATE_NEW = 0,
+    STATE_ATTACHED = FACET_HIP_ATTACHED,
+    STATE_FAILED = 2,
+};
+
+struct facet_hip_process facet_hip_process;
+
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT, fork_once = PTHREAD_ONCE_INIT;
+static char vgpu_dirs[DIRS_SIZE];
+static bool is_tenant, fork_handled;
+
+/* A list that is too long is cut, and then fails to attach: closed, as any wrong folder. */
+static void read_environment(void)
+{
+    const char *dirs = getenv(FACET_ENV_VGPU_DIR);
+
+    is_tenant = dirs;
+    if (dirs)
+        strncpy(vgpu_dirs, dirs, sizeof vgpu_dirs - 1);
+}
+
+bool facet_hip_is_tenant(void)
+{
+    pthread_once(&environment_once, read_environment);
+    return is_tenant;
+}
+
+static void before_fork(void)
+{
+    facet_hip_memory_before_fork();
+    pthread_mutex_lock(&attach_lock);
+    facet_flight_before_fork();
+    if (facet_hip_process.ledger)
+        facet_ledger_before_fork(facet_hip_process.ledger);
+    facet_hip_driver_before_fork();
+}
+
+static void after_fork(void)
+{
+    facet_hip_driver_after_fork();
+    if (facet_hip_process.ledger)
+        facet_ledger_after_fork(facet_hip_process.ledger);
+    facet_flight_after_fork();
+    pthread_mutex_unlock(&attach_lock);
+    facet_hip_memory_after_fork();
+}
+
+/* The slots and what they hold are the parent's. The child pays for what it makes itself, from its first call on. */
+static void after_fork_in_child(void)
+{
+    for (uint32_t i = 0; i < facet_hip_process.count; i++)
+        facet_tenant_forked(&facet_hip_process.tenants[i]);
+    facet_hip_process.count = 0;
+    atomic_store(&facet_hip_process.state, STATE_NEW);
+    facet_hip_driver_after_fork();
+    if (facet_hip_process.ledger)
+        facet_ledger_forked(facet_hip_process.ledger);
+    facet_flight_forked();
+    pthread_mutex_unlock(&attach_lock);
+    facet_hip_memory_forked();
+}
+
+/*
+ * Without the ledger, or without handlers, this process never attaches. The handlers come first: from then on a fork
+ * waits for whoever has a lock.
+ */
+static void handle_fork(void)
+{
+    if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+        return;
+    pthread_mutex_lock(&attach_lock);
+    facet_hip_process.ledger = facet_ledger_create();
+    fork_handled = facet_hip_process.ledger;
+    pthread_mutex_unlock(&attach_lock);
+}
+
+void facet_hip_process_prepare(void)
+{
+    pthread_once(&fork_once, handle_fork);
+}
+
+static const char *address_of(const struct facet_tenant *tenant)
+{
+    return tenant->policy->device.address;
+}
+
+static bool is_ours(const struct facet_tenant *tenant)
+{
+    const char *address = address_of(tenant);
+
+    return memchr(address, 0, sizeof tenant->policy->device.address) && !strchr(address, ',') &&
+           strncmp(address, VENDOR_HIP_ADDRESS, strlen(VENDOR_HIP_ADDRESS)) == 0;
+}
+
+static void detach(struct facet_tenant *tenants, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        facet_tenant_detach(&tenants[i]);
+}
+
+/* Attaches to every folder; how many, or 0 when one of them, or the list, cannot be used. */
+static uint32_t attach_all(struct facet_tenant *tenants)
+{
+    char dirs[DIRS_SIZE], *rest = dirs, *dir;
+    uint32_t count = 0;
+
+    memcpy(dirs, vgpu_dirs, sizeof dirs);
+    while ((dir = strsep(&rest, ":"))) {
+        if (count == FACET_HIP_TENANTS || facet_tenant_attach(dir, &tenants[count], NULL) != FACET_OK)
+            break;
+        if (!is_ours(&tenants[count++]))
+            break;
+    }
+    if (!dir)
+        return count;
+    detach(tenants, count);
+    return 0;
+}
+
+static bool has_duplicate(const struct facet_tenant *tenants, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(address_of(&tenants[i]), address_of(&tenants[j])) == 0)
+                return true;
+    return false;
+}
+
+/* Those that the program wants to see, as indices; how many. HIP's own variable comes before its other name. */
+static uint32_t choose(const char *const *addresses, uint32_t count, uint32_t *chosen)
+{
+    const char *hip = getenv(HIP_DEVICES);
+
+    for (uint32_t i = 0; i < count; i++)
+        chosen[i] = i;
+    count = facet_hip_visible_choose(getenv(ROCR_DEVICES), addresses, chosen, count);
+    return facet_hip_visible_choose(hip ? hip : getenv(CUDA_DEVICES), addresses, chosen, count);
+}
+
+/* The runtime reads the variables at its first call, which has not come yet. */
+static bool show_devices(const char *const *addresses, const uint32_t *chosen, uint32_t count)
+{
+    char uuids[LIST_SIZE], indices[LIST_SIZE];
+
+    return facet_hip_visible_uuids(addresses, chosen, count, uuids, sizeof uuids) &&
+           facet_hip_visible_indices(count, indices, sizeof indices) && setenv(ROCR_DEVICES, uuids, 1) == 0 &&
+           setenv(HIP_DEVICES, indices, 1) == 0 && (!getenv(CUDA_DEVICES) || setenv(CUDA_DEVICES, indices, 1) == 0);
+}
+
+/* Keeps the chosen, in their order, and gives the others' slots back. */
+static void keep(struct facet_tenant *all, uint32_t all_count, const uint32_t *chosen, uint32_t count)
+{
+    bool keeps[FACET_HIP_TENANTS] = {false};
+
+    for (uint32_t i = 0; i < count; i++) {
+        facet_hip_process.tenants[i] = all[chosen[i]];
+        keeps[chosen[i]] = true;
+    }
+    for (uint32_t i = 0; i < all_count; i++)
+        if (!keeps[i])
+            facet_tenant_detach(&all[i]);
+    facet_hip_process.count = count;
+}
+
+static bool attach(void)
+{
+    struct facet_tenant all[FACET_HIP_TENANTS];
+    const char *addresses[FACET_HIP_TENANTS];
+    uint32_t chosen[FACET_HIP_TENANTS];
+    uint32_t count = fork_handled ? attach_all(all) : 0;
+
+    if (!count)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        addresses[i] = address_of(&all[i]);
+    uint32_t kept = choose(addresses, count, chosen);
+    if (has_duplicate(all, count) || !show_devices(addresses, chosen, kept)) {
+        detach(all, count);
+        return false;
+    }
+    keep(all, count, chosen, kept);
+    return true;
+}
+
+bool facet_hip_attach(void)
+{
+    int saved = errno;
+
+    facet_hip_process_prepare();
+    pthread_mutex_lock(&attach_lock);
+    if (atomic_load(&facet_hip_process.state) == STATE_NEW)
+        atomic_store_explicit(&facet_hip_process.state, attach() ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
+    bool attached = atomic_load(&facet_hip_process.state) == STATE_ATTACHED;
+    pthread_mutex_unlock(&attach_lock);
+    errno = saved;
+    return attached;
+}
+
+struct facet_tenant *facet_hip_tenant_slow(uint32_t device)
+{
+    if (!facet_hip_attach() || device >= facet_hip_process.count)
+        return NULL;
+    return &facet_hip_process.tenants[device];
+}
+
+uint32_t facet_hip_current_device(void)
+{
+    int device;
+
+    if (facet_hip_process.count <= 1 || facet_hip_plain.hipGetDevice(&device) != hipSuccess)
+        return 0;
+    return (uint32_t)device;
+}
+
+uint32_t facet_hip_stream_device(hipStream_t stream)
+{
+    int device = -1;
+
+    if (facet_hip_process.count <= 1)
+        return 0;
+    if (!stream || stream == hipStreamLegacy || stream == hipStreamPerThread)
+        return facet_hip_current_device();
+    if (facet_hip_plain.hipStreamGetDevice && facet_hip_plain.hipStreamGetDevice(stream, &device) == hipSuccess)
+        return (uint32_t)device;
+    if (facet_hip_plain.hipGetStreamDeviceId)
+        device = facet_hip_plain.hipGetStreamDeviceId(stream);
+    return device >= 0 ? (uint32_t)device : facet_hip_current_device();
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what loaded.h says. Never: keeps the loader's lock while it opens something: it takes notes first. */
+#include "loaded.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTES     8u
+#define PATH_SIZE 4096
+
+/* One that is loaded, or that an object needs; the first of each are enough. */
+struct note {
+    char object[PATH_SIZE]; /* its path; "" is the program */
+    char needed[256];       /* "": the object itself is what is looked for */
+};
+
+struct notes {
+    const char *name;
+    struct note *all;
+    unsigned count;
+};
+
+static bool has_name(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+
+    return strncmp(slash ? slash + 1 : path, name, strlen(name)) == 0;
+}
+
+static void note(struct notes *notes, const char *object, const char *needed)
+{
+    if (notes->count == NOTES)
+        return;
+    struct note *one = &notes->all[notes->count++];
+    snprintf(one->object, sizeof one->object, "%s", object);
+    snprintf(one->needed, sizeof one->needed, "%s", needed);
+}
+
+/* The loader has put addresses for offsets in the dynamic section, but for objects that are not files. */
+static void note_needed(struct notes *notes, const char *object, const ElfW(Dyn) * dynamic, ElfW(Addr) base)
+{
+    const char *strings = NULL;
+
+    for (const ElfW(Dyn) *at = dynamic; at->d_tag != DT_NULL; at++)
+        if (at->d_tag == DT_STRTAB && at->d_un.d_ptr > base)
+            strings = (const char *)at->d_un.d_ptr; /* NOLINT(performance-no-int-to-ptr): the loader's */
+    for (const ElfW(Dyn) *at = dynamic; strings && at->d_tag != DT_NULL; at++)
+        if (at->d_tag == DT_NEEDED && has_name(strings + at->d_un.d_val, notes->name))
+            note(notes, object, strings + at->d_un.d_val);
+}
+
+static int look(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct notes *notes = context;
+
+    (void)size;
+    if (has_name(info->dlpi_name, notes->name))
+        note(notes, info->dlpi_name, "");
+    if (info->dlpi_name[0] && !strchr(info->dlpi_name, '/'))
+        return 0; /* the kernel's */
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            /* NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader put it */
+            note_needed(notes, info->dlpi_name, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+                        info->dlpi_addr);
+    return 0;
+}
+
+static Dl_serinfo *folders_of(void *handle)
+{
+    Dl_serinfo size, *folders;
+
+    if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) != 0)
+        return NULL;
+    folders = malloc(size.dls_size);
+    if (!folders)
+        return NULL;
+    *folders = size;
+    if (dlinfo(handle, RTLD_DI_SERINFO, folders) == 0)
+        return folders;
+    free(folders);
+    return NULL;
+}
+
+/* Each folder in which the loader looks for what the object needs. */
+static bool search(const struct note *note, bool (*take)(const char *path, void *context), void *context)
+{
+    void *handle = dlopen(note->object[0] ? note->object : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    Dl_serinfo *folders = handle ? folders_of(handle) : NULL;
+    char path[PATH_SIZE];
+    bool taken = false;
+
+    for (unsigned i = 0; folders && !taken && i < folders->dls_cnt; i++) {
+        int written = snprintf(path, sizeof path, "%s/%s", folders->dls_serpath[i].dls_name, note->needed);
+
+        taken = written > 0 && (size_t)written < sizeof path && take(path, context);
+    }
+    free(folders);
+    if (handle)
+        dlclose(handle);
+    return taken;
+}
+
+bool facet_loaded_each(const char *name, bool (*take)(const char *path, void *context), void *context)
+{
+    struct notes notes = {.name = name, .all = calloc(NOTES, sizeof *notes.all)};
+    bool taken = false;
+
+    if (!notes.all)
+        return false;
+    dl_iterate_phdr(look, &notes);
+    for (unsigned i = 0; i < notes.count && !taken; i++)
+        taken = !notes.all[i].needed[0] && take(notes.all[i].object, context);
+    for (unsigned i = 0; i < notes.count && !taken; i++)
+        taken = notes.all[i].needed[0] && search(&notes.all[i], take, context);
+    free(notes.all);
+    return taken;
+}

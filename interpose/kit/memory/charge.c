@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what charge.h says. Never: holds a lock while the vendor's library is called. */
+#include "charge.h"
+
+#include "pool.h"
+
+#define ROW_STEP   UINT64_C(512)
+#define ARRAY_STEP (UINT64_C(64) << 10)
+
+enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge)
+{
+    struct facet_tenant *tenant = facet_memory_driver.tenant(device);
+
+    if (!tenant)
+        return FACET_MEMORY_NO_VGPU;
+    if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
+        facet_pools_let_go(device);
+    if (!facet_tenant_reserve(tenant, bytes))
+        return FACET_MEMORY_OUT;
+    *ret_charge = (struct facet_memory_charge){.tenant = tenant, .bytes = bytes, .device = device};
+    return FACET_MEMORY_TAKEN;
+}
+
+void facet_charge_drop(const struct facet_memory_charge *charge)
+{
+    if (charge->tenant)
+        facet_tenant_release(charge->tenant, charge->bytes);
+}
+
+enum facet_memory_refusal facet_charge_resize(struct facet_memory_charge *charge, uint64_t bytes)
+{
+    enum facet_memory_refusal refusal = FACET_MEMORY_TAKEN;
+    struct facet_memory_charge more;
+
+    if (!charge->tenant)
+        return FACET_MEMORY_TAKEN;
+    if (bytes > charge->bytes)
+        refusal = facet_charge_take(charge->device, bytes - charge->bytes, &more);
+    else
+        facet_tenant_release(charge->tenant, charge->bytes - bytes);
+    if (refusal == FACET_MEMORY_TAKEN)
+        charge->bytes = bytes;
+    return refusal;
+}
+
+bool facet_charge_keep(const struct facet_memory_charge *charge, enum facet_memory_kind kind, uint64_t handle,
+                       uint64_t owner)
+{
+    struct facet_ledger_entry entry = {
+        .bytes = charge->bytes, .owner = owner, .device = charge->device, .kind = (uint32_t)kind};
+
+    return !charge->tenant || facet_ledger_add(facet_memory_driver.ledger(), facet_memory_key(kind, handle), entry);
+}
+
+static void freed(const struct facet_ledger_entry *entry)
+{
+    struct facet_tenant *tenant = facet_memory_driver.tenant(entry->device);
+
+    if (entry->kind == FACET_MEMORY_POOLED)
+        facet_pool_freed(entry);
+    else if (tenant)
+        facet_tenant_release(tenant, entry->bytes);
+}
+
+int facet_charge_free(enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t handle, void *stream),
+                      void *stream)
+{
+    struct facet_ledger *ledger = facet_memory_driver.ledger();
+    uint64_t key = facet_memory_key(kind, handle);
+    struct facet_ledger_entry entry;
+    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
+    int result = free_it(handle, stream);
+
+    if (known && result == 0)
+        freed(&entry);
+    else if (known && !facet_ledger_add(ledger, key, entry))
+        return result; /* charged for good: it lives, and nobody remembers it */
+    return result;
+}
+
+static bool belongs(const struct facet_ledger_entry *entry, void *owner)
+{
+    return entry->owner == (uintptr_t)owner && entry->kind <= FACET_MEMORY_ARRAY;
+}
+
+static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
+{
+    struct facet_tenant *tenant = facet_memory_driver.tenant(entry->device);
+
+    (void)key;
+    (void)owner;
+    if (tenant)
+        facet_tenant_release(tenant, entry->bytes);
+}
+
+void facet_charge_ended(uint64_t owner)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): a name, never followed */
+    facet_ledger_drain(facet_memory_driver.ledger(), belongs, give_back, (void *)(uintptr_t)owner);
+}
+
+static uint64_t times(uint64_t one, uint64_t other)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t plus(uint64_t one, uint64_t other)
+{
+    return one > UINT64_MAX - other ? UINT64_MAX : one + other;
+}
+
+static uint64_t half(uint64_t size, unsigned level)
+{
+    return level < 64 && size >> level ? size >> level : 1;
+}
+
+static uint64_t level_bytes(const struct facet_memory_array *array, unsigned level)
+{
+    uint64_t row = times(half(array->width, level), array->texel_bytes);
+    uint64_t slices = half(array->depth, array->layered ? 0 : level);
+
+    return times(times(facet_memory_round(row, ROW_STEP), half(array->height, level)), slices);
+}
+
+/* Levels end where the largest side is one texel: what is asked beyond that is not made. */
+uint64_t facet_memory_array_bytes(const struct facet_memory_array *array)
+{
+    uint64_t sum = 0, longest = array->width > array->height ? array->width : array->height;
+
+    for (unsigned level = 0; level < array->levels && level < 64 && (!level || longest >> level); level++)
+        sum = plus(sum, level_bytes(array, level));
+    return facet_memory_round(sum, ARRAY_STEP);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what pool.h says. Never: grants a pool more than the quota leaves: what it took beyond is given back. */
+#include "pool.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "charge.h"
+
+#define GRAIN UINT64_C(512) /* in which what is given out of a pool is counted */
+
+struct pool {
+    struct pool *next;
+    void *handle;
+    uint32_t device;
+    bool charged_here;         /* of a device of ours; not of the host, and not another process's */
+    bool destroyed;            /* by the program; the library keeps it while something is allocated from it */
+    uint64_t charged;          /* what the quota has given */
+    uint64_t live, live_bytes; /* what is allocated from it */
+};
+
+_Atomic uint32_t facet_pool_count;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool *pools;
+
+static uint64_t held(const struct pool *pool)
+{
+    return pool->destroyed ? facet_memory_round(pool->live_bytes, facet_memory_driver.pool_step)
+                           : facet_memory_driver.pool_held(pool->handle);
+}
+
+/*
+ * Brings the charge to what the pool holds, of which `hold` more is reserved already. False when the quota does not
+ * reach: then the pool stays charged for as much as it does.
+ */
+static bool settle(struct pool *pool, uint64_t hold)
+{
+    struct facet_tenant *tenant = facet_memory_driver.tenant(pool->device);
+    uint64_t paid = pool->charged + hold, holds = held(pool);
+
+    if (!tenant)
+        return false;
+    if (holds > paid && !facet_tenant_reserve(tenant, holds - paid)) {
+        pool->charged = paid;
+        return false;
+    }
+    if (holds < paid)
+        facet_tenant_release(tenant, paid - holds);
+    pool->charged = holds;
+    return true;
+}
+
+static struct pool *find(const void *handle)
+{
+    struct pool *pool = pools;
+
+    while (pool && (pool->handle != handle || pool->destroyed))
+        pool = pool->next;
+    return pool;
+}
+
+static struct pool *add(void *handle, uint32_t device, bool charged_here)
+{
+    struct pool *pool = malloc(sizeof *pool);
+
+    if (!pool)
+        return NULL;
+    *pool = (struct pool){.next = pools, .handle = handle, .device = device, .charged_here = charged_here};
+    pools = pool;
+    atomic_fetch_add_explicit(&facet_pool_count, 1, memory_order_relaxed);
+    return pool;
+}
+
+static void forget(struct pool *pool)
+{
+    struct pool **at = &pools;
+
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    free(pool);
+    atomic_fetch_sub_explicit(&facet_pool_count, 1, memory_order_relaxed);
+}
+
+void facet_pools_settle(uint32_t device)
+{
+    pthread_mutex_lock(&lock);
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->charged_here && pool->device == device)
+            settle(pool, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+static void let_go(uint32_t device)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next) {
+        if (!pool->charged_here || pool->device != device)
+            continue;
+        if (!pool->destroyed)
+            facet_memory_driver.pool_trim(pool->handle);
+        settle(pool, 0);
+    }
+}
+
+void facet_pools_let_go(uint32_t device)
+{
+    pthread_mutex_lock(&lock);
+    let_go(device);
+    pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Reserves what the pool may grow by for an allocation of `bytes`. Where the quota has not so much left, an allocation
+ * that fits into what the pool holds unused goes ahead without: most likely it does not grow.
+ */
+static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, uint64_t *ret_hold)
+{
+    struct facet_tenant *tenant = facet_memory_driver.tenant(pool->device);
+    uint64_t growth = facet_memory_round(bytes, facet_memory_driver.pool_growth);
+
+    *ret_hold = 0;
+    if (!tenant)
+        return FACET_MEMORY_NO_VGPU;
+    if (!settle(pool, 0)) {
+        let_go(pool->device);
+        if (!settle(pool, 0))
+            return FACET_MEMORY_OUT;
+    }
+    if (facet_tenant_memory_free(tenant) < growth) {
+        uint64_t used = facet_memory_driver.pool_used(pool->handle);
+        if (used <= pool->charged && bytes <= pool->charged - used)
+            return FACET_MEMORY_TAKEN;
+        let_go(pool->device);
+    }
+    if (!facet_tenant_reserve(tenant, growth))
+        return FACET_MEMORY_OUT;
+    *ret_hold = growth;
+    return FACET_MEMORY_TAKEN;
+}
+
+static bool remember(struct pool *pool, uint64_t pointer, uint64_t bytes)
+{
+    struct facet_memory_charge charge = {
+        .tenant = facet_memory_driver.tenant(pool->device), .bytes = bytes, .device = pool->device};
+
+    if (!facet_charge_keep(&charge, FACET_MEMORY_POOLED, pointer, (uintptr_t)pool))
+        return false;
+    pool->live++;
+    pool->live_bytes += bytes;
+    return true;
+}
+
+/* With the lock held. */
+static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *taking)
+{
+    uint64_t bytes = facet_memory_round(asked, GRAIN), hold;
+    enum facet_memory_refusal refusal = make_room(pool, bytes, &hold);
+
+    if (refusal != FACET_MEMORY_TAKEN)
+        return refusal == FACET_MEMORY_OUT ? taking->out : taking->no_vgpu;
+    int result = taking->allocate(taking);
+    bool paid = settle(pool, hold);
+    if (result != 0 || (paid && remember(pool, taking->pointer, bytes)))
+        return result;
+    taking->undo(taking);
+    settle(pool, 0);
+    return taking->out;
+}
+
+int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking)
+{
+    int result = taking->out;
+
+    pthread_mutex_lock(&lock);
+    struct pool *pool = find(handle);
+    if (!pool)
+        pool = add(handle, device, true);
+    if (pool)
+        result = pool->charged_here ? take(pool, bytes, taking) : taking->allocate(taking);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void facet_pool_freed(const struct facet_ledger_entry *entry)
+{
+    struct pool *pool = (struct pool *)(uintptr_t)entry->owner; /* NOLINT(performance-no-int-to-ptr): ours */
+
+    pthread_mutex_lock(&lock);
+    pool->live--;
+    pool->live_bytes -= entry->bytes;
+    settle(pool, 0);
+    if (pool->destroyed && !pool->live)
+        forget(pool);
+    pthread_mutex_unlock(&lock);
+}
+
+bool facet_pool_made(void *handle, uint32_t device, bool ours)
+{
+    pthread_mutex_lock(&lock);
+    bool made = add(handle, device, ours);
+    pthread_mutex_unlock(&lock);
+    return made;
+}
+
+int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
+{
+    pthread_mutex_lock(&lock);
+    int result = destroy(handle);
+    struct pool *pool = result == 0 ? find(handle) : NULL;
+    if (pool) {
+        pool->destroyed = true;
+        if (pool->charged_here)
+            settle(pool, 0);
+        if (!pool->live)
+            forget(pool);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int facet_pool_trim(void *handle, uint64_t keep, int (*trim)(void *pool, uint64_t keep))
+{
+    pthread_mutex_lock(&lock);
+    int result = trim(handle, keep);
+    struct pool *pool = find(handle);
+    if (pool && pool->charged_here)
+        settle(pool, 0);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void facet_pools_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void facet_pools_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The parent's pools are not the child's. */
+void facet_pools_forked(void)
+{
+    while (pools)
+        forget(pools);
+    pthread_mutex_unlock(&lock);
+}

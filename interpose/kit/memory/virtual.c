@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what virtual.h says. Never: calls the vendor's library. */
+#include "virtual.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct memory {
+    struct facet_memory_charge charge;
+    uint64_t handle;
+    uint64_t handles, mappings;
+};
+
+/* In the order of addresses; no two overlap. */
+struct mapping {
+    uint64_t address, bytes;
+    struct memory *memory;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapping *mappings;
+static size_t mapping_count, mapping_room;
+
+void facet_virtual_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void facet_virtual_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static struct memory *find(uint64_t handle)
+{
+    struct facet_ledger *ledger = facet_memory_driver.ledger();
+    struct facet_ledger_entry entry;
+
+    if (!ledger || !handle || !facet_ledger_find(ledger, facet_memory_key(FACET_MEMORY_VIRTUAL, handle), &entry))
+        return NULL;
+    return (struct memory *)(uintptr_t)entry.owner; /* NOLINT(performance-no-int-to-ptr): ours */
+}
+
+static void let_go(struct memory *memory)
+{
+    if (memory->handles || memory->mappings)
+        return;
+    facet_charge_drop(&memory->charge);
+    free(memory);
+}
+
+/* The first mapping that ends behind `address`. */
+static size_t from(uint64_t address)
+{
+    size_t low = 0, high = mapping_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (mappings[middle].address + mappings[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool facet_virtual_made(const struct facet_memory_charge *charge, uint64_t handle)
+{
+    struct memory *memory = malloc(sizeof *memory);
+
+    if (!memory)
+        return false;
+    *memory = (struct memory){.charge = *charge, .handle = handle, .handles = 1};
+    if (facet_charge_keep(charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
+        return true;
+    free(memory);
+    return false;
+}
+
+void facet_virtual_released(uint64_t handle)
+{
+    struct memory *memory = find(handle);
+    struct facet_ledger_entry entry;
+
+    if (!memory || --memory->handles)
+        return;
+    facet_ledger_take(facet_memory_driver.ledger(), facet_memory_key(FACET_MEMORY_VIRTUAL, handle), &entry);
+    let_go(memory);
+}
+
+bool facet_virtual_make_place(void)
+{
+    size_t room = mapping_room ? mapping_room * 2 : 64;
+    struct mapping *larger;
+
+    if (mapping_count < mapping_room)
+        return true;
+    larger = realloc(mappings, room * sizeof *mappings);
+    if (!larger)
+        return false;
+    mappings = larger;
+    mapping_room = room;
+    return true;
+}
+
+void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle)
+{
+    struct memory *memory = find(handle);
+    size_t at = from(address);
+
+    if (!memory)
+        return;
+    memmove(&mappings[at + 1], &mappings[at], (mapping_count++ - at) * sizeof *mappings);
+    mappings[at] = (struct mapping){.address = address, .bytes = bytes, .memory = memory};
+    memory->mappings++;
+}
+
+/* One call may end several mappings. */
+void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
+{
+    size_t first = from(address), end = first;
+
+    while (end < mapping_count && mappings[end].address < address + bytes) {
+        mappings[end].memory->mappings--;
+        let_go(mappings[end].memory);
+        end++;
+    }
+    if (end > first)
+        memmove(&mappings[first], &mappings[end], (mapping_count - end) * sizeof *mappings);
+    mapping_count -= end - first;
+}
+
+/* A handle more of memory that is ours: the one that it has, or a new one where only a mapping was left. */
+void facet_virtual_retained(uint64_t address, uint64_t handle)
+{
+    size_t at = from(address);
+
+    if (at == mapping_count || mappings[at].address > address)
+        return;
+    struct memory *memory = mappings[at].memory;
+    if (memory->handles && memory->handle != handle)
+        return; /* another name for the same; it is let go by the one that we know */
+    memory->handle = handle;
+    if (memory->handles || facet_charge_keep(&memory->charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
+        memory->handles++;
+}
+
+/* Only where it is this process's own that comes back is it counted. */
+void facet_virtual_imported(uint64_t handle)
+{
+    struct memory *memory = find(handle);
+
+    if (memory)
+        memory->handles++;
+}
+
+void facet_virtual_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void facet_virtual_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* What the parent mapped is not the child's; of what has no mapping the ledger alone knew. */
+void facet_virtual_forked(void)
+{
+    mapping_count = 0;
+    pthread_mutex_unlock(&lock);
+}
