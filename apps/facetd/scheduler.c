@@ -135,6 +135,8 @@ static bool apply_gates(struct device *device)
         if (!client->used)
             continue;
         enum facet_gate gate = gate_of(device, client);
+        if (client->fair >= 0)
+            facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
         if (facet_owner_gate(client->owner) == gate)
             continue;
         facet_owner_set_gate(client->owner, gate);

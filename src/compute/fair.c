@@ -23,8 +23,12 @@ const struct facet_fair_config facet_fair_defaults = {
 /* How far behind the others a client that comes back may start: what a short gap between its launches cost it. */
 #define COMEBACK_NS (10 * MS)
 
-/* A cap's credit after which a closed client is let in again, so that it is not let in for a microsecond. */
-#define REOPEN_NS MS
+/*
+ * A cap's credit after which a closed client is let in again, so that it is not let in for a microsecond; and the time
+ * that it may take to come by it: what a client is let have at once, it waits for at once.
+ */
+#define REOPEN_NS      MS
+#define REOPEN_WAIT_NS (2 * MS)
 
 static uint64_t later(uint64_t left, uint64_t right)
 {
@@ -52,11 +56,25 @@ static bool on_device(const struct facet_fair_client *client)
     return client->gate != FACET_FAIR_CLOSED || client->draining;
 }
 
+static uint64_t reopen_ns(const struct facet_fair_client *client)
+{
+    return sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
+}
+
+/*
+ * What is left of a cap's credit once the work in flight is through, as far as that can be told. Work that waits for
+ * something its program does later may never end: a part of a burst is never held against it, so that this comes.
+ */
+static int64_t cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    return client->cap_credit_ns - (int64_t)sooner(client->demand.inflight_ns, fair->config.burst_ns / 2);
+}
+
 /* Could run if it were let: what makes others give way. */
-static bool eligible(const struct facet_fair_client *client)
+static bool eligible(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return !client->frozen && client->gate == FACET_FAIR_CLOSED && client->demand.waiting &&
-           (!capped(client) || client->cap_credit_ns >= (int64_t)REOPEN_NS);
+           (!capped(client) || cap_left_ns(fair, client) >= (int64_t)reopen_ns(client));
 }
 
 /* Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
@@ -81,7 +99,7 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
     if (fair->config.parallel == 1)
         return false;
     EACH_CLIENT(fair, client)
-    if (client != candidate && (eligible(client) || (on_device(client) && wants(client))) &&
+    if (client != candidate && (eligible(fair, client) || (on_device(client) && wants(client))) &&
         rank(fair, candidate) - rank(fair, client) > (int64_t)fair->config.slice_ns)
         return true;
     return false;
@@ -279,7 +297,7 @@ static struct facet_fair_client *next_client(struct facet_fair *fair)
     struct facet_fair_client *best = NULL;
 
     EACH_CLIENT(fair, client)
-    if (eligible(client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
+    if (eligible(fair, client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
         best = client;
     return best;
 }
@@ -301,7 +319,7 @@ static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_
 static void review(struct facet_fair *fair, struct facet_fair_client *client, const struct facet_fair_client *other,
                    uint64_t now_ns)
 {
-    if (client->frozen || (capped(client) && client->cap_credit_ns <= 0)) {
+    if (client->frozen || (capped(client) && cap_left_ns(fair, client) <= 0)) {
         close_gate(client);
         return;
     }
@@ -389,11 +407,28 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
         only->gate = FACET_FAIR_OPEN;
 }
 
+/* Alone with its cap, a client has no more in flight than the cap's credit pays for: who waits for more, waits long.
+ * Beside others it has what keeps the device busy in its turn. */
+static void set_depths(struct facet_fair *fair)
+{
+    uint32_t active = 0;
+
+    EACH_CLIENT(fair, client)
+    active += client->active;
+    EACH_CLIENT(fair, client)
+    {
+        uint64_t credit_ns = client->cap_credit_ns > 0 ? (uint64_t)client->cap_credit_ns : 0;
+
+        client->depth_ns =
+            capped(client) && active <= 1 ? sooner(fair->config.slice_ns, credit_ns) : fair->config.slice_ns;
+    }
+}
+
 /* ---- when to look again ---- */
 
-static uint64_t cap_ready_ns(const struct facet_fair_client *client, uint64_t now_ns)
+static uint64_t cap_ready_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
-    int64_t missing = (int64_t)REOPEN_NS - client->cap_credit_ns;
+    int64_t missing = (int64_t)reopen_ns(client) - cap_left_ns(fair, client);
 
     return now_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / client->limit_milli + 1 : 1);
 }
@@ -418,9 +453,9 @@ static uint64_t client_deadline(const struct facet_fair *fair, const struct face
     if (client->gate == FACET_FAIR_LEASED && !capped(client))
         deadline = sooner(deadline, now_ns + fair->config.alone_ns);
     if (capped(client) && client->gate == FACET_FAIR_CLOSED && client->demand.waiting && !client->frozen)
-        deadline = sooner(deadline, cap_ready_ns(client, now_ns));
+        deadline = sooner(deadline, cap_ready_ns(fair, client, now_ns));
     if (capped(client) && client->gate == FACET_FAIR_LEASED)
-        deadline = sooner(deadline, now_ns + (client->cap_credit_ns > 0 ? (uint64_t)client->cap_credit_ns : 0));
+        deadline = sooner(deadline, now_ns + (uint64_t)(cap_left_ns(fair, client) > 0 ? cap_left_ns(fair, client) : 0));
     return later(deadline, now_ns + 1);
 }
 
@@ -437,10 +472,11 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
         review(fair, client, other, now_ns);
     grant(fair, now_ns);
     open_if_alone(fair, now_ns);
+    set_depths(fair);
 
     bool contended = false;
     EACH_CLIENT(fair, client)
-    contended = contended || eligible(client) || (fair->config.parallel > 1 && wants(client));
+    contended = contended || eligible(fair, client) || (fair->config.parallel > 1 && wants(client));
     EACH_CLIENT(fair, client)
     deadline = sooner(deadline, client_deadline(fair, client, contended, now_ns));
     return deadline;

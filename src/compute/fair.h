@@ -61,6 +61,7 @@ struct facet_fair_client {
     struct facet_fair_demand demand;
 
     enum facet_fair_gate gate; /* the decision */
+    uint64_t depth_ns;         /* with it: how much expected work may be in flight */
     uint64_t vtime;            /* device time had, divided by weight, in ns of a whole device */
     uint64_t weight_milli;
     uint64_t lease_start_ns, lease_end_ns;

@@ -21,7 +21,7 @@
 struct model_tenant {
     uint64_t kernel_ns;      /* length of its kernels, alone on the device */
     uint64_t gap_ns;         /* host time between a completion and the next launch; 0 = always has work */
-    uint64_t depth_ns;       /* bound of what is in flight while leased */
+    uint64_t depth_ns;       /* bound of what is in flight while leased, beside the policy's own */
     uint64_t reaction_ns;    /* from an opened gate to the first launch, as long as a hand-over takes */
     uint64_t from_ns, to_ns; /* active period; to_ns 0 = for ever */
 
@@ -109,7 +109,7 @@ static inline void model_run_device(struct model *model)
     model->busy_ns += busy ? MODEL_STEP_NS : 0;
     if (!model->sharing && next)
         model_serve(model, next, MODEL_STEP_NS);
-    for (uint32_t i = 0; model->sharing && i < model->count; i++)
+    for (uint32_t i = 0; model->sharing && busy && i < model->count; i++)
         if (model->tenants[i].inflight)
             model_serve(model, &model->tenants[i], MODEL_STEP_NS / busy);
 }
@@ -117,12 +117,13 @@ static inline void model_run_device(struct model *model)
 static inline bool model_may_launch(const struct model *model, const struct model_tenant *tenant)
 {
     enum facet_fair_gate gate = model->fair.clients[tenant->client].gate;
+    uint64_t depth_ns = model->fair.clients[tenant->client].depth_ns;
 
     if (!model_active(model, tenant) || gate == FACET_FAIR_CLOSED || tenant->inflight == MODEL_QUEUE ||
         (tenant->gap_ns && tenant->inflight) || model->now_ns < tenant->opened_ns + tenant->reaction_ns)
         return false;
     return gate == FACET_FAIR_OPEN || !tenant->inflight ||
-           (tenant->inflight + 1) * tenant->kernel_ns <= tenant->depth_ns;
+           (tenant->inflight + 1) * tenant->kernel_ns <= (tenant->depth_ns < depth_ns ? tenant->depth_ns : depth_ns);
 }
 
 static inline bool model_waiting(const struct model *model, const struct model_tenant *tenant)

@@ -130,6 +130,29 @@ static void test_cap_holds_alone(void **state)
     assert_true(model.tenants[0].work_ns < 5 * S * 31 / 100);
 }
 
+/* The next kernel waits while this one runs and until the cap has paid for it; beside that the wait is short. */
+static void test_cap_alone_makes_no_long_waits(void **state)
+{
+    static const uint64_t kernels_ns[] = {100 * US, 1 * MS, 20 * MS};
+    static const uint32_t caps_milli[] = {100, 300, 500, 800};
+
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 4; j++) {
+            uint64_t own_ns = kernels_ns[i] * 1000 / caps_milli[j];
+            struct facet_limits capped = limits(caps_milli[j], caps_milli[j]);
+            struct model model;
+
+            model_init(&model, &facet_fair_defaults);
+            model_add(&model, &capped, kernels_ns[i]);
+            model_run(&model, 1 * S); /* what was saved up before is used */
+            model.tenants[0].longest_wait_ns = 0;
+            model_run(&model, 4 * S);
+            assert_true(model.tenants[0].longest_wait_ns < own_ns + 4 * MS);
+            assert_true(model.tenants[0].work_ns > 5 * (uint64_t)caps_milli[j] * MS * 99 / 100);
+            assert_true(model.tenants[0].work_ns < 5 * (uint64_t)caps_milli[j] * MS * 101 / 100 + 30 * MS);
+        }
+}
+
 static void test_cap_holds_against_an_idle_neighbour(void **state)
 {
     struct model model;
@@ -356,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_idle_share_goes_to_the_others),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_cap_holds_alone),
+        cmocka_unit_test(test_cap_alone_makes_no_long_waits),
         cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
         cmocka_unit_test(test_best_effort_shares_what_guarantees_leave),
         cmocka_unit_test(test_requests_above_the_whole_are_weights),
