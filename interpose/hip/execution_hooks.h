@@ -45,10 +45,16 @@
     X(hipStreamBeginCaptureToGraph)                                                                                    \
     FACET_HIP_BOTH_HOOKS(X, hipStreamEndCapture)
 
+#define FACET_HIP_ERROR_HOOKS(X)                                                                                       \
+    X(hipGetLastError)                                                                                                 \
+    X(hipExtGetLastError)                                                                                              \
+    X(hipPeekAtLastError)
+
 #define FACET_HIP_EXECUTION_HOOKS(X)                                                                                   \
     FACET_HIP_KERNEL_HOOKS(X)                                                                                          \
     FACET_HIP_TRANSFER_HOOKS(X)                                                                                        \
-    FACET_HIP_STREAM_HOOKS(X)
+    FACET_HIP_STREAM_HOOKS(X)                                                                                          \
+    FACET_HIP_ERROR_HOOKS(X)
 
 /* Older runtimes lack hipStreamGetDevice, hipGetStreamDeviceId, hipStreamIsCapturing and the mode of captures. */
 #define FACET_HIP_EXECUTION_PLAIN(X)                                                                                   \

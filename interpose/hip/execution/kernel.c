@@ -51,7 +51,7 @@ hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void 
                      facet_hip_driver.hipLaunchKernelExC(config, host, arguments));
 }
 
-/* Says nothing, so what is refused is not launched. */
+/* It returns nothing: what is refused is only the last error. */
 void facet__ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr_t host, const dim3 *grid,
                                                                                const dim3 *block, uint32_t shared,
                                                                                hipStream_t stream, void **arguments)
@@ -59,8 +59,10 @@ void facet__ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(u
     void *target = facet_flight_stream_of(stream, false);
     struct facet_flight launch;
 
-    if (!facet_flight_begin(&launch, target, (const void *)host, grid_of(*grid)))
+    if (!facet_flight_begin(&launch, target, (const void *)host, grid_of(*grid))) {
+        facet_hip_refuse();
         return;
+    }
     facet_hip_driver._ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(host, grid, block, shared,
                                                                                          stream, arguments);
     facet_flight_end(&launch, target, true);
@@ -141,7 +143,7 @@ static bool begin_all(struct facet_flight *launches, const struct part *parts, u
         if (facet_flight_begin(&launches[i], facet_flight_stream_of(parts[i].stream, false), parts[i].object,
                                parts[i].size))
             continue;
-        end_all(launches, parts, i, FACET_HIP_REFUSAL);
+        end_all(launches, parts, i, hipErrorNotInitialized);
         return false;
     }
     return true;
@@ -170,7 +172,7 @@ static struct part function_part_of(const hipFunctionLaunchParams *one)
         for (unsigned i = 0; i < several; i++)                                                                         \
             parts[i] = to_part(&list[i]);                                                                              \
         if (!begin_all(launches, parts, several))                                                                      \
-            return FACET_HIP_REFUSAL;                                                                                  \
+            return facet_hip_refuse();                                                                                 \
         hipError_t result = facet_hip_driver.symbol(list, count, flags);                                               \
         end_all(launches, parts, several, result);                                                                     \
         return result;                                                                                                 \

@@ -8,11 +8,11 @@
 
 _Static_assert(hipSuccess == 0, "what a launch of the kit takes for success");
 
-/* What a launch, or a copy, is told when there is no vGPU to run it in. */
-#define FACET_HIP_REFUSAL hipErrorNotInitialized
+/* What a launch, or a copy, is told when there is no vGPU to run it in; the thread's last error from then on. */
+hipError_t facet_hip_refuse(void);
 
 /* The body of a hook: `call` is the runtime's. */
 #define FACET_HIP_LAUNCH(stream, object, size, call)                                                                   \
-    FACET_FLIGHT_LAUNCH(hipError_t, FACET_HIP_REFUSAL, stream, object, size, call)
+    FACET_FLIGHT_LAUNCH(hipError_t, facet_hip_refuse(), stream, object, size, call)
 
 #endif

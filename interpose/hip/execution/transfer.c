@@ -18,7 +18,7 @@
         if (bytes < LEAST_BYTES)                                                                                       \
             return facet_hip_driver.name(__VA_ARGS__);                                                                 \
         if (!facet_flight_begin(&launch, target, kind_of(#name), size_class(bytes)))                                   \
-            return FACET_HIP_REFUSAL;                                                                                  \
+            return facet_hip_refuse();                                                                                 \
         hipError_t result = facet_hip_driver.name(__VA_ARGS__);                                                        \
         facet_flight_end(&launch, target, result == hipSuccess);                                                       \
         return result;                                                                                                 \

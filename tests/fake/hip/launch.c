@@ -151,6 +151,13 @@ _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11
                                     stream, parameters, extra, start, stop, 0);
 }
 
+void _ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr_t host, const dim3 *grid,
+                                                                         const dim3 *block, uint32_t shared,
+                                                                         hipStream_t stream, void **arguments)
+{
+    hipLaunchKernel((const void *)host, *grid, *block, arguments, shared, stream); /* NOLINT: a name, never followed */
+}
+
 /* Each on the device of its stream; the thread's own device stays. */
 static hipError_t launch_many(hipLaunchParams *launches, int count)
 {

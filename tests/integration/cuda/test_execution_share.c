@@ -68,7 +68,7 @@ static struct world world;
 
 static bool start(const struct share_case *share, struct tenants *tenants)
 {
-    char *command[] = {getenv("FACET_TEST_CUDA_BURN"),   (char[]){"4"},
+    char *command[] = {getenv("FACET_TEST_BURN"),        (char[]){"4"},
                        (char *)(uintptr_t)share->kernel, (char *)(uintptr_t)share->blocks,
                        (char *)(uintptr_t)share->depth,  share->nodes ? (char[]){"graph"} : NULL,
                        (char *)(uintptr_t)share->nodes,  NULL};

@@ -23,11 +23,11 @@ bool world_open(struct world *world)
     char state[96];
 
     *world = (struct world){0};
-    snprintf(world->root, sizeof world->root, "%s/facet-cuda-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    snprintf(world->root, sizeof world->root, "%s/facet-world-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     if (!mkdtemp(world->root))
         return complain(world->root, strerror(errno));
     snprintf(state, sizeof state, "%s/state", world->root);
-    setenv("FAKE_CUDA_STATE", state, 1);
+    setenv(world_vendor.state_variable, state, 1);
     if (scheduler_start(world->root, &world->scheduler, &error) != FACET_OK)
         return complain("scheduler", error.message);
     return true;
@@ -62,7 +62,7 @@ int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
     spec.limits.compute_limit_milli = limit_milli;
     spec.device.memory_bytes = UINT64_C(8) << 30;
     snprintf(spec.device.id, sizeof spec.device.id, "%s", WORLD_DEVICE);
-    snprintf(spec.device.address, sizeof spec.device.address, "%s", WORLD_ADDRESS);
+    snprintf(spec.device.address, sizeof spec.device.address, "%s", world_vendor.address);
     if (scheduler_bell_path(world->scheduler, WORLD_DEVICE, bell, sizeof bell, &error) != FACET_OK ||
         facet_owner_create(world->dirs[index], &spec, bell, &owner, &error) != FACET_OK ||
         scheduler_add(world->scheduler, WORLD_DEVICE, spec.vgpu_id, owner, &spec.limits, false, &error) != FACET_OK) {
@@ -85,7 +85,7 @@ void world_clear(struct world *world)
 
 static void enter(struct world *world, int vgpu)
 {
-    const char *fake = getenv("FACET_TEST_CUDA_FAKE"), *own = getenv("FACET_TEST_CUDA_OURS");
+    const char *fake = getenv(world_vendor.fake_variable), *own = getenv(world_vendor.own_variable);
     char real[1024];
 
     if (world->quiet)
@@ -94,8 +94,8 @@ static void enter(struct world *world, int vgpu)
         setenv("LD_LIBRARY_PATH", fake, 1);
         return;
     }
-    snprintf(real, sizeof real, "%s/libcuda.so.1", fake);
-    setenv("FACET_REAL_CUDA", real, 1);
+    snprintf(real, sizeof real, "%s/%s", fake, world_vendor.library);
+    setenv(world_vendor.real_variable, real, 1);
     setenv("LD_LIBRARY_PATH", own, 1);
     setenv(FACET_ENV_VGPU_DIR, world->dirs[vgpu], 1);
 }

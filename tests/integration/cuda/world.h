@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them.
+ * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them. It
+ * knows no vendor but by the few words of world_vendor.
  *
  * Owns: a folder with the machine's state and the vGPUs' segments; the programs that it started.
  * Never: needs a daemon: a device of the fake driver is nobody's provider.
@@ -16,8 +17,14 @@
 #define WORLD_VGPUS  8
 #define WORLD_DEVICE "fake:0"
 
-/* What the fake driver calls its first GPU. */
-#define WORLD_ADDRESS "GPU-66616b65-2d67-7075-0000-000000000001"
+/* What is another with each vendor's library; defined by who is linked with this (vendor.c). */
+struct world_vendor {
+    const char *address;                        /* of the machine's first GPU, as segments carry it */
+    const char *library;                        /* the vendor's, as programs open it */
+    const char *state_variable, *real_variable; /* in programs' environment: the machine's file, the fake library */
+    const char *own_variable, *fake_variable;   /* in ours: the interposer's folder, and the fake library's */
+};
+extern const struct world_vendor world_vendor;
 
 struct world {
     char root[64];
@@ -38,8 +45,7 @@ int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
 void world_clear(struct world *world);
 
 /*
- * Starts a program in a vGPU (-1: in none, with the bare driver). Where the two libraries are is in the environment:
- * FACET_TEST_CUDA_OURS (the interposer's folder) and FACET_TEST_CUDA_FAKE (the fake driver's).
+ * Starts a program in a vGPU (-1: in none, with the bare driver). Where the two libraries are is in the environment.
  */
 pid_t world_start(struct world *world, int vgpu, char *const command[]);
 

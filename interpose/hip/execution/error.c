@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: a thread's last error where it is ours: programs launch and then ask for it, and for nothing else.
+ * Never: hides the runtime's own.
+ */
+#include "launch.h"
+
+/* A preloaded or dlopened library may have a word of the fast kind of thread's memory; this is asked at every launch.
+ */
+static _Thread_local hipError_t ours __attribute__((tls_model("initial-exec")));
+
+hipError_t facet_hip_refuse(void)
+{
+    ours = hipErrorNotInitialized;
+    return ours;
+}
+
+static hipError_t take(hipError_t runtimes)
+{
+    hipError_t result = runtimes != hipSuccess ? runtimes : ours;
+
+    ours = hipSuccess;
+    return result;
+}
+
+hipError_t facet_hipGetLastError(void)
+{
+    return take(facet_hip_driver.hipGetLastError());
+}
+
+hipError_t facet_hipExtGetLastError(void)
+{
+    return take(facet_hip_driver.hipExtGetLastError());
+}
+
+hipError_t facet_hipPeekAtLastError(void)
+{
+    hipError_t result = facet_hip_driver.hipPeekAtLastError();
+
+    return result != hipSuccess ? result : ours;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the world's words for CUDA. Never: more. */
+#include "world.h"
+
+const struct world_vendor world_vendor = {
+    .address = "GPU-66616b65-2d67-7075-0000-000000000001",
+    .library = "libcuda.so.1",
+    .state_variable = "FAKE_CUDA_STATE",
+    .real_variable = "FACET_REAL_CUDA",
+    .own_variable = "FACET_TEST_CUDA_OURS",
+    .fake_variable = "FACET_TEST_CUDA_FAKE",
+};

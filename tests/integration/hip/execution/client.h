@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtime as a program finds it: opened by its name, functions by theirs, kernels registered as hipcc's output
+ * registers them.
+ *
+ * Owns: the functions that tests and benches call.
+ * Never: is linked against a runtime, ours or a fake one.
+ */
+#ifndef FACET_TEST_HIP_CLIENT_H
+#define FACET_TEST_HIP_CLIENT_H
+
+#include <stdbool.h>
+
+#include "vendor/hip/execution.h"
+
+#define CLIENT_EXT_LAUNCH                                                                                              \
+    _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j
+#define CLIENT_HCC_LAUNCH _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_
+#define CLIENT_GGL_LAUNCH _ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv
+
+#define CLIENT_FUNCTIONS(X)                                                                                            \
+    X(hipInit)                                                                                                         \
+    X(hipSetDevice)                                                                                                    \
+    X(hipDeviceReset)                                                                                                  \
+    X(hipGetLastError)                                                                                                 \
+    X(hipPeekAtLastError)                                                                                              \
+    X(hipGetProcAddress)                                                                                               \
+    X(__hipRegisterFatBinary)                                                                                          \
+    X(__hipRegisterFunction)                                                                                           \
+    X(hipModuleLoadData)                                                                                               \
+    X(hipModuleGetFunction)                                                                                            \
+    X(hipStreamCreate)                                                                                                 \
+    X(hipStreamCreateWithFlags)                                                                                        \
+    X(hipStreamDestroy)                                                                                                \
+    X(hipStreamSynchronize)                                                                                            \
+    X(hipStreamBeginCapture)                                                                                           \
+    X(hipStreamEndCapture)                                                                                             \
+    X(hipLaunchHostFunc)                                                                                               \
+    X(hipEventCreate)                                                                                                  \
+    X(hipEventCreateWithFlags)                                                                                         \
+    X(hipEventRecord)                                                                                                  \
+    X(hipEventSynchronize)                                                                                             \
+    X(hipEventElapsedTime)                                                                                             \
+    X(hipLaunchKernel)                                                                                                 \
+    X(hipLaunchKernel_spt)                                                                                             \
+    X(hipLaunchCooperativeKernel)                                                                                      \
+    X(hipLaunchCooperativeKernel_spt)                                                                                  \
+    X(hipExtLaunchKernel)                                                                                              \
+    X(hipLaunchKernelExC)                                                                                              \
+    X(hipDrvLaunchKernelEx)                                                                                            \
+    X(hipModuleLaunchKernel)                                                                                           \
+    X(hipModuleLaunchCooperativeKernel)                                                                                \
+    X(hipExtModuleLaunchKernel)                                                                                        \
+    X(CLIENT_EXT_LAUNCH)                                                                                               \
+    X(CLIENT_HCC_LAUNCH)                                                                                               \
+    X(CLIENT_GGL_LAUNCH)                                                                                               \
+    X(hipConfigureCall)                                                                                                \
+    X(hipLaunchByPtr)                                                                                                  \
+    X(hipLaunchCooperativeKernelMultiDevice)                                                                           \
+    X(hipExtLaunchMultiKernelMultiDevice)                                                                              \
+    X(hipModuleLaunchCooperativeKernelMultiDevice)                                                                     \
+    X(hipGraphCreate)                                                                                                  \
+    X(hipGraphAddKernelNode)                                                                                           \
+    X(hipGraphInstantiate)                                                                                             \
+    X(hipGraphLaunch)                                                                                                  \
+    X(hipGraphLaunch_spt)                                                                                              \
+    X(hipGraphDestroy)                                                                                                 \
+    X(hipMalloc)                                                                                                       \
+    X(hipMemsetAsync)                                                                                                  \
+    X(hipMemset2DAsync_spt)                                                                                            \
+    X(hipMemcpyAsync)                                                                                                  \
+    X(hipMemcpyHtoDAsync)                                                                                              \
+    X(hipMemcpyDtoHAsync)
+
+struct client {
+#define CLIENT_FIELD(name) __typeof__(&name) name;
+    CLIENT_FUNCTIONS(CLIENT_FIELD)
+#undef CLIENT_FIELD
+    void *library;
+    hipModule_t module;
+};
+extern struct client client;
+
+/* The host's symbol of a kernel of 20 us, registered by client_open(). */
+extern const char client_symbol;
+
+/* Opens libamdhip64.so.6, registers the symbol, and loads an image that has every function. */
+bool client_open(void);
+
+/* The function of that name: what it takes is in it ("work_100us"). After a reset client_load() is needed before. */
+bool client_load(void);
+hipFunction_t client_function(const char *name);
+
+/* A launch of `blocks` blocks into a stream. */
+hipError_t client_launch(hipFunction_t function, unsigned blocks, hipStream_t stream);
+
+#endif

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what roles.h says. Never: waits for ever: the test has set an alarm. */
+#include "roles.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "limiter/tenant.h"
+#include "tests/integration/cuda/world.h"
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+#define OK(call) CHECK((call) == hipSuccess)
+
+/* ---- what was counted ---- */
+
+/* The segment as this process may read it. */
+static struct facet_usage_totals totals_inside(void)
+{
+    struct facet_usage_totals totals = {0};
+    struct facet_error error;
+
+    CHECK(facet_segment_read_totals(getenv(FACET_ENV_VGPU_DIR), &totals, &error) == FACET_OK);
+    return totals;
+}
+
+/* Ten seconds are for a machine that does something else: a count that never comes is what fails. */
+static bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (is_so(value))
+            return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+static bool is_settled(uint64_t launches)
+{
+    struct facet_usage_totals totals = totals_inside();
+
+    return totals.inflight == 0 && totals.inflight_ns == 0 && totals.launches == launches;
+}
+
+static bool is_idle(uint64_t unused)
+{
+    (void)unused;
+    return totals_inside().inflight == 0 && totals_inside().inflight_ns == 0;
+}
+
+static bool one_waits(uint64_t unused)
+{
+    (void)unused;
+    return totals_inside().waiting == 1;
+}
+
+/* All is complete and reported, and it was so many launches. */
+#define SETTLED(count) CHECK(becomes(is_settled, count))
+
+static hipStream_t new_stream(void)
+{
+    hipStream_t stream;
+
+    OK(client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+    return stream;
+}
+
+/* ---- kinds ---- */
+
+static const dim3 grid = {8, 1, 1}, block = {64, 1, 1};
+
+static void launch_symbols(hipStream_t stream)
+{
+    hipLaunchConfig_t config = {.gridDim = grid, .blockDim = block, .stream = stream};
+    hipEvent_t start, stop;
+    float took;
+
+    OK(client.hipEventCreate(&start));
+    OK(client.hipEventCreate(&stop));
+    OK(client.hipLaunchKernel(&client_symbol, grid, block, NULL, 0, stream));
+    OK(client.hipLaunchKernel(&client_symbol, grid, block, NULL, 0, NULL));
+    OK(client.hipLaunchKernel_spt(&client_symbol, grid, block, NULL, 0, NULL));
+    OK(client.hipLaunchCooperativeKernel(&client_symbol, grid, block, NULL, 0, stream));
+    OK(client.hipLaunchCooperativeKernel_spt(&client_symbol, grid, block, NULL, 0, NULL));
+    OK(client.hipExtLaunchKernel(&client_symbol, grid, block, NULL, 0, stream, start, stop, 0));
+    OK(client.hipLaunchKernelExC(&config, &client_symbol, NULL));
+    OK(client.hipConfigureCall(grid, block, 0, stream));
+    OK(client.hipLaunchByPtr(&client_symbol));
+    client.CLIENT_GGL_LAUNCH((uintptr_t)&client_symbol, &grid, &block, 0, stream, NULL);
+    OK(client.hipEventSynchronize(stop));
+    OK(client.hipEventElapsedTime(&took, start, stop)); /* the program's own events are its own */
+}
+
+static void launch_functions(hipStream_t stream)
+{
+    hipFunction_t function = client_function("work_20us");
+    HIP_LAUNCH_CONFIG config = {.gridDimX = 8,
+                                .gridDimY = 1,
+                                .gridDimZ = 1,
+                                .blockDimX = 64,
+                                .blockDimY = 1,
+                                .blockDimZ = 1,
+                                .hStream = stream};
+
+    OK(client.hipModuleLaunchKernel(function, 8, 1, 1, 64, 1, 1, 0, stream, NULL, NULL));
+    OK(client.hipModuleLaunchKernel(function, 8, 1, 1, 64, 1, 1, 0, hipStreamPerThread, NULL, NULL));
+    OK(client.hipModuleLaunchCooperativeKernel(function, 8, 1, 1, 64, 1, 1, 0, stream, NULL));
+    OK(client.hipDrvLaunchKernelEx(&config, function, NULL, NULL));
+    OK(client.hipExtModuleLaunchKernel(function, 512, 1, 1, 64, 1, 1, 0, stream, NULL, NULL, NULL, NULL, 0));
+    OK(client.CLIENT_EXT_LAUNCH(function, 512, 1, 1, 64, 1, 1, 0, stream, NULL, NULL, NULL, NULL, 0));
+    OK(client.CLIENT_HCC_LAUNCH(function, 512, 1, 1, 64, 1, 1, 0, stream, NULL, NULL, NULL, NULL));
+}
+
+static void role_kinds(void)
+{
+    hipStream_t stream;
+
+    OK(client.hipStreamCreate(&stream));
+    launch_symbols(stream);
+    launch_functions(stream);
+    SETTLED(16);
+    CHECK(world_launches(getpid()) == 16);
+    CHECK(totals_inside().busy_ns > 0);
+}
+
+/* One call, several launches, each counted for itself. */
+static void role_several(void)
+{
+    hipFunction_t function = client_function("work_20us");
+    hipStream_t streams[] = {new_stream(), new_stream()};
+    hipLaunchParams launches[2];
+    hipFunctionLaunchParams functions[2];
+
+    for (int i = 0; i < 2; i++) {
+        launches[i] = (hipLaunchParams){
+            .func = (void *)(uintptr_t)&client_symbol, .gridDim = grid, .blockDim = block, .stream = streams[i]};
+        functions[i] = (hipFunctionLaunchParams){.function = function,
+                                                 .gridDimX = 8,
+                                                 .gridDimY = 1,
+                                                 .gridDimZ = 1,
+                                                 .blockDimX = 64,
+                                                 .blockDimY = 1,
+                                                 .blockDimZ = 1,
+                                                 .hStream = streams[i]};
+    }
+    OK(client.hipLaunchCooperativeKernelMultiDevice(launches, 2, 0));
+    OK(client.hipExtLaunchMultiKernelMultiDevice(launches, 2, 0));
+    OK(client.hipModuleLaunchCooperativeKernelMultiDevice(functions, 2, 0));
+    CHECK(client.hipLaunchCooperativeKernelMultiDevice(launches, 0, 0) == hipErrorInvalidValue);
+    CHECK(client.hipLaunchCooperativeKernelMultiDevice(NULL, 2, 0) == hipErrorInvalidValue);
+    SETTLED(6);
+    CHECK(world_launches(getpid()) == 6);
+}
+
+/* What the runtime's own lookup gives counts as well. */
+static void role_lookup(void)
+{
+    __typeof__(client.hipLaunchKernel) launch = NULL, per_thread = NULL;
+    hipDriverProcAddressQueryResult found;
+
+    OK(client.hipGetProcAddress("hipLaunchKernel", (void **)&launch, 70200000, 0, &found));
+    CHECK(launch);
+    OK(client.hipGetProcAddress("hipLaunchKernel_spt", (void **)&per_thread, 70200000, 0, &found));
+    OK(launch(&client_symbol, grid, block, NULL, 0, NULL));
+    OK(per_thread(&client_symbol, grid, block, NULL, 0, NULL));
+    SETTLED(2);
+}
+
+/* What the runtime refuses is not in flight, and costs nothing. */
+static void role_failures(void)
+{
+    hipFunction_t function = client_function("work_20us");
+
+    CHECK(client.hipModuleLaunchKernel(function, 0, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL) != hipSuccess);
+    CHECK(client.hipModuleLaunchKernel(function, 8, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) != hipSuccess);
+    CHECK(client.hipDrvLaunchKernelEx(NULL, function, NULL, NULL) != hipSuccess);
+    CHECK(client.hipLaunchKernel(&grid, grid, block, NULL, 0, NULL) == hipErrorInvalidDeviceFunction);
+    CHECK(client.hipGetLastError() == hipErrorInvalidDeviceFunction);
+    struct facet_usage_totals totals = totals_inside();
+    CHECK(totals.inflight == 0 && totals.busy_ns == 0);
+}
+
+/* From 1 MiB on they are work; what is less is not counted. The bytes arrive. */
+static void role_transfers(void)
+{
+    static unsigned char there[2 << 20], back[2 << 20];
+    hipStream_t stream = new_stream();
+    void *memory;
+
+    memset(there, 7, sizeof there);
+    OK(client.hipMalloc(&memory, 16 << 20));
+    OK(client.hipMemsetAsync(memory, 0, (1 << 20) - 1, stream));
+    CHECK(totals_inside().inflight == 0);
+    OK(client.hipMemsetAsync(memory, 0, 16 << 20, stream));
+    OK(client.hipMemset2DAsync_spt(memory, 4096, 0, 4096, 1024, stream));
+    OK(client.hipMemcpyAsync(memory, there, sizeof there, hipMemcpyHostToDevice, stream));
+    OK(client.hipMemcpyDtoHAsync(back, memory, sizeof back, stream));
+    OK(client.hipStreamSynchronize(stream));
+    CHECK(memcmp(there, back, sizeof there) == 0);
+    SETTLED(4);
+}
+
+static hipGraphExec_t graph_of(hipFunction_t function, int nodes)
+{
+    hipKernelNodeParams parameters = {.func = function, .gridDim = grid, .blockDim = block};
+    hipGraphExec_t executable;
+    hipGraphNode_t node;
+    hipGraph_t graph;
+
+    OK(client.hipGraphCreate(&graph, 0));
+    for (int i = 0; i < nodes; i++)
+        OK(client.hipGraphAddKernelNode(&node, graph, NULL, 0, &parameters));
+    OK(client.hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
+    OK(client.hipGraphDestroy(graph));
+    return executable;
+}
+
+/* A graph is one launch, and as long as all that is in it. */
+static void role_graphs(void)
+{
+    hipGraphExec_t executable = graph_of(client_function("work_100us"), 10);
+    hipStream_t stream = new_stream();
+
+    for (int i = 0; i < 5; i++)
+        OK(client.hipGraphLaunch(executable, stream));
+    OK(client.hipGraphLaunch_spt(executable, stream));
+    SETTLED(6);
+    CHECK(world_launches(getpid()) == 60);
+    CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
+}
+
+/* Many launches, sampled among them, while streams are captured in every mode: each graph is what was captured. */
+static void role_capture(void)
+{
+    hipFunction_t function = client_function("work_2us");
+    hipStream_t stream = new_stream(), other = new_stream();
+    hipGraphExec_t executable;
+    uint64_t outside = 0;
+    hipGraph_t graph;
+
+    for (int round = 0; round < 30; round++) {
+        for (int i = 0; i < 300; i++, outside++)
+            OK(client_launch(function, 8, i % 2 ? stream : other));
+        OK(client.hipStreamBeginCapture(stream, round % 3));
+        for (int i = 0; i < 50; i++)
+            OK(client_launch(function, 8, stream));
+        for (int i = 0; i < 50; i++, outside++)
+            OK(client_launch(function, 8, other));
+        usleep((useconds_t)(round % 4) * 5000); /* time for the helper to do harm */
+        OK(client.hipStreamEndCapture(stream, &graph));
+        OK(client.hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
+        OK(client.hipGraphDestroy(graph));
+        OK(client.hipGraphLaunch(executable, other));
+    }
+    SETTLED(outside + 30);
+    CHECK(world_launches(getpid()) == outside + 30 * 50);
+}
+
+/* ---- order and time ---- */
+
+struct order {
+    _Atomic int next;
+    int wrong;
+};
+
+struct step {
+    struct order *order;
+    int place;
+};
+
+static void in_order(void *argument)
+{
+    struct step *step = argument;
+
+    if (atomic_fetch_add(&step->order->next, 1) != step->place)
+        step->order->wrong++;
+}
+
+/* What a stream is given is done in its order, sampled launches and all. */
+static void role_order(void)
+{
+    hipFunction_t function = client_function("work_3000us");
+    struct order order = {0};
+    struct step steps[20];
+    hipStream_t stream = new_stream();
+
+    for (int i = 0; i < 20; i++) {
+        steps[i] = (struct step){&order, i};
+        OK(client_launch(function, 8, stream));
+        OK(client.hipLaunchHostFunc(stream, in_order, &steps[i]));
+    }
+    OK(client.hipStreamSynchronize(stream));
+    CHECK(atomic_load(&order.next) == 20 && order.wrong == 0);
+    SETTLED(20);
+}
+
+/* The device time that is told is that which the device spent: together, apart, and with pauses. */
+static void role_truth(void)
+{
+    hipFunction_t functions[] = {client_function("work_50us"), client_function("work_150us"),
+                                 client_function("work_7us")};
+    hipStream_t streams[] = {new_stream(), NULL};
+    uint64_t count = 0;
+
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < 60; i++, count++)
+            OK(client_launch(functions[i % 3], 8, streams[round / 20]));
+        OK(client.hipStreamSynchronize(streams[round / 20]));
+        usleep((useconds_t)(round % 3) * 2000);
+    }
+    SETTLED(count);
+    uint64_t truth = world_busy_ns(getpid()), told = totals_inside().busy_ns;
+    fprintf(stderr, "# device %.3f ms, told %.3f ms\n", (double)truth / 1e6, (double)told / 1e6);
+    CHECK(told > truth * 93 / 100 && told < truth * 107 / 100);
+}
+
+/* ---- what goes ---- */
+
+/* Streams that are made and destroyed with work in them, by the thousand. */
+static void role_streams(void)
+{
+    hipFunction_t function = client_function("work_30us");
+    uint64_t count = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        hipStream_t stream = new_stream();
+
+        for (int j = 0; j < 1 + i % 3; j++, count++)
+            OK(client_launch(function, 8, stream));
+        OK(client.hipStreamDestroy(stream));
+    }
+    SETTLED(count);
+}
+
+/* A device that is reset with work in flight, and used again. */
+static void role_reset(void)
+{
+    hipFunction_t function = client_function("work_20000us");
+    hipStream_t stream = new_stream();
+
+    for (int i = 0; i < 3; i++)
+        OK(client_launch(function, 8, stream));
+    OK(client_launch(function, 8, NULL));
+    OK(client.hipDeviceReset());
+    SETTLED(4);
+    CHECK(client_load());
+    OK(client_launch(client_function("work_10us"), 8, new_stream()));
+    OK(client_launch(client_function("work_10us"), 8, NULL));
+    SETTLED(6);
+}
+
+static void *launch_and_leave(void *argument)
+{
+    hipFunction_t function = client_function("work_10us");
+
+    for (int i = 0; i < 500; i++)
+        OK(client_launch(function, 8, i % 2 ? argument : hipStreamPerThread));
+    return NULL;
+}
+
+/* Threads that share a stream, use their own, and end with work in flight. */
+static void role_threads(void)
+{
+    hipStream_t stream = new_stream();
+    pthread_t threads[8];
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 8; i++)
+            CHECK(pthread_create(&threads[i], NULL, launch_and_leave, stream) == 0);
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+    }
+    SETTLED(3 * 8 * 500);
+}
+
+/* A child cannot use the runtime, as with the runtime alone; the parent goes on, before and behind it. */
+static void role_fork(void)
+{
+    hipFunction_t function = client_function("work_5000us");
+    int status;
+
+    OK(client_launch(function, 8, NULL));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(client_launch(function, 8, NULL) == hipSuccess ? 1 : 0);
+    OK(client_launch(function, 8, NULL));
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    SETTLED(2);
+}
+
+/* A device that falls out: every call fails, and nothing is in flight for ever. */
+static void role_lost(void)
+{
+    hipFunction_t function = client_function("work_5000us");
+
+    for (int i = 0; i < 3; i++)
+        OK(client_launch(function, 8, NULL));
+    atomic_store(&fake_state()->devices[0].lost, 1);
+    CHECK(client_launch(function, 8, NULL) != hipSuccess);
+    CHECK(becomes(is_idle, 0));
+    atomic_store(&fake_state()->devices[0].lost, 0);
+}
+
+/* ---- with somebody outside ---- */
+
+/* Ends with work in flight, as programs do that crash or do not care. */
+static void role_exit(void)
+{
+    hipFunction_t function = client_function("work_100000us");
+
+    for (int i = 0; i < 5; i++)
+        OK(client_launch(function, 8, NULL));
+}
+
+static void role_hang(void)
+{
+    role_exit();
+    for (;;)
+        pause();
+}
+
+static void *launch_one(void *argument)
+{
+    OK(client_launch(argument, 8, NULL));
+    return NULL;
+}
+
+/* A frozen vGPU's launch waits; the parent thaws it. */
+static void role_waits(void)
+{
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
+    CHECK(becomes(one_waits, 0));
+    CHECK(world_launches(getpid()) == 0);
+    pthread_join(thread, NULL);
+    SETTLED(1);
+}
+
+/* Its vGPU is destroyed: the launch is refused, and who only asks for the last error learns of it. */
+static void role_outlives(void)
+{
+    hipFunction_t function = client_function("work_10us");
+    hipError_t result = hipSuccess;
+
+    for (int i = 0; i < 2000 && result == hipSuccess; i++) {
+        result = client_launch(function, 8, NULL);
+        usleep(5000);
+    }
+    CHECK(result == hipErrorNotInitialized);
+    CHECK(client.hipPeekAtLastError() == hipErrorNotInitialized);
+    CHECK(client.hipGetLastError() == hipErrorNotInitialized);
+    CHECK(client.hipGetLastError() == hipSuccess);
+    client.CLIENT_GGL_LAUNCH((uintptr_t)&client_symbol, &grid, &block, 0, NULL, NULL);
+    CHECK(client.hipGetLastError() == hipErrorNotInitialized);
+}
+
+int execution_role(const char *name)
+{
+#define ROLE(role)                                                                                                     \
+    if (strcmp(name, #role) == 0) {                                                                                    \
+        role_##role();                                                                                                 \
+        return 0;                                                                                                      \
+    }
+    ROLES(ROLE)
+    ROLE(exit)
+    ROLE(hang)
+    ROLE(waits)
+    ROLE(outlives)
+#undef ROLE
+    return 2;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What programs of the tests of launches do in their vGPU.
+ *
+ * Owns: the names of those that need nobody outside.
+ * Never: is called in the test's own process.
+ */
+#ifndef FACET_TEST_HIP_ROLES_H
+#define FACET_TEST_HIP_ROLES_H
+
+#define ROLES(X)                                                                                                       \
+    X(kinds)                                                                                                           \
+    X(several)                                                                                                         \
+    X(lookup)                                                                                                          \
+    X(failures)                                                                                                        \
+    X(transfers)                                                                                                       \
+    X(graphs)                                                                                                          \
+    X(capture)                                                                                                         \
+    X(order)                                                                                                           \
+    X(truth)                                                                                                           \
+    X(streams)                                                                                                         \
+    X(reset)                                                                                                           \
+    X(threads)                                                                                                         \
+    X(fork)                                                                                                            \
+    X(lost)
+
+/* Does what the name says, or "exit", "hang", "waits", "outlives": 0, or ends the process with 1 and says what was not
+ * so. */
+int execution_role(const char *name);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: tests of launches in a vGPU with the gate open: each kind admitted, counted and measured; captures unharmed;
+ * streams, devices and threads that go; fork; a vGPU that goes. What is done in the vGPU is roles.c.
+ * Never: decides by a time of this machine: what is compared is the device's own count.
+ *
+ * The test is its own tenant: it starts itself again in a vGPU, with the name of a role.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "roles.h"
+#include "tests/integration/cuda/world.h"
+
+static const char *self;
+static struct world world;
+static int vgpu;
+
+static pid_t start(const char *role)
+{
+    char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, NULL};
+
+    return world_start(&world, vgpu, command);
+}
+
+static int setup(void **state)
+{
+    assert_true(world_open(&world));
+    world.quiet = true;
+    vgpu = world_add(&world, 0, FACET_MILLI_WHOLE);
+    assert_true(vgpu >= 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_close(&world);
+    return 0;
+}
+
+/* Ten seconds at most until what is counted is so. */
+static bool comes_to(bool (*is_so)(const struct facet_usage_totals *totals))
+{
+    for (int i = 0; i < 2000; i++) {
+        struct facet_usage_totals totals = world_totals(&world, vgpu);
+
+        if (is_so(&totals))
+            return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+static bool at_rest(const struct facet_usage_totals *totals)
+{
+    return !totals->inflight && !totals->inflight_ns && !totals->waiting && !totals->processes;
+}
+
+static bool five_in_flight(const struct facet_usage_totals *totals)
+{
+    return totals->inflight == 5;
+}
+
+static bool one_waits(const struct facet_usage_totals *totals)
+{
+    return totals->waiting == 1;
+}
+
+static bool one_launched(const struct facet_usage_totals *totals)
+{
+    return totals->launches > 0;
+}
+
+static void run(const char *role)
+{
+    assert_int_equal(world_wait(start(role)), 0);
+    assert_true(comes_to(at_rest));
+}
+
+#define TEST(role)                                                                                                     \
+    static void test_##role(void **state)                                                                              \
+    {                                                                                                                  \
+        run(#role);                                                                                                    \
+    }
+ROLES(TEST)
+#undef TEST
+
+static void test_exit_with_work_in_flight(void **state)
+{
+    run("exit");
+}
+
+static void test_killed_with_work_in_flight(void **state)
+{
+    pid_t pid = start("hang");
+
+    assert_true(comes_to(five_in_flight));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(world_wait(pid), 1000 + SIGKILL);
+    assert_true(comes_to(at_rest));
+}
+
+static void test_frozen_launch_waits(void **state)
+{
+    struct facet_error error = {0};
+
+    assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], true, &error), FACET_OK);
+    pid_t pid = start("waits");
+    assert_true(comes_to(one_waits));
+    usleep(50000);
+    assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
+    assert_int_equal(world_wait(pid), 0);
+    assert_true(comes_to(at_rest));
+    assert_true(world_totals(&world, vgpu).throttled_ns > 0);
+}
+
+static void test_vgpu_that_goes(void **state)
+{
+    struct facet_error error = {0};
+    pid_t pid = start("outlives");
+
+    assert_true(comes_to(one_launched));
+    assert_int_equal(scheduler_remove(world.scheduler, world.ids[vgpu], &error), FACET_OK);
+    assert_int_equal(world_wait(pid), 0);
+}
+
+int main(int argc, char **argv)
+{
+    self = argv[0];
+    if (argc > 1) {
+        alarm(60);
+        return client_open() ? execution_role(argv[1]) : 3;
+    }
+#define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown),
+    const struct CMUnitTest tests[] = {ROLES(TEST) TEST(exit_with_work_in_flight) TEST(killed_with_work_in_flight)
+                                           TEST(frozen_launch_waits) TEST(vgpu_that_goes)};
+#undef TEST
+    return cmocka_run_group_tests_name("HIP launches", tests, NULL, NULL);
+}
