@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A made-up machine with vGPUs of AMD's GPUs on it, whose truth the test reads, and roles: children that call HIP
+ * through ours.
+ *
+ * Owns: the machine's file, the segments, and the functions that a role calls.
+ * Never: calls HIP in the test's own process. A role is a fork of it: it sees the segments and the truth as the test
+ * does, and ends with CHECK() where something is not as it should be.
+ */
+#ifndef FACET_TEST_HIP_MACHINE_H
+#define FACET_TEST_HIP_MACHINE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "limiter/segment.h"
+#include "segment.h"
+#include "tests/fake/cuda/state.h"
+#include "vendor/hip/execution.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+#define MACHINE_DEVICES 2u
+#define MACHINE_BEGIN   (300 * MIB) /* what beginning a device costs, where a test says "300M" */
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+#define CHECK_EQUAL(left, right)                                                                                       \
+    do {                                                                                                               \
+        unsigned long long is = (unsigned long long)(left), wanted = (unsigned long long)(right);                      \
+        if (is != wanted) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s is %llu, not %llu\n", __FILE__, __LINE__, #left, is, wanted);                   \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+struct machine {
+    char state[96];
+    uint32_t count; /* of vGPUs; vGPU N is of device N */
+    struct test_segment segments[MACHINE_DEVICES];
+    struct facet_usage *usage[MACHINE_DEVICES];
+};
+extern struct machine machine;
+
+/* A machine of `count` devices of 8 GiB, on each a vGPU of so many bytes; to begin one costs `begin` ("300M"). */
+void machine_make(uint32_t count, const uint64_t *limits, const char *begin);
+void machine_remove(void);
+
+/* The digits of a device's uuid, as model.c makes them. */
+void machine_digits(uint32_t device, char digits[17]);
+
+/* Sets what a program in the vGPUs, or outside of them, is started with. */
+void machine_environment(bool in_vgpu);
+
+/* Runs `role` in a child that is in the vGPUs, or outside of them, and does not wait for it. */
+pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
+void machine_wait(pid_t pid);
+
+/* Both, in the one vGPU of a machine where a beginning costs MACHINE_BEGIN. */
+void machine_run(void (*role)(void *argument), uint64_t limit);
+
+/* What the slots of a vGPU sum up to, and what is in this process's own. */
+uint64_t machine_charged(uint32_t device);
+uint64_t machine_own(uint32_t device);
+
+/* The runtime's functions, ours in front. Roles call hip.hipMalloc(...). */
+#define MACHINE_FUNCTIONS(X)                                                                                           \
+    X(hipInit)                                                                                                         \
+    X(hipGetDeviceCount)                                                                                               \
+    X(hipSetDevice)                                                                                                    \
+    X(hipGetDevice)                                                                                                    \
+    X(hipDeviceReset)                                                                                                  \
+    X(hipDeviceSynchronize)                                                                                            \
+    X(hipDeviceTotalMem)                                                                                               \
+    X(hipDeviceGetAttribute)                                                                                           \
+    X(hipDeviceGetUuid)                                                                                                \
+    X(hipGetDeviceProperties)                                                                                          \
+    X(hipGetDevicePropertiesR0600)                                                                                     \
+    X(hipGetErrorName)                                                                                                 \
+    X(hipGetProcAddress)                                                                                               \
+    X(hipMemGetInfo)                                                                                                   \
+    X(hipMalloc)                                                                                                       \
+    X(hipExtMallocWithFlags)                                                                                           \
+    X(hipMallocManaged)                                                                                                \
+    X(hipMallocPitch)                                                                                                  \
+    X(hipMemAllocPitch)                                                                                                \
+    X(hipMalloc3D)                                                                                                     \
+    X(hipFree)                                                                                                         \
+    X(hipFreeAsync)                                                                                                    \
+    X(hipHostMalloc)                                                                                                   \
+    X(hipHostFree)                                                                                                     \
+    X(hipMallocAsync)                                                                                                  \
+    X(hipMallocFromPoolAsync)                                                                                          \
+    X(hipMemPoolCreate)                                                                                                \
+    X(hipMemPoolDestroy)                                                                                               \
+    X(hipMemPoolTrimTo)                                                                                                \
+    X(hipMemPoolSetAttribute)                                                                                          \
+    X(hipDeviceGetDefaultMemPool)                                                                                      \
+    X(hipMallocArray)                                                                                                  \
+    X(hipArray3DCreate)                                                                                                \
+    X(hipFreeArray)                                                                                                    \
+    X(hipArrayDestroy)                                                                                                 \
+    X(hipMipmappedArrayCreate)                                                                                         \
+    X(hipFreeMipmappedArray)                                                                                           \
+    X(hipMemAddressReserve)                                                                                            \
+    X(hipMemAddressFree)                                                                                               \
+    X(hipMemCreate)                                                                                                    \
+    X(hipMemRelease)                                                                                                   \
+    X(hipMemMap)                                                                                                       \
+    X(hipMemUnmap)                                                                                                     \
+    X(hipMemRetainAllocationHandle)                                                                                    \
+    X(hipIpcGetMemHandle)                                                                                              \
+    X(hipIpcOpenMemHandle)                                                                                             \
+    X(hipIpcCloseMemHandle)                                                                                            \
+    X(hipStreamCreate)                                                                                                 \
+    X(hipStreamDestroy)                                                                                                \
+    X(hipStreamSynchronize)                                                                                            \
+    X(hipMemcpy)                                                                                                       \
+    X(hipMemset)
+
+struct hip {
+#define MACHINE_FIELD(name) __typeof__(&name) name;
+    MACHINE_FUNCTIONS(MACHINE_FIELD)
+#undef MACHINE_FIELD
+};
+extern struct hip hip;
+
+/* Opens our library by its path, and in it the fake runtime. */
+void role_open(void);
+
+#endif

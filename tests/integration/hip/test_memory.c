@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that each kind of HIP's memory is charged what it takes, and given back.
+ * Never: several processes (test_storm.c). */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "limiter/tenant.h"
+#include "machine.h"
+
+/* What is charged is what the runtime was asked for and the device's beginning. */
+#define CHECK_CHARGED(bytes)                                                                                           \
+    do {                                                                                                               \
+        CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
+        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+    } while (0)
+
+static void *take(uint64_t bytes)
+{
+    void *pointer = NULL;
+
+    CHECK_EQUAL(hip.hipMalloc(&pointer, bytes), hipSuccess);
+    return pointer;
+}
+
+/* Nothing is charged before the device is used; then its beginning is. */
+static void enter(void)
+{
+    hipStream_t stream;
+
+    role_open();
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
+    CHECK_CHARGED(0);
+}
+
+static void role_plain(void *argument)
+{
+    static const uint64_t sizes[][2] = {
+        {1, 4 * KIB}, {4 * KIB, 4 * KIB}, {4 * KIB + 1, 8 * KIB}, {3 * MIB, 3 * MIB}, {3 * MIB + 1, 3 * MIB + 4 * KIB}};
+
+    enter();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *pointer = take(sizes[i][0]);
+
+        CHECK_CHARGED(sizes[i][1]);
+        CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+        CHECK_CHARGED(0);
+        CHECK_EQUAL(hip.hipFree(pointer), hipErrorInvalidValue);
+        CHECK_CHARGED(0);
+    }
+    CHECK(take(0) == NULL);
+    CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
+    CHECK_CHARGED(0);
+}
+
+static void test_plain_memory_is_charged_as_the_runtime_takes_it(void **state)
+{
+    machine_run(role_plain, GIB);
+}
+
+static void role_kinds(void *argument)
+{
+    hipPitchedPtr block;
+    void *pointer, *host;
+    size_t pitch;
+
+    enter();
+    CHECK_EQUAL(hip.hipExtMallocWithFlags(&pointer, 3 * MIB, hipDeviceMallocFinegrained), hipSuccess);
+    CHECK_CHARGED(3 * MIB);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipExtMallocWithFlags(&pointer, 8, hipMallocSignalMemory), hipSuccess);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipMallocPitch(&pointer, &pitch, 1, 1000), hipSuccess);
+    CHECK_CHARGED((pitch * 1000 + 4095) / 4096 * 4096);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipMemAllocPitch(&pointer, &pitch, 5000, 3, 8), hipSuccess);
+    CHECK_CHARGED((pitch * 3 + 4095) / 4096 * 4096);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipMalloc3D(&block, (hipExtent){.width = 700, .height = 20, .depth = 30}), hipSuccess);
+    CHECK_CHARGED((block.pitch * 600 + 4095) / 4096 * 4096);
+    CHECK_EQUAL(hip.hipFree(block.ptr), hipSuccess);
+    CHECK_EQUAL(hip.hipMallocManaged(&pointer, 3 * MIB, hipMemAttachGlobal), hipSuccess);
+    CHECK_CHARGED(3 * MIB);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipHostMalloc(&host, 4 * GIB, 0), hipSuccess);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(hip.hipHostFree(host), hipSuccess);
+    CHECK_EQUAL(hip.hipFree(&pointer), hipErrorInvalidValue);
+    CHECK_CHARGED(0);
+}
+
+static void test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_the_hosts_is_not(void **state)
+{
+    machine_run(role_kinds, GIB);
+}
+
+static void role_arrays(void *argument)
+{
+    hipChannelFormatDesc four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
+    HIP_ARRAY3D_DESCRIPTOR deep = {
+        .Width = 100, .Height = 50, .Depth = 10, .Format = HIP_AD_FORMAT_HALF, .NumChannels = 2};
+    hipArray_t array;
+    hipMipmappedArray_t levels;
+
+    enter();
+    CHECK_EQUAL(hip.hipMallocArray(&array, &four, 1000, 1000, 0), hipSuccess);
+    CHECK_CHARGED(16384000);
+    CHECK_EQUAL(hip.hipFreeArray(array), hipSuccess);
+    CHECK_EQUAL(hip.hipArray3DCreate(&array, &deep), hipSuccess);
+    CHECK_CHARGED(4 * 64 * KIB); /* 512 * 50 * 10, in steps of 64 KiB */
+    CHECK_EQUAL(hip.hipArrayDestroy(array), hipSuccess);
+    CHECK(hip.hipArrayDestroy(array) != hipSuccess);
+    deep.Flags = hipArrayLayered;
+    CHECK_EQUAL(hip.hipMipmappedArrayCreate(&levels, &deep, 100), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
+    CHECK(fake_asked(0) > 0);
+    CHECK_EQUAL(hip.hipFreeMipmappedArray(levels), hipSuccess);
+    CHECK_CHARGED(0);
+    deep.Format = 0x77; /* none that there is: charged, refused by the runtime, and given back */
+    CHECK_EQUAL(hip.hipArray3DCreate(&array, &deep), hipErrorInvalidValue);
+    CHECK_EQUAL(hip.hipArray3DCreate(&array, NULL), hipErrorInvalidValue);
+    CHECK_CHARGED(0);
+}
+
+static void test_arrays_are_charged_by_their_rows(void **state)
+{
+    machine_run(role_arrays, GIB);
+}
+
+static void role_pools(void *argument)
+{
+    hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                  .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+    uint64_t keep = UINT64_MAX;
+    hipMemPool_t pool;
+    void *pointer;
+
+    enter();
+    CHECK_EQUAL(hip.hipMallocAsync(&pointer, 3 * MIB, NULL), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
+    CHECK(fake_asked(0) >= 3 * MIB);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipMemPoolCreate(&pool, &properties), hipSuccess);
+    CHECK_EQUAL(hip.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep), hipSuccess);
+    CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 40 * MIB, pool, NULL), hipSuccess);
+    CHECK_EQUAL(hip.hipFreeAsync(pointer, NULL), hipSuccess);
+    CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
+    CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* it holds what it has */
+    CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 2 * GIB, pool, NULL), hipErrorOutOfMemory);
+    pointer = take(GIB - MACHINE_BEGIN); /* what nobody uses makes room */
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipMemPoolDestroy(pool), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_asked(0));
+}
+
+static void test_pools_are_charged_for_what_they_hold(void **state)
+{
+    machine_run(role_pools, GIB);
+}
+
+static void role_virtual(void *argument)
+{
+    hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                       .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+    hipMemGenericAllocationHandle_t handle, again;
+    void *address;
+
+    enter();
+    CHECK_EQUAL(hip.hipMemCreate(&handle, 2 * GIB, &properties, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMemCreate(&handle, 4 * MIB, &properties, 0), hipSuccess);
+    CHECK_CHARGED(4 * MIB);
+    CHECK_EQUAL(hip.hipMemAddressReserve(&address, 8 * MIB, 0, NULL, 0), hipSuccess);
+    CHECK_EQUAL(hip.hipMemMap(address, 4 * MIB, 0, handle, 0), hipSuccess);
+    CHECK_EQUAL(hip.hipMemRelease(handle), hipSuccess);
+    CHECK_CHARGED(4 * MIB); /* the mapping holds it */
+    CHECK_EQUAL(hip.hipMemRetainAllocationHandle(&again, address), hipSuccess);
+    CHECK_EQUAL(hip.hipMemUnmap(address, 4 * MIB), hipSuccess);
+    CHECK_CHARGED(4 * MIB); /* now the new handle does */
+    CHECK_EQUAL(hip.hipMemRelease(again), hipSuccess);
+    CHECK_CHARGED(0);
+    CHECK(hip.hipMemRelease(again) != hipSuccess);
+    CHECK_EQUAL(hip.hipMemAddressFree(address, 8 * MIB), hipSuccess);
+    CHECK_CHARGED(0);
+}
+
+static void test_virtual_memory_is_charged_until_its_last_holder_goes(void **state)
+{
+    machine_run(role_virtual, GIB);
+}
+
+static void role_refused(void *argument)
+{
+    uint64_t left = GIB - MACHINE_BEGIN - 4 * KIB;
+    void *pointer = &pointer, *last;
+    size_t is_free, total, pitch;
+
+    enter();
+    CHECK_EQUAL(hip.hipMalloc(&pointer, GIB), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, SIZE_MAX), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMallocPitch(&pointer, &pitch, SIZE_MAX / 2, 3), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMallocManaged(&pointer, GIB, hipMemAttachGlobal), hipErrorOutOfMemory);
+    CHECK(pointer == &pointer);
+    CHECK_CHARGED(0);
+    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 4);
+    take(left);
+    last = take(1);
+    CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &total), hipSuccess);
+    CHECK_EQUAL(is_free, 0);
+    CHECK_EQUAL(total, GIB);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipFree(last), hipSuccess);
+    take(4 * KIB);
+    CHECK_CHARGED(left + 4 * KIB);
+}
+
+static void test_what_is_beyond_the_quota_is_refused_to_the_byte(void **state)
+{
+    machine_run(role_refused, GIB);
+}
+
+static void role_reset(void *argument)
+{
+    enter();
+    take(5 * MIB);
+    take(7 * KIB);
+    CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+    take(MIB);
+    CHECK_CHARGED(MIB);
+}
+
+static void test_a_reset_gives_all_back_and_the_device_begins_anew(void **state)
+{
+    machine_run(role_reset, GIB);
+}
+
+static void role_reports(void *argument)
+{
+    hipDeviceProp_tR0000 old;
+    hipDeviceProp_tR0600 now;
+    size_t bytes, is_free;
+    int count, value;
+    void *function;
+
+    role_open();
+    CHECK_EQUAL(hip.hipGetDeviceCount(&count), hipSuccess);
+    CHECK_EQUAL(count, 2);
+    for (int i = 0; i < count; i++) {
+        uint64_t limit = i ? 3 * GIB : GIB;
+
+        CHECK_EQUAL(hip.hipDeviceTotalMem(&bytes, i), hipSuccess);
+        CHECK_EQUAL(bytes, limit);
+        CHECK_EQUAL(hip.hipGetDeviceProperties(&old, i), hipSuccess);
+        CHECK_EQUAL(old.totalGlobalMem, limit);
+        CHECK_EQUAL(hip.hipGetDevicePropertiesR0600(&now, i), hipSuccess);
+        CHECK_EQUAL(now.totalGlobalMem, limit);
+        CHECK_EQUAL(hip.hipSetDevice(i), hipSuccess);
+        CHECK_EQUAL(hip.hipMemGetInfo(&is_free, &bytes), hipSuccess);
+        CHECK_EQUAL(bytes, limit);
+        CHECK_EQUAL(is_free, limit);
+    }
+    CHECK_EQUAL(hip.hipDeviceGetAttribute(&value, hipDeviceAttributeTotalGlobalMem, 0), hipSuccess);
+    CHECK_EQUAL(value, GIB);
+    CHECK_EQUAL(hip.hipGetProcAddress("hipMalloc", &function, 70000000, 0, NULL), hipSuccess);
+    CHECK(function != (void *)hip.hipMalloc); /* the hook itself, not the jump to it */
+    CHECK_EQUAL(((__typeof__(hip.hipMalloc))function)(&function, 2 * GIB), hipSuccess);
+    CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + 2 * GIB);
+    CHECK_EQUAL(machine_charged(0), 0);
+    take(0);
+    CHECK_EQUAL(hip.hipSetDevice(0), hipSuccess);
+    CHECK_EQUAL(hip.hipMalloc(&function, 2 * GIB), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipFree((void *)function), hipSuccess); /* of the other device: it is given back there */
+    CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
+}
+
+static void test_two_devices_have_their_own_quotas_in_every_report(void **state)
+{
+    const uint64_t limits[] = {GIB, 3 * GIB};
+
+    machine_make(2, limits, "300M");
+    machine_wait(machine_start(role_reports, NULL, true));
+    machine_remove();
+}
+
+static void role_small(void *argument)
+{
+    void *pointer = NULL;
+    hipStream_t stream;
+
+    role_open();
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+}
+
+static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays(void **state)
+{
+    machine_run(role_small, 200 * MIB);
+}
+
+static void role_forks(void *argument)
+{
+    int status = -1;
+
+    role_open();
+    pid_t early = fork(); /* before the runtime is there: the child has its own */
+    if (early == 0) {
+        take(MIB);
+        CHECK_CHARGED(MIB);
+        _exit(0);
+    }
+    CHECK_EQUAL(waitpid(early, &status, 0), early);
+    CHECK_EQUAL(status, 0);
+    take(3 * MIB);
+    CHECK_CHARGED(3 * MIB);
+    pid_t late = fork(); /* the runtime serves such a child no more, and it costs nothing */
+    if (late == 0) {
+        void *pointer;
+
+        CHECK(hip.hipMalloc(&pointer, MIB) != hipSuccess);
+        _exit(0);
+    }
+    CHECK_EQUAL(waitpid(late, &status, 0), late);
+    CHECK_EQUAL(status, 0);
+    CHECK_CHARGED(3 * MIB);
+}
+
+static void test_a_child_pays_for_itself_and_the_parent_keeps_its_account(void **state)
+{
+    machine_run(role_forks, GIB);
+}
+
+static void role_closed(void *argument)
+{
+    int count = 7;
+    void *pointer;
+
+    setenv(FACET_ENV_VGPU_DIR, "/nowhere", 1);
+    role_open();
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorNotInitialized);
+    CHECK_EQUAL(hip.hipGetDeviceCount(&count), hipErrorNotInitialized);
+    CHECK_EQUAL(hip.hipHostMalloc(&pointer, 1, 0), hipErrorNotInitialized);
+    CHECK(strcmp(hip.hipGetErrorName(hipErrorNotReady), "hipErrorNotReady") == 0);
+}
+
+static void test_a_vgpu_that_cannot_be_used_closes_the_runtime(void **state)
+{
+    machine_run(role_closed, GIB);
+}
+
+static void role_chooses(void *argument)
+{
+    char digits[17], lists[64];
+    size_t bytes;
+    hipUUID uuid;
+    int count;
+
+    machine_digits(1, digits);
+    snprintf(lists, sizeof lists, VENDOR_HIP_UUID "%s,0", digits);
+    setenv("ROCR_VISIBLE_DEVICES", lists, 1);
+    setenv("HIP_VISIBLE_DEVICES", "0", 1);
+    role_open();
+    CHECK_EQUAL(hip.hipGetDeviceCount(&count), hipSuccess);
+    CHECK_EQUAL(count, 1);
+    CHECK_EQUAL(hip.hipDeviceGetUuid(&uuid, 0), hipSuccess);
+    CHECK(memcmp(uuid.bytes, digits, sizeof uuid.bytes) == 0);
+    CHECK_EQUAL(hip.hipDeviceTotalMem(&bytes, 0), hipSuccess);
+    CHECK_EQUAL(bytes, 3 * GIB);
+    CHECK(strcmp(getenv("HIP_VISIBLE_DEVICES"), "0") == 0); /* a child of this one chooses the same */
+    take(MIB);
+    CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + MIB);
+    CHECK_EQUAL(machine_charged(0), 0);
+}
+
+static void test_a_program_chooses_among_its_vgpus_by_index_and_uuid(void **state)
+{
+    const uint64_t limits[] = {GIB, 3 * GIB};
+
+    machine_make(2, limits, "300M");
+    machine_wait(machine_start(role_chooses, NULL, true));
+    machine_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_memory_is_charged_as_the_runtime_takes_it),
+        cmocka_unit_test(test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_the_hosts_is_not),
+        cmocka_unit_test(test_arrays_are_charged_by_their_rows),
+        cmocka_unit_test(test_pools_are_charged_for_what_they_hold),
+        cmocka_unit_test(test_virtual_memory_is_charged_until_its_last_holder_goes),
+        cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),
+        cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
+        cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
+        cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
+        cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),
+        cmocka_unit_test(test_a_vgpu_that_cannot_be_used_closes_the_runtime),
+        cmocka_unit_test(test_a_program_chooses_among_its_vgpus_by_index_and_uuid),
+    };
+
+    return cmocka_run_group_tests_name("hip/memory", tests, NULL, NULL);
+}
