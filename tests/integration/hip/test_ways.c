@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that a program meets our library on every way by which programs come to the HIP runtime, and that ours
+ * finds the runtime which that program would have had. Never: tells ours where the runtime is (FACET_REAL_HIP).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+#define INSIDE  "1 devices, 1024 MiB, 2 GiB 2, launch 0, 0"
+#define OUTSIDE "1 devices, 8192 MiB, 2 GiB 0, launch 0, 0"
+
+struct way {
+    const char *program, *argument;
+    const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
+    bool in_vgpu, ours;  /* ours: as facet run sets it, in front of the search and preloaded */
+};
+
+static void become(const struct way *way)
+{
+    char path[4096], list[8192] = "";
+    const char *ours = getenv("FACET_TEST_HIP_OURS"), *runtime = way->runtime ? getenv(way->runtime) : "";
+
+    machine_environment(way->in_vgpu);
+    unsetenv("FACET_REAL_HIP");
+    if (way->ours) {
+        snprintf(list, sizeof list, "%s:%s", ours, runtime);
+        snprintf(path, sizeof path, "%s/libamdhip64.so", ours);
+        setenv("LD_PRELOAD", path, 1);
+    } else {
+        snprintf(list, sizeof list, "%s", runtime);
+    }
+    setenv("LD_LIBRARY_PATH", list, 1);
+    snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_HIP_PROGRAMS"), way->program);
+    alarm(60);
+    execl(path, way->program, way->argument, (char *)NULL);
+    _exit(127);
+}
+
+/* What the program says, without the end of its line. */
+static const char *answer_of(struct way way)
+{
+    static char output[4096];
+    int ends[2], status = 0;
+    size_t used = 0;
+    ssize_t got;
+
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO); /* a loader that complains of versions is heard, too */
+        close(ends[0]);
+        close(ends[1]);
+        become(&way);
+    }
+    close(ends[1]);
+    while (used < sizeof output - 1 && (got = read(ends[0], output + used, sizeof output - 1 - used)) > 0)
+        used += (size_t)got;
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    output[used] = 0;
+    output[strcspn(output, "\n")] = 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("%s %s: status %#x: %s", way.program, way.argument ? way.argument : "", (unsigned)status, output);
+    return output;
+}
+
+static int setup(void **state)
+{
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    machine_remove();
+    return 0;
+}
+
+#define FAKE "FACET_TEST_HIP_FAKE"
+#define OLD  "FACET_TEST_HIP_OLD"
+
+static void test_a_linked_program_starts_with_its_versions_and_has_its_limits(void **state)
+{
+    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, true, true}), INSIDE);
+}
+
+static void test_so_does_one_that_was_linked_with_an_older_release(void **state)
+{
+    setenv("FAKE_HIP_VERSION", "50200000", 1);
+    assert_string_equal(answer_of((struct way){"program-old", NULL, OLD, true, true}), INSIDE);
+    unsetenv("FAKE_HIP_VERSION");
+}
+
+static void test_one_that_bundles_the_runtime_uses_its_own_behind_ours(void **state)
+{
+    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, false}), OUTSIDE);
+    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, true}), INSIDE);
+}
+
+static void test_one_that_opens_the_runtime_by_any_of_its_names_has_its_limits(void **state)
+{
+    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so.6", FAKE, true, true}), INSIDE);
+    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so", FAKE, true, true}), INSIDE);
+}
+
+static void test_in_no_vgpu_everything_is_the_runtimes(void **state)
+{
+    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
+    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
+    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, false, true}), OUTSIDE);
+}
+
+static void test_where_no_runtime_is_there_is_no_device(void **state)
+{
+    assert_string_equal(answer_of((struct way){"program-linked", NULL, NULL, true, true}),
+                        "0 devices, 0 MiB, 2 GiB 100, launch 100, 100");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_linked_program_starts_with_its_versions_and_has_its_limits, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_so_does_one_that_was_linked_with_an_older_release, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_bundles_the_runtime_uses_its_own_behind_ours, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_opens_the_runtime_by_any_of_its_names_has_its_limits, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_in_no_vgpu_everything_is_the_runtimes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_where_no_runtime_is_there_is_no_device, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("hip/ways", tests, NULL, NULL);
+}
