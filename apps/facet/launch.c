@@ -75,7 +75,7 @@ static bool prepare_environment(const struct launch_place *place)
         layers = NULL;
         return false;
     }
-    return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, place->vgpu_dir, 1) == 0 &&
+    return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, place->vgpu_dirs, 1) == 0 &&
            launch_cuda_enter(place->cuda);
 }
 

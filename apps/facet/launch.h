@@ -15,6 +15,9 @@
 
 #include "launch_cuda.h"
 
+#define LAUNCH_MAX_VGPUS 16
+#define LAUNCH_DIRS_SIZE (LAUNCH_MAX_VGPUS * 1024) /* as much as the interposers read */
+
 struct launch_outcome {
     int exit_status; /* the command's own; 128 + n when signal n killed it */
     uint64_t wall_ns;
@@ -25,7 +28,7 @@ enum facet_status launch_check(const char *name, struct facet_error *error);
 
 /* What a tenant is given. Borrowed. */
 struct launch_place {
-    const char *vgpu_dir;           /* the vGPU's segment */
+    const char *vgpu_dirs;          /* the vGPU's segment; of several those of all, with ':' between them */
     const char *layer;              /* the OpenCL layer */
     const struct launch_cuda *cuda; /* how CUDA programs enter */
     const json_t *environment;      /* what the device's provider wants set: an object of texts; NULL: nothing */

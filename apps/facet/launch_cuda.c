@@ -5,46 +5,57 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "limiter/owner.h"
 
-#define LIBRARY "libcuda.so.1"
-#define NVML    "libnvidia-ml.so.1"
-
-static bool is_cuda(const char *address)
+/* Appends the address of one more device. */
+static enum facet_status add_address(struct launch_cuda *cuda, const char *address, struct facet_error *error)
 {
-    return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
+    size_t used = strlen(cuda->addresses), left = sizeof cuda->addresses - used;
+
+    if (strstr(cuda->addresses, address))
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "vgpu",
+                                    "two of the virtual GPUs are of %s: a program can be in one of each GPU", address);
+    if ((size_t)snprintf(cuda->addresses + used, left, "%s%s", used ? "," : "", address) >= left)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "the addresses of the GPUs are too long");
+    return FACET_OK;
 }
 
-/* Beside the plugins when installed; in the tree, where it is built. */
-static enum facet_status find_library(char path[FACET_PATH_SIZE], struct facet_error *error)
+/* The segments' devices; `*ret_others` counts those that are not NVIDIA's. */
+static enum facet_status read_addresses(char *segments, struct launch_cuda *cuda, unsigned *ret_others,
+                                        struct facet_error *error)
 {
-    struct facet_error ignored = {0};
-
-    if (facet_path_shipped("interpose/cuda/" LIBRARY, path, FACET_PATH_SIZE, &ignored) == FACET_OK)
-        return FACET_OK;
-    return facet_path_shipped("cuda/" LIBRARY, path, FACET_PATH_SIZE, error);
-}
-
-enum facet_status launch_cuda_find(const char *segment, struct launch_cuda *ret_cuda, struct facet_error *error)
-{
+    enum facet_status status = FACET_OK;
     struct facet_segment_device device;
-    enum facet_status status = facet_segment_read_device(segment, &device, error);
+    char *segment;
+
+    while (status == FACET_OK && (segment = strsep(&segments, ":"))) {
+        status = facet_segment_read_device(segment, &device, error);
+        if (status == FACET_OK && facet_entrance_is_cuda(device.address))
+            status = add_address(cuda, device.address, error);
+        else
+            *ret_others += 1;
+    }
+    return status;
+}
+
+enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret_cuda, struct facet_error *error)
+{
+    FACET_CLEANUP_FREE char *copy = strdup(segments);
+    unsigned others = 0;
 
     *ret_cuda = (struct launch_cuda){0};
-    if (status != FACET_OK || !is_cuda(device.address))
+    if (!copy)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of folders");
+    enum facet_status status = read_addresses(copy, ret_cuda, &others, error);
+    if (status != FACET_OK || !ret_cuda->addresses[0])
         return status;
-    status = find_library(ret_cuda->folder, error);
-    if (status != FACET_OK)
-        return status;
-    *strrchr(ret_cuda->folder, '/') = 0;
-    if (strpbrk(ret_cuda->folder, " :;"))
-        return facet_error_set(error, FACET_UNSUPPORTED, "folder '%s': LD_PRELOAD takes no path with ' ', ':' or ';'",
-                               ret_cuda->folder);
-    snprintf(ret_cuda->address, sizeof ret_cuda->address, "%s", device.address);
-    return FACET_OK;
+    if (others)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "vgpu",
+                                    "of the virtual GPUs some are of NVIDIA's GPUs and some are not: a program can be "
+                                    "in several only of one kind");
+    return facet_entrance_cuda_find(&ret_cuda->entrance, error);
 }
 
 static bool put_in_front(const char *variable, const char *first)
@@ -61,18 +72,11 @@ static bool put_in_front(const char *variable, const char *first)
     return setenv(variable, value, 1) == 0;
 }
 
-static bool preload(const char *folder, const char *library)
-{
-    char path[FACET_PATH_SIZE + sizeof "/" NVML];
-
-    snprintf(path, sizeof path, "%s/%s", folder, library);
-    return access(path, F_OK) != 0 || put_in_front("LD_PRELOAD", path);
-}
-
 bool launch_cuda_enter(const struct launch_cuda *cuda)
 {
-    if (!cuda->address[0])
+    if (!cuda->addresses[0])
         return true;
-    return put_in_front("LD_LIBRARY_PATH", cuda->folder) && preload(cuda->folder, NVML) &&
-           preload(cuda->folder, LIBRARY) && setenv("CUDA_VISIBLE_DEVICES", cuda->address, 1) == 0;
+    return put_in_front(FACET_ENTRANCE_CUDA_SEARCH, cuda->entrance.folder) &&
+           put_in_front(FACET_ENTRANCE_CUDA_PRELOAD, cuda->entrance.preload) &&
+           setenv(FACET_ENTRANCE_CUDA_VISIBLE, cuda->addresses, 1) == 0;
 }

@@ -22,8 +22,16 @@ enum { DELETE_ATTEMPTS = 5, DELETE_PAUSE_NS = 20 * 1000 * 1000 };
 
 struct options {
     struct request request;
-    const char *vgpu, *report;
+    const char *vgpus[LAUNCH_MAX_VGPUS], *report;
+    size_t vgpu_count; /* 0: one is made */
     bool verbose;
+};
+
+/* A vGPU that the command runs in. */
+struct entered {
+    json_t *vgpu;
+    int hold;                         /* keeps it until then; -1 when not held */
+    struct facet_usage_totals before; /* of one that was there already */
 };
 
 /* What is held while the command runs. Released by run_cleanup() in reverse. */
@@ -34,19 +42,34 @@ struct run {
     char layer[FACET_PATH_SIZE];
     struct report report;
     struct client client;
-    json_t *vgpu;
-    bool created;                     /* `vgpu` is ours to remove */
-    int hold;                         /* keeps it until then; -1 when not held */
-    struct facet_usage_totals before; /* of a vGPU that was there already */
+    struct entered entered[LAUNCH_MAX_VGPUS];
+    size_t count;
+    bool created; /* the only one is ours to remove */
 };
 
 static void run_cleanup(struct run *run)
 {
-    if (run->hold >= 0)
-        close(run->hold);
-    json_decref(run->vgpu);
+    for (size_t i = 0; i < run->count; i++) {
+        if (run->entered[i].hold >= 0)
+            close(run->entered[i].hold);
+        json_decref(run->entered[i].vgpu);
+    }
     client_close(&run->client);
     report_abandon(&run->report);
+}
+
+static bool add_vgpu(const struct command *self, struct options *options, const char *name)
+{
+    if (!name[0]) {
+        command_usage(self, "vgpu '': expected a name or id; 'facet vgpu list' lists them");
+        return false;
+    }
+    if (options->vgpu_count == LAUNCH_MAX_VGPUS) {
+        command_usage(self, "vgpu '%s': a program can be in %d virtual GPUs at most", name, LAUNCH_MAX_VGPUS);
+        return false;
+    }
+    options->vgpus[options->vgpu_count++] = name;
+    return true;
 }
 
 /* True: go on with the command at optind; else return *ret_exit. */
@@ -69,9 +92,12 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
             *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
             return false;
         }
-        if (option == OPTION_VGPU)
-            options->vgpu = optarg;
-        else if (option == OPTION_REPORT)
+        if (option == OPTION_VGPU) {
+            if (!add_vgpu(self, options, optarg)) {
+                *ret_exit = EXIT_USAGE;
+                return false;
+            }
+        } else if (option == OPTION_REPORT)
             options->report = optarg;
         else
             options->verbose = true;
@@ -87,13 +113,13 @@ static bool check_usage(const struct command *self, int argc, const struct optio
         command_usage(self, "the command is missing; for example 'facet run -m 256M -c 30 -- hashcat -b'");
         return false;
     }
-    if (options->vgpu && given) {
+    if (options->vgpu_count && given) {
         command_usage(self, "%s does not go with --vgpu: '%s' has its limits already; 'facet vgpu set' changes them",
-                      given, options->vgpu);
+                      given, options->vgpus[0]);
         return false;
     }
-    if (options->vgpu && !options->vgpu[0]) {
-        command_usage(self, "vgpu '': expected a name or id; 'facet vgpu list' lists them");
+    if (options->vgpu_count > 1 && options->report) {
+        command_usage(self, "--report is about one virtual GPU, and there are %zu", options->vgpu_count);
         return false;
     }
     if (getenv(FACET_ENV_VGPU_DIR)) {
@@ -125,30 +151,45 @@ static enum facet_status create_vgpu(struct run *run, struct facet_error *error)
         return status;
     if (json_object_set_new(body, "ephemeral", json_true()) != 0)
         return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
-    status = client_call(&run->client, "POST", "/v1/vgpus", body, &run->vgpu, error);
-    run->created = status == FACET_OK;
-    if (status == FACET_OK)
-        status = facet_hold_acquire(view_text(run->vgpu, "segment"), &run->hold, error);
-    return status;
+    struct entered *entered = &run->entered[0];
+    status = client_call(&run->client, "POST", "/v1/vgpus", body, &entered->vgpu, error);
+    if (status != FACET_OK)
+        return status;
+    entered->hold = -1;
+    run->count = 1;
+    run->created = true;
+    return facet_hold_acquire(view_text(entered->vgpu, "segment"), &entered->hold, error);
 }
 
 /* Holds it too, so that it is not destroyed before the command is attached; another holder keeps it just as well. */
-static enum facet_status join_vgpu(struct run *run, struct facet_error *error)
+static enum facet_status join_vgpu(struct run *run, const char *name, struct facet_error *error)
 {
-    enum facet_status status = client_call_vgpu(&run->client, "GET", run->options.vgpu, "", NULL, &run->vgpu, error);
-    const char *segment = view_text(run->vgpu, "segment");
+    struct entered *entered = &run->entered[run->count];
+    enum facet_status status = client_call_vgpu(&run->client, "GET", name, "", NULL, &entered->vgpu, error);
+    const char *segment = view_text(entered->vgpu, "segment");
 
+    if (status != FACET_OK)
+        return status;
+    entered->hold = -1;
+    run->count++;
+    status = facet_segment_read_totals(segment, &entered->before, error);
     if (status == FACET_OK)
-        status = facet_segment_read_totals(segment, &run->before, error);
-    if (status == FACET_OK)
-        status = facet_hold_acquire(segment, &run->hold, error);
+        status = facet_hold_acquire(segment, &entered->hold, error);
     return status == FACET_BUSY ? FACET_OK : status;
 }
 
-static void describe(const struct run *run)
+static enum facet_status join_vgpus(struct run *run, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    for (size_t i = 0; status == FACET_OK && i < run->options.vgpu_count; i++)
+        status = join_vgpu(run, run->options.vgpus[i], error);
+    return status;
+}
+
+static void describe(const struct run *run, const json_t *vgpu)
 {
     char memory[VIEW_SIZE], compute[VIEW_SIZE];
-    const json_t *vgpu = run->vgpu;
     uint64_t request = view_number(vgpu, "compute_request_milli"), limit = view_number(vgpu, "compute_limit_milli");
 
     if (view_has(vgpu, "warning"))
@@ -171,8 +212,8 @@ static void describe(const struct run *run)
 static json_t *report_json(const struct run *run, const struct facet_usage_totals *after,
                            const struct launch_outcome *outcome)
 {
-    const json_t *vgpu = run->vgpu;
-    const struct facet_usage_totals *before = &run->before;
+    const json_t *vgpu = run->entered[0].vgpu;
+    const struct facet_usage_totals *before = &run->entered[0].before;
 
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "name",
                      view_text(vgpu, "name"), "device", view_text(vgpu, "device"), "mode", view_text(vgpu, "mode"),
@@ -187,16 +228,19 @@ static json_t *report_json(const struct run *run, const struct facet_usage_total
 }
 
 /* Why a program failed is not always said by it: whether it reached the device, and was refused memory, is. */
-static void summarize(const struct run *run)
+static void summarize(const struct run *run, const struct entered *entered)
 {
-    char peak[VIEW_SIZE];
+    char peak[VIEW_SIZE], name[VIEW_SIZE] = "";
     struct facet_usage_totals after;
-    const struct facet_usage_totals *before = &run->before;
+    const struct facet_usage_totals *before = &entered->before;
 
-    if (!run->options.verbose || facet_segment_read_totals(view_text(run->vgpu, "segment"), &after, NULL) != FACET_OK)
+    if (!run->options.verbose ||
+        facet_segment_read_totals(view_text(entered->vgpu, "segment"), &after, NULL) != FACET_OK)
         return;
+    if (run->count > 1)
+        snprintf(name, sizeof name, "%s: ", view_text(entered->vgpu, "name"));
     facet_format_size(after.memory_peak_bytes, peak, sizeof peak);
-    fprintf(stderr, "facet run: %" PRIu64 " launches, memory peak %s, %" PRIu64 " denied allocations\n",
+    fprintf(stderr, "facet run: %s%" PRIu64 " launches, memory peak %s, %" PRIu64 " denied allocations\n", name,
             after.launches - before->launches, peak, after.denied - before->denied);
 }
 
@@ -208,7 +252,7 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
 
     if (!run->report.file)
         return FACET_OK;
-    status = facet_segment_read_totals(view_text(run->vgpu, "segment"), &after, error);
+    status = facet_segment_read_totals(view_text(run->entered[0].vgpu, "segment"), &after, error);
     if (status != FACET_OK)
         return status;
     json = report_json(run, &after, outcome);
@@ -221,7 +265,7 @@ static enum facet_status write_report(struct run *run, const struct launch_outco
 static enum facet_status delete_vgpu(struct run *run, struct facet_error *error)
 {
     const struct timespec pause = {.tv_nsec = DELETE_PAUSE_NS};
-    const char *id = view_text(run->vgpu, "id");
+    const char *id = view_text(run->entered[0].vgpu, "id");
 
     for (int left = DELETE_ATTEMPTS;; left--) {
         enum facet_status status = client_call_vgpu(&run->client, "DELETE", id, "", NULL, NULL, error);
@@ -241,12 +285,13 @@ static void remove_vgpu(struct run *run)
 
     if (!run->created)
         return;
-    if (run->hold >= 0)
-        close(FACET_TAKE_FD(run->hold));
+    if (run->entered[0].hold >= 0)
+        close(FACET_TAKE_FD(run->entered[0].hold));
     enum facet_status status = delete_vgpu(run, &error);
     bool settled = status == FACET_OK || status == FACET_BUSY || status == FACET_NOT_FOUND;
     if (run->client.unreachable || !settled)
-        command_warn(run->self, "vGPU %s is left to the next daemon: %s", view_text(run->vgpu, "name"), error.message);
+        command_warn(run->self, "vGPU %s is left to the next daemon: %s", view_text(run->entered[0].vgpu, "name"),
+                     error.message);
 }
 
 static int refuse_command(const struct run *run, const struct facet_error *error)
@@ -255,24 +300,56 @@ static int refuse_command(const struct run *run, const struct facet_error *error
     return error->status == FACET_PERMISSION ? EXIT_NOT_EXECUTABLE : EXIT_NOT_FOUND;
 }
 
-/* In the vGPU: the command's exit status, or why it could not be started. */
+/* The folders of all of them, as FACET_VGPU_DIR lists them, and the variables that their devices want. */
+static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIRS_SIZE], json_t *environment,
+                                     struct facet_error *error)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < run->count; i++) {
+        json_t *own = json_object_get(run->entered[i].vgpu, "environment");
+        used += (size_t)snprintf(dirs + used, LAUNCH_DIRS_SIZE - used, "%s%s", i ? ":" : "",
+                                 view_text(run->entered[i].vgpu, "segment"));
+        if (used >= LAUNCH_DIRS_SIZE)
+            return facet_error_set(error, FACET_OUT_OF_RANGE, "the paths of the virtual GPUs' folders are too long");
+        if (own && json_object_update(environment, own) != 0)
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for the program's variables");
+    }
+    return FACET_OK;
+}
+
+static enum facet_status find_place(const struct run *run, char dirs[LAUNCH_DIRS_SIZE], json_t *environment,
+                                    struct launch_cuda *cuda, struct facet_error *error)
+{
+    enum facet_status status = join_places(run, dirs, environment, error);
+
+    if (status == FACET_OK)
+        status = launch_cuda_find(dirs, cuda, error);
+    if (status == FACET_OK && run->count > 1 && !cuda->addresses[0])
+        return facet_error_argument(error, FACET_UNSUPPORTED, "vgpu",
+                                    "a program can be in several virtual GPUs only when all are of NVIDIA's GPUs");
+    return status;
+}
+
+/* In the vGPUs: the command's exit status, or why it could not be started. */
 static int run_inside(struct run *run)
 {
     struct facet_error error = {0};
     struct launch_outcome outcome;
     struct launch_cuda cuda;
+    char dirs[LAUNCH_DIRS_SIZE];
+    CLIENT_CLEANUP_JSON json_t *environment = json_object();
+    const struct launch_place place = {
+        .vgpu_dirs = dirs, .layer = run->layer, .cuda = &cuda, .environment = environment};
 
-    if (launch_cuda_find(view_text(run->vgpu, "segment"), &cuda, &error) != FACET_OK)
+    if (find_place(run, dirs, environment, &cuda, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
-    const struct launch_place place = {.vgpu_dir = view_text(run->vgpu, "segment"),
-                                       .layer = run->layer,
-                                       .cuda = &cuda,
-                                       .environment = json_object_get(run->vgpu, "environment")};
-
-    describe(run);
+    for (size_t i = 0; i < run->count; i++)
+        describe(run, run->entered[i].vgpu);
     if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
-    summarize(run);
+    for (size_t i = 0; i < run->count; i++)
+        summarize(run, &run->entered[i]);
     if (write_report(run, &outcome, &error) != FACET_OK)
         command_warn(run->self, "no report: %s", error.message);
     return outcome.exit_status;
@@ -288,7 +365,7 @@ static int run_command(struct run *run)
     if (launch_check(run->command[0], &error) != FACET_OK)
         return refuse_command(run, &error);
     if (prepare(run, &error) == FACET_OK &&
-        (run->options.vgpu ? join_vgpu(run, &error) : create_vgpu(run, &error)) == FACET_OK)
+        (run->options.vgpu_count ? join_vgpus(run, &error) : create_vgpu(run, &error)) == FACET_OK)
         status = run_inside(run);
     else
         status = command_refuse(run->self, false, &error, run->client.advice);
@@ -298,7 +375,7 @@ static int run_command(struct run *run)
 
 static int run_run(const struct command *self, int argc, char **argv)
 {
-    __attribute__((cleanup(run_cleanup))) struct run run = {.self = self, .hold = -1};
+    __attribute__((cleanup(run_cleanup))) struct run run = {.self = self};
     int status = EXIT_DONE;
 
     if (!read_options(self, argc, argv, &run.options, &status))
@@ -315,7 +392,7 @@ const struct command command_run = {
             "                 [--template T] [--priority P] [--idle-freeze S] [--name NAME]\n"
             "                 [--reservation R] [--report FILE] [-v]\n"
             "                 [--] COMMAND [ARGUMENT...]\n"
-            "       facet run --vgpu VGPU [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
+            "       facet run --vgpu VGPU... [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
             "\n"
             "Runs an unmodified program in a virtual GPU of its own, or in one that exists.\n"
             "The program sees a device of MEMORY bytes, cannot get a byte more, and gets its\n"
@@ -333,7 +410,7 @@ const struct command command_run = {
             "      --reservation R      within what 'facet place' reserved: its first device,\n"
             "                           and as much by default; hard cannot have more\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n"
-            "      --vgpu VGPU          run inside this virtual GPU, by name or id\n"
+            "      --vgpu VGPU          in this virtual GPU (name or id); several: repeat it\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"
             "  -v, --verbose            say which virtual GPU it is, and then what was used\n"
             "\n"

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what entrance_cuda.h says. Never: opens one of the libraries. */
+#include "entrance_cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DRIVER     "libcuda.so.1"
+#define MANAGEMENT "libnvidia-ml.so.1"
+
+bool facet_entrance_is_cuda(const char *address)
+{
+    return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
+}
+
+/* Beside the plugins when installed; in the tree, where it is built. */
+static enum facet_status find_driver(char path[FACET_PATH_SIZE], struct facet_error *error)
+{
+    struct facet_error ignored = {0};
+
+    if (facet_path_shipped("interpose/cuda/" DRIVER, path, FACET_PATH_SIZE, &ignored) == FACET_OK)
+        return FACET_OK;
+    return facet_path_shipped("cuda/" DRIVER, path, FACET_PATH_SIZE, error);
+}
+
+enum facet_status facet_entrance_cuda_find(struct facet_entrance_cuda *ret_entrance, struct facet_error *error)
+{
+    struct facet_entrance_cuda found = {0};
+    char twin[FACET_PATH_SIZE + sizeof "/" MANAGEMENT];
+    enum facet_status status = find_driver(found.folder, error);
+
+    if (status != FACET_OK)
+        return status;
+    *strrchr(found.folder, '/') = 0;
+    if (strpbrk(found.folder, " :;"))
+        return facet_error_set(error, FACET_UNSUPPORTED, "folder '%s': LD_PRELOAD takes no path with ' ', ':' or ';'",
+                               found.folder);
+    snprintf(twin, sizeof twin, "%s/" MANAGEMENT, found.folder);
+    bool has_twin = access(twin, F_OK) == 0;
+    snprintf(found.preload, sizeof found.preload, "%s/" DRIVER "%s%s", found.folder, has_twin ? ":" : "",
+             has_twin ? twin : "");
+    *ret_entrance = found;
+    return FACET_OK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How programs enter a vGPU of an NVIDIA GPU: our libraries of the names of the driver and of its management library
+ * are what they find (ADR 19).
+ *
+ * Owns: which devices that concerns, where the libraries lie, and the values of the variables; for `facet run` and for
+ * the configurations of containers.
+ * Never: changes the environment of the process that asks.
+ */
+#ifndef FACET_LIMITER_ENTRANCE_CUDA_H
+#define FACET_LIMITER_ENTRANCE_CUDA_H
+
+#include <stdbool.h>
+
+#include <facet/error.h>
+
+#include "base/paths.h"
+
+#define FACET_ENTRANCE_CUDA_PRELOAD "LD_PRELOAD"
+#define FACET_ENTRANCE_CUDA_SEARCH  "LD_LIBRARY_PATH"
+#define FACET_ENTRANCE_CUDA_VISIBLE "CUDA_VISIBLE_DEVICES"
+
+struct facet_entrance_cuda {
+    char folder[FACET_PATH_SIZE];           /* of libraries: for FACET_ENTRANCE_CUDA_SEARCH */
+    char preload[2 * FACET_PATH_SIZE + 64]; /* the libraries, with ':' between them: for FACET_ENTRANCE_CUDA_PRELOAD */
+};
+
+/* Whether a device's address is that of an NVIDIA GPU or of a part of one. */
+bool facet_entrance_is_cuda(const char *address);
+
+/*
+ * Finds the libraries. Errors: FACET_NOT_FOUND: they are not where they belong, and a program would run without limits;
+ * FACET_UNSUPPORTED: their path is one that the loader takes for several.
+ */
+enum facet_status facet_entrance_cuda_find(struct facet_entrance_cuda *ret_entrance, struct facet_error *error);
+
+#endif
