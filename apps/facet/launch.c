@@ -76,7 +76,7 @@ static bool prepare_environment(const struct launch_place *place)
         return false;
     }
     return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, place->vgpu_dirs, 1) == 0 &&
-           launch_cuda_enter(place->cuda);
+           launch_cuda_enter(place->cuda) && launch_hip_enter(place->hip);
 }
 
 _Noreturn static void become_command(char *const *command, const struct launch_place *place, const sigset_t *mask)

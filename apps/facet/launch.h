@@ -14,6 +14,7 @@
 #include <facet/error.h>
 
 #include "launch_cuda.h"
+#include "launch_hip.h"
 
 #define LAUNCH_MAX_VGPUS 16
 #define LAUNCH_DIRS_SIZE (LAUNCH_MAX_VGPUS * 1024) /* as much as the interposers read */
@@ -31,6 +32,7 @@ struct launch_place {
     const char *vgpu_dirs;          /* the vGPU's segment; of several those of all, with ':' between them */
     const char *layer;              /* the OpenCL layer */
     const struct launch_cuda *cuda; /* how CUDA programs enter */
+    const struct launch_hip *hip;   /* how HIP programs enter */
     const json_t *environment;      /* what the device's provider wants set: an object of texts; NULL: nothing */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "launch_variable.h"
 #include "limiter/owner.h"
 
 /* Appends the address of one more device. */
@@ -58,25 +59,11 @@ enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret
     return facet_entrance_cuda_find(&ret_cuda->entrance, error);
 }
 
-static bool put_in_front(const char *variable, const char *first)
-{
-    const char *before = getenv(variable);
-    FACET_CLEANUP_FREE char *value = NULL;
-
-    if (!before || !before[0])
-        return setenv(variable, first, 1) == 0;
-    if (asprintf(&value, "%s:%s", first, before) < 0) {
-        value = NULL;
-        return false;
-    }
-    return setenv(variable, value, 1) == 0;
-}
-
 bool launch_cuda_enter(const struct launch_cuda *cuda)
 {
     if (!cuda->addresses[0])
         return true;
-    return put_in_front(FACET_ENTRANCE_CUDA_SEARCH, cuda->entrance.folder) &&
-           put_in_front(FACET_ENTRANCE_CUDA_PRELOAD, cuda->entrance.preload) &&
+    return launch_put_in_front(FACET_ENTRANCE_CUDA_SEARCH, cuda->entrance.folder) &&
+           launch_put_in_front(FACET_ENTRANCE_CUDA_PRELOAD, cuda->entrance.preload) &&
            setenv(FACET_ENTRANCE_CUDA_VISIBLE, cuda->addresses, 1) == 0;
 }

@@ -319,15 +319,18 @@ static enum facet_status join_places(const struct run *run, char dirs[LAUNCH_DIR
 }
 
 static enum facet_status find_place(const struct run *run, char dirs[LAUNCH_DIRS_SIZE], json_t *environment,
-                                    struct launch_cuda *cuda, struct facet_error *error)
+                                    struct launch_cuda *cuda, struct launch_hip *hip, struct facet_error *error)
 {
     enum facet_status status = join_places(run, dirs, environment, error);
 
     if (status == FACET_OK)
         status = launch_cuda_find(dirs, cuda, error);
-    if (status == FACET_OK && run->count > 1 && !cuda->addresses[0])
+    if (status == FACET_OK)
+        status = launch_hip_find(dirs, hip, error);
+    if (status == FACET_OK && run->count > 1 && !cuda->addresses[0] && !hip->uuids[0])
         return facet_error_argument(error, FACET_UNSUPPORTED, "vgpu",
-                                    "a program can be in several virtual GPUs only when all are of NVIDIA's GPUs");
+                                    "a program can be in several virtual GPUs only when all are of NVIDIA's GPUs, "
+                                    "or all of AMD's");
     return status;
 }
 
@@ -337,12 +340,13 @@ static int run_inside(struct run *run)
     struct facet_error error = {0};
     struct launch_outcome outcome;
     struct launch_cuda cuda;
+    struct launch_hip hip;
     char dirs[LAUNCH_DIRS_SIZE];
     CLIENT_CLEANUP_JSON json_t *environment = json_object();
     const struct launch_place place = {
-        .vgpu_dirs = dirs, .layer = run->layer, .cuda = &cuda, .environment = environment};
+        .vgpu_dirs = dirs, .layer = run->layer, .cuda = &cuda, .hip = &hip, .environment = environment};
 
-    if (find_place(run, dirs, environment, &cuda, &error) != FACET_OK)
+    if (find_place(run, dirs, environment, &cuda, &hip, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++)
         describe(run, run->entered[i].vgpu);

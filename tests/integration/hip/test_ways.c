@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "apps/facet/launch_hip.h"
+#include "limiter/tenant.h"
 #include "machine.h"
 
 #define INSIDE  "1 devices, 1024 MiB, 2 GiB 2, launch 0, 0"
@@ -15,24 +17,32 @@
 struct way {
     const char *program, *argument;
     const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
-    bool in_vgpu, ours;  /* ours: as facet run sets it, in front of the search and preloaded */
+    bool in_vgpu;        /* then with what facet run sets */
+    bool ours;           /* preloaded, in no vGPU */
 };
+
+/* As the command does between fork and exec. */
+static void enter(void)
+{
+    struct facet_error error = {0};
+    struct launch_hip entrance;
+
+    CHECK_EQUAL(launch_hip_find(getenv(FACET_ENV_VGPU_DIR), &entrance, &error), FACET_OK);
+    CHECK(launch_hip_enter(&entrance));
+}
 
 static void become(const struct way *way)
 {
-    char path[4096], list[8192] = "";
-    const char *ours = getenv("FACET_TEST_HIP_OURS"), *runtime = way->runtime ? getenv(way->runtime) : "";
+    char path[4096];
 
     machine_environment(way->in_vgpu);
     unsetenv("FACET_REAL_HIP");
-    if (way->ours) {
-        snprintf(list, sizeof list, "%s:%s", ours, runtime);
-        snprintf(path, sizeof path, "%s/libamdhip64.so", ours);
+    setenv("LD_LIBRARY_PATH", way->runtime ? getenv(way->runtime) : "", 1);
+    snprintf(path, sizeof path, "%s/libamdhip64.so", getenv("FACET_TEST_HIP_OURS"));
+    if (way->in_vgpu)
+        enter();
+    else if (way->ours)
         setenv("LD_PRELOAD", path, 1);
-    } else {
-        snprintf(list, sizeof list, "%s", runtime);
-    }
-    setenv("LD_LIBRARY_PATH", list, 1);
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_HIP_PROGRAMS"), way->program);
     alarm(60);
     execl(path, way->program, way->argument, (char *)NULL);
@@ -86,26 +96,26 @@ static int teardown(void **state)
 
 static void test_a_linked_program_starts_with_its_versions_and_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, true, true}), INSIDE);
+    assert_string_equal(answer_of((struct way){"program-linked", NULL, FAKE, true, false}), INSIDE);
 }
 
 static void test_so_does_one_that_was_linked_with_an_older_release(void **state)
 {
     setenv("FAKE_HIP_VERSION", "50200000", 1);
-    assert_string_equal(answer_of((struct way){"program-old", NULL, OLD, true, true}), INSIDE);
+    assert_string_equal(answer_of((struct way){"program-old", NULL, OLD, true, false}), INSIDE);
     unsetenv("FAKE_HIP_VERSION");
 }
 
 static void test_one_that_bundles_the_runtime_uses_its_own_behind_ours(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, false}), OUTSIDE);
-    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, true}), INSIDE);
+    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, false, false}), OUTSIDE);
+    assert_string_equal(answer_of((struct way){"program-bundled", NULL, NULL, true, false}), INSIDE);
 }
 
 static void test_one_that_opens_the_runtime_by_any_of_its_names_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so.6", FAKE, true, true}), INSIDE);
-    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so", FAKE, true, true}), INSIDE);
+    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so.6", FAKE, true, false}), INSIDE);
+    assert_string_equal(answer_of((struct way){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
 }
 
 static void test_in_no_vgpu_everything_is_the_runtimes(void **state)
@@ -117,7 +127,7 @@ static void test_in_no_vgpu_everything_is_the_runtimes(void **state)
 
 static void test_where_no_runtime_is_there_is_no_device(void **state)
 {
-    assert_string_equal(answer_of((struct way){"program-linked", NULL, NULL, true, true}),
+    assert_string_equal(answer_of((struct way){"program-linked", NULL, NULL, true, false}),
                         "0 devices, 0 MiB, 2 GiB 100, launch 100, 100");
 }
 

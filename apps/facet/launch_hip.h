@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a program enters vGPUs of AMD GPUs (limiter/entrance_hip.h).
+ *
+ * Owns: which devices the program is to see, and setting the variables in its process.
+ * Never: sets any of them for another device.
+ */
+#ifndef FACET_LAUNCH_HIP_H
+#define FACET_LAUNCH_HIP_H
+
+#include <stdbool.h>
+
+#include <facet/error.h>
+
+#include "limiter/entrance_hip.h"
+
+struct launch_hip {
+    char uuids[1024];  /* of the GPUs, with ',' between them; empty: none, nothing is set */
+    char indices[128]; /* as many numbers, from 0 on */
+    struct facet_entrance_hip entrance;
+};
+
+/*
+ * What the vGPUs need whose segment folders `segments` lists, with ':' between them. Refuses GPUs and other devices in
+ * one program, a GPU that is there twice, and when our library is not where it belongs: the program would run without
+ * limits.
+ */
+enum facet_status launch_hip_find(const char *segments, struct launch_hip *ret_hip, struct facet_error *error);
+
+/* In the child, before exec: what was set there stays, behind ours. False with errno when memory is out. */
+bool launch_hip_enter(const struct launch_hip *hip);
+
+#endif
