@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "context.h"
+#include "interpose/hip/begin.h"
 #include "interpose/hip/hooks.h"
 #include "interpose/hip/process.h"
 
@@ -59,7 +60,7 @@ static struct facet_tenant *stream_tenant(void *stream, uint32_t *ret_device)
     if (!device_of(stream, &device))
         return NULL;
     *ret_device = (uint32_t)device;
-    return facet_hip_tenant(*ret_device);
+    return facet_hip_begin(*ret_device) == hipSuccess ? facet_hip_tenant(*ret_device) : NULL;
 }
 
 /* The legacy stream cannot be captured, and asking for it while another is would end that one's. */

@@ -131,7 +131,10 @@ uint64_t machine_own(uint32_t device);
     X(hipStreamDestroy)                                                                                                \
     X(hipStreamSynchronize)                                                                                            \
     X(hipMemcpy)                                                                                                       \
-    X(hipMemset)
+    X(hipMemset)                                                                                                       \
+    X(hipLaunchKernel)                                                                                                 \
+    X(__hipRegisterFatBinary)                                                                                          \
+    X(__hipRegisterFunction)
 
 struct hip {
 #define MACHINE_FIELD(name) __typeof__(&name) name;

@@ -303,6 +303,35 @@ static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_
     machine_run(role_small, 200 * MIB);
 }
 
+/* A program that only launches: its device begins there, and is charged. */
+static void role_launches(void *argument)
+{
+    static const char image[] = "FAKE-HIP\nkernel 1000 8\n";
+    static const struct vendor_hip_fat_binary binary = {.magic = VENDOR_HIP_FAT_BINARY, .version = 1, .binary = image};
+    static char kernel, name[] = "kernel";
+    const dim3 one = {1, 1, 1};
+
+    role_open();
+    hip.__hipRegisterFunction(hip.__hipRegisterFatBinary(&binary), &kernel, name, name, 0, NULL, NULL, NULL, NULL,
+                              NULL);
+    CHECK_EQUAL(machine_charged(0), 0);
+    hipError_t result = hip.hipLaunchKernel(&kernel, one, one, NULL, 0, NULL);
+    CHECK_EQUAL(result == hipSuccess, argument == NULL);
+    CHECK_EQUAL(machine_charged(0), argument ? 0 : MACHINE_BEGIN);
+    CHECK_EQUAL(fake_used(0), argument ? 0 : MACHINE_BEGIN);
+}
+
+static void test_a_device_that_begins_with_a_launch_is_charged_there(void **state)
+{
+    const uint64_t limits[] = {GIB, 200 * MIB};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        machine_make(1, &limits[i], "300M");
+        machine_wait(machine_start(role_launches, i ? machine.state : NULL, true));
+        machine_remove();
+    }
+}
+
 static void role_forks(void *argument)
 {
     int status = -1;
@@ -398,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
+        cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_there),
         cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),
         cmocka_unit_test(test_a_vgpu_that_cannot_be_used_closes_the_runtime),
         cmocka_unit_test(test_a_program_chooses_among_its_vgpus_by_index_and_uuid),

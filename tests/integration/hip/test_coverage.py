@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""No entry point of the HIP runtime is forgotten.
+
+Owns: our tree under tools/check-hip-coverage, and made-up trees in which the tool must find each fault.
+Never: needs a runtime; the tool holds the list against each that it finds.
+"""
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(os.environ["FACET_SOURCE_DIR"])
+LIBRARY, FAKE, OLD = (os.environ[f"FACET_TEST_HIP_{name}"] for name in ("LIBRARY", "FAKE", "OLD"))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests/integration/command"))
+from tap import contains, equal, main, test  # noqa: E402
+
+LIST = "hipA hip_4.2\nhipA_spt hip_5.2\nhipB hip_4.3\n"
+HOOKS = "X(hipA) X(hipA_spt)"
+PASSED = "#   asks     answers a question\nhipB asks\n"
+
+
+def tool():
+    loader = importlib.machinery.SourceFileLoader("coverage", str(ROOT / "tools/check-hip-coverage"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("coverage", loader))
+    loader.exec_module(module)
+    return module
+
+
+@test
+def no_entry_point_is_forgotten():
+    done = subprocess.run([ROOT / "tools/check-hip-coverage", ROOT, LIBRARY], capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, done.stdout)
+    contains(done.stdout, "entry points")
+
+
+def faults_of(entries, hooks, passed):
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, text in {"vendor/hip/entry_points.txt": entries, "interpose/hip/passed_through.txt": passed,
+                           "interpose/hip/hooks.h": f"#define FACET_HIP_HOOKS(X) {hooks}\n"}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        return list(tool().faults_of(root, None, []))
+
+
+@test
+def each_kind_of_hole_is_named():
+    equal(faults_of(LIST, HOOKS, PASSED), [])
+    for (entries, hooks, passed), fault in {
+        (LIST, "X(hipA)", PASSED + "hipA_spt asks\n"): "hipA_spt is passed through, another form of hipA is not",
+        (LIST, HOOKS + " X(hipC)", PASSED): "hipC is not in vendor/hip/entry_points.txt",
+        (LIST, HOOKS + " X(hipA)", PASSED): "hipA stands there twice",
+        (LIST + "hipC hip_6.0\n", HOOKS, PASSED): "hipC is neither hooked nor there",
+        (LIST, HOOKS, PASSED + "hipA asks\n"): "hipA is hooked",
+        (LIST, HOOKS, PASSED + "hipC asks\n"): "hipC is not in vendor/hip/entry_points.txt",
+        (LIST, HOOKS, PASSED.replace("hipB asks", "hipB perhaps")): "perhaps is no verdict",
+    }.items():
+        faults = faults_of(entries, hooks, passed)
+        equal(len(faults), 1, faults)
+        contains(faults[0], fault)
+
+
+@test
+def library_and_list_are_one():
+    module = tool()
+    entries = module.pairs_of(ROOT / module.LIST)
+    equal(list(module.judge_library(entries, LIBRARY)), [])
+    contains("".join(module.judge_library({**entries, "hipNew": "hip_9.0"}, LIBRARY)),
+             "hipNew is in the list and not exported")
+    contains("".join(module.judge_library({**entries, "hipMalloc": "hip_4.3"}, LIBRARY)),
+             "hipMalloc has version hip_4.2, not hip_4.3")
+    del entries["hipInit"]
+    contains("".join(module.judge_library(entries, LIBRARY)), "hipInit is exported and not in the list")
+
+
+@test
+def runtime_that_has_more_or_another_version_is_seen():
+    module = tool()
+    entries = module.pairs_of(ROOT / module.LIST)
+    for runtime in (FAKE, OLD):
+        equal(list(module.judge_runtime(entries, runtime)), [])
+    contains("".join(module.judge_runtime({**entries, "hipMalloc": "hip_4.3"}, OLD)),
+             "hipMalloc has version hip_4.2, in vendor/hip/entry_points.txt it is hip_4.3")
+    del entries["hipFree"]
+    contains("".join(module.judge_runtime(entries, FAKE)), "hipFree is not in")
+
+
+main()
