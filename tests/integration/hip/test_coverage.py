@@ -33,7 +33,8 @@ def tool():
 
 @test
 def no_entry_point_is_forgotten():
-    done = subprocess.run([ROOT / "tools/check-hip-coverage", ROOT, LIBRARY], capture_output=True, text=True, check=False)
+    command = [ROOT / "tools/check-hip-coverage", ROOT, LIBRARY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     equal(done.returncode, 0, done.stdout)
     contains(done.stdout, "entry points")
 

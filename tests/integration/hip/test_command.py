@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""facet run on AMD's GPUs: the whole road from the command to a limited program, over the fake runtime.
+
+Owns: that a program which was linked, bundles its runtime, or opens it, has the limits it was started with.
+Never: looks at real hardware; needs a provider that this build has not: then it is skipped with a reason.
+"""
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "command"))
+from place import BUILD  # noqa: E402
+from real import Real  # noqa: E402
+from tap import Skip, contains, equal, main, test  # noqa: E402
+
+PROGRAMS, FAKE = os.environ["FACET_TEST_HIP_PROGRAMS"], os.environ["FACET_TEST_HIP_FAKE"]
+PROVIDER = os.path.join(BUILD, "facet-provider-rocm.so")
+SMI = os.path.join(BUILD, "tests", "fake", "amdsmi")
+
+
+class HipPlace(Real):
+    """Two of AMD's GPUs, of 16 and 8 GiB."""
+
+    def __init__(self):
+        if not os.path.exists(PROVIDER):
+            raise Skip("this build has no provider rocm")
+        super().__init__()
+
+    def facet(self, *arguments, **options):
+        self.env.update(FACET_PROVIDER_PATH=PROVIDER, FACET_ROCM_HIP=os.path.join(FAKE, "libamdhip64.so.6"),
+                        FACET_ROCM_SMI=os.path.join(SMI, "libamd_smi.so.26"),
+                        FACET_ROCM_ROOT=os.path.join(SMI, "kernel"), FAKE_HIP_STATE=self.path("hip"), FAKE_HIP_MEMORY="16G,8G", LD_LIBRARY_PATH=FAKE)
+        return super().facet(*arguments, **options)
+
+    def program(self, *options, name="program-linked", arguments=()):
+        """What the program says that runs with these options of `facet run`."""
+        done = self.facet("run", *options, "--", os.path.join(PROGRAMS, name), *arguments)
+        equal((done.returncode, done.stderr), (0, ""))
+        return done.stdout.strip()
+
+
+@test
+def program_sees_a_gpu_of_its_quota_however_it_comes_to_the_runtime():
+    with HipPlace() as place:
+        limits = ("-d", "rocm:0", "-m", "3G")
+        inside = "1 devices, 3072 MiB, 2 GiB 0, launch 0, 0"
+        equal(place.program(*limits), inside)
+        equal(place.program(*limits, name="program-bundled"), inside)
+        for name in ("libamdhip64.so", "libamdhip64.so.6"):
+            equal(place.program(*limits, name="program", arguments=(name,)), inside)
+
+
+@test
+def quota_is_refused_beyond_its_last_byte():
+    with HipPlace() as place:
+        equal(place.program("-d", "rocm:1", "-m", "2G"), "1 devices, 2048 MiB, 2 GiB 2, launch 0, 0")
+
+
+@test
+def quota_that_no_device_can_begin_with_is_a_clear_refusal():
+    with HipPlace() as place:
+        contains(place.program("-d", "rocm:0", "-m", "128M"), "1 devices, 128 MiB, 2 GiB 2, launch ")
+
+
+@test
+def program_in_two_vgpus_sees_both_in_their_order():
+    with HipPlace() as place:
+        for name, device, memory in (("small", "rocm:1", "1G"), ("large", "rocm:0", "5G")):
+            done = place.facet("vgpu", "create", "--name", name, "-d", device, "-m", memory)
+            equal((done.returncode, done.stderr), (0, ""))
+        equal(place.program("--vgpu", "small", "--vgpu", "large"), "2 devices, 1024 MiB, 2 GiB 2, launch 0, 0")
+        equal(place.program("--vgpu", "large", "--vgpu", "small"), "2 devices, 5120 MiB, 2 GiB 0, launch 0, 0")
+
+
+main()
