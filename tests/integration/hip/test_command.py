@@ -30,7 +30,8 @@ class HipPlace(Real):
     def facet(self, *arguments, **options):
         self.env.update(FACET_PROVIDER_PATH=PROVIDER, FACET_ROCM_HIP=os.path.join(FAKE, "libamdhip64.so.6"),
                         FACET_ROCM_SMI=os.path.join(SMI, "libamd_smi.so.26"),
-                        FACET_ROCM_ROOT=os.path.join(SMI, "kernel"), FAKE_HIP_STATE=self.path("hip"), FAKE_HIP_MEMORY="16G,8G", LD_LIBRARY_PATH=FAKE)
+                        FACET_ROCM_ROOT=os.path.join(SMI, "kernel"), FAKE_HIP_STATE=self.path("hip"),
+                        FAKE_HIP_MEMORY="16G,8G", LD_LIBRARY_PATH=FAKE)
         return super().facet(*arguments, **options)
 
     def program(self, *options, name="program-linked", arguments=()):
