@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu-smi --query-gpu=FIELD,... --format=csv,noheader,nounits      as nvidia-smi prints it, for a machine without one
+ *
+ * Owns: the fields that the GPU suite asks for; a client of the management library as any monitor is.
+ * Never: stands in for nvidia-smi where there is one; knows that the library may not be the vendor's.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vendor/cuda/nvml_mig.h"
+
+#define FUNCTIONS(X)                                                                                                   \
+    X(nvmlInit_v2)                                                                                                     \
+    X(nvmlDeviceGetCount_v2)                                                                                           \
+    X(nvmlDeviceGetHandleByIndex_v2)                                                                                   \
+    X(nvmlDeviceGetName)                                                                                               \
+    X(nvmlDeviceGetUUID)                                                                                               \
+    X(nvmlDeviceGetMemoryInfo)                                                                                         \
+    X(nvmlDeviceGetPciInfo_v3)                                                                                         \
+    X(nvmlSystemGetDriverVersion)                                                                                      \
+    X(nvmlDeviceGetMigMode)                                                                                            \
+    X(nvmlDeviceGetTemperature)                                                                                        \
+    X(nvmlDeviceGetPowerUsage)                                                                                         \
+    X(nvmlDeviceGetUtilizationRates)
+
+static struct {
+#define FIELD(name) __typeof__(&name) name;
+    FUNCTIONS(FIELD)
+#undef FIELD
+} nvml;
+
+static void check(nvmlReturn_t result, const char *call)
+{
+    if (result == NVML_SUCCESS)
+        return;
+    fprintf(stderr, "%s: %d\n", call, result);
+    exit(EXIT_FAILURE);
+}
+#define NVML(call) check(nvml.call, #call)
+
+static void print_uuid(nvmlDevice_t device, unsigned index)
+{
+    char text[NVML_DEVICE_UUID_BUFFER_SIZE];
+
+    NVML(nvmlDeviceGetUUID(device, text, sizeof text));
+    printf("%s", text);
+}
+
+static void print_index(nvmlDevice_t device, unsigned index)
+{
+    printf("%u", index);
+}
+
+static void print_name(nvmlDevice_t device, unsigned index)
+{
+    char text[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
+
+    NVML(nvmlDeviceGetName(device, text, sizeof text));
+    printf("%s", text);
+}
+
+static void print_driver(nvmlDevice_t device, unsigned index)
+{
+    char text[80];
+
+    NVML(nvmlSystemGetDriverVersion(text, sizeof text));
+    printf("%s", text);
+}
+
+static void print_bus(nvmlDevice_t device, unsigned index)
+{
+    nvmlPciInfo_t pci;
+
+    NVML(nvmlDeviceGetPciInfo_v3(device, &pci));
+    printf("%08X:%02X:%02X.0", pci.domain, pci.bus, pci.device);
+}
+
+static void print_total(nvmlDevice_t device, unsigned index)
+{
+    nvmlMemory_t memory;
+
+    NVML(nvmlDeviceGetMemoryInfo(device, &memory));
+    printf("%llu", memory.total >> 20);
+}
+
+static void print_used(nvmlDevice_t device, unsigned index)
+{
+    nvmlMemory_t memory;
+
+    NVML(nvmlDeviceGetMemoryInfo(device, &memory));
+    printf("%llu", memory.used >> 20);
+}
+
+static void print_mig(nvmlDevice_t device, unsigned index)
+{
+    unsigned current, pending;
+
+    if (nvml.nvmlDeviceGetMigMode(device, &current, &pending) != NVML_SUCCESS)
+        printf("[N/A]");
+    else
+        printf("%s", current == NVML_DEVICE_MIG_ENABLE ? "Enabled" : "Disabled");
+}
+
+static void print_temperature(nvmlDevice_t device, unsigned index)
+{
+    unsigned celsius;
+
+    NVML(nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &celsius));
+    printf("%u", celsius);
+}
+
+static void print_power(nvmlDevice_t device, unsigned index)
+{
+    unsigned milliwatts;
+
+    NVML(nvmlDeviceGetPowerUsage(device, &milliwatts));
+    printf("%u.%02u", milliwatts / 1000, milliwatts % 1000 / 10);
+}
+
+static void print_utilization(nvmlDevice_t device, unsigned index)
+{
+    nvmlUtilization_t utilization;
+
+    NVML(nvmlDeviceGetUtilizationRates(device, &utilization));
+    printf("%u", utilization.gpu);
+}
+
+static const struct field {
+    const char *name;
+    void (*print)(nvmlDevice_t device, unsigned index);
+} fields[] = {
+    {"index", print_index},
+    {"uuid", print_uuid},
+    {"name", print_name},
+    {"driver_version", print_driver},
+    {"pci.bus_id", print_bus},
+    {"memory.total", print_total},
+    {"memory.used", print_used},
+    {"mig.mode.current", print_mig},
+    {"temperature.gpu", print_temperature},
+    {"power.draw", print_power},
+    {"utilization.gpu", print_utilization},
+};
+
+static const struct field *find_field(const char *name)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    fprintf(stderr, "gpu-smi: no field '%s'\n", name);
+    exit(2);
+}
+
+static void print_device(unsigned index, const char *query)
+{
+    char copy[512], *rest = copy, *name;
+    const char *before = "";
+    nvmlDevice_t device;
+
+    snprintf(copy, sizeof copy, "%s", query);
+    NVML(nvmlDeviceGetHandleByIndex_v2(index, &device));
+    for (; (name = strsep(&rest, ",")); before = ", ") {
+        printf("%s", before);
+        find_field(name)->print(device, index);
+    }
+    puts("");
+}
+
+int main(int argc, char **argv)
+{
+    static const char option[] = "--query-gpu=";
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    unsigned count;
+
+    if (argc < 2 || strncmp(argv[1], option, strlen(option)) != 0) {
+        fputs("usage: gpu-smi --query-gpu=FIELD,... --format=csv,noheader,nounits\n", stderr);
+        return 2;
+    }
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return EXIT_FAILURE;
+    }
+#define OPEN(name)                                                                                                     \
+    if (!(nvml.name = (__typeof__(nvml.name))dlsym(library, #name)))                                                   \
+        return EXIT_FAILURE;
+    FUNCTIONS(OPEN)
+#undef OPEN
+    NVML(nvmlInit_v2());
+    NVML(nvmlDeviceGetCount_v2(&count));
+    for (unsigned i = 0; i < count; i++)
+        print_device(i, argv[1] + strlen(option));
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tenant of the GPU suite: a plain program of the CUDA driver, which knows nothing of Facet.
+ *
+ * gpu-tenant info                              what it sees of the devices
+ * gpu-tenant grab KIND CHUNK_MIB HOLD_S        as much memory of a kind as it is given; holds it for so long
+ * gpu-tenant store                             runs a kernel and reads what it stored
+ * gpu-tenant calibrate KERNEL_US               the steps that make spin() take so long, alone on the device
+ * gpu-tenant spin SECONDS KERNEL_US STEPS DEPTH START_NS
+ *                                              keeps DEPTH launches in flight; counts completions of each 100 ms
+ * gpu-tenant check MIB SECONDS SEED            writes memory, runs kernels, and reads it again and again
+ *
+ * Owns: the roles' names. Each prints one line of JSON and ends with 0, or says on stderr what failed and ends with 1.
+ * Never: measures what a call costs; that is gpu-calls.
+ */
+#include "tenant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+static void print_uuid(const CUuuid *uuid)
+{
+    printf("\"uuid\": \"GPU-");
+    for (size_t i = 0; i < sizeof uuid->bytes; i++)
+        printf(i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)uuid->bytes[i]);
+    printf("\"");
+}
+
+static void print_device(CUdevice device)
+{
+    char name[256];
+    CUuuid uuid;
+    size_t total, is_free, also_total;
+    CUcontext context;
+    int units;
+
+    GPU(gpu.cuDeviceGetName(name, sizeof name, device));
+    GPU(gpu.cuDeviceGetUuid_v2(&uuid, device));
+    GPU(gpu.cuDeviceTotalMem_v2(&total, device));
+    GPU(gpu.cuDeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+    GPU(gpu.cuDevicePrimaryCtxRetain(&context, device));
+    GPU(gpu.cuCtxSetCurrent(context));
+    GPU(gpu.cuMemGetInfo_v2(&is_free, &also_total));
+    printf("{\"name\": \"%s\", ", name);
+    print_uuid(&uuid);
+    printf(", \"total_bytes\": %zu, \"info_total_bytes\": %zu, \"free_bytes\": %zu, \"units\": %d}", total, also_total,
+           is_free, units);
+}
+
+static int role_info(char **arguments)
+{
+    int count, version;
+
+    GPU(gpu.cuDriverGetVersion(&version));
+    GPU(gpu.cuDeviceGetCount(&count));
+    printf("{\"driver\": %d, \"devices\": [", version);
+    for (int i = 0; i < count; i++) {
+        CUdevice device;
+        GPU(gpu.cuDeviceGet(&device, i));
+        printf("%s", i ? ", " : "");
+        print_device(device);
+    }
+    puts("]}");
+    return EXIT_SUCCESS;
+}
+
+static const struct role {
+    const char *name;
+    int arguments;
+    int (*run)(char **arguments);
+} roles[] = {
+    {"info", 0, role_info},           {"grab", 3, role_grab}, {"store", 0, role_store},
+    {"calibrate", 1, role_calibrate}, {"spin", 5, role_spin}, {"check", 3, role_check},
+};
+
+int main(int argc, char **argv)
+{
+    const struct role *role = NULL;
+
+    for (size_t i = 0; argc > 1 && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(argv[1], roles[i].name) == 0 && argc == roles[i].arguments + 2)
+            role = &roles[i];
+    if (!role) {
+        fputs("usage: gpu-tenant info | grab KIND CHUNK_MIB HOLD_S | store | calibrate KERNEL_US |\n"
+              "       spin SECONDS KERNEL_US STEPS DEPTH START_NS | check MIB SECONDS SEED\n",
+              stderr);
+        return 2;
+    }
+    return gpu_open() ? role->run(argv + 2) : EXIT_FAILURE;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gpu-tenant's roles are called inside.
+ *
+ * Owns: the functions behind the names of tenant.c; each takes as many arguments as that says.
+ * Never: is used by another program.
+ */
+#ifndef FACET_TEST_GPU_TENANT_H
+#define FACET_TEST_GPU_TENANT_H
+
+/* tenant_memory.c */
+int role_grab(char **arguments);
+int role_check(char **arguments);
+
+/* tenant_kernel.c */
+int role_store(char **arguments);
+int role_calibrate(char **arguments);
+int role_spin(char **arguments);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what a tenant does with memory. Never: frees what it grabbed: its end does, as that of any program. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "tenant.h"
+
+#define MIB   ((size_t)1 << 20)
+#define MOST  65536u    /* chunks, so that a limit that does not hold ends */
+#define WORDS (MIB / 8) /* of a block that is checked */
+#define EDGE  4096u
+#define ROW   ((size_t)16384) /* elements of an array's row */
+
+static CUresult grab_plain(size_t bytes)
+{
+    CUdeviceptr pointer;
+    CUresult result = gpu.cuMemAlloc_v2(&pointer, bytes);
+
+    /* Both ends are written; all of it would be this machine's memory where the driver is a fake one. */
+    if (result == CUDA_SUCCESS) {
+        GPU(gpu.cuMemsetD8_v2(pointer, 0x5a, EDGE));
+        GPU(gpu.cuMemsetD8_v2(pointer + bytes - EDGE, 0x5a, EDGE));
+    }
+    return result;
+}
+
+static CUresult grab_managed(size_t bytes)
+{
+    CUdeviceptr pointer;
+
+    return gpu.cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult grab_pool(size_t bytes)
+{
+    CUdeviceptr pointer;
+    CUresult result = gpu.cuMemAllocAsync(&pointer, bytes, NULL);
+
+    return result == CUDA_SUCCESS ? gpu.cuStreamSynchronize(NULL) : result;
+}
+
+static CUresult grab_virtual(size_t bytes)
+{
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu.device}};
+    CUmemGenericAllocationHandle handle;
+
+    /* In steps of 2 MiB, the granularity of every device so far. */
+    return gpu.cuMemCreate(&handle, (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB), &properties, 0);
+}
+
+static CUresult grab_array(size_t bytes)
+{
+    CUDA_ARRAY_DESCRIPTOR descriptor = {
+        .Width = ROW, .Height = bytes / (4 * ROW), .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUarray array;
+
+    return gpu.cuArrayCreate_v2(&array, &descriptor);
+}
+
+static const struct kind {
+    const char *name;
+    CUresult (*grab)(size_t bytes);
+} kinds[] = {
+    {"plain", grab_plain},     {"managed", grab_managed}, {"pool", grab_pool},
+    {"virtual", grab_virtual}, {"array", grab_array},
+};
+
+static const struct kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+/* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. */
+static CUresult grab_all(const struct kind *kind, size_t chunk, size_t *ret_bytes)
+{
+    CUresult result = CUDA_SUCCESS;
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < MOST && chunk >= 2 * MIB; i++) {
+        CUresult one = kind->grab(chunk);
+        if (one == CUDA_SUCCESS) {
+            bytes += chunk;
+        } else {
+            result = one;
+            chunk /= 2;
+        }
+    }
+    *ret_bytes = bytes;
+    return result;
+}
+
+int role_grab(char **arguments)
+{
+    const struct kind *kind = find_kind(arguments[0]);
+    size_t chunk = strtoull(arguments[1], NULL, 10) * MIB, bytes, is_free, total;
+
+    if (!kind || !chunk) {
+        fputs("grab: plain, managed, pool, virtual or array; then whole MiB\n", stderr);
+        return 2;
+    }
+    gpu_enter();
+    CUresult refusal = grab_all(kind, chunk, &bytes);
+    GPU(gpu.cuMemGetInfo_v2(&is_free, &total));
+    printf("{\"kind\": \"%s\", \"granted_bytes\": %zu, \"refusal\": %d, \"total_bytes\": %zu, \"free_bytes\": %zu}\n",
+           kind->name, bytes, refusal, total, is_free);
+    fflush(stdout);
+    sleep((unsigned)atoi(arguments[2]));
+    return EXIT_SUCCESS;
+}
+
+/* What a word of a block has at a round: nobody else's memory, and no older round's, has it. */
+static uint64_t pattern(uint64_t seed, uint64_t block, uint64_t round)
+{
+    return seed << 48 ^ block << 24 ^ round;
+}
+
+static void check_block(CUdeviceptr block, uint64_t expected)
+{
+    static uint64_t words[WORDS];
+
+    GPU(gpu.cuMemcpyDtoH_v2(words, block, sizeof words));
+    for (size_t i = 0; i < WORDS; i++)
+        if (words[i] != expected) {
+            fprintf(stderr, "check: word %zu is %llx, expected %llx\n", i, (unsigned long long)words[i],
+                    (unsigned long long)expected);
+            exit(EXIT_FAILURE);
+        }
+}
+
+static void store(CUfunction function, CUdeviceptr block, uint64_t value)
+{
+    uint64_t count = WORDS;
+    void *arguments[] = {&block, &count, &value};
+
+    GPU(gpu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+}
+
+/* Blocks of 1 MiB that a kernel fills; each is read before it is filled anew. */
+int role_check(char **arguments)
+{
+    uint64_t count = strtoull(arguments[0], NULL, 10), seed = strtoull(arguments[2], NULL, 10), rounds = 0;
+    CUdeviceptr *blocks = calloc(count + 1, sizeof *blocks);
+    uint64_t end = gpu_now_ns() + strtoull(arguments[1], NULL, 10) * UINT64_C(1000000000);
+
+    gpu_enter();
+    CUfunction function = gpu_store();
+    for (uint64_t i = 0; blocks && i < count; i++) {
+        GPU(gpu.cuMemAlloc_v2(&blocks[i], MIB));
+        store(function, blocks[i], pattern(seed, i, 0));
+    }
+    do {
+        for (uint64_t i = 0; blocks && i < count; i++) {
+            check_block(blocks[i], pattern(seed, i, rounds));
+            store(function, blocks[i], pattern(seed, i, rounds + 1));
+        }
+        rounds++;
+    } while (gpu_now_ns() < end);
+    printf("{\"rounds\": %llu, \"blocks\": %llu}\n", (unsigned long long)rounds, (unsigned long long)count);
+    free(blocks);
+    return EXIT_SUCCESS;
+}
