@@ -193,15 +193,43 @@ static enum facet_status no_device(const struct facet_device_table *table, struc
     return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", reasons);
 }
 
+/* The provider that "cuda:0" or "cuda" is about; NULL: it names none. */
+static const struct facet_provider_record *provider_meant(const struct facet_device_table *table, const char *text)
+{
+    size_t length = strcspn(text, ":");
+
+    for (uint32_t i = 0; i < table->provider_count; i++) {
+        const char *name = table->providers[i].name;
+        if (strlen(name) == length && strncmp(name, text, length) == 0)
+            return &table->providers[i];
+    }
+    return NULL;
+}
+
+/* Why a provider has no device at all: "; provider cuda was refused: ..."; empty when it has some, or none is meant. */
+static void explain_none(const struct facet_provider_record *provider, char *why, size_t size)
+{
+    why[0] = '\0';
+    if (!provider || provider->device_count)
+        return;
+    if (provider->state == FACET_PROVIDER_REFUSED)
+        snprintf(why, size, "; provider %s was refused: %.200s", provider->name, provider->reason.message);
+    else
+        snprintf(why, size, "; provider %s (%s) finds no device on this machine", provider->name,
+                 provider->description);
+}
+
 static enum facet_status not_found(const struct facet_device_table *table, const char *text, struct facet_error *error)
 {
-    char names[256] = "";
+    char names[256] = "", why[400];
 
     for (uint32_t i = 0; i < table->device_count; i++) {
         append(names, sizeof names, i ? ", " : "");
         append(names, sizeof names, table->devices[i].id);
     }
-    return facet_error_argument(error, FACET_NOT_FOUND, "device", "device '%.64s': expected one of %s", text, names);
+    explain_none(provider_meant(table, text), why, sizeof why);
+    return facet_error_argument(error, FACET_NOT_FOUND, "device", "device '%.64s': expected one of %s%s", text, names,
+                                why);
 }
 
 enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,

@@ -225,6 +225,28 @@ static void no_device_at_all_says_who_was_refused(void **state)
     facet_device_table_close(table);
 }
 
+/* "cuda:0" on a machine without the driver: that there is such a provider, and why it has nothing. */
+static void a_provider_without_devices_is_named(void **state)
+{
+    char paths[1600], wanted[128];
+    const struct facet_device_record *device = NULL;
+    struct facet_error error;
+
+    snprintf(paths, sizeof paths, "%s:%s:%s/facet-provider-null.so", fixture("good"), fixture("refuses"),
+             getenv("FACET_LIB_DIR"));
+    struct facet_device_table *table = open_table(paths, 0);
+    assert_int_equal(facet_device_table_find(table, "null:0", &device, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "expected one of fixture:0, fixture:1; provider null (Template for vendors"));
+    assert_non_null(strstr(error.message, "finds no device on this machine"));
+    snprintf(wanted, sizeof wanted, "%s:0", facet_provider_at(table, 1)->name);
+    assert_int_equal(facet_device_table_find(table, wanted, &device, &error), FACET_NOT_FOUND);
+    assert_non_null(strstr(error.message, "was refused: "));
+    assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
+    assert_int_equal(facet_device_table_find(table, "fixture:7", &device, &error), FACET_NOT_FOUND);
+    assert_null(strstr(error.message, "provider"));
+    facet_device_table_close(table);
+}
+
 static void json_has_what_was_measured_and_nothing_else(void **state)
 {
     struct facet_device_table *table = open_table(fixture("good"), 0);
@@ -300,6 +322,7 @@ int main(void)
         cmocka_unit_test(what_takes_no_programs_stands_last),
         cmocka_unit_test(an_unknown_device_lists_those_there_are),
         cmocka_unit_test(no_device_at_all_says_who_was_refused),
+        cmocka_unit_test(a_provider_without_devices_is_named),
         cmocka_unit_test(json_has_what_was_measured_and_nothing_else),
         cmocka_unit_test(json_of_providers_has_the_reason_of_a_refusal),
         cmocka_unit_test(too_many_files_are_refused),
