@@ -13,6 +13,7 @@
 #include "base/paths.h"
 #include "device/listing.h"
 #include "device/node.h"
+#include "limiter/entrance_cuda.h"
 #include "limiter/tenant.h"
 
 struct building {
@@ -231,6 +232,54 @@ static enum facet_status add_lines(struct facet_workload *workload, const struct
     return status;
 }
 
+/* "own", or "own:before" when the configuration has a list in the variable already. */
+static enum facet_status put_in_front(struct facet_workload *workload, const char *variable, const char *own,
+                                      const json_t *environment, struct facet_error *error)
+{
+    const char *before = json_string_value(json_object_get(environment, variable));
+    char list[4 * FACET_PATH_SIZE];
+
+    if ((size_t)snprintf(list, sizeof list, "%s%s%s", own, before ? ":" : "", before ? before : "") >= sizeof list)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: its list is too long", variable);
+    return facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, variable, list, error);
+}
+
+/* What `facet run` sets for a GPU of NVIDIA's, and the libraries that it names. */
+static enum facet_status enter_cuda(struct facet_workload *workload, const char *address, const json_t *environment,
+                                    struct facet_error *error)
+{
+    struct facet_entrance_cuda entrance;
+    enum facet_status status = facet_entrance_cuda_find(&entrance, error);
+
+    if (status == FACET_OK)
+        status = add_path(workload, entrance.folder, false, error);
+    if (status == FACET_OK)
+        status = put_in_front(workload, FACET_ENTRANCE_CUDA_SEARCH, entrance.folder, environment, error);
+    if (status == FACET_OK)
+        status = put_in_front(workload, FACET_ENTRANCE_CUDA_PRELOAD, entrance.preload, environment, error);
+    return status == FACET_OK
+               ? facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENTRANCE_CUDA_VISIBLE, address, error)
+               : status;
+}
+
+/* The way in is that of the vGPU's device: a layer is asked for by any program of OpenCL, these libraries only there.
+ */
+static enum facet_status enter_device(struct facet_workload *workload, const struct vgpu_info *vgpu,
+                                      struct facet_error *error)
+{
+    FACET_CLEANUP_FREE char *text = NULL;
+    struct facet_segment_device device;
+    enum facet_status status = facet_segment_read_device(vgpu->segment, &device, error);
+
+    if (status != FACET_OK || !facet_entrance_is_cuda(device.address))
+        return status;
+    status = facet_workload_write(workload, &text, error);
+    if (status != FACET_OK)
+        return status;
+    CLEANUP_JSON json_t *document = json_loads(text, 0, NULL);
+    return enter_cuda(workload, device.address, json_object_get(document, "environment"), error);
+}
+
 enum facet_status workload_enter(struct facet_workload *workload, const struct vgpu_info *vgpu, bool alone,
                                  struct facet_error *error)
 {
@@ -245,6 +294,8 @@ enum facet_status workload_enter(struct facet_workload *workload, const struct v
         status = add_lines(workload, &vgpu->environment, error);
     if (status == FACET_OK)
         status = facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, "OPENCL_LAYERS", layer, error);
+    if (status == FACET_OK)
+        status = enter_device(workload, vgpu, error);
     return status == FACET_OK
                ? facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENV_VGPU_DIR, vgpu->segment, error)
                : status;

@@ -16,7 +16,7 @@ from .daemon import Daemon
 from .devices import list_devices
 from .library import MICRO, NOT_FOUND, RENDER_DOCKER, FacetError, to_micro
 from .maps import FacetAllocMap
-from .workload import Workload, add_access, enter_vgpu, find_layer
+from .workload import Workload, add_access, enter_cuda, enter_vgpu, find_cuda, find_layer, is_cuda
 
 log = logging.getLogger(__name__)
 
@@ -242,10 +242,13 @@ class FacetPlugin(interface.AbstractComputePlugin):
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
         if name is None:
             return
-        layer = find_layer()
+        layer, uuid = find_layer(), granted[0][0].device_id
+        folder = find_cuda() if is_cuda(uuid) else None
         vgpu = self.make_vgpu(name, granted)
         try:
             enter_vgpu(workload, vgpu, layer)
+            if folder:
+                enter_cuda(workload, uuid, folder, workload.document().get("environment"))
         except BaseException:
             self.take_back(name)
             raise

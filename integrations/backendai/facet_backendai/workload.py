@@ -11,6 +11,9 @@ from ctypes import byref, c_void_p
 from . import library as lib
 
 LAYER = "libfacet-opencl-layer.so"
+# Of the names of NVIDIA's driver and its management library, in a folder of their own (ADR 19).
+CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
+CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
 
 
@@ -61,17 +64,28 @@ class Workload:
         return json.loads(self._library.text("workload_write", self._pointer))
 
 
-def find_layer():
-    """Where the layer lies: beside the library, or where that is installed. FacetError lists what was tried."""
+def _find(names, what):
+    """Beside the library, or where that is installed. FacetError lists what was tried."""
     folders = [os.environ.get("FACET_LIB_DIR"), os.path.dirname(lib.load().path)]
     folders += [os.path.join(base, "facet") for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                                          "/usr/lib", "/usr/local/lib/x86_64-linux-gnu",
                                                          "/usr/local/lib/aarch64-linux-gnu", "/usr/local/lib")]
     for folder in filter(None, folders):
-        if os.path.exists(os.path.join(folder, LAYER)):
-            return os.path.join(folder, LAYER)
+        for name in names:
+            if os.path.exists(os.path.join(folder, name)):
+                return os.path.join(folder, name)
     raise lib.FacetError(lib.NOT_FOUND, "not_found", "FACET_LIB_DIR",
-                         f"{LAYER}: in none of {', '.join(filter(None, folders))}; set FACET_LIB_DIR")
+                         f"{what}: in none of {', '.join(filter(None, folders))}; set FACET_LIB_DIR")
+
+
+def find_layer():
+    return _find([LAYER], LAYER)
+
+
+def find_cuda():
+    """The folder of the libraries by which programs of CUDA enter."""
+    path = _find([os.path.join(folder, CUDA_LIBRARIES[0]) for folder in CUDA_FOLDERS], CUDA_LIBRARIES[0])
+    return os.path.dirname(path)
 
 
 def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
@@ -83,6 +97,23 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
         workload.set(lib.ENVIRONMENT, name, value)
     workload.set(lib.ENVIRONMENT, "OPENCL_LAYERS", layer_target)
     workload.set(lib.ENVIRONMENT, VGPU_VARIABLE, segment)
+
+
+def enter_cuda(workload, uuid, folder, own=None):
+    """The same for a device that is an NVIDIA GPU; `own` is the container's environment so far, whose lists follow."""
+    def put_in_front(name, first):
+        before = (own or {}).get(name)
+        workload.set(lib.ENVIRONMENT, name, f"{first}:{before}" if before else first)
+
+    workload.add_mount(folder, CUDA_TARGET)
+    put_in_front("LD_LIBRARY_PATH", CUDA_TARGET)
+    put_in_front("LD_PRELOAD", ":".join(f"{CUDA_TARGET}/{name}" for name in CUDA_LIBRARIES
+                                        if os.path.exists(os.path.join(folder, name))))
+    workload.set(lib.ENVIRONMENT, "CUDA_VISIBLE_DEVICES", uuid)
+
+
+def is_cuda(uuid):
+    return uuid.startswith(("GPU-", "MIG-"))
 
 
 def add_access(workload, access):

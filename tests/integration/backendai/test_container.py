@@ -5,6 +5,7 @@
 Owns: that a fraction is really held. Never: needs Docker, or an accelerator where there is an OpenCL device.
 """
 import asyncio
+import json
 import os
 import shlex
 import shutil
@@ -16,31 +17,38 @@ from facet_backendai.plugin import LABEL, FacetPlugin
 from place import BUILD, wait_until
 from tap import Skip, contains, equal, main, test
 
+TENANT, FAKES = os.path.join(BUILD, "tests", "gpu", "gpu-tenant"), os.path.join(BUILD, "tests", "fake", "cuda")
 BURN = os.path.join(BUILD, "examples", "opencl_burn")
 SPACE = ["unshare", "--user", "--map-current-user", "--mount", "--keep-caps"]
 os.environ["FACET_PROVIDER_PATH"] = os.path.join(BUILD, "facet-provider-opencl.so")
 
 
-def start(arguments, *command):
+def start(arguments, *command, **variables):
     """As root of a namespace of its own: its mounts are nobody else's."""
     lines = ["set -e", "mount -t tmpfs none /opt"]  # what is in an image there is not for us to change
     for mount in arguments["HostConfig"]["Mounts"]:
         source, target = shlex.quote(mount["Source"]), shlex.quote(mount["Target"])
         if mount["Target"].startswith("/opt/"):
-            lines += [f"mkdir -p $(dirname {target})", f"touch {target}"]
+            lines += [f"mkdir -p {target}"] if os.path.isdir(mount["Source"]) else \
+                     [f"mkdir -p $(dirname {target})", f"touch {target}"]
         lines.append(f"mount --bind {source} {target}")
     lines.append("exec " + " ".join(map(shlex.quote, command)))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FACET_")}
     environment.update(entry.split("=", 1) for entry in arguments["Env"])
+    environment.update(variables)
     return subprocess.Popen([*SPACE, "sh", "-c", "\n".join(lines)], env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
-@test
-def a_program_cannot_have_more_than_its_share():
+def need_namespaces():
     if not shutil.which("unshare") or subprocess.run([*SPACE, "mount", "-t", "tmpfs", "none", "/opt"],
                                                      capture_output=True, check=False).returncode:
         raise Skip("no mount namespaces for this user")
+
+
+@test
+def a_program_cannot_have_more_than_its_share():
+    need_namespaces()
     if not os.path.exists(BURN):
         raise Skip("opencl_burn is not built")
 
@@ -66,6 +74,35 @@ def a_program_cannot_have_more_than_its_share():
         equal(large.returncode != 0, True, output)
         wait_until(lambda: plugin.daemon.get(name)["denied_allocations"], "the refusal is counted")
         equal(plugin.daemon.get(name)["memory_peak_bytes"] <= limit, True)
+
+
+@test
+def a_program_of_cuda_cannot_have_more_than_its_share():
+    need_namespaces()
+    if not os.path.exists(TENANT):
+        raise Skip("this build has no provider cuda")
+    os.environ.update(FACET_PROVIDER_PATH=os.path.join(BUILD, "facet-provider-cuda.so"), LD_LIBRARY_PATH=FAKES,
+                      FAKE_CUDA_STATE=os.path.join(world.FOLDER.name, "machine"))
+
+    async def prepare(plugin):
+        await plugin.init()
+        alloc_map = await plugin.create_alloc_map()
+        return await plugin.generate_docker_args(None, alloc_map.allocate({"facet.shares": D("0.25")}))
+
+    with world.Daemon():
+        plugin = FacetPlugin({"devices": {"*": {"environment": {"LD_PRELOAD": "/own.so"}}}}, {})
+        arguments = asyncio.run(prepare(plugin))
+        environment = dict(entry.split("=", 1) for entry in arguments["Env"])
+        equal(environment["LD_PRELOAD"], "/opt/facet/cuda/libcuda.so.1:/opt/facet/cuda/libnvidia-ml.so.1:/own.so")
+        equal(environment["LD_LIBRARY_PATH"], "/opt/facet/cuda")
+        limit = plugin.daemon.get(arguments["Labels"][LABEL])["memory_limit_bytes"]
+        # Where the vendor's runtime would have put the driver.
+        greedy = start(arguments, TENANT, "grab", "plain", "64", "0", FACET_REAL_CUDA=os.path.join(FAKES, "libcuda.so.1"))
+        output, errors = greedy.communicate(timeout=120)
+        equal(greedy.returncode, 0, errors)
+        got = json.loads(output)
+        equal((got["total_bytes"], got["refusal"]), (limit, 2))
+        equal(limit - (512 << 20) < got["granted_bytes"] < limit, True, f"{got['granted_bytes']} of {limit}")
 
 
 main()

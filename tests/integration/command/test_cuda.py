@@ -1,0 +1,300 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""facet run on NVIDIA GPUs: the whole road from the command to a limited program, over the fake driver and NVML."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from cuda import CONTEXT, GIB, GPU, SMI, TENANT, CudaPlace
+from place import BUILD, wait_until
+from tap import contains, equal, main, test
+
+KINDS = ("plain", "managed", "pool", "virtual", "array")
+
+
+@test
+def program_sees_a_gpu_of_its_quota():
+    with CudaPlace() as place:
+        seen = place.tenant(["-d", "cuda:0", "-m", "20G", "-c", "25"], "info")["devices"]
+        equal([(one["uuid"], one["total_bytes"], one["info_total_bytes"]) for one in seen],
+              [(GPU.format(1), 20 * GIB, 20 * GIB)])
+        equal(seen[0]["free_bytes"], 20 * GIB - CONTEXT, "free beside the context")
+        equal(place.smi("index,uuid,memory.total,memory.used", "-d", "cuda:0", "-m", "20G"),
+              [["0", GPU.format(1), "20480", "0"]])
+        equal(place.smi("memory.total"), [["81920"], ["40960"]], "outside")
+
+
+@test
+def no_kind_of_memory_goes_beyond_the_quota():
+    with CudaPlace() as place:
+        for kind in KINDS:
+            done = place.facet("run", "-d", "cuda:0", "-m", "2G", "--report", "use.json", "--", TENANT, "grab", kind,
+                               "64", "0")
+            equal(done.returncode, 0, done.stderr)
+            got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
+            equal(got["refusal"], 2, f"CUDA_ERROR_OUT_OF_MEMORY for {kind}")
+            equal(got["granted_bytes"] + CONTEXT <= 2 * GIB, True, f"{kind}: {got['granted_bytes']} within the quota")
+            equal(got["granted_bytes"] + CONTEXT > 2 * GIB - (64 << 20), True, f"{kind}: {got['granted_bytes']} used up")
+            equal(report["memory_peak_bytes"] <= 2 * GIB, True, f"peak {report['memory_peak_bytes']}")
+            equal(report["denied_allocations"] > 0, True, "refusals")
+
+
+@test
+def the_device_has_no_more_taken_than_the_quota():
+    with CudaPlace() as place:
+        process, got = place.holding("-d", "cuda:0", "-m", "4G", "--name", "holder")
+        equal(got["total_bytes"], 4 * GIB)
+        used = int(place.smi("memory.used")[0][0]) << 20  # the fake's own truth
+        equal(4 * GIB - (1 << 30) < used <= 4 * GIB, True, f"{used} of 4 GiB")
+        shown = place.json("vgpu", "show", "holder", "--json")
+        equal(shown["memory_used_bytes"], used, "the limiter's account is the driver's")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        wait_until(lambda: place.smi("memory.used")[0][0] == "0", "the memory is back")
+
+
+@test
+def a_monitor_inside_shows_the_vgpu_and_its_own_processes():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "8G")
+        process, got = place.holding("--vgpu", "a")
+        other, _ = place.holding("-d", "cuda:0", "-m", "16G")
+        inside = place.smi("memory.total,memory.used", "--vgpu", "a")
+        equal(inside, [["8192", str((got["granted_bytes"] + CONTEXT) >> 20)]])
+        for one in (process, other):
+            one.send_signal(signal.SIGTERM)
+            one.communicate(timeout=30)
+
+
+def kernels_of(process):
+    output, errors = process.communicate(timeout=120)
+    equal(process.returncode, 0, errors)
+    return json.loads(output)
+
+
+def start_spin(place, options, start_ns, seconds=4):
+    return place.start("run", *options, "--", TENANT, "spin", str(seconds), "1000", "1000", "8", str(start_ns))
+
+
+@test
+def a_cap_holds_alone_and_shares_beside_others():
+    with CudaPlace() as place:
+        start_ns = time.monotonic_ns() + 10**9
+        alone = kernels_of(start_spin(place, ["-d", "cuda:0", "-c", "25:25"], start_ns))
+        share = sum(alone["bins"][10:]) / 3000  # kernels of a millisecond, in three seconds
+        print(f"# {100 * share:.1f} % under a cap of 25 %")
+        # Whatever else this machine does takes from it, so the lower bound only tells a cap from a stop.
+        equal(0.08 < share < 0.30, True, f"{share} of the device under a cap of 25 %")
+        start_ns = time.monotonic_ns() + 2 * 10**9
+        pair = [start_spin(place, ["-d", "cuda:0", "-c", percent], start_ns) for percent in ("75", "25")]
+        counts = [sum(kernels_of(process)["bins"][10:]) for process in pair]
+        part = counts[1] / sum(counts)
+        print(f"# {100 * part:.1f} % of what both got, guaranteed 25 %")
+        equal(0.15 < part < 0.35, True, f"{counts} of 75 and 25 %")
+
+
+@test
+def everything_is_seen_from_outside():
+    with CudaPlace() as place:
+        devices = place.json("devices", "--json")["devices"]
+        equal([(one["id"], one["uuid"], one["memory_bytes"], one["compute_units"]) for one in devices],
+              [("cuda:0", GPU.format(1), 80 * GIB, 132), ("cuda:1", GPU.format(2), 40 * GIB, 132)])
+        process, got = place.holding("-d", "cuda:1", "-m", "4G", "-c", "25:50", "--name", "seen")
+        held = got["granted_bytes"] + CONTEXT
+        contains(place.facet("vgpu", "list").stdout, "seen")
+        shown = place.json("vgpu", "show", "seen", "--json")
+        equal((shown["device"], shown["memory_used_bytes"], shown["processes"]), ("cuda:1", held, 1))
+        contains(place.facet("top", "--once", "--interval", "0.1").stdout, "seen")
+        told = lambda: [line for line in place.facet("metrics").stdout.splitlines()
+                        if line.startswith("facet_process_memory_used_bytes")]
+        equal([line.split()[-1] for line in wait_until(told, "the device's reading")], [str(held)],
+              "the driver's word of the process")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+@test
+def a_program_has_two_gpus_with_limits_of_their_own():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "20G")
+        place.facet("vgpu", "create", "--name", "b", "-d", "cuda:1", "-m", "6G")
+        both = ["--vgpu", "b", "--vgpu", "a"]
+        seen = place.tenant(both, "info")["devices"]
+        equal([(one["uuid"], one["total_bytes"]) for one in seen], [(GPU.format(2), 6 * GIB), (GPU.format(1), 20 * GIB)])
+        equal(place.smi("uuid,memory.total", *both), [[GPU.format(2), "6144"], [GPU.format(1), "20480"]])
+        equal(place.tenant(both, "grab", "plain", "512", "0")["granted_bytes"] <= 6 * GIB, True, "the first one's quota")
+        done = place.facet("run", "-v", *both, "--", TENANT, "store")
+        contains(done.stderr, "facet run: a on cuda:0")
+        contains(done.stderr, "facet run: b: 1 launches")
+        contains(done.stderr, "facet run: a: 0 launches")
+
+
+@test
+def vgpus_that_do_not_go_together_are_refused():
+    with CudaPlace(providers=("cuda", "sim"), FACET_SIM_PROFILE="h100") as place:
+        for name, device in (("a", "cuda:0"), ("b", "cuda:0"), ("s", "sim:0")):
+            equal(place.facet("vgpu", "create", "--name", name, "-d", device, "-m", "1G").returncode, 0, name)
+        for names, reason in ((("a", "b"), f"two of the virtual GPUs are of {GPU.format(1)}"),
+                              (("a", "a"), "two of the virtual GPUs"), (("a", "s"), "some are not"),
+                              (("s", "s"), "only when all are of NVIDIA's GPUs")):
+            done = place.facet("run", *[word for name in names for word in ("--vgpu", name)], "true")
+            equal(done.returncode != 0, True, f"exit status for {names}")
+            contains(done.stderr, reason)
+        done = place.facet("run", "--vgpu", "a", "--vgpu", "s", "--report", "-", "true")
+        equal(done.returncode, 2)
+        contains(done.stderr, "--report is about one virtual GPU")
+        done = place.facet("run", *["--vgpu", "a"] * 17, "true")
+        equal(done.returncode, 2)
+        contains(done.stderr, "16 virtual GPUs at most")
+
+
+@test
+def a_quota_below_what_a_context_costs_is_refused_clearly():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "small", "-d", "cuda:0", "-m", "100M")
+        done = place.facet("run", "-v", "--vgpu", "small", "--", TENANT, "store")
+        equal(done.returncode, 1)
+        contains(done.stderr, "gpu.cuDevicePrimaryCtxRetain(&gpu.context, gpu.device): 2")
+        contains(done.stderr, "1 denied allocations")
+        shown = place.json("vgpu", "show", "small", "--json")
+        equal((shown["memory_used_bytes"], shown["memory_peak_bytes"] <= 100 << 20), (0, True))
+
+
+@test
+def a_killed_tenant_gives_its_memory_back():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G")
+        process = place.start("run", "--vgpu", "a", "--", "sh", "-c", 'echo $$ >pid; exec "$0" "$@"', TENANT, "grab",
+                              "plain", "512", "60")
+        json.loads(process.stdout.readline())
+        used = lambda: place.json("vgpu", "show", "a", "--json")["memory_used_bytes"]
+        equal(used() > 3 * GIB, True, "it holds its memory")
+        os.kill(int(place.read("pid")), signal.SIGKILL)
+        wait_until(lambda: used() == 0, "the memory is back")
+        equal(process.wait(timeout=30), 128 + 9)
+        process.communicate()
+        equal(place.tenant(["--vgpu", "a"], "grab", "plain", "512", "0")["granted_bytes"] > 3 * GIB, True, "the next one")
+
+
+@test
+def a_daemon_that_dies_changes_nothing_for_who_runs():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G", "-c", "25:25")
+        process, got = place.holding("--vgpu", "a")
+        place.kill_daemon()
+        # Quotas need nobody: another process of the vGPU finds it as full as it is.
+        shown = place.json("vgpu", "show", "a", "--json")  # by a new daemon
+        equal((shown["memory_used_bytes"], shown["processes"]), (got["granted_bytes"] + CONTEXT, 1))
+        done = place.facet("run", "--vgpu", "a", "--", TENANT, "store")
+        equal(done.returncode, 1, "no room for a second context")
+        contains(done.stderr, "cuDevicePrimaryCtxRetain")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        wait_until(lambda: place.json("vgpu", "show", "a", "--json")["memory_used_bytes"] == 0, "the memory is back")
+
+
+@test
+def launches_go_on_while_the_daemon_is_away():
+    with CudaPlace() as place:
+        place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G", "-c", "25:25")
+        start_ns = time.monotonic_ns() + 10**9
+        process = start_spin(place, ["--vgpu", "a"], start_ns, 6)
+        wait_until(lambda: time.monotonic_ns() > start_ns + 2 * 10**9, "two seconds of launches")
+        place.kill_daemon()
+        bins = kernels_of(process)["bins"]
+        without = sum(bins[40:60]) / 2000
+        print(f"# {100 * without:.1f} % without a daemon, guaranteed 25 %")
+        equal(0.04 < without < 0.40, True, f"{without} of the device")
+        equal(place.names(), ["a"], "vGPUs of the next daemon")
+
+
+@test
+def shared_mode_limits_nothing_and_counts():
+    with CudaPlace() as place:
+        done = place.facet("run", "-d", "cuda:1", "--mode", "shared", "--report", "use.json", "--", TENANT, "grab", "plain",
+                           "1024", "0")
+        got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
+        equal((got["total_bytes"], got["granted_bytes"] > 38 * GIB), (40 * GIB, True))
+        equal(report["memory_peak_bytes"], got["granted_bytes"] + CONTEXT)
+        for mode in ("hard", "partitioned"):
+            done = place.facet("run", "-d", "cuda:0", "--mode", mode, "-c", "25", "true")
+            if done.returncode:
+                contains(done.stderr, f"device cuda:0 does not offer mode '{mode}'; it has: shared, soft")
+
+
+@test
+def wrong_devices_are_named_with_what_there_is():
+    with CudaPlace() as place:
+        for wrong in ("cuda:7", "nvidia", "GPU-0"):
+            done = place.facet("run", "-d", wrong, "true")
+            equal(done.returncode != 0, True, wrong)
+            contains(done.stderr, f"device '{wrong}': expected one of cuda:0, cuda:1")
+        equal(place.facet("run", "-d", GPU.format(2), "true").returncode, 0, "by uuid")
+        done = place.facet("run", "-d", "cuda:1", "-m", "41G", "true")
+        equal(done.returncode, 2)
+        contains(done.stderr, "memory")
+
+
+@test
+def a_machine_without_the_driver_says_what_is_missing():
+    with CudaPlace(providers=("cuda", "sim"), FACET_SIM_PROFILE="h100") as place:
+        place.env["LD_LIBRARY_PATH"] = place.path("nothing")
+        place.env["FACET_CUDA_NVML"] = place.path("nothing/libnvidia-ml.so.1")  # where this machine has a driver, too
+        done = place.facet("run", "-d", "cuda:0", "true")
+        equal(done.returncode != 0, True, done.stderr)
+        contains(done.stderr, "libnvidia-ml.so.1 and libcuda.so.1) finds no device on this machine")
+    with CudaPlace() as place:
+        os.mkdir(place.path("lib"))
+        place.write("lib/libnvidia-ml.so.1", "not a library")
+        place.env["FACET_CUDA_NVML"] = place.path("lib/libnvidia-ml.so.1")
+        done = place.facet("run", "-d", "cuda:0", "true")
+        equal(done.returncode != 0, True, done.stderr)
+        contains(done.stderr, "provider cuda was refused")
+        contains(done.stderr, "cannot be loaded")
+
+
+@test
+def a_reservation_rendered_as_environment_enters_the_vgpu():
+    with CudaPlace() as place:
+        equal(place.facet("place", "--slot", "cuda.device=0.5", "--name", "job").returncode, 0)
+        equal(place.facet("vgpu", "create", "--name", "a", "--reservation", "job", "-m", "10G").returncode, 0)
+        rendered = place.json("place", "show", "job", "--render", "environment", "--json")["rendered"]
+        equal(rendered["left"], [], "what the form cannot say")
+        given = dict(pair.split("=", 1) for pair in rendered["configuration"]["env"])
+        equal(given["CUDA_VISIBLE_DEVICES"], place.json("place", "show", "job", "--json")["grants"][0]["device_id"])
+        equal(given["LD_LIBRARY_PATH"], os.path.join(BUILD, "interpose", "cuda"))
+        # The driver is where a machine has it: in no folder that anybody names. Here a variable stands for that.
+        env = {**place.env, **given, "FACET_REAL_CUDA": os.path.join(place.env["LD_LIBRARY_PATH"], "libcuda.so.1"),
+               "FACET_REAL_NVML": os.path.join(place.env["LD_LIBRARY_PATH"], "libnvidia-ml.so.1")}
+        inside = lambda *words: subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+        equal([one["total_bytes"] for one in json.loads(inside(TENANT, "info"))["devices"]], [10 * GIB])
+        equal(inside(SMI, "--query-gpu=memory.total"), "10240\n")
+        equal(json.loads(inside(TENANT, "grab", "plain", "512", "0"))["granted_bytes"] <= 10 * GIB, True, "the quota")
+
+
+@test
+def a_reservation_rendered_for_containers_mounts_the_libraries():
+    with CudaPlace() as place:
+        equal(place.facet("place", "--slot", "cuda.device=0.5", "--name", "job").returncode, 0)
+        equal(place.facet("vgpu", "create", "--name", "a", "--reservation", "job").returncode, 0)
+        folder = os.path.join(BUILD, "interpose", "cuda")
+        segment = place.json("vgpu", "show", "a", "--json")["segment"]
+        docker = place.json("place", "show", "job", "--render", "docker", "--json")["rendered"]["configuration"]
+        mounts = {mount["Source"]: (mount["Target"], mount.get("ReadOnly", False))
+                  for mount in docker["HostConfig"]["Mounts"]}
+        equal((mounts[folder], mounts[segment]), ((folder, True), (segment, False)))
+        env = dict(pair.split("=", 1) for pair in docker["Env"])
+        equal((env["LD_PRELOAD"], env["FACET_VGPU_DIR"]),
+              (f"{folder}/libcuda.so.1:{folder}/libnvidia-ml.so.1", segment))
+        equal(env["NVIDIA_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"])
+        nodes = [node["PathOnHost"] for node in docker["HostConfig"]["Devices"]]
+        equal("/dev/nvidiactl" in nodes and "/dev/nvidia-uvm" in nodes, True, nodes)
+        for form in ("oci", "cdi"):
+            text = json.dumps(place.json("place", "show", "job", "--render", form, "--json")["rendered"]["configuration"])
+            contains(text, f"LD_LIBRARY_PATH={folder}")
+            contains(text, f'"{folder}"')
+
+
+main()
