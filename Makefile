@@ -2,7 +2,7 @@
 # A thin front for Meson: each target says what a person wants; tools/ and meson.build know how.
 BUILD ?= build
 
-.PHONY: all compile demo test bench lint format install clean setup setup-demo setup-test setup-bench
+.PHONY: all compile demo test gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
 all: setup compile         ## build; ./build/facet works from the tree
 
 compile:                   ## build with what is installed; looks again for LLVM and oneDNN where they were missing
@@ -18,6 +18,9 @@ demo: setup-demo compile   ## three tenants share one device
 
 test: setup-test           ## every test, sanitizers and lint; ends with "N passed, N failed"
 	@tools/run-tests $(BUILD) --full
+
+gpu-suite: all             ## on this machine's NVIDIA GPUs; skips with a reason where there is none
+	@tests/gpu/run $(BUILD)
 
 bench: setup-bench all     ## measure, print ratios, write bench/results/
 	@bench/run $(BUILD)

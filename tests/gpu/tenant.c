@@ -3,9 +3,10 @@
  * The tenant of the GPU suite: a plain program of the CUDA driver, which knows nothing of Facet.
  *
  * gpu-tenant info                              what it sees of the devices
- * gpu-tenant grab KIND CHUNK_MIB HOLD_S        as much memory of a kind as it is given; holds it for so long
- * gpu-tenant store                             runs a kernel and reads what it stored
- * gpu-tenant calibrate KERNEL_US               the steps that make spin() take so long, alone on the device
+ * gpu-tenant grab KIND CHUNK_MIB MOST_MIB HOLD_S
+ *                                              as much memory of a kind as it is given, and no more than MOST_MIB, for
+ * a limit may not hold; keeps it for so long gpu-tenant store                             runs a kernel and reads what
+ * it stored gpu-tenant calibrate KERNEL_US               the steps that make spin() take so long, alone on the device
  * gpu-tenant spin SECONDS KERNEL_US STEPS DEPTH START_NS
  *                                              keeps DEPTH launches in flight; counts completions of each 100 ms
  * gpu-tenant check MIB SECONDS SEED            writes memory, runs kernels, and reads it again and again
@@ -72,7 +73,7 @@ static const struct role {
     int arguments;
     int (*run)(char **arguments);
 } roles[] = {
-    {"info", 0, role_info},           {"grab", 3, role_grab}, {"store", 0, role_store},
+    {"info", 0, role_info},           {"grab", 4, role_grab}, {"store", 0, role_store},
     {"calibrate", 1, role_calibrate}, {"spin", 5, role_spin}, {"check", 3, role_check},
 };
 
@@ -84,7 +85,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], roles[i].name) == 0 && argc == roles[i].arguments + 2)
             role = &roles[i];
     if (!role) {
-        fputs("usage: gpu-tenant info | grab KIND CHUNK_MIB HOLD_S | store | calibrate KERNEL_US |\n"
+        fputs("usage: gpu-tenant info | grab KIND CHUNK_MIB MOST_MIB HOLD_S | store | calibrate KERNEL_US |\n"
               "       spin SECONDS KERNEL_US STEPS DEPTH START_NS | check MIB SECONDS SEED\n",
               stderr);
         return 2;

@@ -9,7 +9,6 @@
 #include "tenant.h"
 
 #define MIB   ((size_t)1 << 20)
-#define MOST  65536u    /* chunks, so that a limit that does not hold ends */
 #define WORDS (MIB / 8) /* of a block that is checked */
 #define EDGE  4096u
 #define ROW   ((size_t)16384) /* elements of an array's row */
@@ -77,13 +76,14 @@ static const struct kind *find_kind(const char *name)
     return NULL;
 }
 
-/* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. */
-static CUresult grab_all(const struct kind *kind, size_t chunk, size_t *ret_bytes)
+/* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. Whoever asks for more managed
+ * memory than a GPU has may hang it for all: so there is a most. */
+static CUresult grab_all(const struct kind *kind, size_t chunk, size_t most, size_t *ret_bytes)
 {
     CUresult result = CUDA_SUCCESS;
     size_t bytes = 0;
 
-    for (unsigned i = 0; i < MOST && chunk >= 2 * MIB; i++) {
+    while (chunk >= 2 * MIB && bytes + chunk <= most) {
         CUresult one = kind->grab(chunk);
         if (one == CUDA_SUCCESS) {
             bytes += chunk;
@@ -99,19 +99,20 @@ static CUresult grab_all(const struct kind *kind, size_t chunk, size_t *ret_byte
 int role_grab(char **arguments)
 {
     const struct kind *kind = find_kind(arguments[0]);
-    size_t chunk = strtoull(arguments[1], NULL, 10) * MIB, bytes, is_free, total;
+    size_t chunk = strtoull(arguments[1], NULL, 10) * MIB, most = strtoull(arguments[2], NULL, 10) * MIB;
+    size_t bytes, is_free, total;
 
     if (!kind || !chunk) {
-        fputs("grab: plain, managed, pool, virtual or array; then whole MiB\n", stderr);
+        fputs("grab: plain, managed, pool, virtual or array; then whole MiB twice\n", stderr);
         return 2;
     }
     gpu_enter();
-    CUresult refusal = grab_all(kind, chunk, &bytes);
+    CUresult refusal = grab_all(kind, chunk, most, &bytes);
     GPU(gpu.cuMemGetInfo_v2(&is_free, &total));
     printf("{\"kind\": \"%s\", \"granted_bytes\": %zu, \"refusal\": %d, \"total_bytes\": %zu, \"free_bytes\": %zu}\n",
            kind->name, bytes, refusal, total, is_free);
     fflush(stdout);
-    sleep((unsigned)atoi(arguments[2]));
+    sleep((unsigned)atoi(arguments[3]));
     return EXIT_SUCCESS;
 }
 

@@ -16,6 +16,7 @@ PROGRAMS = os.path.join(BUILD, "tests", "gpu")
 TENANT = os.path.join(PROGRAMS, "gpu-tenant")
 SMI = os.path.join(PROGRAMS, "gpu-smi")
 GIB = 1 << 30
+MOST = str(160 << 10)  # MiB: more than there is
 CONTEXT = 300 << 20  # what a context costs there
 GPU = "GPU-66616b65-2d67-7075-0000-00000000000{}"
 
@@ -51,5 +52,5 @@ class CudaPlace(Real):
 
     def holding(self, *options, kind="plain", seconds=30):
         """A program that has all memory it was given, and what it said."""
-        process = self.start("run", *options, "--", TENANT, "grab", kind, "1024", str(seconds))
+        process = self.start("run", *options, "--", TENANT, "grab", kind, "1024", MOST, str(seconds))
         return process, json.loads(process.stdout.readline())

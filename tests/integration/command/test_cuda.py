@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from cuda import CONTEXT, GIB, GPU, SMI, TENANT, CudaPlace
+from cuda import CONTEXT, GIB, GPU, MOST, SMI, TENANT, CudaPlace
 from place import BUILD, wait_until
 from tap import contains, equal, main, test
 
@@ -31,7 +31,7 @@ def no_kind_of_memory_goes_beyond_the_quota():
     with CudaPlace() as place:
         for kind in KINDS:
             done = place.facet("run", "-d", "cuda:0", "-m", "2G", "--report", "use.json", "--", TENANT, "grab", kind,
-                               "64", "0")
+                               "64", MOST, "0")
             equal(done.returncode, 0, done.stderr)
             got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
             equal(got["refusal"], 2, f"CUDA_ERROR_OUT_OF_MEMORY for {kind}")
@@ -124,7 +124,7 @@ def a_program_has_two_gpus_with_limits_of_their_own():
         seen = place.tenant(both, "info")["devices"]
         equal([(one["uuid"], one["total_bytes"]) for one in seen], [(GPU.format(2), 6 * GIB), (GPU.format(1), 20 * GIB)])
         equal(place.smi("uuid,memory.total", *both), [[GPU.format(2), "6144"], [GPU.format(1), "20480"]])
-        equal(place.tenant(both, "grab", "plain", "512", "0")["granted_bytes"] <= 6 * GIB, True, "the first one's quota")
+        equal(place.tenant(both, "grab", "plain", "512", MOST, "0")["granted_bytes"] <= 6 * GIB, True, "the first one's quota")
         done = place.facet("run", "-v", *both, "--", TENANT, "store")
         contains(done.stderr, "facet run: a on cuda:0")
         contains(done.stderr, "facet run: b: 1 launches")
@@ -167,7 +167,7 @@ def a_killed_tenant_gives_its_memory_back():
     with CudaPlace() as place:
         place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G")
         process = place.start("run", "--vgpu", "a", "--", "sh", "-c", 'echo $$ >pid; exec "$0" "$@"', TENANT, "grab",
-                              "plain", "512", "60")
+                              "plain", "512", MOST, "60")
         json.loads(process.stdout.readline())
         used = lambda: place.json("vgpu", "show", "a", "--json")["memory_used_bytes"]
         equal(used() > 3 * GIB, True, "it holds its memory")
@@ -175,7 +175,7 @@ def a_killed_tenant_gives_its_memory_back():
         wait_until(lambda: used() == 0, "the memory is back")
         equal(process.wait(timeout=30), 128 + 9)
         process.communicate()
-        equal(place.tenant(["--vgpu", "a"], "grab", "plain", "512", "0")["granted_bytes"] > 3 * GIB, True, "the next one")
+        equal(place.tenant(["--vgpu", "a"], "grab", "plain", "512", MOST, "0")["granted_bytes"] > 3 * GIB, True, "the next one")
 
 
 @test
@@ -214,7 +214,7 @@ def launches_go_on_while_the_daemon_is_away():
 def shared_mode_limits_nothing_and_counts():
     with CudaPlace() as place:
         done = place.facet("run", "-d", "cuda:1", "--mode", "shared", "--report", "use.json", "--", TENANT, "grab", "plain",
-                           "1024", "0")
+                           "1024", MOST, "0")
         got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
         equal((got["total_bytes"], got["granted_bytes"] > 38 * GIB), (40 * GIB, True))
         equal(report["memory_peak_bytes"], got["granted_bytes"] + CONTEXT)
@@ -271,7 +271,7 @@ def a_reservation_rendered_as_environment_enters_the_vgpu():
         inside = lambda *words: subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
         equal([one["total_bytes"] for one in json.loads(inside(TENANT, "info"))["devices"]], [10 * GIB])
         equal(inside(SMI, "--query-gpu=memory.total"), "10240\n")
-        equal(json.loads(inside(TENANT, "grab", "plain", "512", "0"))["granted_bytes"] <= 10 * GIB, True, "the quota")
+        equal(json.loads(inside(TENANT, "grab", "plain", "512", MOST, "0"))["granted_bytes"] <= 10 * GIB, True, "the quota")
 
 
 @test

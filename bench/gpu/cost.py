@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the interposer costs on a GPU: single calls, and a product of bf16 matrices; bare and in a vGPU, in one run.
+
+Owns: which calls, sizes and limits; a part of the GPU suite (tests/gpu/run).
+Never: asserts a time: calls are only recorded, a product is held to a ratio.
+"""
+import harness
+from suite import Failed, Skip, check, must
+
+CALLS = {"launch": ("launch", "0"), "alloc+free, 0 live": ("pair", "0"), "alloc+free, 1,000 live": ("pair", "1000"),
+         "cuMemGetInfo": ("info", "0")}
+WAYS = {"bare": None, "no limit": [], "limit 50 %": ["-c", "50:50"]}
+SKIP = 77  # what gpu-gemm ends with where there is no cuBLASLt
+SIZE = 8192
+LEAST = 0.99  # of the bare speed
+
+
+def measured(machine, way, command):
+    limits = WAYS[way]
+    return machine.said(machine.bare(command) if limits is None else machine.in_vgpu(limits, command))
+
+
+@check("cost")
+def single_calls(machine, record):
+    machine.need_soft()
+    for label, (loop, live) in CALLS.items():
+        command = [machine.programs / "gpu-calls", loop, str(machine.options.milliseconds), live]
+        samples = harness.interleave(machine.options.rounds, {
+            way: lambda way=way, command=command: measured(machine, way, command)["ns_per_call"] for way in WAYS})
+        record[f"{label}, ns"] = {way: round(value, 1) for way, value in harness.medians(samples).items()}
+
+
+@check("cost")
+def a_product_of_bf16_matrices(machine, record):
+    machine.need_soft()
+    if machine.is_fake:
+        raise Skip("a fake device runs no kernel of cuBLASLt")
+    command = [machine.programs / "gpu-gemm", str(SIZE), str(machine.options.milliseconds)]
+    first = machine.try_run(machine.bare(command))
+    if first.returncode == SKIP:
+        raise Skip(first.stderr.strip())
+    if first.returncode:
+        raise Failed(first.stderr.strip())
+    samples = harness.interleave(machine.options.rounds, {
+        way: lambda way=way: measured(machine, way, command) for way in ("bare", "no limit")})
+    speeds = harness.medians({way: [one["tflops"] for one in values] for way, values in samples.items()})
+    record.update(n=SIZE, ratio=round(speeds["no limit"] / speeds["bare"], 4),
+                  tflops={way: round(value, 1) for way, value in speeds.items()})
+    must(all(one["right"] for values in samples.values() for one in values), "a wrong product")
+    must(record["ratio"] >= LEAST, f"{record['ratio']} of the bare speed, expected {LEAST} at least")

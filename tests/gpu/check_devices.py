@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Facet says of the GPUs is what nvidia-smi says of them.
+
+Owns: names, sizes, readings, MIG. Never: looks at a program's work.
+"""
+import shutil
+
+from machine import MIB, wait_until
+from suite import Skip, check, must, near
+
+
+@check("devices")
+def the_list_is_that_of_nvidia_smi(machine, record):
+    rows = machine.smi("uuid,name,memory.total,pci.bus_id,driver_version")
+    record["gpus"] = [f"{row[1]}, {row[2]} MiB, driver {row[4]}" for row in rows]
+    ours = {gpu["uuid"]: gpu for gpu in machine.gpus}
+    must(set(ours) == {row[0] for row in rows}, f"uuids: {sorted(ours)}, nvidia-smi has {[row[0] for row in rows]}")
+    for uuid, name, mebibytes, bus, driver in rows:
+        gpu = ours[uuid]
+        must((gpu["name"], gpu["driver_version"]) == (name, driver), f"{gpu}: nvidia-smi says {name}, {driver}")
+        near(gpu["memory_bytes"] // MIB, int(mebibytes), 1, f"MiB of {uuid}")
+        must(bus.lower().endswith(gpu["pci_address"]), f"{gpu['pci_address']}: nvidia-smi says {bus}")
+
+
+@check("devices")
+def readings_are_those_of_nvidia_smi(machine, record):
+    machine.need_soft()
+    machine.start_daemon()
+    wait_until(lambda: machine.readings("facet_device_memory_used_bytes"), "the first readings")
+    celsius, watts, used = machine.smi_of_gpu("temperature.gpu,power.draw,memory.used")
+    for metric, theirs, most in (("facet_device_temperature_celsius", celsius, 5),
+                                 ("facet_device_power_watts", watts, 100),
+                                 ("facet_device_memory_used_bytes", used, 64)):
+        ours = list(machine.readings(metric).values())
+        if not theirs.replace(".", "").isdigit():
+            must(not ours, f"{metric}: {ours}, and nvidia-smi has no such reading")
+            continue
+        must(ours, f"{metric} is absent, and nvidia-smi says {theirs}")
+        value = ours[0] / MIB if metric.endswith("bytes") else max(ours)
+        record[metric] = f"{value:.1f}, nvidia-smi {theirs}"
+        near(value, float(theirs), most, metric)
+
+
+@check("devices")
+def mig_is_listed_as_it_is(machine, record):
+    mode = machine.smi_of_gpu("mig.mode.current")[0]
+    full = machine.facet_json("devices", machine.gpu["id"])
+    record["mig"] = mode
+    must(full["properties"]["mig"] == ("true" if mode == "Enabled" else "false"),
+         f"{full['properties']['mig']}: nvidia-smi says {mode}")
+    if mode != "Enabled":
+        raise Skip(f"{machine.gpu['id']} is not in MIG mode, and the suite changes no mode")
+    if machine.is_fake:
+        raise Skip("the stand-in for nvidia-smi lists no instances")
+    listing = machine.try_run([shutil.which("nvidia-smi"), "-L", "-i", machine.gpu["uuid"]]).stdout
+    theirs = {word.rstrip(")") for word in listing.split() if word.startswith("MIG-")}
+    ours = {part["uuid"] for part in full.get("partitions", [])}
+    record["instances"] = len(theirs)
+    must(theirs == ours, f"{sorted(ours)}: nvidia-smi lists {sorted(theirs)}")
+
+
+@check("devices")
+def nvidia_smi_inside_shows_the_vgpu(machine, record):
+    machine.need_soft()
+    quota = machine.quota()
+    rows = machine.smi("uuid,memory.total", ["-m", machine.size(quota)])
+    record["inside"] = rows
+    must(rows == [[machine.gpu["uuid"], str(quota // MIB)]], f"{rows}: expected one GPU of {quota // MIB} MiB")

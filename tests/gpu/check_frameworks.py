@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch, JAX and CuPy as tenants, where they are installed: they see the vGPU, compute right, and are refused kindly.
+
+Owns: which Python is asked (--python). Never: installs anything.
+"""
+from pathlib import Path
+
+from machine import GIB
+from suite import Skip, check, must
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+
+
+def run_program(machine, record, name):
+    machine.need_soft()
+    python = machine.options.python
+    if machine.is_fake:
+        raise Skip("a fake device runs no kernel of a framework")
+    if machine.try_run([python, "-c", f"import {name}"]).returncode:
+        raise Skip(f"{python} has no {name}")
+    if machine.gpu["memory_bytes"] < 8 * GIB:
+        raise Skip("a framework wants a vGPU of 4 GiB, and the GPU is too small for two")
+    quota = 4 * GIB
+    said = machine.said(machine.in_vgpu(["-m", machine.size(quota), "-c", "50"],
+                                        [python, PROGRAMS / f"{name}_tenant.py"]))
+    record.update(said)
+    must(said["right"], "a wrong result")
+    must(said["total_bytes"] <= quota, f"it sees {said['total_bytes']} bytes, its quota is {quota}")
+    must(said["refused"] and said["taken_bytes"] <= quota, f"it took {said['taken_bytes']} of {quota} bytes")
+
+
+@check("frameworks")
+def pytorch(machine, record):
+    run_program(machine, record, "torch")
+
+
+@check("frameworks")
+def jax(machine, record):
+    run_program(machine, record, "jax")
+
+
+@check("frameworks")
+def cupy(machine, record):
+    run_program(machine, record, "cupy")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider keeps its contract on the real device: `facet provider check`, and what of it is snapshots.
+
+Owns: reading its TAP. Never: lets it make or destroy MIG instances: a GPU in that mode is left alone.
+"""
+from suite import Failed, Skip, check, must
+
+_said = {}
+
+
+def conformance(machine):
+    """The lines of the check, made once."""
+    cut = [gpu["id"] for gpu in machine.gpus if "partitioned" in gpu["modes"]]
+    if cut:
+        raise Skip(f"{', '.join(cut)} in MIG mode: the check would make instances and destroy them; "
+                   "'facet provider check' does it when you say so")
+    if "lines" not in _said:
+        done = machine.try_facet("provider", "check", str(machine.build / "facet-provider-cuda.so"))
+        _said["lines"] = done.stdout.splitlines()
+        _said["errors"] = done.stderr.strip()
+    return _said["lines"]
+
+
+def tally(lines):
+    skipped = [line for line in lines if line.startswith("ok") and "# SKIP" in line]
+    failed = [line for line in lines if line.startswith("not ok")]
+    passed = [line for line in lines if line.startswith("ok") and "# SKIP" not in line]
+    return passed, failed, skipped
+
+
+@check("provider")
+def conformance_of_the_provider(machine, record):
+    passed, failed, skipped = tally(conformance(machine))
+    record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
+    must(passed, f"nothing was checked: {_said['errors']}")
+    must(not failed, "\n".join(failed))
+
+
+@check("snapshot")
+def snapshot_and_resume(machine, record):
+    full = machine.facet_json("devices", machine.gpu["id"])
+    if "snapshot" not in full["capabilities"]:
+        raise Skip(f"driver {machine.gpu['driver_version']}: no checkpoint calls, which the provider needs for it")
+    passed, failed, skipped = tally([line for line in conformance(machine) if "snapshot" in line])
+    record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
+    if not passed and not failed:
+        raise Failed("the provider claims snapshots, and nothing of them was checked")
+    must(not failed, "\n".join(failed))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants get the shares that they asked for, beside what the driver's own time-slicing gives.
+
+Owns: shares of two to four tenants, and limits alone. A share is counted in kernels of equal work that were completed.
+Never: knows how a share comes about.
+"""
+import statistics
+import time
+
+from machine import Machine
+from suite import check, must
+
+KERNEL_US, DEPTH = 1000, 8
+SETTLE_BINS, BINS_A_SECOND = 10, 10
+ASKED = {2: (70, 30), 3: (50, 30, 20), 4: (40, 30, 20, 10)}
+# Points, of the mean of all seconds. The aim is 1, and the result says what it was; a fake device is as exact as the
+# machine lets it be.
+MOST_ERROR, MOST_ERROR_FAKE = 5, 15
+
+
+def steps(machine: Machine):
+    """Work that takes KERNEL_US alone. A fake device takes that from the kernel's name."""
+    return str(machine.said(machine.bare(machine.tenant("calibrate", str(KERNEL_US))))["steps"])
+
+
+def spin(machine, work, start_ns):
+    seconds = max(round(machine.options.seconds), 1) + SETTLE_BINS // BINS_A_SECOND
+    return machine.tenant("spin", str(seconds), str(KERNEL_US), work, str(DEPTH), str(start_ns))
+
+
+def together(machine, commands_of):
+    """Kernels of each tenant in each second: a list of seconds."""
+    start_ns = time.monotonic_ns() + 3 * 10**9
+    ends = machine.said_together(commands_of(start_ns))
+    bins = [end["bins"][SETTLE_BINS:] for end in ends]
+    wrong = [number for number, end in enumerate(ends) if not end["right"]]
+    must(machine.is_fake or not wrong, f"wrong results of tenants {wrong}")
+    return [[sum(one[at:at + BINS_A_SECOND]) for one in bins] for at in range(0, len(bins[0]), BINS_A_SECOND)]
+
+
+def most_error(machine):
+    return MOST_ERROR_FAKE if machine.is_fake else MOST_ERROR
+
+
+def percents(counts):
+    return [100 * count / max(sum(counts), 1) for count in counts]
+
+
+def mean(seconds):
+    return [round(statistics.mean(column), 1) for column in zip(*map(percents, seconds))]
+
+
+def error(seconds, asked):
+    return statistics.mean(abs(a - b) for counts in seconds for a, b in zip(percents(counts), asked))
+
+
+def compare(machine, record, count):
+    machine.need_soft()
+    asked, work = ASKED[count], steps(machine)
+    bare = together(machine, lambda at: [machine.bare(spin(machine, work, at)) for _ in asked])
+    ours = together(machine, lambda at: [machine.in_vgpu(["-m", machine.size(machine.quota()), "-c", str(percent)],
+                                                         spin(machine, work, at)) for percent in asked])
+    totals = [sum(map(sum, seconds)) for seconds in (bare, ours)]
+    record.update(asked=list(asked), got=mean(ours), driver_alone=mean(bare), points_off=round(error(ours, asked), 2),
+                  throughput=round(totals[1] / max(totals[0], 1), 3))
+    must(totals[1] > 0, "no kernel was completed")
+    near_enough = [abs(got - wanted) <= most_error(machine) for got, wanted in zip(mean(ours), asked)]
+    must(all(near_enough), f"asked {asked}, got {mean(ours)}")
+
+
+@check("shares")
+def two_tenants(machine, record):
+    compare(machine, record, 2)
+
+
+@check("shares")
+def three_tenants(machine, record):
+    compare(machine, record, 3)
+
+
+@check("shares")
+def four_tenants(machine, record):
+    compare(machine, record, 4)
+
+
+@check("shares")
+def limits_hold_alone(machine, record):
+    machine.need_soft()
+    work = steps(machine)
+    free = together(machine, lambda at: [machine.bare(spin(machine, work, at))])
+    whole = 10**6 / KERNEL_US if machine.is_fake else statistics.mean(counts[0] for counts in free)
+    for percent in (10, 30, 50, 80):
+        seconds = together(machine, lambda at, limit=percent: [
+            machine.in_vgpu(["-c", f"{limit}:{limit}"], spin(machine, work, at))])
+        got = 100 * statistics.mean(counts[0] for counts in seconds) / max(whole, 1)
+        record[f"{percent} %"] = round(got, 1)
+        must(0 < got < percent + most_error(machine), f"limit of {percent} %: got {got:.1f} %")

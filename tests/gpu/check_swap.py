@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual GPUs that have more memory together than the GPU: nobody loses a byte.
+
+Owns: two tenants of three quarters each. Never: runs where somebody else's program is on the GPU.
+"""
+from machine import GIB, MIB
+from suite import Skip, check, must
+
+OPTION = "--oversubscribe"
+
+
+@check("swap")
+def two_tenants_of_three_quarters_each(machine, record):
+    machine.need_soft()
+    if OPTION not in machine.try_facet("run", "--help").stdout:
+        raise Skip(f"this Facet has no {OPTION}")
+    used = int(machine.smi_of_gpu("memory.used")[0])
+    if used > 1024:
+        raise Skip(f"{used} MiB of the GPU are in use by others")
+    quota = machine.gpu["memory_bytes"] * 3 // 4 // MIB * MIB
+    context = min(quota // 4, 2 * GIB)
+    blocks, seconds = str((quota - context) // MIB), str(max(round(machine.options.seconds), 2))
+    limits = ["-m", machine.size(quota), OPTION]
+    ends = machine.said_together([machine.in_vgpu(limits, machine.tenant("check", blocks, seconds, str(seed)))
+                                  for seed in (1, 2)])
+    record.update(blocks_mib=int(blocks), rounds=[end["rounds"] for end in ends])
+    must(all(end["rounds"] > 0 for end in ends), f"{ends}")

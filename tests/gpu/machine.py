@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that the GPU suite runs on: its GPUs, programs on them bare and in virtual GPUs, its nvidia-smi.
+
+Owns: a daemon of its own (bench/harness.py), which GPU is used, and how much of it.
+Never: changes a setting of a GPU: no mode, clock, limit or reset; touches the user's own Facet.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+import harness  # noqa: E402
+from suite import Failed, Skip  # noqa: E402
+
+MIB, GIB = 1 << 20, 1 << 30
+DEADLINE_S = 60
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+# Small, since what a fake device holds is this machine's memory.
+FAKE = {"FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_MEMORY": "512M", "FAKE_CUDA_CONTEXT": "16M"}
+
+
+def wait_until(condition, what):
+    """What the condition became."""
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise Failed(f"waited {DEADLINE_S} s in vain: {what}")
+
+
+class Machine(harness.Bench):
+    """`missing` says why there is nothing to run on; else `gpu` is the device (docs/api.md) that is used."""
+
+    def __init__(self, build, options):
+        super().__init__(build)
+        self.options, self.is_fake = options, options.fake
+        self.programs = self.build / "tests" / "gpu"
+        for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES"):
+            self.environment.pop(name, None)
+        if self.is_fake:
+            self.environment.update(FAKE, LD_LIBRARY_PATH=str(self.build / "tests" / "fake" / "cuda"),
+                                    FAKE_CUDA_STATE=str(self.folder / "machine"))
+        self.gpu, self.gpus = None, []
+        self.missing = self._find()
+
+    def _find(self):
+        """Chooses the GPU; what is missing, or an empty text."""
+        if not (self.programs / "gpu-tenant").exists():
+            return "this build has no provider cuda (-Dcuda)"
+        done = self.try_facet("devices", "--json")
+        listed = json.loads(done.stdout)["devices"] if done.returncode == 0 else []
+        self.gpus = [device for device in listed if device["provider"] == "cuda"]
+        if not self.gpus:
+            return f"no NVIDIA GPU: {self._why_none(done)}"
+        names = (self.options.device, self.gpus[0]["id"])
+        chosen = [gpu for gpu in self.gpus if (names[0] or names[1]) in (gpu["id"], gpu["uuid"])]
+        if not chosen:
+            return f"no GPU '{self.options.device}' here"
+        self.gpu = chosen[0]
+        return ""
+
+    def _why_none(self, done):
+        if done.returncode:
+            return done.stderr.strip()
+        providers = json.loads(self.try_facet("provider", "list", "--json").stdout)["providers"]
+        for provider in providers:
+            if provider["name"] == "cuda" and provider["state"] == "refused":
+                return provider["reason"]
+        return "the provider finds none; nvidia-smi tells whether the driver does"
+
+    # --- commands ---
+
+    def try_run(self, command, environment=None):
+        return subprocess.run([str(part) for part in command], env={**self.environment, **(environment or {})},
+                              text=True, capture_output=True, timeout=harness.LIMIT_S, check=False)
+
+    def try_facet(self, *arguments):
+        return self.try_run([self.facet, *arguments])
+
+    def facet_json(self, *arguments):
+        done = self.try_facet(*arguments, "--json")
+        if done.returncode:
+            raise Failed(f"facet {' '.join(arguments)}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def tenant(self, *arguments):
+        return [self.programs / "gpu-tenant", *arguments]
+
+    def in_vgpu(self, limits, command):
+        """The command line that runs it in a vGPU of the chosen GPU."""
+        return [self.facet, "run", "-d", self.gpu["id"], *limits, "--", *command]
+
+    def bare(self, command):
+        """The same without Facet, on the same GPU."""
+        return ["env", f"CUDA_VISIBLE_DEVICES={self.gpu['uuid']}", *command]
+
+    def said(self, command):
+        """The last line of what it says, which is JSON."""
+        done = self.try_run(command)
+        if done.returncode:
+            raise Failed(f"{' '.join(map(str, command))}: {done.returncode}, {done.stderr.strip()}{done.stdout}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def said_together(self, commands):
+        """The same of programs that run at the same time."""
+        processes = [self.start(command) for command in commands]
+        return [json.loads(self.finish(process).splitlines()[-1]) for process in processes]
+
+    def hold(self, command):
+        """A program that goes on after its first line; that line. To be ended by end()."""
+        process = self.start(command)
+        line = process.stdout.readline()
+        if not line:
+            raise Failed(f"{' '.join(map(str, command))}: {process.communicate()[1]}")
+        return process, json.loads(line)
+
+    def end(self, process):
+        """The program is told by `facet run`."""
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=DEADLINE_S)
+
+    def kill(self, process):
+        """The program itself, which has no say in it."""
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8")
+        os.kill(int(children.split()[0]), signal.SIGKILL)
+        process.communicate(timeout=DEADLINE_S)
+
+    # --- what there is ---
+
+    def smi(self, fields, limits=None):
+        """nvidia-smi's answer: a list of cells for each GPU; in a vGPU with these limits when they are given."""
+        program = self.programs / "gpu-smi" if self.is_fake else shutil.which("nvidia-smi")
+        if not program:
+            raise Skip("nvidia-smi is not there")
+        query = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+        done = self.try_run(query if limits is None else self.in_vgpu(limits, query))
+        if done.returncode:
+            raise Failed(f"{program}: {done.stderr.strip()}{done.stdout.strip()}")
+        return [line.split(", ") for line in done.stdout.splitlines()]
+
+    def smi_of_gpu(self, fields, limits=None):
+        """The row of the chosen GPU."""
+        return next(row[1:] for row in self.smi(f"uuid,{fields}", limits) if row[0] == self.gpu["uuid"])
+
+    def start_daemon(self):
+        """Readings are a daemon's; one that has nothing to do leaves a few seconds later."""
+        self.facet_json("vgpu", "create", "--name", "first", "-d", self.gpu["id"])
+        self.try_facet("vgpu", "destroy", "first")
+
+    def readings(self, metric):
+        """{labels as text: value} of one of `facet metrics`, of the chosen GPU."""
+        lines = self.try_facet("metrics").stdout.splitlines()
+        return {line.split("{")[1].split("}")[0]: float(line.split()[-1]) for line in lines
+                if line.startswith(f"{metric}{{") and f'device="{self.gpu["id"]}"' in line}
+
+    def need_soft(self):
+        """Programs can be limited on the GPU as it is."""
+        if "soft" not in self.gpu["modes"]:
+            raise Skip(f"{self.gpu['id']} is in MIG mode, which the suite does not change: only its listing is checked")
+
+    def quota(self):
+        """Bytes of a vGPU that a test fills: what is free of the GPU is enough for two of them."""
+        return min(4 * GIB, self.gpu["memory_bytes"] // 4 // MIB * MIB)
+
+    def size(self, amount):
+        return f"{amount // MIB}M"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of checks of the GPU suite, their order, and their report.
+
+Owns: TAP on standard output, and what each check recorded. Never: knows what is checked.
+"""
+import traceback
+
+_checks = []
+
+
+class Skip(Exception):
+    """What a check needs is not there; says what."""
+
+
+class Failed(Exception):
+    """What was seen is not what must be; says both."""
+
+
+def check(part):
+    """Marks a function of (machine, record) as a check of `part`; what it puts into the dict `record` is kept."""
+    def add(function):
+        _checks.append((part, function))
+        return function
+    return add
+
+
+def parts():
+    return list(dict.fromkeys(part for part, _ in _checks))
+
+
+def must(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def near(got, expected, most, what):
+    must(abs(got - expected) <= most, f"{what}: {got}, expected {expected} and at most {most} away")
+
+
+def _outcome(function, machine, record):
+    """How it ended, and why."""
+    try:
+        function(machine, record)
+    except Skip as skip:
+        return "skipped", str(skip)
+    except Failed as failed:
+        return "failed", str(failed)
+    except Exception:  # whatever went wrong in one, the others go on
+        return "failed", traceback.format_exc()
+    return "passed", ""
+
+
+def _say(number, name, outcome, reason):
+    lines = reason.strip().splitlines() or [""]
+    print(f"{'not ok' if outcome == 'failed' else 'ok'} {number} - {name}"
+          f"{f' # SKIP {lines[-1]}' if outcome == 'skipped' else ''}", flush=True)
+    if outcome == "failed":
+        for line in lines:
+            print(f"# {line}", flush=True)
+
+
+def run(machine, wanted):
+    """Every check of the wanted parts, as a list of {part, name, outcome, reason, record}."""
+    chosen = [(part, function) for part, function in _checks if part in wanted]
+    results = []
+    print(f"1..{len(chosen)}", flush=True)
+    for number, (part, function) in enumerate(chosen, 1):
+        name, record = f"{part}: {function.__name__.replace('_', ' ')}", {}
+        outcome, reason = ("skipped", machine.missing) if machine.missing else _outcome(function, machine, record)
+        _say(number, name, outcome, reason)
+        for key, value in record.items():
+            print(f"#   {key}: {value}", flush=True)
+        results.append({"part": part, "name": name, "outcome": outcome, "reason": reason, "record": record})
+    return results

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU suite itself, over the fakes: it passes, it skips with reasons, and it finds out who holds no limit.
+
+Owns: what the suite may skip there. Never: runs on a real GPU.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration" / "command"))
+
+from tap import contains, equal, main, test  # noqa: E402
+
+BUILD = Path(os.environ["FACET_BUILD_DIR"])
+# What no fake device can show; whatever else is skipped is a fault of the suite.
+CANNOT = {"devices: mig is listed as it is", "cost: a product of bf16 matrices", "frameworks: pytorch",
+          "frameworks: jax", "frameworks: cupy"}
+DEPENDS = {"snapshot: snapshot and resume", "swap: two tenants of three quarters each"}  # on what this build has
+
+# A command that enters no virtual GPU: limits that it is asked for are held by nobody.
+LAWLESS = """#!/bin/sh
+if [ "$1" = run ] && [ "$2" != --help ]; then
+    while [ "$1" != -- ]; do shift; done
+    shift
+    exec "$@"
+fi
+exec "{facet}" "$@"
+"""
+
+
+def run(build, *arguments, **environment):
+    """The suite's lines, its exit status, and the folder of its results."""
+    with tempfile.TemporaryDirectory(prefix="facet-gpu-") as results:
+        done = subprocess.run([HERE / "run", build, *arguments, "--seconds", "1", "--rounds", "1", "--milliseconds", "20",
+                               "--results", results], env={**os.environ, **environment}, capture_output=True, text=True,
+                              timeout=500, check=False)
+        files = {path.suffix: path.read_text() for path in Path(results).iterdir()}
+    return done, files
+
+
+def names(lines, verdict, marked=""):
+    """Checks with that verdict, and that mark behind their names."""
+    return {line.split(" - ", 1)[1].split(" # ")[0] for line in lines if line.startswith(verdict) and marked in line}
+
+
+@test
+def over_the_fakes_all_is_well():
+    done, files = run(BUILD, "--fake")
+    lines = done.stdout.splitlines()
+    equal((done.returncode, names(lines, "not ok")), (0, set()), done.stdout + done.stderr)
+    skipped = names(lines, "ok ", "# SKIP")
+    equal((CANNOT <= skipped, skipped <= CANNOT | DEPENDS), (True, True), f"skipped {sorted(skipped)}")
+    record = json.loads(files[".json"])
+    equal((record["result"]["fake"], record["result"]["driver"]), (True, "580.65.06"))
+    equal(len(record["result"]["checks"]), int(lines[0].removeprefix("1..")), "checks in the results")
+    contains(files[".md"], "a made-up device: no measurement")
+    contains(files[".md"], "| limits: a program sees its quota | passed |")
+
+
+@test
+def without_a_gpu_everything_is_skipped_with_the_reason():
+    done, files = run(BUILD, FACET_CUDA_NVML="/nonexistent/libnvidia-ml.so.1")
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("1..")]
+    equal((done.returncode, files), (0, {}), done.stderr)
+    equal([line for line in lines if "# SKIP no NVIDIA GPU: the provider finds none" not in line], [])
+
+
+@test
+def limits_that_nobody_holds_are_found_out():
+    with tempfile.TemporaryDirectory(prefix="facet-lawless-") as folder:
+        for entry in BUILD.iterdir():
+            if entry.name != "facet":
+                os.symlink(entry, Path(folder) / entry.name)
+        command = Path(folder) / "facet"
+        command.write_text(LAWLESS.format(facet=BUILD / "facet"))
+        command.chmod(0o755)
+        done, _ = run(folder, "limits", "--fake", FACET_LIB_DIR=str(BUILD))
+    lines = done.stdout.splitlines()
+    equal(done.returncode, 1, done.stderr)
+    for wanted in ("limits: a program sees its quota", "limits: no kind of memory goes beyond it",
+                   "limits: a quota below a context is refused"):
+        equal(wanted in names(lines, "not ok"), True, f"{wanted}: {done.stdout}")
+
+
+@test
+def what_is_asked_wrongly_is_said():
+    done, _ = run(BUILD, "nonsense")
+    equal(done.returncode, 2)
+    contains(done.stderr, "unknown part 'nonsense'; there are devices, limits, shares, cost")
+
+
+main()
