@@ -36,9 +36,9 @@ exec "{facet}" "$@"
 def run(build, *arguments, **environment):
     """The suite's lines, its exit status, and the folder of its results."""
     with tempfile.TemporaryDirectory(prefix="facet-gpu-") as results:
-        done = subprocess.run([HERE / "run", build, *arguments, "--seconds", "1", "--rounds", "1", "--milliseconds", "20",
-                               "--results", results], env={**os.environ, **environment}, capture_output=True, text=True,
-                              timeout=500, check=False)
+        command = [HERE / "run", build, *arguments, "--seconds", "1", "--rounds", "1", "--milliseconds", "20"]
+        done = subprocess.run([*command, "--results", results], env={**os.environ, **environment}, capture_output=True,
+                              text=True, timeout=500, check=False)
         files = {path.suffix: path.read_text() for path in Path(results).iterdir()}
     return done, files
 

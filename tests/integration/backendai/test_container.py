@@ -97,7 +97,8 @@ def a_program_of_cuda_cannot_have_more_than_its_share():
         equal(environment["LD_LIBRARY_PATH"], "/opt/facet/cuda")
         limit = plugin.daemon.get(arguments["Labels"][LABEL])["memory_limit_bytes"]
         # Where the vendor's runtime would have put the driver.
-        greedy = start(arguments, TENANT, "grab", "plain", "64", "10240", "0", FACET_REAL_CUDA=os.path.join(FAKES, "libcuda.so.1"))
+        driver = os.path.join(FAKES, "libcuda.so.1")
+        greedy = start(arguments, TENANT, "grab", "plain", "64", "10240", "0", FACET_REAL_CUDA=driver)
         output, errors = greedy.communicate(timeout=120)
         equal(greedy.returncode, 0, errors)
         got = json.loads(output)

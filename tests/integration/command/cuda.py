@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place whose machine has NVIDIA GPUs: the real command, daemon, provider and libraries over the fake driver and NVML.
+"""A place whose machine has NVIDIA GPUs: real command, daemon, provider and libraries over the fake driver and NVML.
 
 Owns: the fake machine's file and what the loader finds first. Never: a test.
 """
@@ -30,7 +30,8 @@ class CudaPlace(Real):
         Place.__init__(self, real=True)
         paths = [os.path.join(BUILD, f"facet-provider-{name}.so") for name in providers]
         self.env.update(LD_LIBRARY_PATH=FAKES, FAKE_CUDA_STATE=self.path("machine"), FAKE_CUDA_DEVICES="2",
-                        FAKE_CUDA_MEMORY="80G,40G", FACET_PROVIDER_PATH=":".join(paths), FACET_IDLE_EXIT_S="3", **machine)
+                        FAKE_CUDA_MEMORY="80G,40G", FACET_PROVIDER_PATH=":".join(paths), FACET_IDLE_EXIT_S="3",
+                        **machine)
         for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES"):
             self.env.pop(name, None)
 
@@ -49,6 +50,10 @@ class CudaPlace(Real):
         else:
             output = subprocess.run(query, env=self.env, capture_output=True, text=True, timeout=60, check=True).stdout
         return [line.split(", ") for line in output.splitlines()]
+
+    def granted(self, *options):
+        """Bytes that a program gets which asks for more than there is."""
+        return self.tenant(options, "grab", "plain", "512", MOST, "0")["granted_bytes"]
 
     def holding(self, *options, kind="plain", seconds=30):
         """A program that has all memory it was given, and what it said."""

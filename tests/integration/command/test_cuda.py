@@ -35,8 +35,8 @@ def no_kind_of_memory_goes_beyond_the_quota():
             equal(done.returncode, 0, done.stderr)
             got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
             equal(got["refusal"], 2, f"CUDA_ERROR_OUT_OF_MEMORY for {kind}")
-            equal(got["granted_bytes"] + CONTEXT <= 2 * GIB, True, f"{kind}: {got['granted_bytes']} within the quota")
-            equal(got["granted_bytes"] + CONTEXT > 2 * GIB - (64 << 20), True, f"{kind}: {got['granted_bytes']} used up")
+            used = got["granted_bytes"] + CONTEXT
+            equal(2 * GIB - (64 << 20) < used <= 2 * GIB, True, f"{kind}: {used} fills the quota and no more")
             equal(report["memory_peak_bytes"] <= 2 * GIB, True, f"peak {report['memory_peak_bytes']}")
             equal(report["denied_allocations"] > 0, True, "refusals")
 
@@ -122,9 +122,10 @@ def a_program_has_two_gpus_with_limits_of_their_own():
         place.facet("vgpu", "create", "--name", "b", "-d", "cuda:1", "-m", "6G")
         both = ["--vgpu", "b", "--vgpu", "a"]
         seen = place.tenant(both, "info")["devices"]
-        equal([(one["uuid"], one["total_bytes"]) for one in seen], [(GPU.format(2), 6 * GIB), (GPU.format(1), 20 * GIB)])
+        equal([(one["uuid"], one["total_bytes"]) for one in seen],
+              [(GPU.format(2), 6 * GIB), (GPU.format(1), 20 * GIB)])
         equal(place.smi("uuid,memory.total", *both), [[GPU.format(2), "6144"], [GPU.format(1), "20480"]])
-        equal(place.tenant(both, "grab", "plain", "512", MOST, "0")["granted_bytes"] <= 6 * GIB, True, "the first one's quota")
+        equal(place.granted(*both) <= 6 * GIB, True, "the first one's quota")
         done = place.facet("run", "-v", *both, "--", TENANT, "store")
         contains(done.stderr, "facet run: a on cuda:0")
         contains(done.stderr, "facet run: b: 1 launches")
@@ -175,7 +176,7 @@ def a_killed_tenant_gives_its_memory_back():
         wait_until(lambda: used() == 0, "the memory is back")
         equal(process.wait(timeout=30), 128 + 9)
         process.communicate()
-        equal(place.tenant(["--vgpu", "a"], "grab", "plain", "512", MOST, "0")["granted_bytes"] > 3 * GIB, True, "the next one")
+        equal(place.granted("--vgpu", "a") > 3 * GIB, True, "the next one")
 
 
 @test
@@ -213,8 +214,8 @@ def launches_go_on_while_the_daemon_is_away():
 @test
 def shared_mode_limits_nothing_and_counts():
     with CudaPlace() as place:
-        done = place.facet("run", "-d", "cuda:1", "--mode", "shared", "--report", "use.json", "--", TENANT, "grab", "plain",
-                           "1024", MOST, "0")
+        done = place.facet("run", "-d", "cuda:1", "--mode", "shared", "--report", "use.json", "--", TENANT, "grab",
+                           "plain", "1024", MOST, "0")
         got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
         equal((got["total_bytes"], got["granted_bytes"] > 38 * GIB), (40 * GIB, True))
         equal(report["memory_peak_bytes"], got["granted_bytes"] + CONTEXT)
@@ -268,10 +269,12 @@ def a_reservation_rendered_as_environment_enters_the_vgpu():
         # The driver is where a machine has it: in no folder that anybody names. Here a variable stands for that.
         env = {**place.env, **given, "FACET_REAL_CUDA": os.path.join(place.env["LD_LIBRARY_PATH"], "libcuda.so.1"),
                "FACET_REAL_NVML": os.path.join(place.env["LD_LIBRARY_PATH"], "libnvidia-ml.so.1")}
-        inside = lambda *words: subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+        inside = lambda *words: subprocess.run(words, env=env, capture_output=True, text=True, timeout=60,
+                                               check=True).stdout
         equal([one["total_bytes"] for one in json.loads(inside(TENANT, "info"))["devices"]], [10 * GIB])
         equal(inside(SMI, "--query-gpu=memory.total"), "10240\n")
-        equal(json.loads(inside(TENANT, "grab", "plain", "512", MOST, "0"))["granted_bytes"] <= 10 * GIB, True, "the quota")
+        got = json.loads(inside(TENANT, "grab", "plain", "512", MOST, "0"))["granted_bytes"]
+        equal(9 * GIB < got <= 10 * GIB, True, f"{got} of 10 GiB")
 
 
 @test
@@ -292,7 +295,7 @@ def a_reservation_rendered_for_containers_mounts_the_libraries():
         nodes = [node["PathOnHost"] for node in docker["HostConfig"]["Devices"]]
         equal("/dev/nvidiactl" in nodes and "/dev/nvidia-uvm" in nodes, True, nodes)
         for form in ("oci", "cdi"):
-            text = json.dumps(place.json("place", "show", "job", "--render", form, "--json")["rendered"]["configuration"])
+            text = json.dumps(place.json("place", "show", "job", "--render", form, "--json")["rendered"])
             contains(text, f"LD_LIBRARY_PATH={folder}")
             contains(text, f'"{folder}"')
 
