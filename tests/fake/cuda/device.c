@@ -60,7 +60,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
     CUresult result = uuid ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
-        memcpy(uuid->bytes, found->uuid, sizeof uuid->bytes);
+        memcpy(uuid->bytes, fake_visible_part() ? fake_visible_part()->uuid : found->uuid, sizeof uuid->bytes);
     return result;
 }
 
@@ -91,7 +91,7 @@ static int attribute_of(const struct fake_device *device, int attribute)
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
         return 1980000;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        return (int)device->units;
+        return (int)(fake_visible_part() ? fake_visible_part()->units : device->units);
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
         return (int)device->pci_bus;
     case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
@@ -142,7 +142,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
     CUresult result = bytes ? find(device, &found) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
-        *bytes = found->memory_bytes;
+        *bytes = fake_visible_part() ? fake_visible_part()->memory_bytes : found->memory_bytes;
     return result;
 }
 

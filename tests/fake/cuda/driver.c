@@ -14,6 +14,7 @@ enum { FRESH, READY, INHERITED };
 static _Atomic int state;
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t visible[FAKE_DEVICES], visible_count;
+static struct fake_part part; /* of the only visible device, when it is one: memory_bytes is not 0 */
 
 /* What the parent had open is not the child's; the real driver never serves such a child. */
 static void forked(void)
@@ -21,14 +22,6 @@ static void forked(void)
     if (atomic_load(&state) == READY)
         atomic_store(&state, INHERITED);
     pthread_mutex_init(&init_lock, NULL);
-}
-
-static void uuid_text(const struct fake_device *device, char text[41])
-{
-    char *at = text + sprintf(text, "GPU-");
-
-    for (uint32_t i = 0; i < sizeof device->uuid; i++)
-        at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", (unsigned char)device->uuid[i]);
 }
 
 /* At load: a handler that came with the first call would miss a fork in the middle of it. */
@@ -42,7 +35,7 @@ static bool find_visible(const char *item, uint32_t *ret_device)
 {
     const struct fake_state *machine = fake_state();
     uint32_t found = 0;
-    char text[41], *end;
+    char text[FAKE_UUID_SIZE], *end;
 
     if (strncmp(item, "GPU-", 4) != 0) {
         unsigned long index = strtoul(item, &end, 10);
@@ -50,7 +43,7 @@ static bool find_visible(const char *item, uint32_t *ret_device)
         return end != item && !*end && index < machine->device_count;
     }
     for (uint32_t i = 0; i < machine->device_count; i++) {
-        uuid_text(&machine->devices[i], text);
+        fake_uuid_text("GPU-", machine->devices[i].uuid, text);
         if (strncmp(item, text, strlen(item)) == 0) {
             *ret_device = i;
             found++;
@@ -73,7 +66,9 @@ static void read_visible(const char *list)
     char copy[1024], *rest = copy, *item;
     uint32_t device = 0;
 
-    visible_count = 0;
+    visible_count = fake_part_find(list, &visible[0], &part);
+    if (visible_count)
+        return;
     snprintf(copy, sizeof copy, "%s", list);
     while ((item = strsep(&rest, ",")) && find_visible(item, &device) && visible_count < FAKE_DEVICES) {
         if (is_visible(device)) {
@@ -132,6 +127,11 @@ CUresult fake_physical(CUdevice device, uint32_t *ret_physical)
         return CUDA_ERROR_INVALID_DEVICE;
     *ret_physical = visible[device];
     return CUDA_SUCCESS;
+}
+
+const struct fake_part *fake_visible_part(void)
+{
+    return part.memory_bytes ? &part : NULL;
 }
 
 uint32_t fake_visible(void)

@@ -11,6 +11,7 @@
 #ifndef FAKE_CUDA_FAKE_H
 #define FAKE_CUDA_FAKE_H
 
+#include "identity.h"
 #include "state.h"
 #include "vendor/cuda/driver.h"
 
@@ -31,6 +32,10 @@ CUresult fake_ready(void);
 
 /* The device of the machine that the program sees as `device`; CUDA_ERROR_INVALID_DEVICE when it sees none such. */
 CUresult fake_physical(CUdevice device, uint32_t *ret_physical);
+
+/* The part of a device that the program sees, and nothing else then: of several the driver opens the first. NULL: whole
+ * devices. Not there where no driver of NVIDIA's is played. */
+__attribute__((weak)) const struct fake_part *fake_visible_part(void);
 
 /* How many devices the program sees. */
 uint32_t fake_visible(void);

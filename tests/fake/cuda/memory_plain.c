@@ -186,7 +186,8 @@ static CUresult info(uint64_t *free_bytes, uint64_t *total)
     if (result != CUDA_SUCCESS)
         return result;
     uint64_t used = fake_used(context->physical);
-    *total = fake_state()->devices[context->physical].memory_bytes;
+    const struct fake_part *part = fake_visible_part ? fake_visible_part() : NULL;
+    *total = part ? part->memory_bytes : fake_state()->devices[context->physical].memory_bytes;
     *free_bytes = used < *total ? *total - used : 0;
     return CUDA_SUCCESS;
 }

@@ -265,27 +265,16 @@ static nvmlReturn_t find(bool (*matches)(nvmlDevice_t handle, const void *wanted
     return NVML_ERROR_NOT_FOUND;
 }
 
-void fake_uuid_text(const char *prefix, const char uuid[16], char text[FAKE_UUID_SIZE])
-{
-    int at = snprintf(text, FAKE_UUID_SIZE, "%s", prefix);
-
-    for (int i = 0; i < 16; i++)
-        at += snprintf(text + at, FAKE_UUID_SIZE - (size_t)at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-                       (unsigned char)uuid[i]);
-}
-
 void fake_uuid(nvmlDevice_t handle, char text[FAKE_UUID_SIZE])
 {
-    struct fake_state *state = fake_state();
     char uuid[16];
 
-    memcpy(uuid, state->devices[handle->device].uuid, sizeof uuid);
-    if (handle->is_mig) {
-        uuid[8] = (char)(0x40 + handle->gpu_instance);
-        uuid[9] = (char)handle->compute_instance;
-        uuid[10] = (char)state->management.mig[handle->device].instances[handle->gpu_instance].made;
+    if (!handle->is_mig) {
+        fake_uuid_text("GPU-", fake_state()->devices[handle->device].uuid, text);
+        return;
     }
-    fake_uuid_text(handle->is_mig ? "MIG-" : "GPU-", uuid, text);
+    fake_mig_uuid(handle->device, handle->gpu_instance, handle->compute_instance, uuid);
+    fake_uuid_text("MIG-", uuid, text);
 }
 
 static bool has_uuid(nvmlDevice_t handle, const void *wanted)

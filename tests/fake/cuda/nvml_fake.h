@@ -14,6 +14,7 @@
 #include "vendor/cuda/nvml_mig.h"
 #pragma GCC visibility pop
 
+#include "identity.h"
 #include "state.h"
 
 /* A GPU, or the device that a compute instance is. */
@@ -45,9 +46,6 @@ nvmlReturn_t fake_initialised(bool sane);
 /* Writes text as the library does: NVML_ERROR_INSUFFICIENT_SIZE when it does not fit. */
 nvmlReturn_t fake_text(char *text, unsigned length, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* "GPU-..." or "MIG-..." of 16 bytes. */
-#define FAKE_UUID_SIZE 48
-void fake_uuid_text(const char *prefix, const char uuid[16], char text[FAKE_UUID_SIZE]);
 void fake_uuid(nvmlDevice_t handle, char text[FAKE_UUID_SIZE]);
 
 /* Where a device is on the bus. */

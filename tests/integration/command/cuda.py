@@ -29,9 +29,9 @@ class CudaPlace(Real):
             raise Skip("this build has no provider cuda")
         Place.__init__(self, real=True)
         paths = [os.path.join(BUILD, f"facet-provider-{name}.so") for name in providers]
-        self.env.update(LD_LIBRARY_PATH=FAKES, FAKE_CUDA_STATE=self.path("machine"), FAKE_CUDA_DEVICES="2",
-                        FAKE_CUDA_MEMORY="80G,40G", FACET_PROVIDER_PATH=":".join(paths), FACET_IDLE_EXIT_S="3",
-                        **machine)
+        self.env.update({"FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_MEMORY": "80G,40G", **machine})
+        self.env.update(LD_LIBRARY_PATH=FAKES, FAKE_CUDA_STATE=self.path("machine"),
+                        FACET_PROVIDER_PATH=":".join(paths), FACET_IDLE_EXIT_S="3")
         for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES"):
             self.env.pop(name, None)
 

@@ -226,6 +226,22 @@ def shared_mode_limits_nothing_and_counts():
 
 
 @test
+def a_part_of_a_gpu_in_mig_mode_is_entered_by_its_name():
+    with CudaPlace(FAKE_CUDA_MEMORY="80G,80G", FAKE_CUDA_MIG="1") as place:
+        done = place.facet("run", "-d", "cuda:0", "-m", "20G", "true")
+        equal(done.returncode != 0, True)
+        contains(done.stderr, "does not offer mode 'soft'; it has: partitioned")
+        limits = ["-d", "cuda:0", "--mode", "partitioned"]
+        seen = place.tenant([*limits, "--template", "2g.20gb"], "info")["devices"]
+        equal([(one["total_bytes"], one["units"]) for one in seen], [(20 * GIB, 32)])
+        equal(seen[0]["uuid"] != GPU.format(1), True, "the part's own name")
+        equal(20 * GIB - (1 << 30) < place.granted(*limits, "-m", "20G") <= 20 * GIB, True, "what is in it")
+        equal(place.granted(*limits, "--template", "2g.20gb", "-m", "5G") <= 5 * GIB, True, "a quota within it")
+        equal(place.smi("memory.total", *limits, "--template", "3g.40gb"), [["40960"]])
+        wait_until(lambda: not place.json("devices", "cuda:0", "--json").get("partitions"), "the parts are destroyed")
+
+
+@test
 def wrong_devices_are_named_with_what_there_is():
     with CudaPlace() as place:
         for wrong in ("cuda:7", "nvidia", "GPU-0"):
