@@ -14,6 +14,7 @@
 #include "device/listing.h"
 #include "device/node.h"
 #include "limiter/entrance_cuda.h"
+#include "limiter/entrance_hip.h"
 #include "limiter/tenant.h"
 
 struct building {
@@ -244,6 +245,16 @@ static enum facet_status put_in_front(struct facet_workload *workload, const cha
     return facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, variable, list, error);
 }
 
+static enum facet_status add_libraries(struct facet_workload *workload, const char *folder, const char *preload,
+                                       const json_t *environment, struct facet_error *error)
+{
+    enum facet_status status = add_path(workload, folder, false, error);
+
+    if (status == FACET_OK)
+        status = put_in_front(workload, "LD_LIBRARY_PATH", folder, environment, error);
+    return status == FACET_OK ? put_in_front(workload, "LD_PRELOAD", preload, environment, error) : status;
+}
+
 /* What `facet run` sets for a GPU of NVIDIA's, and the libraries that it names. */
 static enum facet_status enter_cuda(struct facet_workload *workload, const char *address, const json_t *environment,
                                     struct facet_error *error)
@@ -252,18 +263,31 @@ static enum facet_status enter_cuda(struct facet_workload *workload, const char 
     enum facet_status status = facet_entrance_cuda_find(&entrance, error);
 
     if (status == FACET_OK)
-        status = add_path(workload, entrance.folder, false, error);
-    if (status == FACET_OK)
-        status = put_in_front(workload, FACET_ENTRANCE_CUDA_SEARCH, entrance.folder, environment, error);
-    if (status == FACET_OK)
-        status = put_in_front(workload, FACET_ENTRANCE_CUDA_PRELOAD, entrance.preload, environment, error);
+        status = add_libraries(workload, entrance.folder, entrance.preload, environment, error);
     return status == FACET_OK
                ? facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENTRANCE_CUDA_VISIBLE, address, error)
                : status;
 }
 
-/* The way in is that of the vGPU's device: a layer is asked for by any program of OpenCL, these libraries only there.
- */
+/* The same for a GPU of AMD's, the first and only one that is visible then. */
+static enum facet_status enter_hip(struct facet_workload *workload, const char *address, const json_t *environment,
+                                   struct facet_error *error)
+{
+    char uuid[sizeof((struct facet_segment_device *)0)->address];
+    struct facet_entrance_hip entrance;
+    enum facet_status status = facet_entrance_hip_find(&entrance, error);
+
+    facet_entrance_hip_uuid(address, uuid, sizeof uuid);
+    if (status == FACET_OK)
+        status = add_libraries(workload, entrance.folder, entrance.preload, environment, error);
+    if (status == FACET_OK)
+        status = facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENTRANCE_HIP_VISIBLE, uuid, error);
+    return status == FACET_OK
+               ? facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENTRANCE_HIP_INDICES, "0", error)
+               : status;
+}
+
+/* The way in is that of the vGPU's device: any program of OpenCL asks for a layer, these libraries are only there. */
 static enum facet_status enter_device(struct facet_workload *workload, const struct vgpu_info *vgpu,
                                       struct facet_error *error)
 {
@@ -271,13 +295,15 @@ static enum facet_status enter_device(struct facet_workload *workload, const str
     struct facet_segment_device device;
     enum facet_status status = facet_segment_read_device(vgpu->segment, &device, error);
 
-    if (status != FACET_OK || !facet_entrance_is_cuda(device.address))
-        return status;
-    status = facet_workload_write(workload, &text, error);
+    if (status == FACET_OK)
+        status = facet_workload_write(workload, &text, error);
     if (status != FACET_OK)
         return status;
     CLEANUP_JSON json_t *document = json_loads(text, 0, NULL);
-    return enter_cuda(workload, device.address, json_object_get(document, "environment"), error);
+    const json_t *environment = json_object_get(document, "environment");
+    if (facet_entrance_is_cuda(device.address))
+        return enter_cuda(workload, device.address, environment, error);
+    return facet_entrance_is_hip(device.address) ? enter_hip(workload, device.address, environment, error) : FACET_OK;
 }
 
 enum facet_status workload_enter(struct facet_workload *workload, const struct vgpu_info *vgpu, bool alone,

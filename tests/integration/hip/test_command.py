@@ -5,7 +5,9 @@
 Owns: that a program which was linked, bundles its runtime, or opens it, has the limits it was started with.
 Never: looks at real hardware; needs a provider that this build has not: then it is skipped with a reason.
 """
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -72,6 +74,21 @@ def program_in_two_vgpus_sees_both_in_their_order():
             equal((done.returncode, done.stderr), (0, ""))
         equal(place.program("--vgpu", "small", "--vgpu", "large"), "2 devices, 1024 MiB, 2 GiB 2, launch 0, 0")
         equal(place.program("--vgpu", "large", "--vgpu", "small"), "2 devices, 5120 MiB, 2 GiB 0, launch 0, 0")
+
+
+@test
+def a_reservation_rendered_as_environment_enters_the_vgpu():
+    with HipPlace() as place:
+        equal(place.facet("place", "--slot", "rocm.device=0.25", "--name", "job").returncode, 0)
+        equal(place.facet("vgpu", "create", "--name", "a", "--reservation", "job", "-m", "3G").returncode, 0)
+        shown = json.loads(place.facet("place", "show", "job", "--render", "environment", "--json").stdout)
+        given = dict(pair.split("=", 1) for pair in shown["rendered"]["configuration"]["env"])
+        equal(given["HIP_VISIBLE_DEVICES"], "0")
+        given["LD_LIBRARY_PATH"] += f":{FAKE}"  # where a machine's loader looks by itself
+        program = os.path.join(PROGRAMS, "program-linked")
+        done = subprocess.run([program], env={**place.env, **given}, capture_output=True, text=True, timeout=60,
+                              check=True)
+        contains(done.stdout, "1 devices, 3072 MiB")
 
 
 main()
