@@ -4,7 +4,9 @@ import json
 
 import harness
 
-CALLERS = {"1 thread": (1, 1), "2 threads": (2, 1), "2 processes, one vGPU": (1, 2)}
+# Threads, processes, kernels that each launches in turn.
+CALLERS = {"1 thread": (1, 1, 1), "1 thread, 4 kernels in turn": (1, 1, 4), "2 threads": (2, 1, 1),
+           "2 processes, one vGPU": (1, 2, 1)}
 WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}
 
 # Recorded earlier, not measured here: HAMi-core 8f3a89c over a fake driver of that record, built with its own flags,
@@ -38,8 +40,8 @@ def host(bench, seconds, vgpus, command):
 
 
 def measure(bench, callers, options):
-    threads, processes = callers
-    command = [program(bench, "cuda-launch"), options.milliseconds, threads]
+    threads, processes, kernels = callers
+    command = [program(bench, "cuda-launch"), options.milliseconds, threads, kernels]
 
     def one(way):
         vgpus = [way] + [way if way == "bare" else "+"] * (processes - 1)
@@ -53,8 +55,10 @@ def measure(bench, callers, options):
 
 def row(label, result):
     def added(name):
-        bare, hooked = RECORDED[label][name]
         own = result[name] - result["bare"]
+        if label not in RECORDED:
+            return f"{own:+.1f}"
+        bare, hooked = RECORDED[label][name]
         return f"{own:+.1f} (recorded peer: {hooked - bare:+.1f})"
 
     return [label, f"{result['bare']:.1f}", added("no limit"), added("limit 50 %")]

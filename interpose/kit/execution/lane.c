@@ -14,7 +14,7 @@ struct thread {
 
 pthread_mutex_t facet_flight_track_lock = PTHREAD_MUTEX_INITIALIZER;
 struct facet_flight_lane *facet_flight_lanes;
-_Thread_local struct facet_flight_lane *facet_flight_last_lane;
+_Thread_local struct facet_flight_lane *facet_flight_recent[FACET_FLIGHT_AT_HAND];
 
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
@@ -25,7 +25,7 @@ static void thread_ended(void *argument)
 {
     struct thread *thread = argument;
 
-    facet_flight_last_lane = NULL;
+    facet_flight_lane_forget();
     pthread_mutex_lock(&facet_flight_track_lock);
     for (struct facet_flight_lane *lane = thread->lanes; lane; lane = lane->own)
         atomic_store(&lane->left, true);
@@ -107,7 +107,8 @@ static struct facet_flight_lane *make(struct thread *thread, void *stream, void 
         lane->tenant = tenant;
         lane->left_ns = -1; /* the first is sampled */
         lane->gate = 0;
-        lane->object = NULL;
+        for (size_t i = 0; i < FACET_FLIGHT_AT_HAND; i++)
+            lane->kinds[i].object = NULL;
         lane->random = (uint32_t)(uintptr_t)lane;
         lane->context = context;
         lane->timeline = timeline;
@@ -153,9 +154,15 @@ struct facet_flight_lane *facet_flight_lane_find(void *stream)
         lane = find(thread, stream, context);
     /* With several GPUs the default streams are another with every change of the device: each launch asks again. */
     bool lasts = !facet_flight_stream_is_default(stream) || facet_flight_driver.tenants(&tenants) == 1;
-    facet_flight_last_lane = lasts ? lane : NULL;
+    facet_flight_recent[facet_flight_place((uintptr_t)stream)] = lasts ? lane : NULL;
     errno = saved;
     return lane;
+}
+
+void facet_flight_lane_forget(void)
+{
+    for (size_t i = 0; i < FACET_FLIGHT_AT_HAND; i++)
+        facet_flight_recent[i] = NULL;
 }
 
 void facet_flight_lanes_destroy(void *stream)
@@ -181,7 +188,7 @@ void facet_flight_lanes_forked(void)
 {
     struct thread *thread = thread_keyed ? pthread_getspecific(thread_key) : NULL;
 
-    facet_flight_last_lane = NULL;
+    facet_flight_lane_forget();
     facet_flight_lanes = NULL;
     if (thread)
         *thread = (struct thread){0};

@@ -27,19 +27,34 @@ struct facet_flight_sample {
     struct facet_flight_sample *next;
 };
 
+/* Launches that are alike, as far as the thread knows them. */
+struct facet_flight_kind {
+    const void *object; /* NULL: unknown */
+    uint64_t size, estimate_ns, asked_ns;
+};
+
+/* Programs take turns between some kernels and some streams: so many are at hand. */
+#define FACET_FLIGHT_AT_HAND_BITS 3
+#define FACET_FLIGHT_AT_HAND      (1u << FACET_FLIGHT_AT_HAND_BITS)
+
+static inline uint32_t facet_flight_place(uint64_t key)
+{
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - FACET_FLIGHT_AT_HAND_BITS));
+}
+
 struct facet_flight_lane {
     /* The launching thread's. */
     _Atomic(void *) stream; /* as named by the program; FACET_FLIGHT_NO_STREAM once it was destroyed */
     struct facet_tenant *tenant;
-    int64_t left_ns;       /* work until the next launch is sampled */
-    uint32_t gate, random; /* the gate as of the last sample */
-    const void *object;    /* what was launched last, NULL: unknown; and its estimate: launches often repeat */
-    uint64_t size, estimate_ns, asked_ns;
+    int64_t left_ns;               /* work until the next launch is sampled */
+    uint32_t gate, random;         /* the gate as of the last sample */
     _Atomic uint64_t submitted;    /* launches that the driver has taken */
     _Atomic uint64_t charged;      /* what was charged for them */
     _Atomic uint64_t expected;     /* what they are expected to take */
     _Atomic uint64_t unknown;      /* launches of which nothing is expected */
     struct facet_flight_lane *own; /* the thread's next */
+
+    struct facet_flight_kind kinds[FACET_FLIGHT_AT_HAND];
 
     /* Set when it is made. */
     void *context;
@@ -69,8 +84,10 @@ struct facet_flight_lane {
 extern pthread_mutex_t facet_flight_track_lock;
 extern struct facet_flight_lane *facet_flight_lanes;
 
-/* The lane of the thread's last launch: a dlopened library may have a word of the fast kind of thread's memory. */
-extern _Thread_local struct facet_flight_lane *facet_flight_last_lane __attribute__((tls_model("initial-exec")));
+/* The lanes of the thread's last launches: a dlopened library may have a few words of the fast kind of thread's memory.
+ */
+extern _Thread_local struct facet_flight_lane *facet_flight_recent[FACET_FLIGHT_AT_HAND]
+    __attribute__((tls_model("initial-exec")));
 
 struct facet_flight_lane *facet_flight_lane_find(void *stream);
 
@@ -78,7 +95,7 @@ struct facet_flight_lane *facet_flight_lane_find(void *stream);
  * memory, for it. */
 static inline struct facet_flight_lane *facet_flight_lane(void *stream)
 {
-    struct facet_flight_lane *lane = facet_flight_last_lane;
+    struct facet_flight_lane *lane = facet_flight_recent[facet_flight_place((uintptr_t)stream)];
 
     if (__builtin_expect(lane && atomic_load_explicit(&lane->stream, memory_order_relaxed) == stream, 1))
         return lane;
@@ -104,10 +121,7 @@ void facet_flight_lanes_destroy(void *stream);
 void facet_flight_lanes_end(void *context);
 
 /* The next launch of the calling thread looks again: it may be in another context. */
-static inline void facet_flight_lane_forget(void)
-{
-    facet_flight_last_lane = NULL;
-}
+void facet_flight_lane_forget(void);
 
 void facet_flight_lanes_forked(void);
 

@@ -79,7 +79,7 @@ static void follow(struct facet_flight *launch, void *stream, const void *object
     if (!is_current(launch->lane, stream))
         change_lane(launch, stream);
     launch->lane->left_ns = next_sample_ns(launch->lane);
-    launch->lane->object = NULL; /* what is learned now is looked up anew */
+    launch->kind->object = NULL; /* what is learned now is looked up anew */
     launch->sample = facet_flight_sample_new(launch->lane, true);
     if (launch->sample) {
         launch->sample->key = facet_estimate_key(object, size);
@@ -90,8 +90,8 @@ static void follow(struct facet_flight *launch, void *stream, const void *object
     errno = saved;
 }
 
-bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, uint64_t charge, void *stream,
-                           const void *object, uint64_t size)
+bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, struct facet_flight_kind *kind,
+                           uint64_t charge, void *stream, const void *object, uint64_t size)
 {
     uint64_t mean_ns = atomic_load_explicit(&lane->mean_ns, memory_order_relaxed);
     uint32_t gate = atomic_load_explicit(&lane->tenant->policy->gate, memory_order_relaxed);
@@ -99,10 +99,10 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane
     if (charge == FACET_TENANT_LOST)
         return false;
     facet_flight_wake();
-    *launch =
-        (struct facet_flight){.lane = lane, .charge = charge, .cost = lane->estimate_ns ? lane->estimate_ns : mean_ns};
+    *launch = (struct facet_flight){
+        .lane = lane, .kind = kind, .charge = charge, .cost = kind->estimate_ns ? kind->estimate_ns : mean_ns};
     lane->left_ns -= (int64_t)launch->cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;
-    if (lane->left_ns < 0 || !lane->estimate_ns || lane->gate != gate)
+    if (lane->left_ns < 0 || !kind->estimate_ns || lane->gate != gate)
         follow(launch, stream, object, size);
     return true;
 }
@@ -119,12 +119,15 @@ static uint64_t to_ask(const struct facet_tenant *tenant, uint64_t estimate_ns)
 }
 
 /* What such a launch takes, if anything is known; the next of the kind need not look. */
-static void look_up(struct facet_flight_lane *lane, const void *object, uint64_t size)
+static struct facet_flight_kind *look_up(struct facet_flight_lane *lane, const void *object, uint64_t size)
 {
-    lane->estimate_ns = facet_estimate_get(facet_estimate_key(object, size));
-    lane->asked_ns = to_ask(lane->tenant, lane->estimate_ns);
-    lane->object = lane->estimate_ns ? object : NULL;
-    lane->size = size;
+    struct facet_flight_kind *kind = facet_flight_kind_at(lane, object, size);
+
+    kind->estimate_ns = facet_estimate_get(facet_estimate_key(object, size));
+    kind->asked_ns = to_ask(lane->tenant, kind->estimate_ns);
+    kind->object = kind->estimate_ns ? object : NULL;
+    kind->size = size;
+    return kind;
 }
 
 bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
@@ -140,9 +143,9 @@ bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *o
         return !facet_flight_driver.stream_context(stream, &context);
     if (captures)
         lane->left_ns = -1; /* no stream is asked while one is captured: only events tell how far this one is */
-    look_up(lane, object, size);
-    uint64_t charge = facet_tenant_launch(lane->tenant, lane->asked_ns);
-    return facet_flight_admitted(launch, lane, charge, stream, object, size);
+    struct facet_flight_kind *kind = look_up(lane, object, size);
+    uint64_t charge = facet_tenant_launch(lane->tenant, kind->asked_ns);
+    return facet_flight_admitted(launch, lane, kind, charge, stream, object, size);
 }
 
 void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)

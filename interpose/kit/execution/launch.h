@@ -22,6 +22,7 @@
 
 struct facet_flight {
     struct facet_flight_lane *lane;     /* NULL: not admitted, only passed through */
+    struct facet_flight_kind *kind;     /* what is known of its like */
     uint64_t charge, cost;              /* by the limiter; what it is expected to take */
     struct facet_flight_sample *sample; /* NULL: this one is not followed */
 };
@@ -47,13 +48,22 @@ void facet_flight_end(struct facet_flight *launch, void *stream, bool taken);
 
 /* ---- the usual way, inlined: for the calls that programs make by the million ---- */
 
-/* Whether a launch repeats the thread's last one, and need not be followed. */
-static inline bool facet_flight_is_usual(const struct facet_flight_lane *lane, void *stream, const void *object,
-                                         uint64_t size)
+/* Where a thread has what it knows of a kind of launch, if it does. */
+static inline struct facet_flight_kind *facet_flight_kind_at(struct facet_flight_lane *lane, const void *object,
+                                                             uint64_t size)
 {
-    return lane && atomic_load_explicit(&lane->stream, memory_order_relaxed) == stream && lane->object == object &&
-           lane->size == size && lane->left_ns >= 0 &&
-           !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed);
+    return &lane->kinds[facet_flight_place((uintptr_t)object + size)];
+}
+
+/* The kind of a launch that is like a recent one of the thread, and need not be followed; else NULL. */
+static inline struct facet_flight_kind *facet_flight_usual(struct facet_flight_lane *lane, void *stream,
+                                                           const void *object, uint64_t size)
+{
+    if (!lane || atomic_load_explicit(&lane->stream, memory_order_relaxed) != stream || lane->left_ns < 0 ||
+        atomic_load_explicit(&facet_flight_captures, memory_order_relaxed))
+        return NULL;
+    struct facet_flight_kind *kind = facet_flight_kind_at(lane, object, size);
+    return kind->object == object && kind->size == size ? kind : NULL;
 }
 
 /* Whether it still is, now that it is admitted. */
@@ -64,8 +74,8 @@ static inline bool facet_flight_stays_usual(const struct facet_flight_lane *lane
 }
 
 /* Goes on with one that is not. False as facet_flight_begin(). */
-bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, uint64_t charge, void *stream,
-                           const void *object, uint64_t size);
+bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_lane *lane, struct facet_flight_kind *kind,
+                           uint64_t charge, void *stream, const void *object, uint64_t size);
 
 static inline void facet_flight_add(_Atomic uint64_t *word, uint64_t value, memory_order order)
 {
@@ -92,25 +102,27 @@ static inline void facet_flight_count(struct facet_flight_lane *lane, uint64_t c
     void *facet_stream = stream_of_call;                                                                               \
     const void *facet_object = object_of_call;                                                                         \
     uint64_t facet_size = size_of_call, charge = 0;                                                                    \
-    struct facet_flight_lane *lane = facet_flight_last_lane;                                                           \
+    struct facet_flight_lane *lane = facet_flight_recent[facet_flight_place((uintptr_t)facet_stream)];                 \
+    struct facet_flight_kind *kind = facet_flight_usual(lane, facet_stream, facet_object, facet_size);                 \
     struct facet_flight launch;                                                                                        \
     type result;                                                                                                       \
                                                                                                                        \
-    bool usual = facet_flight_is_usual(lane, facet_stream, facet_object, facet_size);                                  \
-    if (__builtin_expect(usual, 1)) {                                                                                  \
-        charge = facet_tenant_launch(lane->tenant, lane->asked_ns);                                                    \
+    if (__builtin_expect(kind != NULL, 1)) {                                                                           \
+        charge = facet_tenant_launch(lane->tenant, kind->asked_ns);                                                    \
         if (__builtin_expect(facet_flight_stays_usual(lane, charge), 1)) {                                             \
-            lane->left_ns -= (int64_t)lane->estimate_ns + FACET_FLIGHT_SAMPLE_FLOOR_NS;                                \
+            uint64_t cost = kind->estimate_ns;                                                                         \
+                                                                                                                       \
+            lane->left_ns -= (int64_t)cost + FACET_FLIGHT_SAMPLE_FLOOR_NS;                                             \
             result = call;                                                                                             \
             if (__builtin_expect(result == 0, 1))                                                                      \
-                facet_flight_count(lane, charge, lane->estimate_ns);                                                   \
+                facet_flight_count(lane, charge, cost);                                                                \
             else                                                                                                       \
                 facet_flight_failed(lane, charge);                                                                     \
             return result;                                                                                             \
         }                                                                                                              \
     }                                                                                                                  \
-    if (!(usual ? facet_flight_admitted(&launch, lane, charge, facet_stream, facet_object, facet_size)                 \
-                : facet_flight_begin(&launch, facet_stream, facet_object, facet_size)))                                \
+    if (!(kind ? facet_flight_admitted(&launch, lane, kind, charge, facet_stream, facet_object, facet_size)            \
+               : facet_flight_begin(&launch, facet_stream, facet_object, facet_size)))                                 \
         return refusal;                                                                                                \
     result = call;                                                                                                     \
     facet_flight_end(&launch, facet_stream, result == 0);                                                              \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one launch costs the thread that makes it: cuda-launch MILLISECONDS THREADS
+ * What one launch costs the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]
  *
  * Run with the bare driver and in a vGPU by bench/cuda_launch.py, which compares. The kernel takes no device time, so
- * nothing ever waits; every thread has a stream of its own. Prints ns_per_call, the median of batches: those in which
- * the machine did something else do not count.
+ * nothing ever waits; every thread has a stream of its own. KERNELS (1, 2, 4 or 8) are launched in turn. Prints
+ * ns_per_call, the median of batches: those in which the machine did something else do not count.
  *
  * Owns: the timed loop. Never: includes anything of Facet but the driver's declarations.
  */
@@ -16,12 +16,14 @@
 #include "client.h"
 
 #define MAX_THREADS 16u
+#define MAX_KERNELS 8u
 #define BATCH       256u
 #define KEPT        65536u
 #define WARM_UP     200u /* batches: the driver and the limiter come to know the kernel */
 
 struct worker {
-    CUfunction function;
+    CUfunction functions[MAX_KERNELS];
+    unsigned kernels;
     uint64_t duration_ns;
     pthread_barrier_t *barrier;
     unsigned count;
@@ -44,12 +46,13 @@ static void check(CUresult result, const char *call)
     exit(EXIT_FAILURE);
 }
 
-static uint64_t run_batch(CUfunction function, CUstream stream)
+static uint64_t run_batch(const struct worker *worker, CUstream stream)
 {
+    unsigned mask = worker->kernels - 1;
     uint64_t begun = now_ns();
 
     for (unsigned i = 0; i < BATCH; i++)
-        check(client_launch(function, 8, stream), "cuLaunchKernel");
+        check(client_launch(worker->functions[i & mask], 8, stream), "cuLaunchKernel");
     return now_ns() - begun;
 }
 
@@ -61,10 +64,10 @@ static void *worker_main(void *argument)
     check(client.cuCtxSetCurrent(client.context), "cuCtxSetCurrent");
     check(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     for (unsigned i = 0; i < WARM_UP; i++)
-        run_batch(worker->function, stream);
+        run_batch(worker, stream);
     pthread_barrier_wait(worker->barrier);
     for (uint64_t end = now_ns() + worker->duration_ns; worker->count < KEPT && now_ns() < end; worker->count++)
-        worker->batches_ns[worker->count] = run_batch(worker->function, stream);
+        worker->batches_ns[worker->count] = run_batch(worker, stream);
     return NULL;
 }
 
@@ -87,18 +90,21 @@ static double median_ns(struct worker *worker)
 int main(int argc, char **argv)
 {
     static struct worker workers[MAX_THREADS];
-    unsigned threads = argc == 3 ? (unsigned)atoi(argv[2]) : 0;
+    unsigned threads = argc >= 3 ? (unsigned)atoi(argv[2]) : 0, kernels = argc == 4 ? (unsigned)atoi(argv[3]) : 1;
     pthread_t ids[MAX_THREADS];
     pthread_barrier_t barrier;
     double sum_ns = 0;
 
-    if (!threads || threads > MAX_THREADS || !client_open()) {
-        fprintf(stderr, "usage: cuda-launch MILLISECONDS THREADS\n");
+    if (!threads || threads > MAX_THREADS || !kernels || kernels > MAX_KERNELS || kernels & (kernels - 1) ||
+        !client_open()) {
+        fprintf(stderr, "usage: cuda-launch MILLISECONDS THREADS [KERNELS]\n");
         return 2;
     }
     pthread_barrier_init(&barrier, NULL, threads);
     for (unsigned i = 0; i < threads; i++) {
-        workers[i].function = client_function("noop_0ns");
+        workers[i].kernels = kernels;
+        for (unsigned k = 0; k < kernels; k++)
+            workers[i].functions[k] = client_function((char[]){'n', (char)('a' + k), '_', '0', 'n', 's', 0});
         workers[i].duration_ns = (uint64_t)atoi(argv[1]) * 1000000u;
         workers[i].barrier = &barrier;
         if (pthread_create(&ids[i], NULL, worker_main, &workers[i]) != 0)
