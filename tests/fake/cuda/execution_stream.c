@@ -81,7 +81,9 @@ static CUstream own_stream(CUcontext context)
     pthread_mutex_unlock(&fake_execution_lock);
     if (!found) {
         found = stream_new(context, CU_STREAM_DEFAULT, 0);
+        pthread_mutex_lock(&fake_execution_lock); /* others look for theirs in the same list */
         found->thread = pthread_self();
+        pthread_mutex_unlock(&fake_execution_lock);
     }
     last.context_id = context->id;
     last.stream = found;
