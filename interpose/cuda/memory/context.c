@@ -10,6 +10,7 @@
 
 #include "charge.h"
 #include "interpose/kit/execution/stream.h"
+#include "measure.h"
 #include "pool.h"
 
 struct context {
@@ -49,54 +50,41 @@ static struct context *primary_of(uint32_t device)
     return at;
 }
 
-/* What is in use of a device, asked in one of its contexts. */
-static bool in_use(CUcontext handle, uint64_t *ret_bytes)
-{
-    size_t is_free = 0, total = 0;
-    CUcontext popped;
-
-    if (!handle || facet_cuda_plain.cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS)
-        return false;
-    CUresult result = facet_cuda_driver.cuMemGetInfo_v2(&is_free, &total);
-    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
-    *ret_bytes = total - is_free;
-    return result == CUDA_SUCCESS;
-}
-
-/* What was in use before a context is made: as the driver says, or as far as the vGPU has been charged. */
-static uint64_t before_making(uint32_t device)
-{
-    struct facet_tenant *tenant = facet_cuda_tenant(device);
-    uint64_t bytes = 0;
-
-    if (!in_use(any_of(device), &bytes) && tenant)
-        bytes = facet_usage_memory(tenant->usage);
-    return bytes;
-}
-
-static uint64_t cost_of(CUcontext handle, uint64_t before)
-{
-    uint64_t after = 0;
-
-    if (!in_use(handle, &after) || after <= before)
-        return 0;
-    return after - before < FACET_CUDA_CONTEXT_MOST ? after - before : FACET_CUDA_CONTEXT_MOST;
-}
-
 /* Charges a context that was just made; what is refused has to be ended again. */
-static CUresult adopt(CUcontext handle, uint32_t device, bool primary, uint64_t before)
+static CUresult adopt(CUcontext handle, bool primary, const struct facet_cuda_measure *measure)
 {
     struct context *context = malloc(sizeof *context);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     if (context) {
         *context = (struct context){.next = contexts, .handle = handle, .primary = primary};
-        result = facet_cuda_charge_take(device, cost_of(handle, before), &context->charge);
+        result = facet_cuda_charge_take(measure->device, facet_cuda_measure_growth(measure, handle), &context->charge);
     }
     if (result == CUDA_SUCCESS)
         contexts = context;
     else
         free(context);
+    return result;
+}
+
+CUcontext facet_cuda_context_of(CUdevice device)
+{
+    pthread_mutex_lock(&lock);
+    CUcontext found = any_of((uint32_t)device);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+CUresult facet_cuda_context_charge_more(uint64_t bytes)
+{
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    CUcontext handle = (CUcontext)(uintptr_t)facet_cuda_owner();
+
+    pthread_mutex_lock(&lock);
+    struct context *context = *place_of(handle);
+    if (context)
+        result = facet_cuda_charge_resize(&context->charge, context->charge.bytes + bytes);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
@@ -138,14 +126,17 @@ struct making {
 
 static CUresult create(const struct making *making, CUresult (*make)(const struct making *))
 {
+    struct facet_cuda_measure measure;
+
     pthread_mutex_lock(&lock);
-    uint64_t before = before_making((uint32_t)making->device);
+    facet_cuda_measure_begin(&measure, (uint32_t)making->device, any_of((uint32_t)making->device));
     CUresult result = make(making);
     if (result == CUDA_SUCCESS) {
-        result = adopt(*making->context, (uint32_t)making->device, false, before);
+        result = adopt(*making->context, false, &measure);
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuCtxDestroy_v2(*making->context);
     }
+    facet_cuda_measure_end();
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -225,18 +216,27 @@ static bool is_active(CUdevice device)
     return facet_cuda_plain.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
+static CUresult retain_first(CUcontext *context, CUdevice device)
+{
+    struct facet_cuda_measure measure;
+
+    facet_cuda_measure_begin(&measure, (uint32_t)device, any_of((uint32_t)device));
+    CUresult result = facet_cuda_driver.cuDevicePrimaryCtxRetain(context, device);
+    if (result == CUDA_SUCCESS) {
+        result = adopt(*context, true, &measure);
+        if (result != CUDA_SUCCESS)
+            facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
+    }
+    facet_cuda_measure_end();
+    return result;
+}
+
 /* Retained again and again by programs: only who finds it not there yet measures. */
 CUresult facet_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     pthread_mutex_lock(&lock);
-    bool known = primary_of((uint32_t)device);
-    uint64_t before = known ? 0 : before_making((uint32_t)device);
-    CUresult result = facet_cuda_driver.cuDevicePrimaryCtxRetain(context, device);
-    if (result == CUDA_SUCCESS && !known) {
-        result = adopt(*context, (uint32_t)device, true, before);
-        if (result != CUDA_SUCCESS)
-            facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
-    }
+    CUresult result = primary_of((uint32_t)device) ? facet_cuda_driver.cuDevicePrimaryCtxRetain(context, device)
+                                                   : retain_first(context, device);
     pthread_mutex_unlock(&lock);
     return result;
 }

@@ -5,14 +5,20 @@
  * Owns: the list of living contexts, and the lock under which they are made and ended.
  * Never: keeps one alive.
  *
- * The cost is what making a context took of the device, by cuMemGetInfo before and after. That can be asked in a
- * context only: of a device's first one, what is in use afterwards and was charged to nobody in the vGPU is taken for
- * it. Both see the neighbours, too, so that no context is charged more than FACET_CUDA_CONTEXT_MOST.
+ * The cost is what making a context took of the device, measured as measure.h says. What the context takes later for
+ * its limits (stacks, heap, printf) and for code that was loaded under no name we know is added to it. A quota that has
+ * not so much left refuses the context, which is ended again: CUDA_ERROR_OUT_OF_MEMORY.
  */
 #ifndef FACET_CUDA_CONTEXT_H
 #define FACET_CUDA_CONTEXT_H
 
-#define FACET_CUDA_CONTEXT_MOST (UINT64_C(512) << 20)
+#include "vendor/cuda/driver.h"
+
+/* Any living context of a device, in which it can be asked; NULL when this process has none there. */
+CUcontext facet_cuda_context_of(CUdevice device);
+
+/* Adds to what the current context is charged. CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left. */
+CUresult facet_cuda_context_charge_more(uint64_t bytes);
 
 void facet_cuda_contexts_before_fork(void);
 void facet_cuda_contexts_after_fork(void);

@@ -53,6 +53,7 @@
 struct machine {
     char state[96];
     uint32_t count; /* of vGPUs; vGPU N is of device N */
+    bool no_nvml;   /* set by a test: roles find no management library */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];
 };

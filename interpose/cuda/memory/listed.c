@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what listed.h says. Never: asks before the driver was initialised, or in a constructor. */
+#include "listed.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interpose/kit/real.h"
+#include "vendor/cuda/nvml.h"
+
+#define MOST_PROCESSES 512u
+
+static const char *const folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib", NULL};
+static const struct facet_real real = {
+    .soname = "libnvidia-ml.so.1", .variable = "FACET_REAL_NVML", .folders = folders};
+
+/* Of the forms of a list the newest that the library has: entries of the two differ. */
+typedef nvmlReturn_t list_v2(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
+typedef nvmlReturn_t list_v1(nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *);
+
+static struct {
+    bool searched, usable;
+    __typeof__(&nvmlInit_v2) init;
+    __typeof__(&nvmlDeviceGetHandleByUUID) by_uuid;
+    list_v2 *lists_v2[2]; /* who computes by itself, and through the MPS daemon */
+    list_v1 *lists_v1[2];
+} library;
+
+static void *either(void *handle, const char *newest, const char *older)
+{
+    void *found = dlsym(handle, newest);
+
+    return found ? found : dlsym(handle, older);
+}
+
+static void fill(void *handle)
+{
+    library.init = (__typeof__(library.init))either(handle, "nvmlInit_v2", "nvmlInit");
+    library.by_uuid = (__typeof__(library.by_uuid))dlsym(handle, "nvmlDeviceGetHandleByUUID");
+    library.lists_v2[0] =
+        (list_v2 *)either(handle, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2");
+    library.lists_v2[1] = (list_v2 *)either(handle, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+                                            "nvmlDeviceGetMPSComputeRunningProcesses_v2");
+    library.lists_v1[0] = (list_v1 *)dlsym(handle, "nvmlDeviceGetComputeRunningProcesses");
+    library.lists_v1[1] = (list_v1 *)dlsym(handle, "nvmlDeviceGetMPSComputeRunningProcesses");
+}
+
+static bool open_library(void)
+{
+    void *handle = library.searched ? NULL : facet_real_open(&real);
+
+    library.searched = true;
+    if (handle)
+        fill(handle);
+    if (handle && library.init && library.by_uuid)
+        library.usable = library.init() == NVML_SUCCESS;
+    return library.usable;
+}
+
+/* MIG devices are asked for by theirs. */
+static bool find_device(const struct facet_tenant *tenant, nvmlDevice_t *ret_device)
+{
+    char uuid[sizeof tenant->policy->device.address];
+
+    memcpy(uuid, tenant->policy->device.address, sizeof uuid); /* which ends, as attaching saw to (process.c) */
+    return library.by_uuid(uuid, ret_device) == NVML_SUCCESS;
+}
+
+static bool take(unsigned pid, unsigned long long bytes, uint64_t *ret_bytes)
+{
+    if (pid != (unsigned)getpid() || bytes == (unsigned long long)NVML_VALUE_NOT_AVAILABLE)
+        return false;
+    *ret_bytes = bytes;
+    return true;
+}
+
+static bool find_v2(list_v2 *list, nvmlDevice_t device, uint64_t *ret_bytes)
+{
+    static nvmlProcessInfo_t entries[MOST_PROCESSES];
+    unsigned count = MOST_PROCESSES;
+
+    if (list(device, &count, entries) != NVML_SUCCESS)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (take(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
+            return true;
+    return false;
+}
+
+static bool find_v1(list_v1 *list, nvmlDevice_t device, uint64_t *ret_bytes)
+{
+    static nvmlProcessInfo_v1_t entries[MOST_PROCESSES];
+    unsigned count = MOST_PROCESSES;
+
+    if (list(device, &count, entries) != NVML_SUCCESS)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (take(entries[i].pid, entries[i].usedGpuMemory, ret_bytes))
+            return true;
+    return false;
+}
+
+bool facet_cuda_listed(const struct facet_tenant *tenant, uint64_t *ret_bytes)
+{
+    nvmlDevice_t device;
+
+    if (!(library.usable || open_library()) || !find_device(tenant, &device))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        if (library.lists_v2[i] ? find_v2(library.lists_v2[i], device, ret_bytes)
+                                : library.lists_v1[i] && find_v1(library.lists_v1[i], device, ret_bytes))
+            return true;
+    }
+    return false;
+}
+
+void facet_cuda_listed_forked(void)
+{
+    library.searched = library.usable = false;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a call of the driver takes of a device besides what it was asked for: contexts, code, limits.
+ *
+ * Owns: the two ways of asking how much is held, which of them is used when, and the lock under which is measured.
+ * Never: charges anything; believes a figure of NVML that may be another process's.
+ *
+ * By process: NVML's figure of this process, less what it was charged. Exact whatever other processes do. Used on a
+ * device where this process was in NVML's list right after its first context was made, and was not before. In a
+ * namespace of process ids it is not: NVML names processes by the machine's numbers.
+ * By device: what cuMemGetInfo says is in use, less what the vGPU was charged. That can be asked in a context only: of
+ * a device's first one, what is in use afterwards and was charged to nobody in the vGPU is taken for it. It sees what
+ * other vGPUs take at the same moment, so no call is taken to have cost more than FACET_CUDA_MEASURE_MOST. Used where
+ * there is no NVML, or it does not list us.
+ *
+ * Both are differences. A thread of this process that allocates at the same moment shifts them by what it is about to
+ * be given: so they are taken until two in a row agree.
+ */
+#ifndef FACET_CUDA_MEASURE_H
+#define FACET_CUDA_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "interpose/cuda/process.h"
+
+#define FACET_CUDA_MEASURE_MOST (UINT64_C(512) << 20)
+
+struct facet_cuda_measure {
+    uint32_t device;
+    bool first;  /* no context of ours was there to ask in */
+    bool listed; /* of a first one: NVML had our number before */
+    int64_t
+        before; /* what was in use and charged to nobody; negative where the driver has yet to give what is charged */
+};
+
+/*
+ * Before the driver's call; `context` is one of the device's, NULL when this process has none there. From here to the
+ * end nobody else measures: what was found is charged in between, lest two find the same.
+ */
+void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t device, CUcontext context);
+
+/* Behind it: how many bytes it took. */
+uint64_t facet_cuda_measure_growth(const struct facet_cuda_measure *measure, CUcontext context);
+void facet_cuda_measure_end(void);
+
+void facet_cuda_measures_before_fork(void);
+void facet_cuda_measures_after_fork(void);
+void facet_cuda_measures_forked(void);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that each process pays for its own contexts, whoever else is at the device.
+ * Never: depends on who comes first: a neighbour is always in the midst of something when a context is made.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+#define ROUNDS     20u
+#define NEIGHBOURS 3u
+
+/* Shared by the test and its roles. */
+struct stage {
+    _Atomic uint32_t ready;
+    _Atomic bool over;
+};
+static struct stage *stage;
+
+static void stage_make(void)
+{
+    stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(stage != MAP_FAILED);
+}
+
+static void stage_remove(void)
+{
+    munmap(stage, sizeof *stage);
+}
+
+static void nap(void)
+{
+    usleep(200);
+}
+
+/* Takes and gives large pieces, outside of the vGPU, for as long as the test goes on. */
+static void role_restless(void *argument)
+{
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    atomic_fetch_add(&stage->ready, 1);
+    while (!atomic_load(&stage->over)) {
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1 * GIB), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+    }
+}
+
+static void role_steady(void *argument)
+{
+    CUcontext second;
+
+    role_open();
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        role_enter(0);
+        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT);
+        CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), 0);
+    }
+}
+
+/* Of another vGPU, or of none: what it takes is in no account of ours. */
+static void test_a_neighbour_that_takes_and_gives_changes_no_context(void **state)
+{
+    stage_make();
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    pid_t neighbour = machine_start(role_restless, NULL, false);
+    while (!atomic_load(&stage->ready))
+        nap();
+    machine_wait(machine_start(role_steady, NULL, true));
+    atomic_store(&stage->over, true);
+    machine_wait(neighbour);
+    machine_remove();
+    stage_remove();
+}
+
+static void role_at_once(void *argument)
+{
+    role_open();
+    atomic_fetch_add(&stage->ready, 1);
+    while (atomic_load(&stage->ready) < NEIGHBOURS)
+        ; /* all of them begin in the same moment */
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        role_enter(0);
+        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), 0);
+    }
+}
+
+static void test_processes_that_make_contexts_at_once_pay_each_its_own(void **state)
+{
+    pid_t pids[NEIGHBOURS];
+
+    stage_make();
+    machine_make(1, &(uint64_t){2 * GIB}, "300M");
+    for (uint32_t i = 0; i < NEIGHBOURS; i++)
+        pids[i] = machine_start(role_at_once, NULL, true);
+    for (uint32_t i = 0; i < NEIGHBOURS; i++)
+        machine_wait(pids[i]);
+    machine_remove();
+    stage_remove();
+}
+
+/* ---- without NVML: by what is in use of the device ---- */
+
+static void role_alone(void *argument)
+{
+    CUdeviceptr pointer;
+    CUcontext second;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 20 * MIB), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT + 20 * MIB);
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 20 * MIB);
+}
+
+static void test_without_nvml_the_device_is_asked(void **state)
+{
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine.no_nvml = true;
+    machine_wait(machine_start(role_alone, NULL, true));
+    machine_wait(machine_start(role_alone, NULL, true));
+    machine_remove();
+}
+
+static void role_holds(void *argument)
+{
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * GIB), CUDA_SUCCESS);
+    atomic_fetch_add(&stage->ready, 1);
+    while (!atomic_load(&stage->over))
+        nap();
+}
+
+/* Who is charged for a neighbour is charged this much at most (measure.h). */
+static void role_bounded(void *argument)
+{
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(machine_own(0), 512 * MIB);
+}
+
+static void test_without_nvml_what_a_neighbour_holds_is_bounded(void **state)
+{
+    stage_make();
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine.no_nvml = true;
+    pid_t neighbour = machine_start(role_holds, NULL, false);
+    while (!atomic_load(&stage->ready))
+        nap();
+    machine_wait(machine_start(role_bounded, NULL, true));
+    atomic_store(&stage->over, true);
+    machine_wait(neighbour);
+    machine_remove();
+    stage_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_neighbour_that_takes_and_gives_changes_no_context),
+        cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
+        cmocka_unit_test(test_without_nvml_the_device_is_asked),
+        cmocka_unit_test(test_without_nvml_what_a_neighbour_holds_is_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
