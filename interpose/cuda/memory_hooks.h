@@ -53,14 +53,36 @@
     X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, ANY)                                               \
     X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, ANY)                                           \
     X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, ANY)                                                   \
-    X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, ANY)
+    X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, ANY)                                               \
+    X(cuCtxSetLimit, "cuCtxSetLimit", 3010, ANY)                                                                       \
+    /* memory/code.c */                                                                                                \
+    X(cuModuleLoad, "cuModuleLoad", 2000, ANY)                                                                         \
+    X(cuModuleLoadData, "cuModuleLoadData", 2000, ANY)                                                                 \
+    X(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, ANY)                                                             \
+    X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, ANY)                                                       \
+    X(cuModuleUnload, "cuModuleUnload", 2000, ANY)                                                                     \
+    X(cuModuleGetFunction, "cuModuleGetFunction", 2000, ANY)                                                           \
+    X(cuModuleGetGlobal, "cuModuleGetGlobal", 2000, ANY)                                                               \
+    X(cuModuleGetGlobal_v2, "cuModuleGetGlobal", 3020, ANY)                                                            \
+    X(cuLibraryLoadData, "cuLibraryLoadData", 12000, ANY)                                                              \
+    X(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, ANY)                                                      \
+    X(cuLibraryUnload, "cuLibraryUnload", 12000, ANY)                                                                  \
+    X(cuLibraryGetModule, "cuLibraryGetModule", 12000, ANY)                                                            \
+    X(cuLibraryGetGlobal, "cuLibraryGetGlobal", 12000, ANY)                                                            \
+    X(cuLibraryGetManaged, "cuLibraryGetManaged", 12000, ANY)                                                          \
+    X(cuLibraryGetUnifiedFunction, "cuLibraryGetUnifiedFunction", 12000, ANY)                                          \
+    X(cuKernelGetFunction, "cuKernelGetFunction", 12000, ANY)                                                          \
+    X(cuFuncLoad, "cuFuncLoad", 12040, ANY)
 
 #define FACET_CUDA_MEMORY_PLAIN(X)                                                                                     \
+    X(cuCtxGetLimit)                                                                                                   \
     X(cuCtxGetCurrent)                                                                                                 \
     X(cuCtxSynchronize)                                                                                                \
     X(cuDevicePrimaryCtxGetState)                                                                                      \
     X(cuDeviceGetMemPool)                                                                                              \
     X(cuDeviceGetDefaultMemPool)                                                                                       \
+    X(cuModuleGetLoadingMode)                                                                                          \
+    X(cuKernelGetLibrary)                                                                                              \
     X(cuMemPoolGetAttribute)                                                                                           \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuStreamIsCapturing_ptsz)

@@ -16,6 +16,7 @@
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
+typedef unsigned CUdeviceptr_v1;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
@@ -115,6 +116,10 @@ enum {
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 };
 
+/* What a context keeps for its kernels. */
+typedef int CUlimit;
+enum { CU_LIMIT_STACK_SIZE = 0, CU_LIMIT_PRINTF_FIFO_SIZE = 1, CU_LIMIT_MALLOC_HEAP_SIZE = 2 };
+
 /* Initialisation, lookup. `cuGetProcAddress` is the form of 11.3 with four arguments, `_v2` that of 12.0 with five. */
 CUresult cuInit(unsigned flags);
 CUresult cuDriverGetVersion(int *version);
@@ -161,6 +166,8 @@ CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
 CUresult cuCtxSynchronize(void);
 CUresult cuCtxSynchronize_v2(CUcontext context);
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit);
+CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);

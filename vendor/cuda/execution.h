@@ -182,6 +182,9 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
+/* What cuModuleGetLoadingMode says: whether a function's code is loaded with its module, or when it is asked for. */
+enum { CU_MODULE_EAGER_LOADING = 1, CU_MODULE_LAZY_LOADING = 2 };
+
 /* Modules, libraries, functions. */
 CUresult cuModuleLoad(CUmodule *module, const char *path);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
@@ -189,12 +192,20 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuModuleGetGlobal(CUdeviceptr_v1 *pointer, unsigned *bytes, CUmodule module, const char *name);
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name);
 CUresult cuModuleGetLoadingMode(int *mode);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, void **values, unsigned count,
                            int *library_options, void **library_values, unsigned library_count);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values, unsigned count,
+                               int *library_options, void **library_values, unsigned library_count);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
+CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name);
+CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name);
+CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *name);
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
 CUresult cuKernelGetName(const char **name, CUkernel kernel);
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function);

@@ -13,7 +13,6 @@
 
 #include "vendor/cuda/driver.h"
 
-typedef unsigned CUdeviceptr_v1;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;

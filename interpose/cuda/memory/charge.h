@@ -14,6 +14,7 @@
  *   pools           what a pool holds of the device, whoever uses it (pool.h)
  *   virtual         what cuMemCreate made, until its last handle and mapping have gone (virtual.c)
  *   contexts        what their making took of the device (context.c)
+ *   modules         what their loading took, and whatever of them is loaded later (code.c)
  * Not charged: memory of the host; what another process shared, who has paid for it.
  */
 #ifndef FACET_CUDA_CHARGE_H
@@ -27,6 +28,8 @@ enum facet_cuda_kind {
     FACET_CUDA_ARRAY,   /* the same */
     FACET_CUDA_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
     FACET_CUDA_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
+    FACET_CUDA_CODE,   /* a module, which dies with its owner, a context; or a library, of a device, that is nobody's */
+    FACET_CUDA_LOADED, /* what need not be looked at again: a name of its owner, a module or library */
 };
 
 struct facet_cuda_charge {

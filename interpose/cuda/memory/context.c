@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "charge.h"
+#include "code.h"
 #include "interpose/kit/execution/stream.h"
 #include "measure.h"
 #include "pool.h"
@@ -67,25 +68,27 @@ static CUresult adopt(CUcontext handle, bool primary, const struct facet_cuda_me
     return result;
 }
 
-CUcontext facet_cuda_context_of(CUdevice device)
+void facet_cuda_contexts_hold(void)
 {
     pthread_mutex_lock(&lock);
-    CUcontext found = any_of((uint32_t)device);
+}
+
+void facet_cuda_contexts_let_go(void)
+{
     pthread_mutex_unlock(&lock);
-    return found;
+}
+
+CUcontext facet_cuda_context_of(uint32_t device)
+{
+    return any_of(device);
 }
 
 CUresult facet_cuda_context_charge_more(uint64_t bytes)
 {
-    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
-    CUcontext handle = (CUcontext)(uintptr_t)facet_cuda_owner();
+    struct context *context = *place_of((CUcontext)(uintptr_t)facet_cuda_owner());
 
-    pthread_mutex_lock(&lock);
-    struct context *context = *place_of(handle);
-    if (context)
-        result = facet_cuda_charge_resize(&context->charge, context->charge.bytes + bytes);
-    pthread_mutex_unlock(&lock);
-    return result;
+    return context ? facet_cuda_charge_resize(&context->charge, context->charge.bytes + bytes)
+                   : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static bool belongs(const struct facet_ledger_entry *entry, void *owner)
@@ -111,6 +114,7 @@ static void ended(struct context **at)
     *at = context->next;
     facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, context->handle);
     facet_cuda_charge_drop(&context->charge);
+    facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));
     facet_cuda_pools_settle(context->charge.device);
     free(context);
 }
@@ -136,7 +140,6 @@ static CUresult create(const struct making *making, CUresult (*make)(const struc
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuCtxDestroy_v2(*making->context);
     }
-    facet_cuda_measure_end();
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -208,6 +211,29 @@ CUresult facet_cuCtxDestroy_v2(CUcontext context)
     return destroy(context, facet_cuda_driver.cuCtxDestroy_v2);
 }
 
+/* Larger stacks, heaps and buffers are the context's; smaller ones are not given back before it ends. */
+CUresult facet_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    struct facet_cuda_measure measure;
+    uint32_t device = facet_cuda_current_device();
+    size_t before = value;
+
+    pthread_mutex_lock(&lock);
+    CUcontext asked_in = any_of(device);
+    if (asked_in) {
+        facet_cuda_plain.cuCtxGetLimit(&before, limit);
+        facet_cuda_measure_begin(&measure, device, asked_in);
+    }
+    CUresult result = facet_cuda_driver.cuCtxSetLimit(limit, value);
+    uint64_t growth = result == CUDA_SUCCESS && asked_in ? facet_cuda_measure_growth(&measure, asked_in) : 0;
+    if (growth && facet_cuda_context_charge_more(growth) != CUDA_SUCCESS) {
+        facet_cuda_driver.cuCtxSetLimit(limit, before);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 static bool is_active(CUdevice device)
 {
     unsigned flags;
@@ -227,7 +253,6 @@ static CUresult retain_first(CUcontext *context, CUdevice device)
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
     }
-    facet_cuda_measure_end();
     return result;
 }
 

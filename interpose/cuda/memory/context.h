@@ -14,10 +14,14 @@
 
 #include "vendor/cuda/driver.h"
 
-/* Any living context of a device, in which it can be asked; NULL when this process has none there. */
-CUcontext facet_cuda_context_of(CUdevice device);
+/* Nobody makes, ends or measures a context or what is loaded into it, but who holds them. The driver is called so. */
+void facet_cuda_contexts_hold(void);
+void facet_cuda_contexts_let_go(void);
 
-/* Adds to what the current context is charged. CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left. */
+/* Held: any living context of a device, in which it can be asked; NULL when this process has none there. */
+CUcontext facet_cuda_context_of(uint32_t device);
+
+/* Held: adds to what the current context is charged. CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left. */
 CUresult facet_cuda_context_charge_more(uint64_t bytes);
 
 void facet_cuda_contexts_before_fork(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, measure, virtual, pools. Never: more.
+/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, pools. Never: more.
  */
 #include "interpose/cuda/process.h"
 
+#include "code.h"
 #include "context.h"
 #include "measure.h"
 #include "pool.h"
@@ -11,7 +12,6 @@
 void facet_cuda_memory_before_fork(void)
 {
     facet_cuda_contexts_before_fork();
-    facet_cuda_measures_before_fork();
     facet_cuda_virtual_before_fork();
     facet_cuda_pools_before_fork();
 }
@@ -20,7 +20,6 @@ void facet_cuda_memory_after_fork(void)
 {
     facet_cuda_pools_after_fork();
     facet_cuda_virtual_after_fork();
-    facet_cuda_measures_after_fork();
     facet_cuda_contexts_after_fork();
 }
 
@@ -29,5 +28,6 @@ void facet_cuda_memory_forked(void)
     facet_cuda_pools_forked();
     facet_cuda_virtual_forked();
     facet_cuda_measures_forked();
+    facet_cuda_code_forked();
     facet_cuda_contexts_forked();
 }

@@ -2,7 +2,6 @@
 /* Owns: what measure.h says. Never: asks more often than until two answers agree, and then a few times at most. */
 #include "measure.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 
 /* Where NVML's figure of this process is known to be of this process. */
 static bool trusted[FACET_CUDA_TENANTS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
 {
@@ -53,7 +51,6 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(device);
 
-    pthread_mutex_lock(&lock);
     *measure = (struct facet_cuda_measure){.device = device, .first = !context};
     if (tenant && context)
         measure->before = unexplained(tenant, device, context);
@@ -91,24 +88,8 @@ uint64_t facet_cuda_measure_growth(const struct facet_cuda_measure *measure, CUc
     return growth > 0 ? (uint64_t)growth : 0;
 }
 
-void facet_cuda_measure_end(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-void facet_cuda_measures_before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void facet_cuda_measures_after_fork(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 void facet_cuda_measures_forked(void)
 {
     memset(trusted, 0, sizeof trusted);
     facet_cuda_listed_forked();
-    pthread_mutex_unlock(&lock);
 }

@@ -2,8 +2,9 @@
 /*
  * What a call of the driver takes of a device besides what it was asked for: contexts, code, limits.
  *
- * Owns: the two ways of asking how much is held, which of them is used when, and the lock under which is measured.
- * Never: charges anything; believes a figure of NVML that may be another process's.
+ * Owns: the two ways of asking how much is held, and which of them is used when.
+ * Never: charges anything; believes a figure of NVML that may be another process's. All of it is called with the
+ * contexts held (context.h), from before the driver's call until what it took is charged: lest two find the same.
  *
  * By process: NVML's figure of this process, less what it was charged. Exact whatever other processes do. Used on a
  * device where this process was in NVML's list right after its first context was made, and was not before. In a
@@ -34,18 +35,12 @@ struct facet_cuda_measure {
         before; /* what was in use and charged to nobody; negative where the driver has yet to give what is charged */
 };
 
-/*
- * Before the driver's call; `context` is one of the device's, NULL when this process has none there. From here to the
- * end nobody else measures: what was found is charged in between, lest two find the same.
- */
+/* Before the driver's call; `context` is one of the device's, NULL when this process has none there. */
 void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t device, CUcontext context);
 
 /* Behind it: how many bytes it took. */
 uint64_t facet_cuda_measure_growth(const struct facet_cuda_measure *measure, CUcontext context);
-void facet_cuda_measure_end(void);
 
-void facet_cuda_measures_before_fork(void);
-void facet_cuda_measures_after_fork(void);
 void facet_cuda_measures_forked(void);
 
 #endif

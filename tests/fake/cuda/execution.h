@@ -61,8 +61,23 @@ struct fake_execution {
     _Atomic uint32_t host_pending; /* host functions that have not run, of all streams */
 };
 
+struct fake_global {
+    char name[128];
+    uint64_t offset, bytes; /* of the module's globals */
+    struct fake_global *next;
+};
+
+struct CUmod_st {
+    CUcontext context;
+    bool listed, dead; /* listed: other functions than `functions` are not there */
+    CUfunction functions;
+    struct fake_global *globals;
+    uint64_t globals_bytes;
+};
+
 struct CUfunc_st {
     char name[128];
+    _Atomic uint64_t loaded_in; /* id of the context in which it was last found to be loaded */
     CUmodule module;
     uint64_t wave_ns;
     uint32_t blocks_per_unit;
@@ -103,6 +118,19 @@ void fake_sleep_until(uint64_t when_ns);
 
 /* What a launch of `blocks` costs. */
 uint64_t fake_kernel_ns(const struct CUfunc_st *function, CUcontext context, uint64_t blocks);
+
+/* ---- execution_code.c: what modules take of a device ---- */
+
+/* Whether all of a module is loaded with it (CUDA_MODULE_LOADING=EAGER), and not what is asked for when it is. */
+bool fake_code_eager(void);
+
+/* Loads a function, the globals, or all of a module into a context, unless it is there. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult fake_code_load(CUfunction function, CUcontext context);
+CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_address);
+CUresult fake_code_load_all(CUmodule module, CUcontext context);
+
+/* Gives back what a module has in all contexts. What a context had goes with it. */
+void fake_code_unload(CUmodule module);
 
 /* ---- capture ---- */
 

@@ -94,7 +94,7 @@ static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *parameters, struct
     if (!function || !blocks)
         return CUDA_ERROR_INVALID_VALUE;
     *ret_work = (struct fake_work){fake_kernel_ns(function, context, blocks), true};
-    return CUDA_SUCCESS;
+    return fake_code_load(function, context);
 }
 
 /* The newer structure begins with the older one. */

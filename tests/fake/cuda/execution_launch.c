@@ -59,6 +59,11 @@ static CUresult launch(CUfunction function, struct shape grid, struct shape bloc
         return CUDA_ERROR_INVALID_HANDLE;
     if (!is_grid(grid) || !is_block(block))
         return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_expect(atomic_load_explicit(&function->loaded_in, memory_order_relaxed) != stream->context->id, 0)) {
+        result = fake_code_load(function, stream->context);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
     uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
     return fake_submit(stream, (struct fake_work){fake_kernel_ns(function, stream->context, blocks), true});
 }

@@ -4,8 +4,8 @@
  *
  * An image of the fake's own is text. Its first line is "FAKE-CUDA"; each further one names a function, what a wave of
  * its blocks takes in nanoseconds, and how many blocks fit on a unit at a time (optional): "saxpy 12000 16". Functions
- * that it does not name are not there. In PTX there are its entries. In any other image, an ELF object or a fatbin as
- * far as its first bytes tell, there is every function that is asked for.
+ * that it does not name are not there. "@global NAME BYTES" is a variable. In PTX there are its entries. In any other
+ * image, an ELF object or a fatbin as far as its first bytes tell, there is every function that is asked for.
  *
  * What a wave takes where no image says so: _<N>us or _<N>ns in the function's name, else 10 us.
  */
@@ -22,12 +22,7 @@
 #define DEFAULT_WAVE_NS 10000u
 #define DEFAULT_FIT     8u
 #define MAX_THREADS     1024u
-
-struct CUmod_st {
-    CUcontext context;
-    bool listed, dead; /* listed: other functions than `functions` are not there */
-    CUfunction functions;
-};
+#define IMAGE_SIZE      65536u
 
 /* A library's module is of the context in which it is first asked for. */
 struct CUlib_st {
@@ -64,6 +59,18 @@ static CUfunction function_new(CUmodule module, const char *name, uint64_t wave_
     return function;
 }
 
+static void global_new(CUmodule module, const char *name, uint64_t bytes)
+{
+    struct fake_global *global = fake_execution_make(sizeof *global);
+
+    snprintf(global->name, sizeof global->name, "%s", name);
+    global->offset = module->globals_bytes;
+    global->bytes = bytes;
+    global->next = module->globals;
+    module->globals = global;
+    module->globals_bytes += (bytes + 255) / 256 * 256;
+}
+
 static void read_image(CUmodule module, const char *text)
 {
     for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
@@ -71,7 +78,9 @@ static void read_image(CUmodule module, const char *text)
         unsigned fit = 0;
         char name[128];
 
-        if (sscanf(line + 1, "%127s %llu %u", name, &wave_ns, &fit) >= 2)
+        if (sscanf(line + 1, "@global %127s %llu", name, &wave_ns) == 2)
+            global_new(module, name, wave_ns);
+        else if (sscanf(line + 1, "%127s %llu %u", name, &wave_ns, &fit) >= 2)
             function_new(module, name, wave_ns, fit);
     }
 }
@@ -127,9 +136,13 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
         return CUDA_ERROR_INVALID_VALUE;
     if (!is_image(image))
         return CUDA_ERROR_INVALID_IMAGE;
-    *module = fake_execution_make(sizeof **module);
-    fill(*module, context, image);
-    return CUDA_SUCCESS;
+    CUmodule made = fake_execution_make(sizeof *made);
+    fill(made, context, image);
+    if (fake_code_eager())
+        result = fake_code_load_all(made, context);
+    if (result == CUDA_SUCCESS)
+        *module = made;
+    return result;
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values)
@@ -142,17 +155,24 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
     return cuModuleLoadData(module, image);
 }
 
-CUresult cuModuleLoad(CUmodule *module, const char *path)
+static CUresult read_file(const char *path, char image[IMAGE_SIZE])
 {
-    char image[65536] = "";
     FILE *file = path ? fopen(path, "re") : NULL;
 
     if (!file)
         return CUDA_ERROR_NOT_FOUND;
-    size_t bytes = fread(image, 1, sizeof image - 1, file);
+    size_t bytes = fread(image, 1, IMAGE_SIZE - 1, file);
     image[bytes] = 0;
     fclose(file);
-    return cuModuleLoadData(module, image);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+    char image[IMAGE_SIZE];
+    CUresult result = read_file(path, image);
+
+    return result == CUDA_SUCCESS ? cuModuleLoadData(module, image) : result;
 }
 
 static CUresult module_check(CUmodule module)
@@ -166,8 +186,10 @@ CUresult cuModuleUnload(CUmodule module)
 {
     CUresult result = module_check(module);
 
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         module->dead = true;
+        fake_code_unload(module);
+    }
     return result;
 }
 
@@ -193,19 +215,58 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     pthread_mutex_unlock(&fake_execution_lock);
     if (!found)
         return CUDA_ERROR_NOT_FOUND;
-    *function = found;
-    return CUDA_SUCCESS;
+    result = fake_code_load(found, module->context);
+    if (result == CUDA_SUCCESS)
+        *function = found;
+    return result;
 }
 
 CUresult cuModuleGetLoadingMode(int *mode)
 {
     if (fake_ready() != CUDA_SUCCESS)
         return CUDA_ERROR_NOT_INITIALIZED;
-    *mode = 2; /* lazy */
+    *mode = fake_code_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
+static CUresult get_global(CUdeviceptr *pointer, size_t *bytes, CUmodule module, CUcontext context, const char *name)
+{
+    const struct fake_global *global = name ? module->globals : NULL;
+    uint64_t address = 0;
+
+    while (global && strcmp(global->name, name) != 0)
+        global = global->next;
+    if (!global)
+        return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = fake_code_globals(module, context, &address);
+    if (result == CUDA_SUCCESS && pointer)
+        *pointer = address + global->offset;
+    if (result == CUDA_SUCCESS && bytes)
+        *bytes = global->bytes;
+    return result;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)
+{
+    CUresult result = module_check(module);
+
+    return result == CUDA_SUCCESS ? get_global(pointer, bytes, module, module->context, name) : result;
+}
+
 /* ---- libraries ---- */
+
+struct loading {
+    CUmodule module;
+    CUresult result;
+};
+
+static bool load_into(CUcontext context, void *argument)
+{
+    struct loading *loading = argument;
+
+    loading->result = fake_code_load_all(loading->module, context);
+    return loading->result == CUDA_SUCCESS;
+}
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, void **values, unsigned count,
                            int *library_options, void **library_values, unsigned library_count)
@@ -215,9 +276,27 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, v
     if (!library || !code || (count && (!options || !values)) || (library_count && !library_options) ||
         (library_count && !library_values))
         return CUDA_ERROR_INVALID_VALUE;
-    *library = fake_execution_make(sizeof **library);
-    fill(&(*library)->module, NULL, code);
-    return CUDA_SUCCESS;
+    CUlibrary made = fake_execution_make(sizeof *made);
+    fill(&made->module, NULL, code);
+    struct loading loading = {&made->module, CUDA_SUCCESS};
+    if (fake_code_eager())
+        fake_contexts(load_into, &loading);
+    if (loading.result == CUDA_SUCCESS)
+        *library = made;
+    else
+        fake_code_unload(&made->module);
+    return loading.result;
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values, unsigned count,
+                               int *library_options, void **library_values, unsigned library_count)
+{
+    char image[IMAGE_SIZE];
+    CUresult result = read_file(path, image);
+
+    return result == CUDA_SUCCESS ? cuLibraryLoadData(library, image, options, values, count, library_options,
+                                                      library_values, library_count)
+                                  : result;
 }
 
 static CUresult library_check(CUlibrary library)
@@ -229,8 +308,10 @@ CUresult cuLibraryUnload(CUlibrary library)
 {
     CUresult result = library_check(library);
 
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         library->module.dead = true;
+        fake_code_unload(&library->module);
+    }
     return result;
 }
 
@@ -272,8 +353,29 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     CUresult result = kernel ? fake_enter(&context) : CUDA_ERROR_INVALID_HANDLE;
 
     if (result == CUDA_SUCCESS)
+        result = fake_code_load((CUfunction)kernel, context);
+    if (result == CUDA_SUCCESS)
         *function = (CUfunction)kernel;
     return result;
+}
+
+/* A library's module is its first member. */
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
+{
+    if (!library || !kernel)
+        return CUDA_ERROR_INVALID_VALUE;
+    *library = (CUlibrary)((CUfunction)kernel)->module;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
+{
+    CUcontext context;
+    CUresult result = library_check(library);
+
+    if (result == CUDA_SUCCESS)
+        result = fake_enter(&context);
+    return result == CUDA_SUCCESS ? get_global(pointer, bytes, &library->module, context, name) : result;
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel)
@@ -337,13 +439,16 @@ CUresult cuFuncIsLoaded(int *state, CUfunction function)
 {
     if (!state || !function)
         return CUDA_ERROR_INVALID_VALUE;
-    *state = 1;
+    *state = atomic_load(&function->loaded_in) != 0;
     return CUDA_SUCCESS;
 }
 
 CUresult cuFuncLoad(CUfunction function)
 {
-    return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    CUcontext context;
+    CUresult result = function ? fake_enter(&context) : CUDA_ERROR_INVALID_HANDLE;
+
+    return result == CUDA_SUCCESS ? fake_code_load(function, context) : result;
 }
 
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)

@@ -37,6 +37,7 @@ enum fake_sort {
     FAKE_BLOCK_RESERVED, /* addresses, into which memory is mapped */
     FAKE_BLOCK_IMPORTED, /* another process has taken the memory */
     FAKE_BLOCK_ARRAY,    /* its address is the handle of the array */
+    FAKE_BLOCK_OWN,      /* the driver's: code, globals, what limits ask for */
 };
 
 struct fake_block {
@@ -95,6 +96,10 @@ bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes);
 /* A block of a sort that pays for itself, in the current context. Takes the lock. */
 CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t bytes, uint64_t take,
                           struct fake_block **ret_block);
+
+/* The same of the driver's own, in any context; NULL when the device has no room. Under the lock, as giving back is. */
+struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes);
+void fake_memory_release(struct fake_block *block);
 
 /* Where an allocation begins and how long it is, by any address in it. Under the lock. */
 bool fake_memory_range(uint64_t address, struct fake_block **ret_block, uint64_t *ret_base, uint64_t *ret_bytes);

@@ -111,10 +111,15 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
     return result;
 }
 
-static void release(struct fake_block *block)
+void fake_memory_release(struct fake_block *block)
 {
     fake_give(block->physical, block->kind, block->taken);
     fake_block_free(block);
+}
+
+struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes)
+{
+    return make_in(context, FAKE_BLOCK_OWN, kind, bytes, bytes);
 }
 
 static bool give_back(uint64_t address)
@@ -128,7 +133,7 @@ static bool give_back(uint64_t address)
     if (block->sort == FAKE_BLOCK_POOLED)
         fake_pool_give(block);
     else if (block->sort == FAKE_BLOCK_PLAIN || block->sort == FAKE_BLOCK_MANAGED)
-        release(block);
+        fake_memory_release(block);
     else
         return false;
     return true;
@@ -228,7 +233,7 @@ static void end_of_context(struct fake_block *block, void *context)
     if (block->sort == FAKE_BLOCK_SLAB)
         fake_slab_gone(block);
     else
-        release(block);
+        fake_memory_release(block);
 }
 
 void fake_memory_context_ended(CUcontext context)

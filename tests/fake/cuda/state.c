@@ -282,6 +282,17 @@ uint64_t fake_asked(uint32_t device)
     return sum;
 }
 
+uint64_t fake_held(uint32_t device, enum fake_kind kind)
+{
+    uint64_t sum = 0;
+
+    fake_state();
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
+        if (atomic_load(&state->processes[i].pid) && fake_lives(i))
+            sum += atomic_load(&state->processes[i].devices[device].bytes[kind]);
+    return sum;
+}
+
 bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
 {
     uint64_t size = fake_state()->devices[device].memory_bytes;

@@ -112,6 +112,9 @@ uint64_t fake_used_by(uint32_t device, uint32_t pid);
 /* What the living were given of a device: of slabs what is given out of them; contexts and modules left out. */
 uint64_t fake_asked(uint32_t device);
 
+/* What the living hold of a device, of one kind. */
+uint64_t fake_held(uint32_t device, enum fake_kind kind);
+
 /*
  * Puts `cost_ns` of work on the device's engine that may begin at `ready_ns` at the earliest (0: now), for this
  * process. Returns when it will be complete. Nothing is waited for: whoever wants to see it complete sleeps till then.

@@ -86,6 +86,23 @@ uint64_t machine_own(uint32_t device);
     X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
     X(cuDevicePrimaryCtxReset_v2)                                                                                      \
     X(cuCtxSynchronize)                                                                                                \
+    X(cuCtxSetLimit)                                                                                                   \
+    X(cuModuleLoad)                                                                                                    \
+    X(cuModuleLoadData)                                                                                                \
+    X(cuModuleLoadDataEx)                                                                                              \
+    X(cuModuleLoadFatBinary)                                                                                           \
+    X(cuModuleUnload)                                                                                                  \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuModuleGetGlobal_v2)                                                                                            \
+    X(cuLibraryLoadData)                                                                                               \
+    X(cuLibraryLoadFromFile)                                                                                           \
+    X(cuLibraryUnload)                                                                                                 \
+    X(cuLibraryGetKernel)                                                                                              \
+    X(cuLibraryGetModule)                                                                                              \
+    X(cuLibraryGetGlobal)                                                                                              \
+    X(cuKernelGetFunction)                                                                                             \
+    X(cuFuncLoad)                                                                                                      \
+    X(cuLaunchKernel)                                                                                                  \
     X(cuStreamCreate)                                                                                                  \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamBeginCapture_v2)                                                                                         \

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what code.h says. Never: touches its list but with the contexts held. */
+#include "code.h"
+
+#include <stdlib.h>
+
+#include "charge.h"
+#include "context.h"
+#include "measure.h"
+
+/* A module, or a library. */
+struct image {
+    struct image *next;
+    const void *handle;
+    CUcontext context; /* with which it dies; NULL: a library */
+    uint64_t bytes[FACET_CUDA_TENANTS];
+    uint64_t owed[FACET_CUDA_TENANTS]; /* is loaded, and the quota did not reach for it: asked for again */
+};
+
+/* One call, watched on some devices. */
+struct watch {
+    bool on[FACET_CUDA_TENANTS];
+    struct facet_cuda_measure measures[FACET_CUDA_TENANTS];
+};
+
+static struct image *images;
+static struct image rest; /* what belongs to none, and contexts pay for */
+
+static struct image *find(const void *handle)
+{
+    struct image *image = images;
+
+    while (image && image->handle != handle)
+        image = image->next;
+    return image;
+}
+
+/* ---- watching a call ---- */
+
+static void watch_device(struct watch *watch, uint32_t device)
+{
+    CUcontext context = facet_cuda_context_of(device);
+
+    watch->on[device] = context;
+    if (context)
+        facet_cuda_measure_begin(&watch->measures[device], device, context);
+}
+
+/* A module is of the current context; a library goes into every context. */
+static void begin(struct watch *watch, bool everywhere)
+{
+    *watch = (struct watch){.on = {false}};
+    facet_cuda_contexts_hold();
+    if (!everywhere)
+        watch_device(watch, facet_cuda_current_device());
+    for (uint32_t i = 0; everywhere && i < facet_cuda_process.count; i++)
+        watch_device(watch, i);
+}
+
+static uint64_t growth_of(const struct watch *watch, uint32_t device)
+{
+    return facet_cuda_measure_growth(&watch->measures[device], facet_cuda_context_of(device));
+}
+
+static void pay_back(const struct image *image, uint32_t device)
+{
+    facet_cuda_charge_drop(&(struct facet_cuda_charge){
+        .tenant = facet_cuda_tenant(device), .bytes = image->bytes[device], .device = device});
+}
+
+static void pay_all_back(const struct image *image)
+{
+    for (uint32_t i = 0; i < FACET_CUDA_TENANTS; i++)
+        if (image->bytes[i])
+            pay_back(image, i);
+}
+
+static CUresult charge_on(uint32_t device, uint64_t growth, struct image *image)
+{
+    struct facet_cuda_charge paid;
+    uint64_t bytes = growth + image->owed[device];
+    CUresult result = CUDA_SUCCESS;
+
+    if (bytes)
+        result = image == &rest ? facet_cuda_context_charge_more(bytes) : facet_cuda_charge_take(device, bytes, &paid);
+    image->owed[device] = result == CUDA_SUCCESS ? 0 : bytes;
+    if (result == CUDA_SUCCESS)
+        image->bytes[device] += bytes;
+    return result;
+}
+
+/* Adds what the call took to the image. */
+static CUresult charge(const struct watch *watch, struct image *image)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (uint32_t i = 0; i < FACET_CUDA_TENANTS && result == CUDA_SUCCESS; i++)
+        if (watch->on[i])
+            result = charge_on(i, growth_of(watch, i), image);
+    return result;
+}
+
+/* What was just loaded; what is refused the caller unloads. */
+static CUresult keep(const struct watch *watch, const void *handle, bool library)
+{
+    struct image *image = calloc(1, sizeof *image);
+
+    if (!image)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    image->handle = handle;
+    image->context = library ? NULL : (CUcontext)(uintptr_t)facet_cuda_owner();
+    CUresult result = charge(watch, image);
+    if (result == CUDA_SUCCESS) {
+        image->next = images;
+        images = image;
+        return CUDA_SUCCESS;
+    }
+    pay_all_back(image);
+    free(image);
+    return result;
+}
+
+/* ---- what need not be watched again ---- */
+
+/* A name in an image, or a handle in a context. */
+static uint64_t key_of(const void *one, const void *other, const char *name)
+{
+    uint64_t hash = (uintptr_t)one * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t)other;
+
+    for (; name && *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return facet_cuda_key(FACET_CUDA_LOADED, hash >> 8 | 1);
+}
+
+static bool is_loaded(uint64_t key)
+{
+    struct facet_ledger_entry entry;
+
+    return facet_cuda_process.ledger && facet_ledger_find(facet_cuda_process.ledger, key, &entry);
+}
+
+/* When it cannot be remembered, it is watched again. */
+static void remember(uint64_t key, const void *owner)
+{
+    facet_ledger_add(facet_cuda_process.ledger, key,
+                     (struct facet_ledger_entry){.owner = (uintptr_t)owner, .kind = FACET_CUDA_LOADED});
+}
+
+static bool is_of(const struct facet_ledger_entry *entry, void *owner)
+{
+    return entry->kind == FACET_CUDA_LOADED && (!owner || entry->owner == (uintptr_t)owner);
+}
+
+static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
+{
+    (void)key;
+    (void)entry;
+    (void)owner;
+}
+
+static void forget_loaded(void *owner)
+{
+    facet_ledger_drain(facet_cuda_process.ledger, is_of, ignore, owner);
+}
+
+/* ---- loading and unloading ---- */
+
+static void forget(struct image **at)
+{
+    struct image *image = *at;
+
+    *at = image->next;
+    pay_all_back(image);
+    free(image);
+}
+
+static struct image **place_of(const void *handle)
+{
+    struct image **at = &images;
+
+    while (*at && (*at)->handle != handle)
+        at = &(*at)->next;
+    return at;
+}
+
+#define LOAD(name, type, library, unload, parameters, ...)                                                             \
+    CUresult facet_##name parameters                                                                                   \
+    {                                                                                                                  \
+        struct watch watch;                                                                                            \
+                                                                                                                       \
+        begin(&watch, library);                                                                                        \
+        CUresult result = facet_cuda_driver.name(__VA_ARGS__);                                                         \
+        if (result == CUDA_SUCCESS) {                                                                                  \
+            result = keep(&watch, *type, library);                                                                     \
+            if (result != CUDA_SUCCESS)                                                                                \
+                facet_cuda_driver.unload(*type);                                                                       \
+        }                                                                                                              \
+        facet_cuda_contexts_let_go();                                                                                  \
+        return result;                                                                                                 \
+    }
+
+LOAD(cuModuleLoad, module, false, cuModuleUnload, (CUmodule * module, const char *path), module, path)
+LOAD(cuModuleLoadData, module, false, cuModuleUnload, (CUmodule * module, const void *image), module, image)
+LOAD(cuModuleLoadDataEx, module, false, cuModuleUnload,
+     (CUmodule * module, const void *image, unsigned count, int *options, void **values), module, image, count, options,
+     values)
+LOAD(cuModuleLoadFatBinary, module, false, cuModuleUnload, (CUmodule * module, const void *image), module, image)
+LOAD(cuLibraryLoadData, library, true, cuLibraryUnload,
+     (CUlibrary * library, const void *code, int *options, void **values, unsigned count, int *library_options,
+      void **library_values, unsigned library_count),
+     library, code, options, values, count, library_options, library_values, library_count)
+LOAD(cuLibraryLoadFromFile, library, true, cuLibraryUnload,
+     (CUlibrary * library, const char *path, int *options, void **values, unsigned count, int *library_options,
+      void **library_values, unsigned library_count),
+     library, path, options, values, count, library_options, library_values, library_count)
+
+static CUresult unloaded(const void *handle, CUresult result)
+{
+    struct image **at = place_of(handle);
+
+    if (result == CUDA_SUCCESS && *at) {
+        forget(at);
+        forget_loaded((void *)(uintptr_t)handle);
+    }
+    facet_cuda_contexts_let_go();
+    return result;
+}
+
+CUresult facet_cuModuleUnload(CUmodule module)
+{
+    facet_cuda_contexts_hold();
+    return unloaded(module, facet_cuda_driver.cuModuleUnload(module));
+}
+
+CUresult facet_cuLibraryUnload(CUlibrary library)
+{
+    facet_cuda_contexts_hold();
+    return unloaded(library, facet_cuda_driver.cuLibraryUnload(library));
+}
+
+/* ---- what is loaded when it is asked for ---- */
+
+/* `image` is that of which something is asked, or NULL; `key` is of what is asked. */
+static CUresult grown(const struct watch *watch, const void *handle, uint64_t key, CUresult result)
+{
+    struct image *found = find(handle);
+
+    if (result == CUDA_SUCCESS)
+        result = charge(watch, found ? found : &rest);
+    if (result == CUDA_SUCCESS && handle)
+        remember(key, handle);
+    facet_cuda_contexts_let_go();
+    return result;
+}
+
+#define ASK(name, image, what, parameters, ...)                                                                        \
+    CUresult facet_##name parameters                                                                                   \
+    {                                                                                                                  \
+        struct watch watch;                                                                                            \
+        uint64_t key = key_of(image, (const void *)(uintptr_t)facet_cuda_owner(), what);                               \
+                                                                                                                       \
+        if (is_loaded(key))                                                                                            \
+            return facet_cuda_driver.name(__VA_ARGS__);                                                                \
+        begin(&watch, false);                                                                                          \
+        return grown(&watch, image, key, facet_cuda_driver.name(__VA_ARGS__));                                         \
+    }
+
+ASK(cuModuleGetFunction, module, asked, (CUfunction * function, CUmodule module, const char *asked), function, module,
+    asked)
+ASK(cuModuleGetGlobal, module, asked, (CUdeviceptr_v1 * pointer, unsigned *bytes, CUmodule module, const char *asked),
+    pointer, bytes, module, asked)
+ASK(cuModuleGetGlobal_v2, module, asked, (CUdeviceptr * pointer, size_t *bytes, CUmodule module, const char *asked),
+    pointer, bytes, module, asked)
+ASK(cuLibraryGetModule, library, NULL, (CUmodule * module, CUlibrary library), module, library)
+ASK(cuLibraryGetGlobal, library, asked, (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *asked),
+    pointer, bytes, library, asked)
+ASK(cuLibraryGetManaged, library, asked, (CUdeviceptr * pointer, size_t *bytes, CUlibrary library, const char *asked),
+    pointer, bytes, library, asked)
+ASK(cuLibraryGetUnifiedFunction, library, asked, (void **function, CUlibrary library, const char *asked), function,
+    library, asked)
+
+/* Drivers before 12.5 do not say of which library a kernel is. */
+static CUlibrary library_of(CUkernel kernel)
+{
+    CUlibrary library = NULL;
+
+    if (!kernel || !facet_cuda_plain.cuKernelGetLibrary ||
+        facet_cuda_plain.cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
+        return NULL;
+    return library;
+}
+
+CUresult facet_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    struct watch watch;
+    uint64_t key = key_of(kernel, (const void *)(uintptr_t)facet_cuda_owner(), NULL);
+
+    if (is_loaded(key))
+        return facet_cuda_driver.cuKernelGetFunction(function, kernel);
+    begin(&watch, false);
+    CUresult result = facet_cuda_driver.cuKernelGetFunction(function, kernel);
+    return grown(&watch, library_of(kernel), key, result);
+}
+
+CUresult facet_cuFuncLoad(CUfunction function)
+{
+    struct watch watch;
+
+    begin(&watch, false);
+    return grown(&watch, NULL, 0, facet_cuda_driver.cuFuncLoad(function));
+}
+
+/* ---- what is loaded by its first launch ---- */
+
+static struct watch launching; /* by whoever holds the contexts */
+
+static bool is_lazy(void)
+{
+    int mode = CU_MODULE_EAGER_LOADING;
+
+    return facet_cuda_plain.cuModuleGetLoadingMode && facet_cuda_plain.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
+           mode == CU_MODULE_LAZY_LOADING;
+}
+
+bool facet_cuda_code_launch_begin(CUfunction function)
+{
+    if (!function || is_loaded(key_of(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL)) || !is_lazy())
+        return false;
+    begin(&launching, false);
+    return true;
+}
+
+/* The kernel runs, whatever it took: what is refused is asked for again with the next that is loaded. */
+void facet_cuda_code_launch_end(CUfunction function, CUresult result)
+{
+    if (result == CUDA_SUCCESS && charge(&launching, &rest) == CUDA_SUCCESS)
+        remember(key_of(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL), function);
+    facet_cuda_contexts_let_go();
+}
+
+void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last)
+{
+    for (struct image **at = &images; *at;) {
+        if ((*at)->context == context) {
+            forget(at);
+            continue;
+        }
+        if (last && !(*at)->context && (*at)->bytes[device]) {
+            pay_back(*at, device);
+            (*at)->bytes[device] = 0;
+        }
+        at = &(*at)->next;
+    }
+    rest.owed[device] = 0;
+    forget_loaded(NULL);
+}
+
+void facet_cuda_code_forked(void)
+{
+    while (images) {
+        struct image *gone = images;
+
+        images = gone->next;
+        free(gone);
+    }
+    rest = (struct image){.next = NULL};
+}

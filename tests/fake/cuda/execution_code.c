@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what modules have on devices: their globals, and the code of each function that was asked for.
+ * Never: holds any code: a function takes FAKE_CODE bytes in each context in which it is loaded.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "execution.h"
+#include "memory.h"
+
+#ifndef FAKE_CODE
+#define FAKE_CODE (UINT64_C(64) << 10) /* 0: code takes nothing */
+#endif
+
+/* A piece of a module in a context: a function's code; its globals, or all of it, when `function` is NULL. */
+struct piece {
+    struct piece *next;
+    CUmodule module;
+    CUfunction function;
+    CUcontext context;
+    struct fake_block *block;
+};
+
+static struct piece *pieces; /* under the memory lock */
+
+bool fake_code_eager(void)
+{
+    const char *mode = getenv("CUDA_MODULE_LOADING");
+
+    return mode && strcmp(mode, "EAGER") == 0;
+}
+
+static struct piece *find(CUmodule module, CUfunction function, CUcontext context)
+{
+    struct piece *piece = pieces;
+
+    while (piece && (piece->module != module || piece->function != function || piece->context != context))
+        piece = piece->next;
+    return piece;
+}
+
+static struct piece *load(CUmodule module, CUfunction function, CUcontext context, uint64_t bytes)
+{
+    struct piece *piece = find(module, function, context);
+
+    if (piece)
+        return piece;
+    struct fake_block *block = fake_memory_make_own(context, FAKE_MODULE, bytes);
+    if (!block)
+        return NULL;
+    piece = malloc(sizeof *piece);
+    if (!piece)
+        abort();
+    *piece = (struct piece){pieces, module, function, context, block};
+    pieces = piece;
+    return piece;
+}
+
+/* What is not listed has one function for all, as far as its code is loaded with it. */
+static bool load_globals(CUmodule module, CUcontext context)
+{
+    uint64_t bytes = module->globals_bytes + (fake_code_eager() && !module->listed ? FAKE_CODE : 0);
+
+    return !bytes || load(module, NULL, context, bytes);
+}
+
+static bool load_function(CUfunction function, CUcontext context)
+{
+    bool with_module = fake_code_eager() && !function->module->listed;
+
+    return load_globals(function->module, context) &&
+           (!FAKE_CODE || with_module || load(function->module, function, context, FAKE_CODE));
+}
+
+CUresult fake_code_load(CUfunction function, CUcontext context)
+{
+    fake_memory_lock();
+    bool loaded = load_function(function, context);
+    fake_memory_unlock();
+    if (loaded)
+        atomic_store(&function->loaded_in, context->id);
+    return loaded ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult fake_code_globals(CUmodule module, CUcontext context, uint64_t *ret_address)
+{
+    fake_memory_lock();
+    bool loaded = load_globals(module, context);
+    if (loaded)
+        *ret_address = find(module, NULL, context)->block->address;
+    fake_memory_unlock();
+    return loaded ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Takes out the pieces of a module, or of a context; those of a module give their memory back. */
+static void forget(CUmodule module, CUcontext context)
+{
+    for (struct piece **at = &pieces; *at;) {
+        struct piece *piece = *at;
+
+        if (module ? piece->module != module : piece->context != context) {
+            at = &piece->next;
+            continue;
+        }
+        *at = piece->next;
+        if (piece->function)
+            atomic_store(&piece->function->loaded_in, 0);
+        if (module)
+            fake_memory_release(piece->block);
+        free(piece);
+    }
+}
+
+void fake_code_unload(CUmodule module)
+{
+    fake_memory_lock();
+    forget(module, NULL);
+    fake_memory_unlock();
+}
+
+void fake_execution_context_ended(CUcontext context)
+{
+    fake_memory_lock();
+    forget(NULL, context);
+    fake_memory_unlock();
+}
+
+CUresult fake_code_load_all(CUmodule module, CUcontext context)
+{
+    fake_memory_lock();
+    bool loaded = load_globals(module, context);
+    for (CUfunction function = module->functions; function && loaded; function = function->next)
+        loaded = load_function(function, context);
+    if (!loaded)
+        forget(module, NULL);
+    fake_memory_unlock();
+    return loaded ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that what modules and libraries take of a device is charged, and given back. Never: runs for its time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine.h"
+
+#define CODE    (64 * KIB) /* of each function, by the fake (execution_code.c) */
+#define GLOBALS (8 * MIB)
+
+static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\nsecond 1000\n";
+
+/* What is charged is what the driver has taken, now. */
+static void check_held(int line, uint64_t code)
+{
+    if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_CONTEXT + code)
+        fprintf(stderr, "line %d:\n", line);
+    CHECK_EQUAL(fake_held(0, FAKE_MODULE), code);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + code);
+}
+#define CHECK_HELD(code) check_held(__LINE__, code)
+
+static void enter(void)
+{
+    role_open();
+    role_enter(0);
+    CHECK_HELD(0);
+}
+
+static void role_lazy(void *argument)
+{
+    CUfunction function;
+    CUmodule module, other;
+    CUdeviceptr pointer;
+    size_t bytes;
+
+    enter();
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuModuleGetGlobal_v2(&pointer, &bytes, module, "table"), CUDA_SUCCESS);
+    CHECK_EQUAL(bytes, GLOBALS);
+    CHECK_EQUAL(cuda.cuMemsetD8_v2(pointer, 1, bytes), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
+    CHECK_HELD(GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuModuleLoadDataEx(&other, image, 0, NULL, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuModuleGetGlobal_v2(&pointer, NULL, other, "table"), CUDA_SUCCESS);
+    CHECK_HELD(2 * GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS);
+    CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, other, "first"), CUDA_SUCCESS); /* a name that another had */
+    CHECK_HELD(GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuModuleUnload(other), CUDA_SUCCESS);
+    CHECK_HELD(0);
+}
+
+static void test_a_module_is_charged_as_it_is_loaded(void **state)
+{
+    machine_run(role_lazy, GIB);
+}
+
+static void role_eager(void *argument)
+{
+    CUmodule modules[3];
+    CUfunction function;
+    CUcontext second;
+
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    enter();
+    CHECK_EQUAL(cuda.cuModuleLoadData(&modules[0], image), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(cuda.cuModuleLoadFatBinary(&modules[1], "\x50\xed\x55\xba"), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + 3 * CODE);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, modules[1], "anything"), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + 3 * CODE);
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuModuleLoadData(&modules[2], image), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 2 * GLOBALS + 5 * CODE);
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS); /* its module with it */
+    CHECK_HELD(GLOBALS + 3 * CODE);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+    CHECK_EQUAL(cuda.cuModuleUnload(modules[0]), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_EQUAL(machine_charged(0), 0);
+}
+
+static void test_a_module_goes_with_its_context(void **state)
+{
+    machine_run(role_eager, GIB);
+}
+
+static void role_library(void *argument)
+{
+    CUlibrary library;
+    CUfunction function;
+    CUkernel first, second;
+    CUdeviceptr pointer;
+
+    enter();
+    CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuLibraryGetKernel(&first, library, "first"), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuLibraryGetKernel(&second, library, "second"), CUDA_SUCCESS);
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuLibraryGetGlobal(&pointer, NULL, library, "table"), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS);
+    CHECK_EQUAL(cuda.cuKernelGetFunction(&function, first), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuKernelGetFunction(&function, first), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuFuncLoad((CUfunction)second), CUDA_SUCCESS);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(cuda.cuLibraryUnload(library), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+    role_enter(0);
+    CHECK_HELD(0);
+}
+
+static void test_a_library_is_charged_for_what_is_asked_of_it(void **state)
+{
+    machine_run(role_library, GIB);
+}
+
+/* The quota has room for the context, and 4 MiB. */
+static void role_no_room(void *argument)
+{
+    CUdeviceptr pointer;
+    CUfunction function;
+    CUmodule module;
+
+    if (argument)
+        setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    enter();
+    if (argument) {
+        CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK_HELD(0); /* it was loaded, and is not any more */
+        return;
+    }
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, "FAKE-CUDA\nfirst 1000\n"),
+                CUDA_SUCCESS); /* owes nothing of the other */
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
+    CHECK_HELD(CODE);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 3 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * MIB), CUDA_SUCCESS);
+}
+
+static void test_a_module_that_the_quota_has_no_room_for_is_refused(void **state)
+{
+    machine_run(role_no_room, MACHINE_CONTEXT + 4 * MIB);
+    machine_make(1, &(uint64_t){MACHINE_CONTEXT + 4 * MIB}, "300M");
+    machine_wait(machine_start(role_no_room, &machine, true));
+    machine_remove();
+}
+
+static void role_limits(void *argument)
+{
+    enter();
+    CHECK_EQUAL(cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 72 * MIB), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
+    CHECK_EQUAL(cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * GIB), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuCtxSetLimit(77, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(machine_charged(0), fake_used(0));
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+}
+
+static void test_what_a_context_keeps_for_its_kernels_is_charged_to_it(void **state)
+{
+    machine_run(role_limits, GIB);
+}
+
+/* The driver's own error comes back, and nothing is charged. */
+static void role_garbage(void *argument)
+{
+    CUfunction function;
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+
+    role_open();
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_CONTEXT);
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuModuleLoadData(NULL, image), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, "no image"), CUDA_ERROR_INVALID_IMAGE);
+    CHECK_EQUAL(cuda.cuModuleLoad(&module, "/nonexistent"), CUDA_ERROR_NOT_FOUND);
+    CHECK_EQUAL(cuda.cuModuleUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuLibraryLoadData(&library, NULL, NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuLibraryLoadFromFile(&library, NULL, NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_NOT_FOUND);
+    CHECK_EQUAL(cuda.cuLibraryGetModule(&module, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuKernelGetFunction(&function, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuFuncLoad(NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_wrong_is_the_drivers_to_say(void **state)
+{
+    machine_run(role_garbage, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_module_is_charged_as_it_is_loaded),
+        cmocka_unit_test(test_a_module_goes_with_its_context),
+        cmocka_unit_test(test_a_library_is_charged_for_what_is_asked_of_it),
+        cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
+        cmocka_unit_test(test_what_a_context_keeps_for_its_kernels_is_charged_to_it),
+        cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
