@@ -21,6 +21,7 @@
 
 #include "vendor/cuda/driver.h"
 #include "vendor/cuda/execution.h"
+#include "vendor/cuda/graph_memory.h"
 #include "vendor/cuda/memory.h"
 
 #include "context_hooks.h"

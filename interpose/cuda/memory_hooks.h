@@ -55,6 +55,16 @@
     X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, ANY)                                                   \
     X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, ANY)                                               \
     X(cuCtxSetLimit, "cuCtxSetLimit", 3010, ANY)                                                                       \
+    /* memory/graph.c */                                                                                               \
+    X(cuGraphInstantiate, "cuGraphInstantiate", 10000, ANY)                                                            \
+    X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, ANY)                                                         \
+    X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, ANY)                                          \
+    X(cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000, LEGACY)                                     \
+    X(cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams", 12000, PER_THREAD)                            \
+    X(cuGraphUpload, "cuGraphUpload", 11010, LEGACY)                                                                   \
+    X(cuGraphUpload_ptsz, "cuGraphUpload", 11010, PER_THREAD)                                                          \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, ANY)                                                            \
+    X(cuDeviceGraphMemTrim, "cuDeviceGraphMemTrim", 11040, ANY)                                                        \
     /* memory/code.c */                                                                                                \
     X(cuModuleLoad, "cuModuleLoad", 2000, ANY)                                                                         \
     X(cuModuleLoadData, "cuModuleLoadData", 2000, ANY)                                                                 \
@@ -82,6 +92,13 @@
     X(cuDeviceGetMemPool)                                                                                              \
     X(cuDeviceGetDefaultMemPool)                                                                                       \
     X(cuModuleGetLoadingMode)                                                                                          \
+    X(cuDeviceGetGraphMemAttribute)                                                                                    \
+    X(cuGraphGetNodes)                                                                                                 \
+    X(cuGraphGetEdges)                                                                                                 \
+    X(cuGraphNodeGetType)                                                                                              \
+    X(cuGraphMemAllocNodeGetParams)                                                                                    \
+    X(cuGraphMemFreeNodeGetParams)                                                                                     \
+    X(cuGraphChildGraphNodeGetGraph)                                                                                   \
     X(cuKernelGetLibrary)                                                                                              \
     X(cuMemPoolGetAttribute)                                                                                           \
     X(cuStreamIsCapturing)                                                                                             \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+#include "interpose/cuda/memory/graph.h"
 #include "launch.h"
 
 #define GRID_PARAMETERS                                                                                                \
@@ -104,14 +105,38 @@ CUresult facet_cuLaunchGridAsync(CUfunction function, int width, int height, CUs
 
 /* ---- graphs: one launch of all that is in it ---- */
 
-CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
+static CUresult launch_graph(CUgraphExec executable, CUstream stream)
 {
     FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), executable, 0,
                       facet_cuda_driver.cuGraphLaunch(executable, stream));
 }
 
-CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
+static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream)
 {
     FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, true), executable, 0,
                       facet_cuda_driver.cuGraphLaunch_ptsz(executable, stream));
+}
+
+/* Where some graph allocates, this one may: then there is room for it before it waits for its turn. */
+static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, bool per_thread)
+{
+    struct facet_cuda_graph_needs hold;
+    CUresult result = facet_cuda_graph_hold(executable, stream, per_thread, &hold);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = per_thread ? launch_graph_ptsz(executable, stream) : launch_graph(executable, stream);
+    return facet_cuda_graph_launched(&hold, result);
+}
+
+CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
+{
+    return facet_cuda_graphs_any() ? launch_that_allocates(executable, stream, false)
+                                   : launch_graph(executable, stream);
+}
+
+CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
+{
+    return facet_cuda_graphs_any() ? launch_that_allocates(executable, stream, true)
+                                   : launch_graph_ptsz(executable, stream);
 }

@@ -2,6 +2,7 @@
 /* Owns: what charge.h says. Never: holds a lock while the driver is called. */
 #include "charge.h"
 
+#include "graph.h"
 #include "pool.h"
 
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
@@ -12,6 +13,8 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
         return CUDA_ERROR_NOT_INITIALIZED;
     if (facet_cuda_pools_any() && facet_tenant_memory_free(tenant) < bytes)
         facet_cuda_pools_let_go(device);
+    if (facet_cuda_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
+        facet_cuda_graphs_let_go(device);
     if (!facet_tenant_reserve(tenant, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *ret_charge = (struct facet_cuda_charge){.tenant = tenant, .bytes = bytes, .device = device};

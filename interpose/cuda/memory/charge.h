@@ -12,6 +12,7 @@
  *   arrays          rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those
  *                   whose memory the program maps itself
  *   pools           what a pool holds of the device, whoever uses it (pool.h)
+ *   graphs          what the driver holds for them of the device (graph.h)
  *   virtual         what cuMemCreate made, until its last handle and mapping have gone (virtual.c)
  *   contexts        what their making took of the device (context.c)
  *   modules         what their loading took, and whatever of them is loaded later (code.c)
@@ -28,8 +29,8 @@ enum facet_cuda_kind {
     FACET_CUDA_ARRAY,   /* the same */
     FACET_CUDA_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
     FACET_CUDA_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
-    FACET_CUDA_CODE,   /* a module, which dies with its owner, a context; or a library, of a device, that is nobody's */
-    FACET_CUDA_LOADED, /* what need not be looked at again: a name of its owner, a module or library */
+    FACET_CUDA_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
+    FACET_CUDA_LOADED,  /* what need not be looked at again: a name of its owner, a module or library */
 };
 
 struct facet_cuda_charge {

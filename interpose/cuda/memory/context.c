@@ -10,6 +10,7 @@
 
 #include "charge.h"
 #include "code.h"
+#include "graph.h"
 #include "interpose/kit/execution/stream.h"
 #include "measure.h"
 #include "pool.h"
@@ -116,6 +117,8 @@ static void ended(struct context **at)
     facet_cuda_charge_drop(&context->charge);
     facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));
     facet_cuda_pools_settle(context->charge.device);
+    if (facet_cuda_graphs_were())
+        facet_cuda_graphs_settle(context->charge.device);
     free(context);
 }
 

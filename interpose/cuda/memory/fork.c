@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, pools. Never: more.
+/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, graphs, pools. Never: more.
  */
 #include "interpose/cuda/process.h"
 
 #include "code.h"
 #include "context.h"
+#include "graph.h"
 #include "measure.h"
 #include "pool.h"
 #include "virtual.h"
@@ -13,12 +14,14 @@ void facet_cuda_memory_before_fork(void)
 {
     facet_cuda_contexts_before_fork();
     facet_cuda_virtual_before_fork();
+    facet_cuda_graphs_before_fork();
     facet_cuda_pools_before_fork();
 }
 
 void facet_cuda_memory_after_fork(void)
 {
     facet_cuda_pools_after_fork();
+    facet_cuda_graphs_after_fork();
     facet_cuda_virtual_after_fork();
     facet_cuda_contexts_after_fork();
 }
@@ -26,6 +29,7 @@ void facet_cuda_memory_after_fork(void)
 void facet_cuda_memory_forked(void)
 {
     facet_cuda_pools_forked();
+    facet_cuda_graphs_forked();
     facet_cuda_virtual_forked();
     facet_cuda_measures_forked();
     facet_cuda_code_forked();

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "graph.h"
+
 #define GROWTH (UINT64_C(32) << 20) /* drivers let a pool grow in steps of this */
 #define STEP   (UINT64_C(2) << 20)
 
@@ -214,8 +216,8 @@ static CUresult take(struct pool *pool, CUdeviceptr *pointer, size_t asked, CUst
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool handle, uint32_t device, CUstream stream,
-                         bool per_thread)
+static CUresult allocate_once(CUdeviceptr *pointer, size_t bytes, CUmemoryPool handle, uint32_t device, CUstream stream,
+                              bool per_thread)
 {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -229,6 +231,17 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool handle
         result = call_driver(pointer, bytes, handle, stream, per_thread);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool handle, uint32_t device, CUstream stream,
+                         bool per_thread)
+{
+    CUresult result = allocate_once(pointer, bytes, handle, device, stream, per_thread);
+
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !facet_cuda_graphs_were())
+        return result;
+    facet_cuda_graphs_let_go(device);
+    return allocate_once(pointer, bytes, handle, device, stream, per_thread);
 }
 
 /* By way of the pool that the driver would choose, so that the pool that grows is the one that is watched. */

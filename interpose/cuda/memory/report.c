@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: how much memory a program is told of. Never: refuses: what the driver answers is the most that is there. */
 #include "charge.h"
+#include "graph.h"
 #include "pool.h"
 
 static uint64_t smaller(uint64_t one, uint64_t other)
@@ -21,6 +22,8 @@ static struct facet_tenant *up_to_date(void)
 
     if (facet_cuda_pools_any())
         facet_cuda_pools_settle(device);
+    if (facet_cuda_graphs_were())
+        facet_cuda_graphs_settle(device);
     return facet_cuda_tenant(device);
 }
 

@@ -85,9 +85,12 @@ struct CUfunc_st {
     struct CUfunc_st *next;
 };
 
+struct fake_allocation; /* of a graph (memory_graph.c) */
+
 struct fake_work {
     uint64_t cost_ns;
     bool kernel;
+    struct fake_allocation *takes, *gives; /* a graph's nodes of memory; NULL: none */
 };
 
 extern pthread_mutex_t fake_execution_lock;
@@ -131,6 +134,21 @@ CUresult fake_code_load_all(CUmodule module, CUcontext context);
 
 /* Gives back what a module has in all contexts. What a context had goes with it. */
 void fake_code_unload(CUmodule module);
+
+/* ---- memory_graph.c: what graphs allocate ---- */
+
+/* A node's allocation has addresses from now on, and memory from launch to free. NULL when addresses are out. */
+struct fake_allocation *fake_allocation_make(uint32_t physical, uint64_t bytes, uint64_t *ret_address);
+/* The one that has this address; NULL: none. */
+struct fake_allocation *fake_allocation_at(uint64_t address);
+uint64_t fake_allocation_address(const struct fake_allocation *allocation);
+uint64_t fake_allocation_bytes(const struct fake_allocation *allocation);
+uint32_t fake_allocation_device(const struct fake_allocation *allocation);
+/* Graphs and executables each hold what their nodes name. */
+void fake_allocation_hold(struct fake_allocation *allocation);
+void fake_allocation_let_go(struct fake_allocation *allocation);
+/* Runs the nodes of memory among `works`: all, or none. `free_first`: what is left of the last time is freed. */
+CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool free_first);
 
 /* ---- capture ---- */
 

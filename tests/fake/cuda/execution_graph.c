@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: graphs and their executables. Never: looks at edges: this device does one thing at a time. */
+/*
+ * Owns: graphs, their edges as they were given, and their executables.
+ * Never: runs by edges: this device does one thing at a time, in the order in which nodes were added.
+ */
 #include <string.h>
 
 #include "execution.h"
+#include "vendor/cuda/graph_memory.h"
 
 struct CUgraphNode_st {
     struct fake_work work;
     CUgraph graph;
     size_t index;
+    CUgraphNodeType type;
     CUgraphNode next;
+};
+
+struct edge {
+    CUgraphNode from, to;
 };
 
 struct CUgraph_st {
     bool dead;
     size_t count;
     CUgraphNode first, last;
+    struct edge *edges;
+    size_t edge_count, edge_room;
 };
 
 struct CUgraphExec_st {
-    bool dead;
+    bool dead, frees_first;
     size_t count;
     struct fake_work *works;
 };
@@ -30,11 +41,42 @@ CUgraph fake_graph_new(void)
     return graph;
 }
 
+static CUgraphNodeType type_of(const struct fake_work *work)
+{
+    if (work->takes || work->gives)
+        return work->takes ? CU_GRAPH_NODE_TYPE_MEM_ALLOC : CU_GRAPH_NODE_TYPE_MEM_FREE;
+    return work->kernel ? CU_GRAPH_NODE_TYPE_KERNEL : CU_GRAPH_NODE_TYPE_EMPTY;
+}
+
+static void add_edge(CUgraph graph, CUgraphNode from, CUgraphNode to)
+{
+    if (graph->edge_count == graph->edge_room) {
+        size_t room = graph->edge_room ? 2 * graph->edge_room : 16;
+        struct edge *edges = fake_execution_make(room * sizeof *edges);
+
+        if (graph->edge_count)
+            memcpy(edges, graph->edges, graph->edge_count * sizeof *edges);
+        graph->edges = edges;
+        graph->edge_room = room;
+    }
+    graph->edges[graph->edge_count++] = (struct edge){from, to};
+}
+
+static void each_allocation(const struct fake_work *work, void (*visit)(struct fake_allocation *))
+{
+    if (work->takes)
+        visit(work->takes);
+    if (work->gives)
+        visit(work->gives);
+}
+
 static CUgraphNode add(CUgraph graph, struct fake_work work)
 {
     CUgraphNode node = fake_execution_make(sizeof *node);
 
+    each_allocation(&work, fake_allocation_hold);
     node->work = work;
+    node->type = type_of(&work);
     node->graph = graph;
     node->index = graph->count++;
     if (graph->last)
@@ -45,9 +87,13 @@ static CUgraphNode add(CUgraph graph, struct fake_work work)
     return node;
 }
 
+/* What a stream captures is a row, whatever streams were joined to it. */
 void fake_graph_add(CUgraph graph, struct fake_work work)
 {
-    add(graph, work);
+    CUgraphNode before = graph->last, node = add(graph, work);
+
+    if (before)
+        add_edge(graph, before, node);
 }
 
 static bool is_graph(CUgraph graph)
@@ -68,6 +114,8 @@ CUresult cuGraphDestroy(CUgraph graph)
     if (!is_graph(graph))
         return CUDA_ERROR_INVALID_VALUE;
     graph->dead = true;
+    for (CUgraphNode node = graph->first; node; node = node->next)
+        each_allocation(&node->work, fake_allocation_let_go);
     return CUDA_SUCCESS;
 }
 
@@ -78,6 +126,8 @@ static CUresult add_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *de
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&fake_execution_lock);
     *node = add(graph, work);
+    for (size_t i = 0; i < count; i++)
+        add_edge(graph, dependencies[i], *node);
     pthread_mutex_unlock(&fake_execution_lock);
     return CUDA_SUCCESS;
 }
@@ -93,7 +143,7 @@ static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *parameters, struct
         return result;
     if (!function || !blocks)
         return CUDA_ERROR_INVALID_VALUE;
-    *ret_work = (struct fake_work){fake_kernel_ns(function, context, blocks), true};
+    *ret_work = (struct fake_work){.cost_ns = fake_kernel_ns(function, context, blocks), .kernel = true};
     return fake_code_load(function, context);
 }
 
@@ -131,7 +181,95 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count)
 {
-    return is_graph(graph) && (!count || (from && to)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!is_graph(graph) || (count && (!from || !to)))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        add_edge(graph, from[i], to[i]);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
+{
+    if (!is_graph(graph) || !count || !from != !to)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; from && i < *count && i < graph->edge_count; i++) {
+        from[i] = graph->edges[i].from;
+        to[i] = graph->edges[i].to;
+    }
+    if (!from || *count > graph->edge_count)
+        *count = graph->edge_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
+{
+    if (!node || !type)
+        return CUDA_ERROR_INVALID_VALUE;
+    *type = node->type;
+    return CUDA_SUCCESS;
+}
+
+/* ---- nodes of memory ---- */
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                CUDA_MEM_ALLOC_NODE_PARAMS_v1 *parameters)
+{
+    uint64_t address;
+    uint32_t physical;
+
+    if (!node || !is_graph(graph) || !parameters || !parameters->bytesize ||
+        parameters->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        fake_physical(parameters->poolProps.location.id, &physical) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct fake_allocation *allocation = fake_allocation_make(physical, parameters->bytesize, &address);
+    if (!allocation)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = add_node(node, graph, dependencies, count, (struct fake_work){.takes = allocation});
+    fake_allocation_let_go(allocation);
+    if (result == CUDA_SUCCESS)
+        parameters->dptr = address;
+    return result;
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                               CUdeviceptr pointer)
+{
+    struct fake_allocation *allocation = fake_allocation_at(pointer);
+
+    return allocation ? add_node(node, graph, dependencies, count, (struct fake_work){.gives = allocation})
+                      : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUdevice ordinal_of(uint32_t physical)
+{
+    uint32_t found;
+
+    for (CUdevice device = 0; fake_physical(device, &found) == CUDA_SUCCESS; device++)
+        if (found == physical)
+            return device;
+    return -1;
+}
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS_v1 *parameters)
+{
+    if (!node || !node->work.takes || !parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    *parameters = (CUDA_MEM_ALLOC_NODE_PARAMS_v1){
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                   .id = ordinal_of(fake_allocation_device(node->work.takes))}},
+        .bytesize = fake_allocation_bytes(node->work.takes),
+        .dptr = fake_allocation_address(node->work.takes),
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *pointer)
+{
+    if (!node || !node->work.gives || !pointer)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pointer = fake_allocation_address(node->work.gives);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
@@ -166,6 +304,9 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uns
     made->count = graph->count;
     made->works = fake_execution_make((graph->count + 1) * sizeof *made->works);
     copy_works(made, graph);
+    made->frees_first = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    for (size_t i = 0; i < made->count; i++)
+        each_allocation(&made->works[i], fake_allocation_hold);
     *executable = made;
     return CUDA_SUCCESS;
 }
@@ -210,6 +351,8 @@ CUresult cuGraphExecDestroy(CUgraphExec executable)
     if (!is_executable(executable))
         return CUDA_ERROR_INVALID_VALUE;
     executable->dead = true;
+    for (size_t i = 0; i < executable->count; i++)
+        each_allocation(&executable->works[i], fake_allocation_let_go);
     return CUDA_SUCCESS;
 }
 
@@ -235,6 +378,12 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
     return cuGraphExecKernelNodeSetParams_v2(executable, node, &all);
 }
 
+/* Nodes of memory stay as they are. */
+static bool has_memory_of(const struct fake_work *one, const struct fake_work *other)
+{
+    return one->takes == other->takes && one->gives == other->gives;
+}
+
 CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo *result)
 {
     if (!is_executable(executable) || !is_graph(graph) || !result)
@@ -244,6 +393,9 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExec
         result->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
+    for (CUgraphNode node = graph->first; node; node = node->next)
+        if (!has_memory_of(&executable->works[node->index], &node->work))
+            return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     copy_works(executable, graph);
     return CUDA_SUCCESS;
 }
@@ -275,6 +427,8 @@ static CUresult do_cuGraphLaunch(bool per_thread, CUgraphExec executable, CUstre
     CUstream stream;
     CUresult result = is_executable(executable) ? fake_stream(handle, per_thread, &stream) : CUDA_ERROR_INVALID_VALUE;
 
+    if (result == CUDA_SUCCESS && !atomic_load(&stream->captured))
+        result = fake_allocations_run(executable->works, executable->count, executable->frees_first);
     for (size_t i = 0; result == CUDA_SUCCESS && i < executable->count; i++)
         result = fake_submit(stream, executable->works[i]);
     return result;

@@ -65,7 +65,8 @@ static CUresult launch(CUfunction function, struct shape grid, struct shape bloc
             return result;
     }
     uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
-    return fake_submit(stream, (struct fake_work){fake_kernel_ns(function, stream->context, blocks), true});
+    return fake_submit(
+        stream, (struct fake_work){.cost_ns = fake_kernel_ns(function, stream->context, blocks), .kernel = true});
 }
 
 #define LAUNCH_PARAMETERS                                                                                              \
@@ -212,7 +213,7 @@ static CUresult begin_move(CUstream handle, bool per_thread, bool usable, size_t
     if (!usable)
         return CUDA_ERROR_INVALID_VALUE;
     *ret_now = !atomic_load(&stream->captured);
-    return fake_submit(stream, (struct fake_work){bytes / COPY_BYTES_NS, false});
+    return fake_submit(stream, (struct fake_work){.cost_ns = bytes / COPY_BYTES_NS});
 }
 
 static CUresult copy(CUstream stream, bool per_thread, bool usable, uint64_t to, uint64_t from, size_t bytes)

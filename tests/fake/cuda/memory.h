@@ -37,6 +37,7 @@ enum fake_sort {
     FAKE_BLOCK_RESERVED, /* addresses, into which memory is mapped */
     FAKE_BLOCK_IMPORTED, /* another process has taken the memory */
     FAKE_BLOCK_ARRAY,    /* its address is the handle of the array */
+    FAKE_BLOCK_GRAPH,    /* of a graph's node; the device's graph memory has taken what is behind it */
     FAKE_BLOCK_OWN,      /* the driver's: code, globals, what limits ask for */
 };
 
@@ -121,6 +122,11 @@ void fake_pool_give(struct fake_block *block);
 CUmemoryPool fake_pool_of(const struct fake_block *block);
 /* Gives back what the device's pools hold and do not use. True when that was something. */
 bool fake_pools_trim(uint32_t physical);
+
+/* ---- memory_graph.c: under the lock ---- */
+
+/* Frees what a graph allocated, from outside of it; false when it is not alive. */
+bool fake_allocation_give(struct fake_block *block);
 
 /* ---- memory_virtual.c: under the lock ---- */
 

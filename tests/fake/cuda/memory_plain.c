@@ -128,6 +128,8 @@ static bool give_back(uint64_t address)
 
     if (block && block->sort == FAKE_BLOCK_SLAB)
         return fake_slab_give(block, address);
+    if (block && block->sort == FAKE_BLOCK_GRAPH)
+        return address == block->address && fake_allocation_give(block);
     if (!block || address != block->address)
         return false;
     if (block->sort == FAKE_BLOCK_POOLED)
@@ -156,32 +158,25 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
     return result == CUDA_SUCCESS && pointer ? free_at(pointer) : result;
 }
 
-/* What was enqueued before works with the truth of times, not of bytes. Graphs' nodes of memory are not imitated. */
-static CUresult free_in_order(CUdeviceptr pointer, CUstreamCaptureStatus capture)
+/* A node of the graph that the stream is captured into: only what a graph allocated can be freed by one. */
+static CUresult capture_free(CUdeviceptr pointer, CUstream stream)
 {
-    CUcontext context;
-    CUresult result = pointer ? fake_enter(&context) : CUDA_ERROR_INVALID_VALUE;
+    struct fake_allocation *allocation = fake_allocation_at(pointer);
 
-    if (result == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE)
-        result = CUDA_ERROR_NOT_SUPPORTED;
-    return result == CUDA_SUCCESS ? free_at(pointer) : result;
+    return allocation ? fake_submit(stream, (struct fake_work){.gives = allocation}) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+/* What was enqueued before works with the truth of times, not of bytes. */
+static CUresult do_cuMemFreeAsync(bool per_thread, CUdeviceptr pointer, CUstream handle)
 {
-    CUstreamCaptureStatus capture;
-    CUresult result = cuStreamIsCapturing(stream, &capture);
+    CUstream stream;
+    CUresult result = pointer ? fake_stream(handle, per_thread, &stream) : CUDA_ERROR_INVALID_VALUE;
 
-    return result == CUDA_SUCCESS ? free_in_order(pointer, capture) : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    return atomic_load(&stream->captured) ? capture_free(pointer, stream) : free_at(pointer);
 }
-
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
-{
-    CUstreamCaptureStatus capture;
-    CUresult result = cuStreamIsCapturing_ptsz(stream, &capture);
-
-    return result == CUDA_SUCCESS ? free_in_order(pointer, capture) : result;
-}
+FAKE_BOTH(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
 
 static CUresult info(uint64_t *free_bytes, uint64_t *total)
 {

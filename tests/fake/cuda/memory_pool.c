@@ -166,67 +166,55 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool)
     return CUDA_SUCCESS;
 }
 
-/* `capture` of the stream: graphs' nodes of memory are not imitated. */
-static CUresult judge(const void *pointer, size_t bytes, CUstreamCaptureStatus capture, CUcontext *ret_context)
+/* A node of the graph that the stream is captured into; memory for graphs is no pool's. */
+static CUresult capture_allocation(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    CUresult result = pointer && bytes ? fake_enter(ret_context) : CUDA_ERROR_INVALID_VALUE;
+    uint64_t address;
+    struct fake_allocation *allocation = fake_allocation_make(stream->context->physical, bytes, &address);
 
-    return result == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_NOT_SUPPORTED : result;
+    if (!allocation)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = fake_submit(stream, (struct fake_work){.takes = allocation});
+    if (result == CUDA_SUCCESS)
+        *pointer = address;
+    fake_allocation_let_go(allocation); /* the graph holds it now */
+    return result;
 }
 
-static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstreamCaptureStatus capture)
+/* `pool`: NULL is that of the stream's device. */
+static CUresult allocate_in_order(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream handle,
+                                  bool per_thread)
 {
     CUcontext context;
-    CUresult result = judge(pointer, bytes, capture, &context);
+    CUstream stream;
+    CUresult result = pointer && bytes ? fake_enter(&context) : CUDA_ERROR_INVALID_VALUE;
 
-    return result == CUDA_SUCCESS ? allocate(pointer, bytes, pool) : result;
-}
-
-/* Of the current context's device: a stream of another one is the program's mistake. */
-static CUresult allocate_from_current(CUdeviceptr *pointer, size_t bytes, CUstreamCaptureStatus capture)
-{
-    CUcontext context;
-    CUresult result = judge(pointer, bytes, capture, &context);
-
+    if (result == CUDA_SUCCESS)
+        result = fake_stream(handle, per_thread, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (atomic_load(&stream->captured))
+        return capture_allocation(pointer, bytes, stream);
     fake_memory_lock();
-    CUmemoryPool pool = current_of(context->device, context->physical);
+    if (!pool)
+        pool = current_of(stream->context->device, stream->context->physical);
     fake_memory_unlock();
     return pool ? allocate(pointer, bytes, pool) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+static CUresult do_cuMemAllocFromPoolAsync(bool per_thread, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
+                                           CUstream stream)
 {
-    CUstreamCaptureStatus capture;
-    CUresult result = cuStreamIsCapturing(stream, &capture);
-
-    return result == CUDA_SUCCESS ? allocate_in_order(pointer, bytes, pool, capture) : result;
+    return pool ? allocate_in_order(pointer, bytes, pool, stream, per_thread) : CUDA_ERROR_INVALID_VALUE;
 }
+FAKE_BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr * pointer, size_t bytes, CUmemoryPool pool, CUstream stream), pointer,
+          bytes, pool, stream)
 
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+static CUresult do_cuMemAllocAsync(bool per_thread, CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    CUstreamCaptureStatus capture;
-    CUresult result = cuStreamIsCapturing_ptsz(stream, &capture);
-
-    return result == CUDA_SUCCESS ? allocate_in_order(pointer, bytes, pool, capture) : result;
+    return allocate_in_order(pointer, bytes, NULL, stream, per_thread);
 }
-
-CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
-{
-    CUstreamCaptureStatus capture;
-    CUresult result = cuStreamIsCapturing(stream, &capture);
-
-    return result == CUDA_SUCCESS ? allocate_from_current(pointer, bytes, capture) : result;
-}
-
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
-{
-    CUstreamCaptureStatus capture;
-    CUresult result = cuStreamIsCapturing_ptsz(stream, &capture);
-
-    return result == CUDA_SUCCESS ? allocate_from_current(pointer, bytes, capture) : result;
-}
+FAKE_BOTH(cuMemAllocAsync, (CUdeviceptr * pointer, size_t bytes, CUstream stream), pointer, bytes, stream)
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {

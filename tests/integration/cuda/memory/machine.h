@@ -24,6 +24,7 @@
 #include "segment.h"
 #include "tests/fake/cuda/state.h"
 #include "vendor/cuda/execution.h"
+#include "vendor/cuda/graph_memory.h"
 #include "vendor/cuda/memory.h"
 
 #define KIB UINT64_C(1024)
@@ -86,6 +87,19 @@ uint64_t machine_own(uint32_t device);
     X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
     X(cuDevicePrimaryCtxReset_v2)                                                                                      \
     X(cuCtxSynchronize)                                                                                                \
+    X(cuGraphCreate)                                                                                                   \
+    X(cuGraphDestroy)                                                                                                  \
+    X(cuGraphAddMemAllocNode)                                                                                          \
+    X(cuGraphAddMemFreeNode)                                                                                           \
+    X(cuGraphAddEmptyNode)                                                                                             \
+    X(cuGraphInstantiateWithFlags)                                                                                     \
+    X(cuGraphInstantiate_v2)                                                                                           \
+    X(cuGraphExecDestroy)                                                                                              \
+    X(cuGraphLaunch)                                                                                                   \
+    X(cuGraphLaunch_ptsz)                                                                                              \
+    X(cuGraphUpload)                                                                                                   \
+    X(cuDeviceGraphMemTrim)                                                                                            \
+    X(cuDeviceGetGraphMemAttribute)                                                                                    \
     X(cuCtxSetLimit)                                                                                                   \
     X(cuModuleLoad)                                                                                                    \
     X(cuModuleLoadData)                                                                                                \

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that what graphs allocate is charged while it is held, and refused before it is. Never: asks for time.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "machine.h"
+
+/* What is charged is what the driver holds for graphs, now. */
+static void check_held(int line, uint64_t bytes)
+{
+    uint64_t reserved;
+
+    CHECK_EQUAL(cuda.cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved), CUDA_SUCCESS);
+    if (reserved != bytes || machine_charged(0) != MACHINE_CONTEXT + bytes)
+        fprintf(stderr, "line %d:\n", line);
+    CHECK_EQUAL(reserved, bytes);
+    CHECK_EQUAL(fake_held(0, FAKE_POOL), bytes);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
+}
+#define CHECK_HELD(bytes) check_held(__LINE__, bytes)
+
+static CUstream enter(void)
+{
+    CUstream stream;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    return stream;
+}
+
+static CUdeviceptr add_allocation(CUgraph graph, CUgraphNode *node, CUgraphNode *before, uint64_t bytes)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS_v1 parameters = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+        .bytesize = bytes,
+    };
+
+    CHECK_EQUAL(cuda.cuGraphAddMemAllocNode(node, graph, before, before != NULL, &parameters), CUDA_SUCCESS);
+    return parameters.dptr;
+}
+
+static CUgraphExec instantiate(CUgraph graph, unsigned long long flags)
+{
+    CUgraphExec executable;
+
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(&executable, graph, flags), CUDA_SUCCESS);
+    return executable;
+}
+
+/* Allocates and frees `count` times, one after the other, as a captured stream does. */
+static CUgraph capture_row(CUstream stream, uint32_t count, uint64_t bytes, bool freed)
+{
+    CUdeviceptr pointer;
+    CUgraph graph;
+
+    CHECK_EQUAL(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, bytes, stream), CUDA_SUCCESS);
+        if (freed)
+            CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+    }
+    CHECK_EQUAL(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    return graph;
+}
+
+static void role_launched(void *argument)
+{
+    CUstream stream = enter();
+    CUgraph graph = capture_row(stream, 1, 10 * MIB, true);
+    CUgraphExec executable = instantiate(graph, 0);
+
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_HELD(10 * MIB);
+    CHECK_EQUAL(cuda.cuGraphLaunch_ptsz(executable, stream), CUDA_SUCCESS);
+    CHECK_HELD(10 * MIB);
+    CHECK_EQUAL(cuda.cuGraphUpload(executable, stream), CUDA_SUCCESS);
+    CHECK_HELD(10 * MIB);
+    CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_HELD(10 * MIB); /* the driver holds it on */
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
+{
+    machine_run(role_launched, GIB);
+}
+
+static void role_kept(void *argument)
+{
+    CUstream stream = enter();
+    CUgraphNode node;
+    CUgraph graph;
+
+    CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CUdeviceptr pointer = add_allocation(graph, &node, NULL, 6 * MIB);
+    CUgraphExec executable = instantiate(graph, 0), again = instantiate(graph, 1);
+    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE); /* it is allocated */
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_HELD(6 * MIB); /* in use */
+    CHECK_EQUAL(cuda.cuMemsetD8_v2(pointer, 1, 6 * MIB), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
+    CHECK_HELD(6 * MIB);
+    CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS); /* frees first */
+    CHECK_HELD(6 * MIB);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+}
+
+static void test_what_outlives_its_graph_is_charged_until_it_is_freed(void **state)
+{
+    machine_run(role_kept, GIB);
+}
+
+static uint64_t launches(void)
+{
+    uint64_t used;
+
+    CHECK_EQUAL(cuda.cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &used), CUDA_SUCCESS);
+    return used;
+}
+
+/* The quota leaves 100 MiB beside the context. */
+static void role_refused(void *argument)
+{
+    CUstream stream = enter();
+    CUgraphExec large = instantiate(capture_row(stream, 3, 40 * MIB, false), 0);
+    CUgraphExec row = instantiate(capture_row(stream, 8, 40 * MIB, true), 0);
+    CUdeviceptr pointer;
+
+    CHECK_EQUAL(cuda.cuGraphLaunch(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuGraphUpload(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(launches(), 0); /* the driver was not called */
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 in sum, 40 at a time */
+    CHECK_HELD(40 * MIB);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* has room when what is unused goes */
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 80 * MIB);
+    CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
+}
+
+/* The same by pools: what graphs do not use makes room for them. */
+static void role_makes_room(void *argument)
+{
+    CUstream stream = enter();
+    CUgraphExec row = instantiate(capture_row(stream, 2, 90 * MIB, true), 0);
+    CUdeviceptr pointer;
+    CUmemoryPool pool;
+
+    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS);
+    CHECK_HELD(90 * MIB);
+    CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 64 * MIB, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
+    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* what the pool does not use makes room for graphs */
+    CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+    CHECK_HELD(90 * MIB);
+}
+
+static void test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called(void **state)
+{
+    machine_run(role_refused, MACHINE_CONTEXT + 100 * MIB);
+    machine_run(role_makes_room, MACHINE_CONTEXT + 100 * MIB);
+}
+
+/* Nodes beside each other, of which nobody knows the order, are counted together. */
+static void role_shapes(void *argument)
+{
+    CUgraphNode nodes[4];
+    CUgraph graph;
+    CUstream stream = enter();
+
+    CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CUdeviceptr pointer = add_allocation(graph, &nodes[0], NULL, 60 * MIB);
+    CHECK_EQUAL(cuda.cuGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate(graph, 0), stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    pointer = add_allocation(graph, &nodes[2], NULL, 60 * MIB);
+    CHECK_EQUAL(cuda.cuGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate(graph, 0), stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_HELD(0);
+}
+
+static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
+{
+    machine_run(role_shapes, MACHINE_CONTEXT + 100 * MIB);
+}
+
+static void *launch_all(void *argument)
+{
+    CUstream stream;
+
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < 200; i++) {
+        CUgraph graph = capture_row(stream, 1 + i % 3, (1 + i % 7) * MIB, true);
+        CUgraphExec executable = instantiate(graph, 0);
+
+        CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+        if (i % 5 == 0)
+            CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
+    }
+    return NULL;
+}
+
+static void role_threads(void *argument)
+{
+    pthread_t threads[4];
+
+    enter();
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, launch_all, NULL), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + fake_held(0, FAKE_POOL));
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+}
+
+static void test_threads_launch_at_once(void **state)
+{
+    machine_run(role_threads, 2 * GIB);
+}
+
+static void role_fork(void *argument)
+{
+    CUstream stream = enter();
+    CUgraphExec executable = instantiate(capture_row(stream, 1, 8 * MIB, true), 0);
+    int status = -1;
+
+    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(cuda.cuDeviceGraphMemTrim(0) != CUDA_SUCCESS);
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 8 * MIB);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQUAL(status, 0);
+    CHECK_HELD(8 * MIB);
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+}
+
+static void test_a_child_has_none_of_its_parents_graphs(void **state)
+{
+    machine_run(role_fork, GIB);
+}
+
+static void role_garbage(void *argument)
+{
+    CUstream stream = enter();
+    CUgraphExec executable = NULL;
+
+    instantiate(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGraphInstantiate_v2(&executable, NULL, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGraphLaunch(NULL, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGraphUpload(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGraphExecDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(77), CUDA_ERROR_INVALID_DEVICE);
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(-1), CUDA_ERROR_INVALID_DEVICE);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_wrong_is_the_drivers_to_say(void **state)
+{
+    machine_run(role_garbage, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_held_for_graphs_is_charged_until_it_is_trimmed),
+        cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
+        cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called),
+        cmocka_unit_test(test_only_a_row_of_nodes_is_known_to_use_memory_again),
+        cmocka_unit_test(test_threads_launch_at_once),
+        cmocka_unit_test(test_a_child_has_none_of_its_parents_graphs),
+        cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
