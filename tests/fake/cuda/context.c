@@ -116,13 +116,16 @@ static CUresult push(CUcontext context)
     return CUDA_SUCCESS;
 }
 
-static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device)
+static CUresult create_for(CUcontext *ret_context, const CUexecAffinityParam *affinities, int count, unsigned flags,
+                           CUdevice device)
 {
-    uint32_t physical;
+    uint32_t physical, units = 0;
     CUresult result = ret_context ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         result = fake_device_check(physical);
+    if (result == CUDA_SUCCESS)
+        result = fake_affinity_read(affinities, count, physical, &units);
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
@@ -130,8 +133,14 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device)
     pthread_mutex_unlock(&lock);
     if (!context)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    context->affinity_units = units;
     *ret_context = context;
     return push(context);
+}
+
+static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device)
+{
+    return create_for(ret_context, NULL, 0, flags, device);
 }
 
 CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
@@ -146,7 +155,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
 {
-    return create(context, flags, device);
+    return create_for(context, affinities, count, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)

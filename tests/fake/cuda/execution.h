@@ -33,6 +33,7 @@ struct CUstream_st {
     uint64_t id;
     bool dead, legacy;
     bool joined;                           /* nothing was captured since another stream waited for it */
+    CUgreenCtx green;                      /* NULL: it is of none */
     struct fake_capture *capture;          /* under the lock */
     _Atomic uint32_t captured;             /* whether there is one: all that a launch looks at */
     _Atomic uint64_t until_ns;             /* when its last work is complete */
@@ -119,8 +120,13 @@ CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream 
 void fake_stream_until(CUstream stream, uint64_t end_ns);
 void fake_sleep_until(uint64_t when_ns);
 
-/* What a launch of `blocks` costs. */
-uint64_t fake_kernel_ns(const struct CUfunc_st *function, CUcontext context, uint64_t blocks);
+/* What a launch of `blocks` costs on so many multiprocessors. */
+uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks);
+
+/* green.c: the multiprocessors that a stream's kernels run on, and where; NULL: in the device's engine. */
+uint32_t fake_stream_units(CUstream stream);
+struct fake_lane *fake_stream_lane(CUstream stream);
+bool fake_green_is_dead(CUgreenCtx green);
 
 /* ---- execution_code.c: what modules take of a device ---- */
 

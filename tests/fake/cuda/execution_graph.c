@@ -143,7 +143,8 @@ static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *parameters, struct
         return result;
     if (!function || !blocks)
         return CUDA_ERROR_INVALID_VALUE;
-    *ret_work = (struct fake_work){.cost_ns = fake_kernel_ns(function, context, blocks), .kernel = true};
+    uint32_t units = fake_state()->devices[context->physical].units;
+    *ret_work = (struct fake_work){.cost_ns = fake_kernel_ns(function, units, blocks), .kernel = true};
     return fake_code_load(function, context);
 }
 

@@ -28,7 +28,8 @@ CUresult fake_submit(CUstream stream, struct fake_work work)
     }
     uint32_t device = stream->context->physical;
     if (work.cost_ns)
-        fake_stream_until(stream, fake_run(device, fake_stream_ready_ns(stream), work.cost_ns));
+        fake_stream_until(stream,
+                          fake_run_in(device, fake_stream_lane(stream), fake_stream_ready_ns(stream), work.cost_ns));
     if (work.kernel != (work.cost_ns != 0)) /* what the engine counted as a launch, or did not see */
         atomic_fetch_add(&fake_process()->devices[device].launches, work.kernel ? 1 : UINT64_MAX);
     return CUDA_SUCCESS;
@@ -65,8 +66,8 @@ static CUresult launch(CUfunction function, struct shape grid, struct shape bloc
             return result;
     }
     uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
-    return fake_submit(
-        stream, (struct fake_work){.cost_ns = fake_kernel_ns(function, stream->context, blocks), .kernel = true});
+    return fake_submit(stream, (struct fake_work){.cost_ns = fake_kernel_ns(function, fake_stream_units(stream), blocks),
+                                                  .kernel = true});
 }
 
 #define LAUNCH_PARAMETERS                                                                                              \

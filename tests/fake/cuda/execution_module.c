@@ -276,6 +276,8 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, v
     if (!library || !code || (count && (!options || !values)) || (library_count && !library_options) ||
         (library_count && !library_values))
         return CUDA_ERROR_INVALID_VALUE;
+    if (!is_image(code))
+        return CUDA_ERROR_INVALID_IMAGE;
     CUlibrary made = fake_execution_make(sizeof *made);
     fill(&made->module, NULL, code);
     struct loading loading = {&made->module, CUDA_SUCCESS};
@@ -486,9 +488,9 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
 }
 
 /* A grid that fills a part of the units takes as long as one that fills them all. */
-uint64_t fake_kernel_ns(const struct CUfunc_st *function, CUcontext context, uint64_t blocks)
+uint64_t fake_kernel_ns(const struct CUfunc_st *function, uint32_t units, uint64_t blocks)
 {
-    uint64_t at_once = (uint64_t)fake_state()->devices[context->physical].units * function->blocks_per_unit;
+    uint64_t at_once = (uint64_t)units * function->blocks_per_unit;
 
     return (blocks + at_once - 1) / at_once * function->wave_ns;
 }

@@ -112,6 +112,8 @@ CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
         return misused(CUDA_ERROR_INVALID_HANDLE);
     if (__builtin_expect(atomic_load_explicit(&handle->context->dead, memory_order_relaxed), 0))
         return misused(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    if (__builtin_expect(handle->green && fake_green_is_dead(handle->green), 0))
+        return misused(CUDA_ERROR_CONTEXT_IS_DESTROYED);
     *ret_stream = handle;
     return fake_device_check(handle->context->physical);
 }

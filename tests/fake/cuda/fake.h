@@ -14,6 +14,7 @@
 #include "identity.h"
 #include "state.h"
 #include "vendor/cuda/driver.h"
+#include "vendor/cuda/green.h"
 
 struct CUctx_st {
     struct CUctx_st *next;
@@ -22,6 +23,8 @@ struct CUctx_st {
     uint32_t physical; /* index of the device in fake_state()->devices */
     unsigned flags;
     bool primary;
+    uint32_t affinity_units; /* multiprocessors that it was made for; 0: all */
+    struct fake_lane lane;   /* of those */
     _Atomic bool dead;
     _Atomic(void *) memory; /* the parts' own; NULL at first */
     _Atomic(void *) execution;
@@ -58,5 +61,8 @@ __attribute__((weak)) void fake_memory_context_ended(CUcontext context);
 
 /* Of memory: a stream, an event or a context was waited for, at which pools let go of what is above their threshold. */
 void fake_pools_synchronized(void);
+
+/* green.c: the multiprocessors that a context is made for; *ret_units 0: all. */
+CUresult fake_affinity_read(const CUexecAffinityParam *affinities, int count, uint32_t physical, uint32_t *ret_units);
 
 #endif

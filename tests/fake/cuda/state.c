@@ -328,13 +328,19 @@ uint64_t fake_now(void)
 
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns)
 {
+    return fake_run_in(device, NULL, ready_ns, cost_ns);
+}
+
+uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns)
+{
     struct fake_engine *engine = &fake_state()->devices[device].engine;
-    uint64_t now = fake_now(), begin, busy = atomic_load(&engine->busy_until_ns);
+    _Atomic uint64_t *until = lane ? &lane->busy_until_ns : &engine->busy_until_ns;
+    uint64_t now = fake_now(), begin, busy = atomic_load(until);
 
     do {
         begin = busy > now ? busy : now;
         begin = begin > ready_ns ? begin : ready_ns;
-    } while (!atomic_compare_exchange_weak(&engine->busy_until_ns, &busy, begin + cost_ns));
+    } while (!atomic_compare_exchange_weak(until, &busy, begin + cost_ns));
     atomic_fetch_add(&engine->busy_ns, cost_ns);
     atomic_fetch_add(&fake_process()->devices[device].busy_ns, cost_ns);
     atomic_fetch_add(&fake_process()->devices[device].launches, 1);

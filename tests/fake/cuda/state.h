@@ -57,6 +57,11 @@ struct fake_process {
     struct fake_process_device devices[FAKE_DEVICES];
 };
 
+/* A part of a device, whose work runs one after the other, beside the engine's. Of one process. */
+struct fake_lane {
+    _Atomic uint64_t busy_until_ns;
+};
+
 /* One engine: what is launched on it runs one after the other, in the order of submission, whoever submits. */
 struct fake_engine {
     _Alignas(64) _Atomic uint64_t busy_until_ns; /* CLOCK_MONOTONIC; work that is submitted now begins then */
@@ -120,6 +125,9 @@ uint64_t fake_held(uint32_t device, enum fake_kind kind);
  * process. Returns when it will be complete. Nothing is waited for: whoever wants to see it complete sleeps till then.
  */
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
+
+/* The same in a part of the device. NULL: in its engine. */
+uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
 
 uint64_t fake_now(void);
 
