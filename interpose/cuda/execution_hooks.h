@@ -24,6 +24,19 @@
     FACET_CUDA_BOTH_HOOKS(X, cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync", 3020)                                          \
     FACET_CUDA_BOTH_HOOKS(X, cuMemcpyDtoHAsync_v2, "cuMemcpyDtoHAsync", 3020)                                          \
     FACET_CUDA_BOTH_HOOKS(X, cuMemcpyDtoDAsync_v2, "cuMemcpyDtoDAsync", 3020)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpy2DAsync_v2, "cuMemcpy2DAsync", 3020)                                              \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpy3DAsync_v2, "cuMemcpy3DAsync", 3020)                                              \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpy3DPeerAsync, "cuMemcpy3DPeerAsync", 4000)                                         \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyHtoAAsync_v2, "cuMemcpyHtoAAsync", 3020)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyAtoHAsync_v2, "cuMemcpyAtoHAsync", 3020)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyBatchAsync, "cuMemcpyBatchAsync", 12080)                                          \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpyBatchAsync_v2, "cuMemcpyBatchAsync", 13000)                                       \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpy3DBatchAsync, "cuMemcpy3DBatchAsync", 12080)                                      \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemcpy3DBatchAsync_v2, "cuMemcpy3DBatchAsync", 13000)                                   \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000)                                           \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemPrefetchAsync_v2, "cuMemPrefetchAsync", 12020)                                       \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemPrefetchBatchAsync, "cuMemPrefetchBatchAsync", 13000)                                \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemDiscardAndPrefetchBatchAsync, "cuMemDiscardAndPrefetchBatchAsync", 13000)            \
     FACET_CUDA_BOTH_HOOKS(X, cuMemsetD8Async, "cuMemsetD8Async", 3020)                                                 \
     FACET_CUDA_BOTH_HOOKS(X, cuMemsetD16Async, "cuMemsetD16Async", 3020)                                               \
     FACET_CUDA_BOTH_HOOKS(X, cuMemsetD32Async, "cuMemsetD32Async", 3020)                                               \

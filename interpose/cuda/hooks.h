@@ -19,9 +19,12 @@
 #ifndef FACET_CUDA_HOOKS_H
 #define FACET_CUDA_HOOKS_H
 
+#include "vendor/cuda/copy.h"
 #include "vendor/cuda/driver.h"
 #include "vendor/cuda/execution.h"
 #include "vendor/cuda/graph_memory.h"
+#include "vendor/cuda/graphics.h"
+#include "vendor/cuda/green.h"
 #include "vendor/cuda/memory.h"
 
 #include "context_hooks.h"

@@ -47,6 +47,11 @@
     X(cuCtxCreate_v2, "cuCtxCreate", 3020, ANY)                                                                        \
     X(cuCtxCreate_v3, "cuCtxCreate", 11040, ANY)                                                                       \
     X(cuCtxCreate_v4, "cuCtxCreate", 12050, ANY)                                                                       \
+    X(cuGLCtxCreate, "cuGLCtxCreate", 2000, ANY)                                                                       \
+    X(cuGLCtxCreate_v2, "cuGLCtxCreate", 3020, ANY)                                                                    \
+    X(cuVDPAUCtxCreate, "cuVDPAUCtxCreate", 3010, ANY)                                                                 \
+    X(cuVDPAUCtxCreate_v2, "cuVDPAUCtxCreate", 3020, ANY)                                                              \
+    X(cuCtxDetach, "cuCtxDetach", 2000, ANY)                                                                           \
     X(cuCtxDestroy, "cuCtxDestroy", 2000, ANY)                                                                         \
     X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, ANY)                                                                      \
     X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, ANY)                                                 \
@@ -55,6 +60,9 @@
     X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, ANY)                                                   \
     X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, ANY)                                               \
     X(cuCtxSetLimit, "cuCtxSetLimit", 3010, ANY)                                                                       \
+    /* memory/green.c */                                                                                               \
+    X(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, ANY)                                                                \
+    X(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, ANY)                                                              \
     /* memory/graph.c */                                                                                               \
     X(cuGraphInstantiate, "cuGraphInstantiate", 10000, ANY)                                                            \
     X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, ANY)                                                         \
@@ -85,6 +93,8 @@
     X(cuFuncLoad, "cuFuncLoad", 12040, ANY)
 
 #define FACET_CUDA_MEMORY_PLAIN(X)                                                                                     \
+    X(cuCtxFromGreenCtx)                                                                                               \
+    X(cuCtxGetApiVersion)                                                                                              \
     X(cuCtxGetLimit)                                                                                                   \
     X(cuCtxGetCurrent)                                                                                                 \
     X(cuCtxSynchronize)                                                                                                \

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+#include "interpose/cuda/memory/code.h"
 #include "interpose/cuda/memory/graph.h"
 #include "launch.h"
+
+/*
+ * A driver that loads lazily loads a function by its first launch: what that takes is charged (memory/code.h). A launch
+ * of a kind that the thread knows is no first, and nothing is asked; nor is a driver that captures.
+ */
+#define LAUNCH(stream, function, size, call)                                                                           \
+    FACET_CUDA_LAUNCH(stream, function, size,                                                                          \
+                      kind || !loads(function) ? call : facet_cuda_code_launch_end(function, call))
+
+static bool loads(CUfunction function)
+{
+    return !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed) &&
+           facet_cuda_code_launch_begin(function);
+}
 
 #define GRID_PARAMETERS                                                                                                \
     CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,        \
@@ -10,26 +25,26 @@
 
 CUresult facet_cuLaunchKernel(GRID_PARAMETERS, void **extra)
 {
-    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
-                      facet_cuda_driver.cuLaunchKernel(GRID, extra));
+    LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
+           facet_cuda_driver.cuLaunchKernel(GRID, extra));
 }
 
 CUresult facet_cuLaunchKernel_ptsz(GRID_PARAMETERS, void **extra)
 {
-    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, true), function, facet_flight_grid(grid_x, grid_y, grid_z),
-                      facet_cuda_driver.cuLaunchKernel_ptsz(GRID, extra));
+    LAUNCH(facet_flight_stream_of(stream, true), function, facet_flight_grid(grid_x, grid_y, grid_z),
+           facet_cuda_driver.cuLaunchKernel_ptsz(GRID, extra));
 }
 
 CUresult facet_cuLaunchCooperativeKernel(GRID_PARAMETERS)
 {
-    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
-                      facet_cuda_driver.cuLaunchCooperativeKernel(GRID));
+    LAUNCH(facet_flight_stream_of(stream, false), function, facet_flight_grid(grid_x, grid_y, grid_z),
+           facet_cuda_driver.cuLaunchCooperativeKernel(GRID));
 }
 
 CUresult facet_cuLaunchCooperativeKernel_ptsz(GRID_PARAMETERS)
 {
-    FACET_CUDA_LAUNCH(facet_flight_stream_of(stream, true), function, facet_flight_grid(grid_x, grid_y, grid_z),
-                      facet_cuda_driver.cuLaunchCooperativeKernel_ptsz(GRID));
+    LAUNCH(facet_flight_stream_of(stream, true), function, facet_flight_grid(grid_x, grid_y, grid_z),
+           facet_cuda_driver.cuLaunchCooperativeKernel_ptsz(GRID));
 }
 
 static uint64_t config_grid(const CUlaunchConfig *config)
@@ -41,16 +56,16 @@ CUresult facet_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functio
 {
     if (!config)
         return facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra);
-    FACET_CUDA_LAUNCH(facet_flight_stream_of(config->hStream, false), function, config_grid(config),
-                      facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra));
+    LAUNCH(facet_flight_stream_of(config->hStream, false), function, config_grid(config),
+           facet_cuda_driver.cuLaunchKernelEx(config, function, parameters, extra));
 }
 
 CUresult facet_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 {
     if (!config)
         return facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra);
-    FACET_CUDA_LAUNCH(facet_flight_stream_of(config->hStream, true), function, config_grid(config),
-                      facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra));
+    LAUNCH(facet_flight_stream_of(config->hStream, true), function, config_grid(config),
+           facet_cuda_driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra));
 }
 
 /* ---- one call, several devices ---- */

@@ -1,42 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Owns: copies and fills in stream order, from a size on that keeps the device busy.
- * Never: changes what they are given. What is small is passed through.
- */
-#include "launch.h"
+/* Owns: copies of bytes, and fills, in stream order (transfer.h). Never: more than their sizes. */
+#include "transfer.h"
 
-#define LEAST_BYTES (UINT64_C(1) << 20)
-
-/* Transfers of one kind and power of two are alike. */
-#define TRANSFER(name, parameters, per_thread, amount, ...)                                                            \
-    CUresult facet_##name parameters                                                                                   \
-    {                                                                                                                  \
-        struct facet_flight launch;                                                                                    \
-        uint64_t bytes = amount;                                                                                       \
-        void *target = facet_flight_stream_of(stream, per_thread);                                                     \
-                                                                                                                       \
-        if (bytes < LEAST_BYTES)                                                                                       \
-            return facet_cuda_driver.name(__VA_ARGS__);                                                                \
-        if (!facet_flight_begin(&launch, target, kind_of(#name), size_class(bytes)))                                   \
-            return CUDA_ERROR_SYSTEM_NOT_READY;                                                                        \
-        CUresult result = facet_cuda_driver.name(__VA_ARGS__);                                                         \
-        facet_flight_end(&launch, target, result == CUDA_SUCCESS);                                                     \
-        return result;                                                                                                 \
-    }
-#define BOTH(name, parameters, amount, ...)                                                                            \
-    TRANSFER(name, parameters, false, amount, __VA_ARGS__)                                                             \
-    TRANSFER(name##_ptsz, parameters, true, amount, __VA_ARGS__)
-
-/* The name of the call stands for its kind: an address that no kernel has. */
-static const void *kind_of(const char *name)
-{
-    return name;
-}
-
-static uint64_t size_class(uint64_t bytes)
-{
-    return 63u - (unsigned)__builtin_clzll(bytes);
-}
+#define BOTH FACET_CUDA_TRANSFERS
 
 BOTH(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), size, to, from, size, stream)
 BOTH(cuMemcpyPeerAsync,

@@ -3,6 +3,7 @@
 #include "charge.h"
 
 #include "graph.h"
+#include "green.h"
 #include "pool.h"
 
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
@@ -79,5 +80,7 @@ uint64_t facet_cuda_owner(void)
 {
     CUcontext context = NULL;
 
-    return facet_cuda_plain.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? (uintptr_t)context : 0;
+    if (facet_cuda_plain.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+        return 0;
+    return (uintptr_t)facet_cuda_green_whole(context);
 }

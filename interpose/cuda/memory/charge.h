@@ -30,7 +30,7 @@ enum facet_cuda_kind {
     FACET_CUDA_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
     FACET_CUDA_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
     FACET_CUDA_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
-    FACET_CUDA_LOADED,  /* what need not be looked at again: a name of its owner, a module or library */
+    FACET_CUDA_LOADED,  /* a note: what is of this name is loaded (code.c) */
 };
 
 struct facet_cuda_charge {
@@ -74,7 +74,7 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream);
 
-/* The current context, as the owner of what is made now; 0 when there is none. */
+/* The current context, or what it is a part of, as the owner of what is made now; 0 when there is none. */
 uint64_t facet_cuda_owner(void);
 
 #endif

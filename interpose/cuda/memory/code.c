@@ -2,6 +2,7 @@
 /* Owns: what code.h says. Never: touches its list but with the contexts held. */
 #include "code.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "charge.h"
@@ -140,27 +141,44 @@ static bool is_loaded(uint64_t key)
 }
 
 /* When it cannot be remembered, it is watched again. */
-static void remember(uint64_t key, const void *owner)
+static void remember(uint64_t key)
 {
-    facet_ledger_add(facet_cuda_process.ledger, key,
-                     (struct facet_ledger_entry){.owner = (uintptr_t)owner, .kind = FACET_CUDA_LOADED});
+    facet_ledger_add(facet_cuda_process.ledger, key, (struct facet_ledger_entry){.kind = FACET_CUDA_LOADED});
 }
 
-static bool is_of(const struct facet_ledger_entry *entry, void *owner)
+static bool is_note(const struct facet_ledger_entry *entry, void *nothing)
 {
-    return entry->kind == FACET_CUDA_LOADED && (!owner || entry->owner == (uintptr_t)owner);
+    (void)nothing;
+    return entry->kind == FACET_CUDA_LOADED;
 }
 
-static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
+static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
 {
     (void)key;
     (void)entry;
-    (void)owner;
+    (void)nothing;
 }
 
-static void forget_loaded(void *owner)
+/* Handles may come again as soon as something has been unloaded. */
+static void forget_loaded(void)
 {
-    facet_ledger_drain(facet_cuda_process.ledger, is_of, ignore, owner);
+    facet_ledger_drain(facet_cuda_process.ledger, is_note, ignore, NULL);
+}
+
+/* Launched before; two in one place displace each other, and are asked for again. */
+#define SEEN 1024u
+
+static _Atomic(CUfunction) seen[SEEN];
+
+static _Atomic(CUfunction) *place_of_seen(CUfunction function)
+{
+    return &seen[((uintptr_t)function >> 4) % SEEN];
+}
+
+static void forget_seen(void)
+{
+    for (size_t i = 0; i < SEEN; i++)
+        atomic_store_explicit(&seen[i], NULL, memory_order_relaxed);
 }
 
 /* ---- loading and unloading ---- */
@@ -220,7 +238,8 @@ static CUresult unloaded(const void *handle, CUresult result)
 
     if (result == CUDA_SUCCESS && *at) {
         forget(at);
-        forget_loaded((void *)(uintptr_t)handle);
+        forget_loaded();
+        forget_seen();
     }
     facet_cuda_contexts_let_go();
     return result;
@@ -248,7 +267,7 @@ static CUresult grown(const struct watch *watch, const void *handle, uint64_t ke
     if (result == CUDA_SUCCESS)
         result = charge(watch, found ? found : &rest);
     if (result == CUDA_SUCCESS && handle)
-        remember(key, handle);
+        remember(key);
     facet_cuda_contexts_let_go();
     return result;
 }
@@ -322,20 +341,30 @@ static bool is_lazy(void)
            mode == CU_MODULE_LAZY_LOADING;
 }
 
+static uint64_t key_of_launch(CUfunction function)
+{
+    return key_of(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL);
+}
+
 bool facet_cuda_code_launch_begin(CUfunction function)
 {
-    if (!function || is_loaded(key_of(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL)) || !is_lazy())
+    if (atomic_load_explicit(place_of_seen(function), memory_order_relaxed) == function || !function)
         return false;
+    if (is_loaded(key_of_launch(function)) || !is_lazy()) {
+        atomic_store_explicit(place_of_seen(function), function, memory_order_relaxed);
+        return false;
+    }
     begin(&launching, false);
     return true;
 }
 
 /* The kernel runs, whatever it took: what is refused is asked for again with the next that is loaded. */
-void facet_cuda_code_launch_end(CUfunction function, CUresult result)
+CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result)
 {
     if (result == CUDA_SUCCESS && charge(&launching, &rest) == CUDA_SUCCESS)
-        remember(key_of(function, (const void *)(uintptr_t)facet_cuda_owner(), NULL), function);
+        remember(key_of_launch(function));
     facet_cuda_contexts_let_go();
+    return result;
 }
 
 void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last)
@@ -352,11 +381,13 @@ void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last
         at = &(*at)->next;
     }
     rest.owed[device] = 0;
-    forget_loaded(NULL);
+    forget_loaded();
+    forget_seen();
 }
 
 void facet_cuda_code_forked(void)
 {
+    forget_seen();
     while (images) {
         struct image *gone = images;
 

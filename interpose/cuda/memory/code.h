@@ -23,11 +23,12 @@
 #include "vendor/cuda/execution.h"
 
 /*
- * Around a launch of `function`, when it may be what loads it. False: it is loaded, or nobody can tell; then there is
- * no end. Between the two the contexts are held (context.h).
+ * Around a launch of `function`, when it may be what loads it. False: it was launched before, or the driver does not
+ * load so; then there is no end. Between the two the contexts are held (context.h). A kernel of a library that was
+ * launched in one context is not looked at again in another. The end returns `result`, the driver's.
  */
 bool facet_cuda_code_launch_begin(CUfunction function);
-void facet_cuda_code_launch_end(CUfunction function, CUresult result);
+CUresult facet_cuda_code_launch_end(CUfunction function, CUresult result);
 
 /* Held: what a context had loaded went with it; it was the last one of the device. */
 void facet_cuda_code_context_ended(CUcontext context, uint32_t device, bool last);

@@ -191,6 +191,53 @@ CUresult facet_cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned fla
                   make_fourth);
 }
 
+/* Those that work with OpenGL or VDPAU cost what others do. */
+static CUresult make_for_gl(const struct making *making)
+{
+    return facet_cuda_driver.cuGLCtxCreate(making->context, making->flags, making->device);
+}
+
+static CUresult make_for_gl_v2(const struct making *making)
+{
+    return facet_cuda_driver.cuGLCtxCreate_v2(making->context, making->flags, making->device);
+}
+
+static CUresult make_for_vdpau(const struct making *making)
+{
+    return facet_cuda_driver.cuVDPAUCtxCreate(making->context, making->flags, making->device, (uint32_t)making->count,
+                                              making->extra);
+}
+
+static CUresult make_for_vdpau_v2(const struct making *making)
+{
+    return facet_cuda_driver.cuVDPAUCtxCreate_v2(making->context, making->flags, making->device,
+                                                 (uint32_t)making->count, making->extra);
+}
+
+CUresult facet_cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl);
+}
+
+CUresult facet_cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(&(struct making){.context = context, .flags = flags, .device = device}, make_for_gl_v2);
+}
+
+CUresult facet_cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
+{
+    return create(
+        &(struct making){.context = context, .extra = find, .count = (int)vdpau, .flags = flags, .device = device},
+        make_for_vdpau);
+}
+
+CUresult facet_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
+{
+    return create(
+        &(struct making){.context = context, .extra = find, .count = (int)vdpau, .flags = flags, .device = device},
+        make_for_vdpau_v2);
+}
+
 static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
 {
     facet_flight_context_ends();
@@ -212,6 +259,25 @@ CUresult facet_cuCtxDestroy(CUcontext context)
 CUresult facet_cuCtxDestroy_v2(CUcontext context)
 {
     return destroy(context, facet_cuda_driver.cuCtxDestroy_v2);
+}
+
+/* The last of those who attached to it ends it: then it cannot be asked any more. */
+CUresult facet_cuCtxDetach(CUcontext handle)
+{
+    unsigned version;
+    CUcontext gone = NULL;
+
+    facet_flight_context_ends();
+    pthread_mutex_lock(&lock);
+    CUresult result = facet_cuda_driver.cuCtxDetach(handle);
+    struct context **at = place_of(handle);
+    if (result == CUDA_SUCCESS && *at && facet_cuda_plain.cuCtxGetApiVersion(handle, &version) != CUDA_SUCCESS) {
+        gone = handle;
+        ended(at);
+    }
+    pthread_mutex_unlock(&lock);
+    facet_flight_context_ended(gone);
+    return result;
 }
 
 /* Larger stacks, heaps and buffers are the context's; smaller ones are not given back before it ends. */
@@ -260,13 +326,30 @@ static CUresult retain_first(CUcontext *context, CUdevice device)
 }
 
 /* Retained again and again by programs: only who finds it not there yet measures. */
+CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device)
+{
+    return primary_of((uint32_t)device) ? facet_cuda_driver.cuDevicePrimaryCtxRetain(ret_context, device)
+                                        : retain_first(ret_context, device);
+}
+
 CUresult facet_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     pthread_mutex_lock(&lock);
-    CUresult result = primary_of((uint32_t)device) ? facet_cuda_driver.cuDevicePrimaryCtxRetain(context, device)
-                                                   : retain_first(context, device);
+    CUresult result = facet_cuda_primary_retain(context, device);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+CUcontext facet_cuda_primary_look(CUdevice device)
+{
+    struct context *primary = primary_of((uint32_t)device);
+    CUcontext gone = NULL;
+
+    if (primary && !is_active(device)) {
+        gone = primary->handle;
+        ended(place_of(gone));
+    }
+    return gone;
 }
 
 /* The last release, and every reset, ends it. */
@@ -277,11 +360,8 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
     CUresult result = end(device);
-    struct context *primary = primary_of((uint32_t)device);
-    if (result == CUDA_SUCCESS && primary && !is_active(device)) {
-        gone = primary->handle;
-        ended(place_of(gone));
-    }
+    if (result == CUDA_SUCCESS)
+        gone = facet_cuda_primary_look(device);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(gone);
     return result;

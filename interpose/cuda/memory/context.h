@@ -24,6 +24,11 @@ CUcontext facet_cuda_context_of(uint32_t device);
 /* Held: adds to what the current context is charged. CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left. */
 CUresult facet_cuda_context_charge_more(uint64_t bytes);
 
+/* Held: retains a device's primary context, charged when it is its first time; `_look` sees whether it has ended, and
+ * then returns which it was. */
+CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device);
+CUcontext facet_cuda_primary_look(CUdevice device);
+
 void facet_cuda_contexts_before_fork(void);
 void facet_cuda_contexts_after_fork(void);
 void facet_cuda_contexts_forked(void);

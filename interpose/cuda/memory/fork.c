@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, graphs, pools. Never: more.
+/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, graphs, pools, green ones.
+ * Never: more.
  */
 #include "interpose/cuda/process.h"
 
 #include "code.h"
 #include "context.h"
 #include "graph.h"
+#include "green.h"
 #include "measure.h"
 #include "pool.h"
 #include "virtual.h"
@@ -16,10 +18,12 @@ void facet_cuda_memory_before_fork(void)
     facet_cuda_virtual_before_fork();
     facet_cuda_graphs_before_fork();
     facet_cuda_pools_before_fork();
+    facet_cuda_greens_before_fork();
 }
 
 void facet_cuda_memory_after_fork(void)
 {
+    facet_cuda_greens_after_fork();
     facet_cuda_pools_after_fork();
     facet_cuda_graphs_after_fork();
     facet_cuda_virtual_after_fork();
@@ -28,6 +32,7 @@ void facet_cuda_memory_after_fork(void)
 
 void facet_cuda_memory_forked(void)
 {
+    facet_cuda_greens_forked();
     facet_cuda_pools_forked();
     facet_cuda_graphs_forked();
     facet_cuda_virtual_forked();

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "fake.h"
+#include "vendor/cuda/graphics.h"
 
 #define STACK       64u /* of current contexts, a thread */
 #define API_VERSION 3020
@@ -180,6 +181,35 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 CUresult cuCtxDestroy(CUcontext context)
 {
     return cuCtxDestroy_v2(context);
+}
+
+/* The current one, by one more. */
+CUresult cuCtxAttach(CUcontext *context, unsigned flags)
+{
+    CUcontext current;
+    CUresult result = context && !flags ? fake_enter(&current) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS) {
+        current->attached++;
+        *context = current;
+    }
+    return result;
+}
+
+CUresult cuCtxDetach(CUcontext context)
+{
+    CUresult result = fake_context_check(context);
+
+    if (result != CUDA_SUCCESS || !context->attached)
+        return result == CUDA_SUCCESS ? cuCtxDestroy_v2(context) : result;
+    context->attached--;
+    return CUDA_SUCCESS;
+}
+
+/* Nothing is drawn here: a context like any other. */
+CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)

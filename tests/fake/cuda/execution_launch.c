@@ -66,8 +66,9 @@ static CUresult launch(CUfunction function, struct shape grid, struct shape bloc
             return result;
     }
     uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
-    return fake_submit(stream, (struct fake_work){.cost_ns = fake_kernel_ns(function, fake_stream_units(stream), blocks),
-                                                  .kernel = true});
+    return fake_submit(
+        stream,
+        (struct fake_work){.cost_ns = fake_kernel_ns(function, fake_stream_units(stream), blocks), .kernel = true});
 }
 
 #define LAUNCH_PARAMETERS                                                                                              \

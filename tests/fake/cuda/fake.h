@@ -23,6 +23,7 @@ struct CUctx_st {
     uint32_t physical; /* index of the device in fake_state()->devices */
     unsigned flags;
     bool primary;
+    uint32_t attached;       /* by cuCtxAttach, besides who made it */
     uint32_t affinity_units; /* multiprocessors that it was made for; 0: all */
     struct fake_lane lane;   /* of those */
     _Atomic bool dead;

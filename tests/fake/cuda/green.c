@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "execution.h"
+#include "memory.h"
 
 #define LEAST       8u
 #define LEAST_LOOSE 2u
 #define MOST_PARTS  128u
+#define COST        (UINT64_C(2) << 20) /* of a green context, besides its primary one */
 
 /* What the driver hides in a resource. */
 struct secret {
@@ -34,6 +36,7 @@ struct CUdevResourceDesc_st {
 
 struct CUgreenCtx_st {
     CUcontext primary;
+    struct fake_block *own; /* what it costs; goes with the primary one */
     uint32_t units;
     bool dead;
     struct fake_lane lane;
@@ -143,8 +146,16 @@ CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUde
     result = cuDevicePrimaryCtxRetain(&primary, device);
     if (result != CUDA_SUCCESS)
         return result;
+    fake_memory_lock();
+    struct fake_block *own = fake_memory_make_own(primary, FAKE_CONTEXT, COST);
+    fake_memory_unlock();
+    if (!own) {
+        cuDevicePrimaryCtxRelease_v2(device);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     *green = fake_execution_make(sizeof **green);
     (*green)->primary = primary;
+    (*green)->own = own;
     (*green)->units = description->units;
     return CUDA_SUCCESS;
 }
@@ -156,6 +167,11 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green)
     if (green->dead)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     green->dead = true;
+    if (atomic_load(&green->primary->dead)) /* it was reset */
+        return CUDA_SUCCESS;
+    fake_memory_lock();
+    fake_memory_release(green->own);
+    fake_memory_unlock();
     return cuDevicePrimaryCtxRelease_v2(green->primary->device);
 }
 

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/integration/command"))
 from tap import Skip, contains, equal, main, test  # noqa: E402
 
-HEADERS = ["driver.h", "memory.h", "execution.h", "graph_memory.h"]
+HEADERS = ["driver.h", "memory.h", "execution.h", "copy.h", "graph_memory.h", "green.h"]
 OURS = 'extern "C" {\n' + "".join(f'#include "vendor/cuda/{name}"\n' for name in HEADERS) + "}\n"
 # Without the names that the header gives to the newest forms: so each name is that of the exported symbol.
 THEIRS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n"

@@ -23,8 +23,11 @@
 #include "limiter/segment.h"
 #include "segment.h"
 #include "tests/fake/cuda/state.h"
+#include "vendor/cuda/copy.h"
 #include "vendor/cuda/execution.h"
 #include "vendor/cuda/graph_memory.h"
+#include "vendor/cuda/graphics.h"
+#include "vendor/cuda/green.h"
 #include "vendor/cuda/memory.h"
 
 #define KIB UINT64_C(1024)
@@ -100,6 +103,19 @@ uint64_t machine_own(uint32_t device);
     X(cuGraphUpload)                                                                                                   \
     X(cuDeviceGraphMemTrim)                                                                                            \
     X(cuDeviceGetGraphMemAttribute)                                                                                    \
+    X(cuCtxAttach)                                                                                                     \
+    X(cuCtxDetach)                                                                                                     \
+    X(cuGLCtxCreate_v2)                                                                                                \
+    X(cuGreenCtxCreate)                                                                                                \
+    X(cuGreenCtxDestroy)                                                                                               \
+    X(cuCtxFromGreenCtx)                                                                                               \
+    X(cuDeviceGetDevResource)                                                                                          \
+    X(cuDevResourceGenerateDesc)                                                                                       \
+    X(cuMemcpy2DAsync_v2)                                                                                              \
+    X(cuMemcpy3DAsync_v2)                                                                                              \
+    X(cuMemcpyBatchAsync_v2)                                                                                           \
+    X(cuMemPrefetchAsync)                                                                                              \
+    X(cuMemPrefetchAsync_v2)                                                                                           \
     X(cuCtxSetLimit)                                                                                                   \
     X(cuModuleLoad)                                                                                                    \
     X(cuModuleLoadData)                                                                                                \

@@ -181,6 +181,29 @@ static void test_what_a_context_keeps_for_its_kernels_is_charged_to_it(void **st
     machine_run(role_limits, GIB);
 }
 
+/* A kernel of a library may be launched as it is: then it is loaded by that, for the context to pay. */
+static void role_launch(void *argument)
+{
+    CUlibrary library;
+    CUkernel first;
+
+    enter();
+    CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuLibraryGetKernel(&first, library, "first"), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_EQUAL(cuda.cuLaunchKernel((CUfunction)first, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
+        CHECK_HELD(GLOBALS + CODE);
+    }
+    CHECK_EQUAL(cuda.cuLaunchKernel(NULL, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+}
+
+static void test_what_a_first_launch_loads_is_charged(void **state)
+{
+    machine_run(role_launch, GIB);
+}
+
 /* The driver's own error comes back, and nothing is charged. */
 static void role_garbage(void *argument)
 {
@@ -218,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_a_library_is_charged_for_what_is_asked_of_it),
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
         cmocka_unit_test(test_what_a_context_keeps_for_its_kernels_is_charged_to_it),
+        cmocka_unit_test(test_what_a_first_launch_loads_is_charged),
         cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
     };
 

@@ -173,6 +173,89 @@ static void test_without_nvml_what_a_neighbour_holds_is_bounded(void **state)
     stage_remove();
 }
 
+/* ---- other ways to a context ---- */
+
+static void role_attached(void *argument)
+{
+    CUcontext context, again;
+
+    role_open();
+    CHECK_EQUAL(cuda.cuGLCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuCtxAttach(&again, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS); /* the last one ends it */
+    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_EQUAL(cuda.cuCtxDetach(NULL), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQUAL(cuda.cuGLCtxCreate_v2(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(machine_own(0), 0);
+}
+
+static void test_a_context_ends_with_the_last_who_is_attached(void **state)
+{
+    machine_run(role_attached, GIB);
+}
+
+#define GREEN (2 * MIB) /* by the fake (green.c) */
+
+static CUgreenCtx make_green(CUresult expected)
+{
+    CUdevResource resource;
+    CUdevResourceDesc description;
+    CUgreenCtx green = NULL;
+
+    CHECK_EQUAL(cuda.cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDevResourceGenerateDesc(&description, &resource, 1), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM), expected);
+    return green;
+}
+
+/* Who has a green context has the primary one, whether it was retained or not. */
+static void role_green(void *argument)
+{
+    CUcontext context;
+    CUdeviceptr pointer;
+
+    role_open();
+    CUgreenCtx green = make_green(CUDA_SUCCESS), other = make_green(CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 2 * GREEN);
+    CHECK_EQUAL(fake_used(0), machine_own(0));
+    CHECK_EQUAL(cuda.cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 4 * MIB), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGreenCtxDestroy(green), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + GREEN + 4 * MIB);
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB); /* retained by now */
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+    green = make_green(CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGreenCtxDestroy(green), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(cuda.cuGreenCtxCreate(NULL, NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGreenCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void role_no_green(void *argument)
+{
+    role_open();
+    make_green(CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+}
+
+static void test_a_green_context_pays_for_itself_and_the_primary_one(void **state)
+{
+    machine_run(role_green, GIB);
+    machine_run(role_no_green, MACHINE_CONTEXT + GREEN - 1);
+    machine_run(role_no_green, MACHINE_CONTEXT - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +263,8 @@ int main(void)
         cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
         cmocka_unit_test(test_without_nvml_the_device_is_asked),
         cmocka_unit_test(test_without_nvml_what_a_neighbour_holds_is_bounded),
+        cmocka_unit_test(test_a_context_ends_with_the_last_who_is_attached),
+        cmocka_unit_test(test_a_green_context_pays_for_itself_and_the_primary_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

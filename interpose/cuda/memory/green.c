@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what green.h says. Never: holds the list's lock while the driver is called. */
+#include "green.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "charge.h"
+#include "context.h"
+#include "interpose/kit/execution/stream.h"
+#include "measure.h"
+
+struct green {
+    struct green *next;
+    CUgreenCtx handle;
+    CUcontext context, whole;
+    struct facet_cuda_charge charge;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct green *greens;
+static _Atomic uint32_t count; /* so that who has none need not look */
+
+CUcontext facet_cuda_green_whole(CUcontext context)
+{
+    CUcontext whole = context;
+
+    if (!atomic_load_explicit(&count, memory_order_relaxed))
+        return context;
+    pthread_mutex_lock(&lock);
+    for (struct green *green = greens; green; green = green->next)
+        if (green->context == context)
+            whole = green->whole;
+    pthread_mutex_unlock(&lock);
+    return whole;
+}
+
+static void add(struct green *green)
+{
+    pthread_mutex_lock(&lock);
+    green->next = greens;
+    greens = green;
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_add(&count, 1);
+}
+
+static struct green *take(CUgreenCtx handle)
+{
+    struct green **at = &greens;
+
+    pthread_mutex_lock(&lock);
+    while (*at && (*at)->handle != handle)
+        at = &(*at)->next;
+    struct green *found = *at;
+    if (found)
+        *at = found->next;
+    pthread_mutex_unlock(&lock);
+    if (found)
+        atomic_fetch_sub(&count, 1);
+    return found;
+}
+
+/* Charges what was just made; what is refused has to be ended again. */
+static CUresult adopt(CUgreenCtx handle, CUcontext whole, const struct facet_cuda_measure *measure)
+{
+    struct green *green = malloc(sizeof *green);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+    if (!green)
+        return result;
+    *green = (struct green){.handle = handle, .whole = whole};
+    result = facet_cuda_plain.cuCtxFromGreenCtx(&green->context, handle);
+    if (result == CUDA_SUCCESS)
+        result = facet_cuda_charge_take(measure->device, facet_cuda_measure_growth(measure, whole), &green->charge);
+    if (result == CUDA_SUCCESS)
+        add(green);
+    else
+        free(green);
+    return result;
+}
+
+/* In a primary context that is there: so what each of the two takes is known. */
+static CUresult create(CUgreenCtx *green, CUcontext whole, CUdevResourceDesc description, CUdevice device,
+                       unsigned flags)
+{
+    struct facet_cuda_measure measure;
+
+    facet_cuda_measure_begin(&measure, (uint32_t)device, whole);
+    CUresult result = facet_cuda_driver.cuGreenCtxCreate(green, description, device, flags);
+    if (result == CUDA_SUCCESS) {
+        result = adopt(*green, whole, &measure);
+        if (result != CUDA_SUCCESS)
+            facet_cuda_driver.cuGreenCtxDestroy(*green);
+    }
+    return result;
+}
+
+CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned flags)
+{
+    CUcontext whole, gone = NULL;
+
+    if (!green || !description)
+        return facet_cuda_driver.cuGreenCtxCreate(green, description, device, flags);
+    facet_flight_context_ends();
+    facet_cuda_contexts_hold();
+    CUresult result = facet_cuda_primary_retain(&whole, device);
+    if (result == CUDA_SUCCESS) {
+        result = create(green, whole, description, device, flags);
+        facet_cuda_driver.cuDevicePrimaryCtxRelease_v2(device);
+        gone = facet_cuda_primary_look(device);
+    }
+    facet_cuda_contexts_let_go();
+    facet_flight_context_ended(gone);
+    return result;
+}
+
+/* Its streams can do no more; the primary context goes with it when nobody else holds it. */
+CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
+{
+    CUcontext context = NULL, gone = NULL;
+
+    facet_flight_context_ends();
+    facet_flight_context_ends();
+    facet_cuda_contexts_hold();
+    CUresult result = facet_cuda_driver.cuGreenCtxDestroy(handle);
+    struct green *green = result == CUDA_SUCCESS ? take(handle) : NULL;
+    if (green) {
+        gone = facet_cuda_primary_look((CUdevice)green->charge.device);
+        context = green->context == green->whole ? NULL : green->context;
+        facet_cuda_charge_drop(&green->charge);
+        free(green);
+    }
+    facet_cuda_contexts_let_go();
+    facet_flight_context_ended(context);
+    facet_flight_context_ended(gone);
+    return result;
+}
+
+void facet_cuda_greens_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void facet_cuda_greens_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void facet_cuda_greens_forked(void)
+{
+    while (greens) {
+        struct green *gone = greens;
+
+        greens = gone->next;
+        free(gone);
+    }
+    atomic_store(&count, 0);
+    pthread_mutex_unlock(&lock);
+}

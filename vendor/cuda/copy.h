@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA driver API's copies of rows and boxes in stream order, batches of copies, and moving managed memory.
+ *
+ * Owns: declarations, as vendor/cuda/driver.h says.
+ */
+#ifndef VENDOR_CUDA_COPY_H
+#define VENDOR_CUDA_COPY_H
+
+#include "vendor/cuda/execution.h"
+#include "vendor/cuda/memory.h"
+
+typedef struct CUDA_MEMCPY3D_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct CUDA_MEMCPY3D_PEER_st {
+    size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    CUcontext srcContext;
+    size_t srcPitch, srcHeight;
+    size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    CUcontext dstContext;
+    size_t dstPitch, dstHeight;
+    size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_PEER;
+
+typedef struct CUextent3D_st {
+    size_t width, height, depth; /* in elements */
+} CUextent3D;
+
+typedef struct CUoffset3D_st {
+    size_t x, y, z;
+} CUoffset3D;
+
+typedef struct CUmemcpy3DOperand_st {
+    int type;
+    union {
+        struct {
+            CUdeviceptr ptr;
+            size_t rowLength, layerHeight;
+            CUmemLocation locHint;
+        } ptr;
+        struct {
+            CUarray array;
+            CUoffset3D offset;
+        } array;
+    } op;
+} CUmemcpy3DOperand;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
+    CUmemcpy3DOperand src, dst;
+    CUextent3D extent;
+    int srcAccessOrder;
+    unsigned flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+
+typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* not looked into */
+
+VENDOR_CUDA_BOTH(cuMemcpy2DAsync_v2, const CUDA_MEMCPY2D *copy, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpy3DAsync_v2, const CUDA_MEMCPY3D *copy, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpy3DPeerAsync, const CUDA_MEMCPY3D_PEER *copy, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpyHtoAAsync_v2, CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpyAtoHAsync_v2, void *to, CUarray from, size_t offset, size_t bytes, CUstream stream);
+
+/* The form of 12.8 says which copy was wrong. */
+VENDOR_CUDA_BOTH(cuMemcpyBatchAsync, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
+                 CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count, size_t *wrong,
+                 CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpyBatchAsync_v2, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
+                 CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpy3DBatchAsync, size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *wrong,
+                 unsigned long long flags, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemcpy3DBatchAsync_v2, size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags,
+                 CUstream stream);
+
+VENDOR_CUDA_BOTH(cuMemPrefetchAsync, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemPrefetchAsync_v2, CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags,
+                 CUstream stream);
+VENDOR_CUDA_BOTH(cuMemPrefetchBatchAsync, CUdeviceptr *pointers, size_t *sizes, size_t count, CUmemLocation *locations,
+                 size_t *indices, size_t location_count, unsigned long long flags, CUstream stream);
+VENDOR_CUDA_BOTH(cuMemDiscardAndPrefetchBatchAsync, CUdeviceptr *pointers, size_t *sizes, size_t count,
+                 CUmemLocation *locations, size_t *indices, size_t location_count, unsigned long long flags,
+                 CUstream stream);
+
+#endif
