@@ -49,7 +49,6 @@ typedef struct CUdevResource_st {
         unsigned char _oversize[48];
     };
 } CUdevResource;
-_Static_assert(sizeof(CUdevResource) == 144, "the driver's own size");
 
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type);
 CUresult cuGreenCtxGetDevResource(CUgreenCtx context, CUdevResource *resource, CUdevResourceType type);

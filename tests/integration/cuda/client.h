@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "vendor/cuda/copy.h"
 #include "vendor/cuda/execution.h"
 #include "vendor/cuda/memory.h"
 
@@ -64,6 +65,13 @@
     X(cuGraphDestroy)                                                                                                  \
     X(cuMemsetD8Async)                                                                                                 \
     X(cuMemAlloc_v2)                                                                                                   \
+    X(cuMemcpy2DAsync_v2)                                                                                              \
+    X(cuMemcpy2DAsync_v2_ptsz)                                                                                         \
+    X(cuMemcpy3DAsync_v2)                                                                                              \
+    X(cuMemcpyBatchAsync)                                                                                              \
+    X(cuMemcpyBatchAsync_v2)                                                                                           \
+    X(cuMemPrefetchAsync)                                                                                              \
+    X(cuMemPrefetchAsync_v2)                                                                                           \
     X(cuMemcpyHtoDAsync_v2)                                                                                            \
     X(cuMemcpyDtoHAsync_v2)
 

@@ -148,6 +148,52 @@ static void role_transfers(void)
     SETTLED(4); /* the refused one had been admitted */
 }
 
+/* So are rows, boxes, batches and what is prefetched: by what they move in all. */
+static void role_shapes(void)
+{
+    static unsigned char there[2 << 20], back[2 << 20];
+    CUdeviceptr memory;
+
+    memset(there, 9, sizeof there);
+    OK(client.cuMemAlloc_v2(&memory, 16 << 20));
+    CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = there,
+                          .srcPitch = 2048,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = memory,
+                          .dstPitch = 4096,
+                          .WidthInBytes = 2048,
+                          .Height = 1024};
+    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .srcDevice = memory,
+                         .srcPitch = 4096,
+                         .srcHeight = 512,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = back,
+                         .dstPitch = 2048,
+                         .dstHeight = 512,
+                         .WidthInBytes = 2048,
+                         .Height = 512,
+                         .Depth = 2};
+    CUdeviceptr from[] = {memory, memory + (1 << 20)}, to[] = {memory + (8 << 20), memory + (9 << 20)};
+    size_t sizes[] = {1 << 19, 1 << 19};
+
+    OK(client.cuMemcpy2DAsync_v2(&rows, NULL));
+    OK(client.cuMemcpy3DAsync_v2(&box, NULL));
+    OK(client.cuMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, NULL, NULL)); /* each less than what counts */
+    OK(client.cuMemcpyBatchAsync_v2(to, from, sizes, 2, NULL, NULL, 0, NULL));
+    OK(client.cuMemPrefetchAsync(memory, 4 << 20, 0, NULL));
+    OK(client.cuMemPrefetchAsync_v2(memory, 4 << 20, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, NULL));
+    OK(client.cuMemcpy2DAsync_v2_ptsz(&rows, NULL));
+    CHECK(client.cuMemcpy2DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuMemcpy3DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuMemcpyBatchAsync_v2(NULL, NULL, NULL, 7, NULL, NULL, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
+    OK(client.cuCtxSynchronize());
+    CHECK(memcmp(there, back, sizeof there) == 0);
+    CHECK(becomes(is_idle, 0));
+    SETTLED(7);
+}
+
 static CUgraphExec graph_of(CUfunction function, int nodes)
 {
     CUDA_KERNEL_NODE_PARAMS_v2 parameters = {

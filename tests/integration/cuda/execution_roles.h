@@ -11,6 +11,7 @@
 #define ROLES(X)                                                                                                       \
     X(kinds)                                                                                                           \
     X(failures)                                                                                                        \
+    X(shapes)                                                                                                          \
     X(transfers)                                                                                                       \
     X(graphs)                                                                                                          \
     X(capture)                                                                                                         \

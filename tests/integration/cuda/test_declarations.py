@@ -88,7 +88,8 @@ def fields_of(body):
         body = re.sub(r"(?:union|struct)\b[^{};]*\{[^{}]*\}", "inner", body)
     for member in filter(None, (part.strip() for part in body.split(";"))):
         names = member.split(",")
-        yield from (match[1] for match in (re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", name) for name in names) if match)
+        found = (re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", name) for name in names)
+        yield from (match[1] for match in found if match and match[0] != "inner")  # "inner" alone has no name
 
 
 def structures_of(text):
@@ -170,12 +171,14 @@ def no_entry_point_is_forgotten():
     contains(done.stdout, "entry points")
 
 
-def faults_of(entries, hooks):
+def faults_of(entries, hooks, passed="cuB asks\n"):
     """What the tool says of a made-up tree, without its last line."""
+    files = {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/passed_through.txt": passed,
+             "interpose/cuda/hooks.h": f"#define FACET_CUDA_HOOKS(X) {hooks}\n"}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name, text in {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/hooks.h": f"#define FACET_CUDA_HOOKS(X) {hooks}\n"}.items():
-            (root / name).parent.mkdir(parents=True)
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         module = tool()
         module.toolkits = lambda: []  # a stub has more than a made-up list
@@ -188,7 +191,8 @@ LIST = "cuA 2000\ncuA_v2 3020\ncuA_v2_ptds 7000\ncuB 2000\n"
 @test
 def each_kind_of_hole_is_named():
     whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
-    equal(faults_of(LIST, whole + ' X(cuB, "cuB", 2000, ANY)'), [])
+    equal(faults_of(LIST, whole + ' X(cuB, "cuB", 2000, ANY)', ""), [])
+    equal(faults_of(LIST, whole), [])
     for wrong, fault in {
         whole.replace('X(cuA, "cuA", 2000, LEGACY)', ""): "cuA is passed through, another form of cuA is not",
         whole.replace("3020", "3000"): "cuA_v2: ('cuA', 3000, 'LEGACY'), expected ('cuA', 3020, 'LEGACY')",
@@ -196,6 +200,21 @@ def each_kind_of_hole_is_named():
         whole + ' X(cuC, "cuC", 2000, ANY)': "cuC is not in vendor/cuda/entry_points.txt",
     }.items():
         faults = faults_of(LIST, wrong)
+        equal(len(faults), 1, faults)
+        contains(faults[0], fault)
+
+
+@test
+def what_is_passed_through_says_why():
+    whole = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
+    for passed, fault in {
+        "": "cuB is neither hooked nor there",
+        "cuB asks\ncuA asks\n": "cuA is hooked",
+        "cuB asks\ncuB order\n": "cuB stands there twice",
+        "cuB perhaps\n": "'perhaps' is no verdict",
+        "cuB asks\ncuC asks\n": "cuC is not in vendor/cuda/entry_points.txt",
+    }.items():
+        faults = faults_of(LIST, whole, passed)
         equal(len(faults), 1, faults)
         contains(faults[0], fault)
 
