@@ -17,6 +17,7 @@
 #define WORKERS  4u
 #define CALLS    250000u /* of each worker, in all its lives */
 #define HELD     96u
+#define FEW      6u
 #define LIMIT    (768 * MIB)
 #define PLACES   16u
 #define PAGE     (2 * MIB)
@@ -26,7 +27,6 @@
 struct worker {
     _Atomic uint32_t calls;   /* so far, over all lives */
     _Atomic uint32_t at_rest; /* the number of the quiet point that it waits at */
-    _Atomic uint64_t context; /* what its context was charged */
     _Atomic bool done;
 };
 
@@ -46,6 +46,10 @@ struct bag {
     CUdeviceptr places; /* addresses of PLACES pages */
     bool mapped[PLACES];
     CUcontext second; /* comes and goes, with what was made in it */
+    CUmodule modules[FEW];
+    CUgraphExec graphs[FEW];
+    CUdevResourceDesc part;
+    CUgreenCtx green;
     uint64_t seed;
 };
 
@@ -178,6 +182,65 @@ static void do_context(struct bag *bag)
     }
 }
 
+/* What is loaded and refused would stay, uncharged, until it is unloaded. */
+static void do_module(struct bag *bag)
+{
+    CUmodule *module = &bag->modules[draw(bag, FEW)];
+    CUfunction function;
+
+    if (!*module && !given(cuda.cuModuleLoadData(module, "FAKE-CUDA\n@global table 300000\nfirst 10\nsecond 10\n")))
+        return;
+    if (draw(bag, 2) && given(cuda.cuModuleGetFunction(&function, *module, draw(bag, 2) ? "first" : "second")))
+        return;
+    CHECK_EQUAL(cuda.cuModuleUnload(*module), CUDA_SUCCESS);
+    *module = NULL;
+}
+
+static CUgraphExec make_graph(struct bag *bag)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS_v1 shape = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+        .bytesize = draw_size(bag),
+    };
+    CUgraphNode first, second;
+    CUgraphExec executable;
+    CUgraph graph;
+
+    CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphAddMemAllocNode(&first, graph, NULL, 0, &shape), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphAddMemFreeNode(&second, graph, &first, 1, shape.dptr), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(&executable, graph, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
+    return executable;
+}
+
+static void do_graph(struct bag *bag)
+{
+    CUgraphExec *graph = &bag->graphs[draw(bag, FEW)];
+    uint64_t what = draw(bag, 8);
+
+    if (!*graph) {
+        *graph = make_graph(bag);
+    } else if (what < 4) {
+        given(cuda.cuGraphLaunch(*graph, NULL));
+    } else if (what < 6) {
+        CHECK_EQUAL(cuda.cuGraphExecDestroy(*graph), CUDA_SUCCESS);
+        *graph = NULL;
+    } else {
+        CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    }
+}
+
+static void do_green(struct bag *bag)
+{
+    if (bag->green) {
+        CHECK_EQUAL(cuda.cuGreenCtxDestroy(bag->green), CUDA_SUCCESS);
+        bag->green = NULL;
+    } else if (!given(cuda.cuGreenCtxCreate(&bag->green, bag->part, 0, CU_GREEN_CTX_DEFAULT_STREAM))) {
+        bag->green = NULL;
+    }
+}
+
 static void do_wrong(struct bag *bag)
 {
     size_t is_free, total;
@@ -204,6 +267,12 @@ static void do_any(struct bag *bag)
         do_pool(bag);
     else if (kind < 972)
         do_context(bag);
+    else if (kind < 974)
+        do_green(bag);
+    else if (kind < 980)
+        do_module(bag);
+    else if (kind < 990)
+        do_graph(bag);
     else
         do_wrong(bag);
 }
@@ -214,30 +283,28 @@ static void nap(void)
 }
 
 /* The pools' accounts are brought up to date, then nothing happens until the test has looked. */
-static void rest(struct bag *bag, struct worker *self, uint32_t number)
+static void rest(struct worker *self, uint32_t number)
 {
     size_t is_free, total;
 
-    if (bag->second) {
-        CHECK_EQUAL(cuda.cuCtxDestroy_v2(bag->second), CUDA_SUCCESS);
-        bag->second = NULL;
-    }
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
     atomic_store(&self->at_rest, number);
     while (atomic_load(&storm->rest) == number)
         nap();
 }
 
-static void prepare(struct bag *bag, struct worker *self)
+static void prepare(struct bag *bag)
 {
     CUmemPoolProps shape = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUdevResource whole;
     CUcontext context;
 
     role_open();
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
-    atomic_store(&self->context, machine_own(0));
+    CHECK_EQUAL(cuda.cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDevResourceGenerateDesc(&bag->part, &whole, 1), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolCreate(&bag->pools[0], &shape), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&bag->pools[1], 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAddressReserve(&bag->places, PLACES * PAGE, 0, 0, 0), CUDA_SUCCESS);
@@ -248,12 +315,12 @@ static void role_worker(void *argument)
     struct worker *self = argument;
     struct bag bag = {.seed = ((uint64_t)getpid() << 20) + 1};
 
-    prepare(&bag, self);
+    prepare(&bag);
     while (atomic_load(&self->calls) < CALLS) {
         uint32_t number = atomic_load(&storm->rest);
 
         if (number && atomic_load(&self->at_rest) != number)
-            rest(&bag, self, number);
+            rest(self, number);
         do_any(&bag);
         atomic_fetch_add(&self->calls, 1);
     }
@@ -261,21 +328,17 @@ static void role_worker(void *argument)
     while (true) {
         uint32_t number = atomic_load(&storm->rest);
         if (number)
-            rest(&bag, self, number);
+            rest(self, number);
         nap();
     }
 }
 
-/* What is charged for contexts is no part of what was asked. */
+/* To the byte: what was asked, and what contexts, green ones and modules took besides. */
 static void check_accounts(void)
 {
-    uint64_t contexts = 0, truth;
-
     facet_owner_reap(machine.segments[0].owner);
-    for (uint32_t i = 0; i < WORKERS; i++)
-        contexts += atomic_load(&storm->workers[i].context);
-    truth = fake_asked(0);
-    assert_int_equal(machine_charged(0), truth + contexts);
+    uint64_t truth = fake_asked(0) + fake_held(0, FAKE_CONTEXT) + fake_held(0, FAKE_MODULE);
+    assert_int_equal(machine_charged(0), truth);
     assert_true(truth <= LIMIT);
 }
 
@@ -295,7 +358,6 @@ static void replace(pid_t pids[WORKERS], uint32_t index)
     kill(pids[index], SIGKILL);
     assert_int_equal(waitpid(pids[index], &status, 0), pids[index]);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* it had not failed before */
-    atomic_store(&storm->workers[index].context, 0);
 }
 
 /* The new one makes its context while all others are at rest, and is waited for. */
