@@ -222,13 +222,15 @@ static CUresult allocate_once(CUdeviceptr *pointer, size_t bytes, CUmemoryPool h
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     pthread_mutex_lock(&lock);
-    struct pool *pool = find(handle);
+    struct pool *pool = find(handle), *known = pool;
     if (!pool)
         pool = add(handle, device_of(handle, device), true);
     if (pool && pool->charged_here)
         result = take(pool, pointer, bytes, stream, per_thread);
     else if (pool)
         result = call_driver(pointer, bytes, handle, stream, per_thread);
+    if (pool && !known && result != CUDA_SUCCESS && !pool->charged)
+        forget(pool); /* most likely it is none */
     pthread_mutex_unlock(&lock);
     return result;
 }

@@ -44,7 +44,7 @@ void machine_make(uint32_t count, const uint64_t *limits, const char *context)
     setenv("FAKE_CUDA_MEMORY", "8G", 1);
     setenv("FAKE_CUDA_CONTEXT", context, 1);
     machine.count = count;
-    machine.no_nvml = false;
+    machine.no_nvml = machine.is_old = false;
     for (uint32_t i = 0; i < count; i++) {
         /* state.c: "fake-gpu", and the device's number at the end. */
         snprintf(text, sizeof text, "GPU-66616b65-2d67-7075-0000-%012x", i + 1);
@@ -68,8 +68,11 @@ static void set_environment(bool in_vgpu)
 
     for (uint32_t i = 0; i < machine.count; i++)
         snprintf(dirs + strlen(dirs), sizeof dirs - strlen(dirs), "%s%s", i ? ":" : "", machine.segments[i].dir);
-    snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("FACET_TEST_CUDA_FAKE"));
+    snprintf(path, sizeof path, "%s/libcuda.so.1",
+             getenv(machine.is_old ? "FACET_TEST_CUDA_OLD" : "FACET_TEST_CUDA_FAKE"));
     setenv("FACET_REAL_CUDA", path, 1);
+    if (machine.is_old)
+        setenv("FAKE_CUDA_VERSION", "12000", 1);
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_CUDA_FAKE"),
              machine.no_nvml ? "none" : "libnvidia-ml.so.1");
     setenv("FACET_REAL_NVML", path, 1);

@@ -58,6 +58,7 @@ struct machine {
     char state[96];
     uint32_t count; /* of vGPUs; vGPU N is of device N */
     bool no_nvml;   /* set by a test: roles find no management library */
+    bool is_old;    /* and this: their driver is that of CUDA 12.0 */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];
 };
@@ -81,6 +82,8 @@ uint64_t machine_own(uint32_t device);
 /* The driver's functions, ours in front. Roles call cuda.cuMemAlloc_v2(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(cuInit)                                                                                                          \
+    X(cuGetProcAddress)                                                                                                \
+    X(cuGetProcAddress_v2)                                                                                             \
     X(cuDeviceTotalMem_v2)                                                                                             \
     X(cuCtxCreate_v2)                                                                                                  \
     X(cuCtxDestroy_v2)                                                                                                 \
