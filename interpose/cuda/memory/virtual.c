@@ -168,7 +168,8 @@ CUresult facet_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
         let_go(mappings[end].memory);
         end++;
     }
-    memmove(&mappings[first], &mappings[end], (mapping_count - end) * sizeof *mappings);
+    if (end > first)
+        memmove(&mappings[first], &mappings[end], (mapping_count - end) * sizeof *mappings);
     mapping_count -= end - first;
     pthread_mutex_unlock(&lock);
     return result;
