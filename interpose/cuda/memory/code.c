@@ -50,8 +50,8 @@ static void watch_device(struct watch *watch, uint32_t device)
 /* A module is of the current context; a library goes into every context. */
 static void begin(struct watch *watch, bool everywhere)
 {
-    *watch = (struct watch){.on = {false}};
     facet_cuda_contexts_hold();
+    *watch = (struct watch){.on = {false}};
     if (!everywhere)
         watch_device(watch, facet_cuda_current_device());
     for (uint32_t i = 0; everywhere && i < facet_cuda_process.count; i++)
