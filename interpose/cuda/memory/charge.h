@@ -6,17 +6,17 @@
  * Never: calls the driver; lets memory that could not be remembered live uncharged.
  *
  * What is charged, by kind:
- *   plain, managed  what was asked, in steps of 512 bytes below 1 MiB and of 2 MiB from there on, as the driver takes
- * it. Managed memory in full, wherever its pages are. What the driver's slabs for small allocations hold beyond what is
- * given out of them is not charged. pitched         the same, of the pitch that the driver chose times the height
- *   arrays          rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those
- *                   whose memory the program maps itself
- *   pools           what a pool holds of the device, whoever uses it (pool.h)
- *   graphs          what the driver holds for them of the device (graph.h)
- *   virtual         what cuMemCreate made, until its last handle and mapping have gone (virtual.c)
- *   contexts        what their making took of the device (context.c)
- *   modules         what their loading took, and whatever of them is loaded later (code.c)
- * Not charged: memory of the host; what another process shared, who has paid for it.
+ *   plain, managed: what was asked, in steps of 512 bytes below 1 MiB and of 2 MiB from there on, as the driver takes
+ *     it. Managed memory in full, wherever it is. Not what slabs for small ones hold beyond what is given out of them.
+ *   pitched: the same, of the pitch that the driver chose times the height.
+ *   arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those whose
+ *     memory the program maps itself.
+ *   pools: what a pool holds of the device, whoever uses it (pool.h).
+ *   graphs: what the driver holds for them of the device (graph.h).
+ *   virtual: what cuMemCreate made, until its last handle and mapping have gone (virtual.c).
+ *   contexts: what their making took of the device (context.h), green ones besides (green.h).
+ *   modules: what their loading took, and what of them is loaded later (code.h).
+ * Not charged: memory of the host; what another process, or another API, shared, and has paid for.
  */
 #ifndef FACET_CUDA_CHARGE_H
 #define FACET_CUDA_CHARGE_H
