@@ -8,6 +8,10 @@
 #define FACET_CUDA_BOTH_HOOKS(X, symbol, name, version)                                                                \
     X(symbol, name, version, LEGACY) X(symbol##_ptsz, name, (version) < 7000 ? 7000 : (version), PER_THREAD)
 
+/* The same of what takes no stream. */
+#define FACET_CUDA_WAITED(X, symbol, name, version)                                                                    \
+    X(symbol, name, version, LEGACY) X(symbol##_ptds, name, 7000, PER_THREAD)
+
 #define FACET_CUDA_KERNEL_HOOKS(X)                                                                                     \
     FACET_CUDA_BOTH_HOOKS(X, cuLaunchKernel, "cuLaunchKernel", 4000)                                                   \
     FACET_CUDA_BOTH_HOOKS(X, cuLaunchKernelEx, "cuLaunchKernelEx", 11060)                                              \
@@ -44,6 +48,28 @@
     FACET_CUDA_BOTH_HOOKS(X, cuMemsetD2D16Async, "cuMemsetD2D16Async", 3020)                                           \
     FACET_CUDA_BOTH_HOOKS(X, cuMemsetD2D32Async, "cuMemsetD2D32Async", 3020)
 
+#define FACET_CUDA_WAITED_HOOKS(X)                                                                                     \
+    FACET_CUDA_WAITED(X, cuMemcpy, "cuMemcpy", 4000)                                                                   \
+    FACET_CUDA_WAITED(X, cuMemcpyPeer, "cuMemcpyPeer", 4000)                                                           \
+    FACET_CUDA_WAITED(X, cuMemcpyHtoD_v2, "cuMemcpyHtoD", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyDtoH_v2, "cuMemcpyDtoH", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyDtoD_v2, "cuMemcpyDtoD", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyDtoA_v2, "cuMemcpyDtoA", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyAtoD_v2, "cuMemcpyAtoD", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyHtoA_v2, "cuMemcpyHtoA", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyAtoH_v2, "cuMemcpyAtoH", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpyAtoA_v2, "cuMemcpyAtoA", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemcpy2D_v2, "cuMemcpy2D", 3020)                                                            \
+    FACET_CUDA_WAITED(X, cuMemcpy2DUnaligned_v2, "cuMemcpy2DUnaligned", 3020)                                          \
+    FACET_CUDA_WAITED(X, cuMemcpy3D_v2, "cuMemcpy3D", 3020)                                                            \
+    FACET_CUDA_WAITED(X, cuMemcpy3DPeer, "cuMemcpy3DPeer", 4000)                                                       \
+    FACET_CUDA_WAITED(X, cuMemsetD8_v2, "cuMemsetD8", 3020)                                                            \
+    FACET_CUDA_WAITED(X, cuMemsetD16_v2, "cuMemsetD16", 3020)                                                          \
+    FACET_CUDA_WAITED(X, cuMemsetD32_v2, "cuMemsetD32", 3020)                                                          \
+    FACET_CUDA_WAITED(X, cuMemsetD2D8_v2, "cuMemsetD2D8", 3020)                                                        \
+    FACET_CUDA_WAITED(X, cuMemsetD2D16_v2, "cuMemsetD2D16", 3020)                                                      \
+    FACET_CUDA_WAITED(X, cuMemsetD2D32_v2, "cuMemsetD2D32", 3020)
+
 #define FACET_CUDA_STREAM_HOOKS(X)                                                                                     \
     X(cuStreamDestroy, "cuStreamDestroy", 2000, ANY)                                                                   \
     X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, ANY)                                                                \
@@ -55,6 +81,7 @@
 #define FACET_CUDA_EXECUTION_HOOKS(X)                                                                                  \
     FACET_CUDA_KERNEL_HOOKS(X)                                                                                         \
     FACET_CUDA_TRANSFER_HOOKS(X)                                                                                       \
+    FACET_CUDA_WAITED_HOOKS(X)                                                                                         \
     FACET_CUDA_STREAM_HOOKS(X)
 
 #define FACET_CUDA_EXECUTION_PLAIN(X)                                                                                  \

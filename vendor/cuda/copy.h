@@ -78,6 +78,18 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
 
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* not looked into */
 
+/* Without a stream: of the legacy default one, or (_ptds) of the thread's own. */
+#define VENDOR_CUDA_WAITED(name, ...)                                                                                  \
+    CUresult name(__VA_ARGS__);                                                                                        \
+    CUresult name##_ptds(__VA_ARGS__)
+VENDOR_CUDA_WAITED(cuMemcpyDtoA_v2, CUarray to, size_t offset, CUdeviceptr from, size_t bytes);
+VENDOR_CUDA_WAITED(cuMemcpyAtoD_v2, CUdeviceptr to, CUarray from, size_t offset, size_t bytes);
+VENDOR_CUDA_WAITED(cuMemcpyAtoA_v2, CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes);
+VENDOR_CUDA_WAITED(cuMemcpy3D_v2, const CUDA_MEMCPY3D *copy);
+VENDOR_CUDA_WAITED(cuMemcpy3DPeer, const CUDA_MEMCPY3D_PEER *copy);
+VENDOR_CUDA_WAITED(cuMemsetD2D16_v2, CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height);
+VENDOR_CUDA_WAITED(cuMemsetD2D32_v2, CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height);
+
 VENDOR_CUDA_BOTH(cuMemcpy2DAsync_v2, const CUDA_MEMCPY2D *copy, CUstream stream);
 VENDOR_CUDA_BOTH(cuMemcpy3DAsync_v2, const CUDA_MEMCPY3D *copy, CUstream stream);
 VENDOR_CUDA_BOTH(cuMemcpy3DPeerAsync, const CUDA_MEMCPY3D_PEER *copy, CUstream stream);

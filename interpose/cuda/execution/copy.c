@@ -7,28 +7,6 @@
 
 #define BOTH FACET_CUDA_TRANSFERS
 
-static uint64_t times(uint64_t one, uint64_t other)
-{
-    uint64_t product;
-
-    return __builtin_mul_overflow(one, other, &product) ? 0 : product; /* nothing is as large: it will be refused */
-}
-
-static uint64_t rows(const CUDA_MEMCPY2D *copy)
-{
-    return copy ? times(copy->WidthInBytes, copy->Height) : 0;
-}
-
-static uint64_t box(const CUDA_MEMCPY3D *copy)
-{
-    return copy ? times(times(copy->WidthInBytes, copy->Height), copy->Depth) : 0;
-}
-
-static uint64_t box_of_peer(const CUDA_MEMCPY3D_PEER *copy)
-{
-    return copy ? times(times(copy->WidthInBytes, copy->Height), copy->Depth) : 0;
-}
-
 static uint64_t sum(const size_t *sizes, size_t count)
 {
     uint64_t bytes = 0;
@@ -44,13 +22,15 @@ static uint64_t boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
     uint64_t bytes = 0;
 
     for (size_t i = 0; list && i < count; i++)
-        bytes += times(times(list[i].extent.width, list[i].extent.height), list[i].extent.depth);
+        bytes += facet_cuda_transfer_times(facet_cuda_transfer_times(list[i].extent.width, list[i].extent.height),
+                                           list[i].extent.depth);
     return bytes;
 }
 
-BOTH(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream), rows(copy), copy, stream)
-BOTH(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream), box(copy), copy, stream)
-BOTH(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream), box_of_peer(copy), copy, stream)
+BOTH(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream), facet_cuda_transfer_rows(copy), copy, stream)
+BOTH(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream), facet_cuda_transfer_box(copy), copy, stream)
+BOTH(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream), facet_cuda_transfer_box_of_peer(copy),
+     copy, stream)
 BOTH(cuMemcpyHtoAAsync_v2, (CUarray to, size_t offset, const void *from, size_t size, CUstream stream), size, to,
      offset, from, size, stream)
 BOTH(cuMemcpyAtoHAsync_v2, (void *to, CUarray from, size_t offset, size_t size, CUstream stream), size, to, from,

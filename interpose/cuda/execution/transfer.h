@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy or fill in stream order as a launch: from a size on that keeps the device busy.
+ * A copy or fill as a launch: from a size on that keeps the device busy.
  *
  * Owns: the body of such a hook. Transfers of one kind and power of two are alike.
  * Never: changes what the call is given. What is small is passed through.
@@ -21,6 +21,33 @@ static inline const void *facet_cuda_transfer_kind(const char *name)
 static inline uint64_t facet_cuda_transfer_class(uint64_t bytes)
 {
     return 63u - (unsigned)__builtin_clzll(bytes);
+}
+
+/* How much is moved. Nothing is as large as what overflows: that is the driver's to refuse, as what is small. */
+static inline uint64_t facet_cuda_transfer_times(uint64_t one, uint64_t other)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(one, other, &product) ? 0 : product;
+}
+
+static inline uint64_t facet_cuda_transfer_rows(const CUDA_MEMCPY2D *copy)
+{
+    return copy ? facet_cuda_transfer_times(copy->WidthInBytes, copy->Height) : 0;
+}
+
+static inline uint64_t facet_cuda_transfer_box(const CUDA_MEMCPY3D *copy)
+{
+    if (!copy)
+        return 0;
+    return facet_cuda_transfer_times(facet_cuda_transfer_times(copy->WidthInBytes, copy->Height), copy->Depth);
+}
+
+static inline uint64_t facet_cuda_transfer_box_of_peer(const CUDA_MEMCPY3D_PEER *copy)
+{
+    if (!copy)
+        return 0;
+    return facet_cuda_transfer_times(facet_cuda_transfer_times(copy->WidthInBytes, copy->Height), copy->Depth);
 }
 
 #define FACET_CUDA_TRANSFER(name, parameters, per_thread, amount, ...)                                                 \

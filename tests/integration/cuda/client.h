@@ -70,6 +70,8 @@
     X(cuMemcpy3DAsync_v2)                                                                                              \
     X(cuMemcpyBatchAsync)                                                                                              \
     X(cuMemcpyBatchAsync_v2)                                                                                           \
+    X(cuMemsetD8_v2)                                                                                                   \
+    X(cuMemcpyDtoD_v2_ptds)                                                                                            \
     X(cuMemPrefetchAsync)                                                                                              \
     X(cuMemPrefetchAsync_v2)                                                                                           \
     X(cuMemcpyHtoDAsync_v2)                                                                                            \

@@ -185,13 +185,16 @@ static void role_shapes(void)
     OK(client.cuMemPrefetchAsync(memory, 4 << 20, 0, NULL));
     OK(client.cuMemPrefetchAsync_v2(memory, 4 << 20, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, NULL));
     OK(client.cuMemcpy2DAsync_v2_ptsz(&rows, NULL));
+    OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 2 << 20)); /* and what takes no stream */
+    OK(client.cuMemcpyDtoD_v2_ptds(memory + (8 << 20), memory, 2 << 20));
+    OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 1 << 10));
     CHECK(client.cuMemcpy2DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuMemcpy3DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuMemcpyBatchAsync_v2(NULL, NULL, NULL, 7, NULL, NULL, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuCtxSynchronize());
     CHECK(memcmp(there, back, sizeof there) == 0);
     CHECK(becomes(is_idle, 0));
-    SETTLED(7);
+    SETTLED(9);
 }
 
 static CUgraphExec graph_of(CUfunction function, int nodes)

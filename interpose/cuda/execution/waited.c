@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: copies and fills of bytes, rows and boxes without a stream: they are of the default one (transfer.h).
+ * Never: waits for them more than the driver does: those within the device go on when the call has returned.
+ */
+#include "transfer.h"
+
+static const CUstream stream = NULL; /* of each of them */
+
+#define BOTH(name, parameters, amount, ...)                                                                            \
+    FACET_CUDA_TRANSFER(name, parameters, false, amount, __VA_ARGS__)                                                  \
+    FACET_CUDA_TRANSFER(name##_ptds, parameters, true, amount, __VA_ARGS__)
+
+BOTH(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), size, to, from, size)
+BOTH(cuMemcpyPeer, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size), size,
+     to, to_context, from, from_context, size)
+BOTH(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t size), size, to, from, size)
+BOTH(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t size), size, to, from, size)
+BOTH(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), size, to, from, size)
+BOTH(cuMemcpyDtoA_v2, (CUarray to, size_t offset, CUdeviceptr from, size_t size), size, to, offset, from, size)
+BOTH(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, size_t offset, size_t size), size, to, from, offset, size)
+BOTH(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t size), size, to, offset, from, size)
+BOTH(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t size), size, to, from, offset, size)
+BOTH(cuMemcpyAtoA_v2, (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t size), size, to,
+     to_offset, from, from_offset, size)
+BOTH(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *copy), facet_cuda_transfer_rows(copy), copy)
+BOTH(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *copy), facet_cuda_transfer_rows(copy), copy)
+BOTH(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *copy), facet_cuda_transfer_box(copy), copy)
+BOTH(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *copy), facet_cuda_transfer_box_of_peer(copy), copy)
+BOTH(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count), count, to, value, count)
+BOTH(cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, size_t count), facet_cuda_transfer_times(2, count), to,
+     value, count)
+BOTH(cuMemsetD32_v2, (CUdeviceptr to, unsigned value, size_t count), facet_cuda_transfer_times(4, count), to, value,
+     count)
+BOTH(cuMemsetD2D8_v2, (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),
+     facet_cuda_transfer_times(width, height), to, pitch, value, width, height)
+BOTH(cuMemsetD2D16_v2, (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height),
+     facet_cuda_transfer_times(2, facet_cuda_transfer_times(width, height)), to, pitch, value, width, height)
+BOTH(cuMemsetD2D32_v2, (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height),
+     facet_cuda_transfer_times(4, facet_cuda_transfer_times(width, height)), to, pitch, value, width, height)
