@@ -121,12 +121,12 @@ static enum facet_status cuda_container_items(struct facet_provider_instance *in
                                               uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
     struct items found = {0};
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_CONTAINER, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_CONTAINER, error);
     bool is_part = partition_uuid && *partition_uuid;
 
     if (status != FACET_OK)
         return status;
-    add_common(&found, &instance->gpus[device], is_part ? partition_uuid : instance->infos[device].uuid);
+    add_common(&found, &instance->gpus[device], is_part ? partition_uuid : instance->gpu.infos[device].uuid);
     if (is_part)
         status = add_part(instance, device, partition_uuid, &found, error);
     if (status != FACET_OK)

@@ -20,41 +20,15 @@
 
 #include "cuda.h"
 
-static enum facet_status not_offered(struct facet_error *error)
-{
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "the installed driver does not offer it, or the GPU's mode");
-}
-
-enum facet_status cuda_device_check(const struct facet_provider_instance *instance, uint32_t device,
-                                    uint64_t capability, struct facet_error *error)
-{
-    enum facet_status status = facet_kit_check_device(device, instance->count, error);
-
-    if (status != FACET_OK || (instance->infos[device].capabilities & capability) == capability)
-        return status;
-    return not_offered(error);
-}
-
-enum facet_status cuda_devices_check(const struct facet_provider_instance *instance, uint64_t capability,
-                                     struct facet_error *error)
-{
-    for (uint32_t device = 0; device < instance->count; device++)
-        if (instance->infos[device].capabilities & capability)
-            return FACET_OK;
-    return instance->count ? not_offered(error) : FACET_OK;
-}
-
 static void cuda_close(struct facet_provider_instance *instance)
 {
     /* What the driver does not end it goes on using: then nothing is freed. */
-    if (!instance || !cuda_contexts_free(instance) || !cuda_executor_close(instance))
+    if (!instance || !gpu_machine_close(&instance->gpu))
         return;
     cuda_events_end(instance);
     cuda_nvml_close(&instance->nvml);
     pthread_mutex_destroy(&instance->lock);
     pthread_mutex_destroy(&instance->parts_lock);
-    pthread_mutex_destroy(&instance->context_lock);
-    pthread_cond_destroy(&instance->left);
     free(instance);
 }
 
@@ -83,9 +57,8 @@ static enum facet_status cuda_open(struct facet_provider_instance **ret_instance
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
     pthread_mutex_init(&instance->parts_lock, NULL);
     pthread_mutex_init(&instance->lock, NULL);
-    pthread_mutex_init(&instance->context_lock, NULL);
-    pthread_cond_init(&instance->left, NULL);
-    cuda_executor_init(&instance->executor);
+    gpu_machine_init(&instance->gpu);
+    instance->gpu.driver = &cuda_gpu_driver;
     enum facet_status status = find_all(instance, error);
     if (status == FACET_OK)
         *ret_instance = instance;
@@ -97,7 +70,7 @@ static enum facet_status cuda_open(struct facet_provider_instance **ret_instance
 static enum facet_status cuda_list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
-    return facet_kit_list(instance->infos, instance->count, items, item_size, capacity, ret_count, error);
+    return facet_kit_list(instance->gpu.infos, instance->gpu.count, items, item_size, capacity, ret_count, error);
 }
 
 static const struct facet_device_ops device_ops = {
@@ -123,8 +96,8 @@ static const struct facet_provider provider = {
     .partition = &cuda_partition_ops,
     .metrics = &cuda_metrics_ops,
     .container = &cuda_container_ops,
-    .memory = &cuda_memory_ops,
-    .execution = &cuda_execution_ops,
+    .memory = &gpu_memory_ops,
+    .execution = &gpu_execution_ops,
 };
 
 enum facet_status facet_provider_entry(const struct facet_provider_host *host,

@@ -7,8 +7,8 @@
  *
  * Locks. NVML is safe from any thread, but a list of MIG devices is read in several calls: `parts_lock` keeps this
  * process from changing it meanwhile. Inside of it `lock` guards the events and what was last seen of each GPU.
- * Contexts have locks of their own (context.h). What is found at open never changes afterwards and is read without a
- * lock.
+ * Contexts have locks of their own (providers/kit/gpu). What is found at open never changes afterwards and is read
+ * without a lock.
  */
 #ifndef FACET_CUDA_H
 #define FACET_CUDA_H
@@ -19,13 +19,13 @@
 
 #include <facet/provider.h>
 
-#include "context.h"
+#include "driver.h"
+#include "gpu/machine.h"
 #include "library.h"
 #include "provider_kit.h"
 
 #define CUDA_MAX_EVENTS 256u /* kept; older ones are dropped */
-#define CUDA_MAX_GPUS   64u
-#define CUDA_MAX_PARTS  8u /* MIG devices of a GPU */
+#define CUDA_MAX_PARTS  8u   /* MIG devices of a GPU */
 
 /* What a look at a GPU found; events are differences between two looks. */
 struct cuda_sight {
@@ -44,27 +44,29 @@ struct cuda_gpu {
 };
 
 struct facet_provider_instance {
+    struct gpu_machine gpu; /* first, where providers/kit/gpu finds it */
     struct cuda_nvml nvml;
     struct cuda_driver driver;
-    char driver_error[256]; /* why the driver is there and not used; empty otherwise */
-    struct facet_device_info infos[CUDA_MAX_GPUS];
-    struct cuda_gpu gpus[CUDA_MAX_GPUS];
-    uint32_t count;
+    CUcontext primaries[GPU_MOST]; /* of devices that are retained */
+    char driver_error[256];        /* why the driver is there and not used; empty otherwise */
+    struct cuda_gpu gpus[GPU_MOST];
 
     pthread_mutex_t parts_lock;
     pthread_mutex_t lock;
     nvmlEventSet_t event_set;                   /* NULL: the driver has none */
     struct facet_event events[CUDA_MAX_EVENTS]; /* a ring: number n is at n % CUDA_MAX_EVENTS */
     uint64_t last_event;
-
-    struct cuda_device devices[CUDA_MAX_GPUS]; /* as infos; context.h says what follows */
-    pthread_mutex_t context_lock;
-    pthread_cond_t left; /* a context lost a user */
-    struct cuda_context *contexts;
-    void *pages; /* a tree by number */
-    uint64_t last_number;
-    struct cuda_executor executor;
 };
+FACET_STATIC_ASSERT(offsetof(struct facet_provider_instance, gpu) == 0, "gpu_machine_of()");
+
+/* driver_table.c */
+extern const struct gpu_driver cuda_gpu_driver;
+CUmemAllocationProp cuda_memory_properties(const struct gpu_machine *machine, uint32_t device);
+
+/* driver_device.c: what the driver says of a GPU that NVML found: multiprocessors, and what the GPU can by the driver
+ * (FACET_CAN_*, 0 when the driver does not know it). */
+uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t device,
+                              struct facet_device_info *info);
 
 /* device.c: finds the GPUs and describes them. */
 enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struct facet_error *error);
@@ -126,12 +128,5 @@ enum facet_status cuda_parts_read(const struct facet_provider_instance *instance
 /* container.c */
 extern const struct facet_container_ops cuda_container_ops;
 bool cuda_has_part_nodes(void);
-
-/* What every operation on a device does first: is there such a device, and does it promise `capability`? */
-enum facet_status cuda_device_check(const struct facet_provider_instance *instance, uint32_t device,
-                                    uint64_t capability, struct facet_error *error);
-/* The same for an operation on all: does any device promise it? Where there is none, there is nothing to refuse. */
-enum facet_status cuda_devices_check(const struct facet_provider_instance *instance, uint64_t capability,
-                                     struct facet_error *error);
 
 #endif

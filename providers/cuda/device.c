@@ -102,14 +102,14 @@ static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *g
 static enum facet_status add(struct facet_provider_instance *instance, nvmlDevice_t handle, struct facet_error *error)
 {
     const struct cuda_nvml *nvml = &instance->nvml;
-    struct facet_device_info *info = &instance->infos[instance->count];
-    struct cuda_gpu *gpu = &instance->gpus[instance->count];
+    struct facet_device_info *info = &instance->gpu.infos[instance->gpu.count];
+    struct cuda_gpu *gpu = &instance->gpus[instance->gpu.count];
     char uuid[NVML_DEVICE_UUID_BUFFER_SIZE] = "";
 
     nvmlReturn_t result = nvml->nvmlDeviceGetUUID(handle, uuid, sizeof uuid);
     if (result != NVML_SUCCESS)
         return cuda_nvml_fail(nvml, error, "nvmlDeviceGetUUID", result);
-    *info = (struct facet_device_info){.size = sizeof *info, .index = instance->count, .kind = FACET_DEVICE_GPU};
+    *info = (struct facet_device_info){.size = sizeof *info, .index = instance->gpu.count, .kind = FACET_DEVICE_GPU};
     *gpu = (struct cuda_gpu){.handle = handle};
     FACET_KIT_TEXT(info->uuid, uuid);
     FACET_KIT_TEXT(info->address, uuid);
@@ -118,8 +118,8 @@ static enum facet_status add(struct facet_provider_instance *instance, nvmlDevic
     describe_pci(nvml, handle, info);
     describe_amounts(nvml, handle, info);
     describe_mode(nvml, gpu, info);
-    info->capabilities = capabilities_of(nvml, gpu) | cuda_driver_describe(instance, instance->count, info);
-    instance->count++;
+    info->capabilities = capabilities_of(nvml, gpu) | cuda_driver_describe(instance, instance->gpu.count, info);
+    instance->gpu.count++;
     return FACET_OK;
 }
 
@@ -133,9 +133,9 @@ enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struc
 
     if (result != NVML_SUCCESS)
         return cuda_nvml_fail(nvml, error, "nvmlDeviceGetCount_v2", result);
-    if (count > CUDA_MAX_GPUS)
+    if (count > GPU_MOST)
         return facet_kit_fail(error, FACET_CORRUPT, "nvmlDeviceGetCount_v2: %u GPUs, expected at most %u", count,
-                              CUDA_MAX_GPUS);
+                              GPU_MOST);
     for (unsigned i = 0; i < count && status == FACET_OK; i++) {
         nvmlDevice_t handle;
 
@@ -181,7 +181,7 @@ static void put_execution(struct text *text, const struct facet_provider_instanc
 
     if (instance->driver_error[0])
         put(text, "driver_error", "%s", instance->driver_error);
-    if (!(instance->infos[device].capabilities & FACET_CAN_EXECUTE))
+    if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EXECUTE))
         return;
     if (CUDA_NVML(&instance->nvml, nvmlDeviceGetCudaComputeCapability, instance->gpus[device].handle, &major, &minor) ==
         NVML_SUCCESS)
@@ -228,7 +228,7 @@ static void put_settings(struct text *text, const struct cuda_nvml *nvml, const 
 enum facet_status cuda_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error)
 {
-    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+    enum facet_status status = facet_kit_check_device(device, instance->gpu.count, error);
     struct text all = {0};
 
     if (status != FACET_OK)

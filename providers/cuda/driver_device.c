@@ -2,7 +2,7 @@
 /* Owns: what the driver knows of a GPU. Never: makes a context for a mere listing. */
 #include "cuda.h"
 
-static int attribute(const struct facet_provider_instance *instance, const struct cuda_device *device, int which)
+static int attribute(const struct facet_provider_instance *instance, const struct gpu_device *device, int which)
 {
     int value;
 
@@ -11,12 +11,10 @@ static int attribute(const struct facet_provider_instance *instance, const struc
 }
 
 /* Pieces of memory that can be mapped: their least size, or 0. */
-static size_t granule_of(const struct facet_provider_instance *instance, const struct cuda_device *device)
+static size_t granule_of(const struct facet_provider_instance *instance, uint32_t index)
 {
-    const CUmemAllocationProp properties = {
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal},
-    };
+    const struct gpu_device *device = &instance->gpu.devices[index];
+    const CUmemAllocationProp properties = cuda_memory_properties(&instance->gpu, index);
     size_t granule = 0;
 
     if (!cuda_driver_maps(&instance->driver) ||
@@ -27,7 +25,7 @@ static size_t granule_of(const struct facet_provider_instance *instance, const s
     return granule & (granule - 1) ? 0 : granule;
 }
 
-static void read_bounds(const struct facet_provider_instance *instance, struct cuda_device *device)
+static void read_bounds(const struct facet_provider_instance *instance, struct gpu_device *device)
 {
     for (int i = 0; i < 3; i++) {
         device->grid_most[i] = (uint32_t)attribute(instance, device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
@@ -38,7 +36,7 @@ static void read_bounds(const struct facet_provider_instance *instance, struct c
 
 /* By the place on the bus: the driver counts as CUDA_VISIBLE_DEVICES says, and may not have it at all. */
 static bool find(const struct facet_provider_instance *instance, const struct facet_device_info *info,
-                 struct cuda_device *device)
+                 struct gpu_device *device)
 {
     return instance->driver.library && info->valid & FACET_DEVICE_HAS_PCI &&
            instance->driver.cuDeviceGetByPCIBusId(&device->ordinal, info->pci_address) == CUDA_SUCCESS;
@@ -47,7 +45,7 @@ static bool find(const struct facet_provider_instance *instance, const struct fa
 /* A GPU that is cut is nobody's as a whole: what the driver takes for it is one of its parts. */
 uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t index, struct facet_device_info *info)
 {
-    struct cuda_device *device = &instance->devices[index];
+    struct gpu_device *device = &instance->gpu.devices[index];
     uint64_t can = FACET_CAN_MEMORY;
 
     if (!find(instance, info, device))
@@ -59,7 +57,7 @@ uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t
     }
     if (instance->gpus[index].is_cut || !(info->valid & FACET_DEVICE_HAS_MEMORY))
         return 0;
-    device->granule = granule_of(instance, device);
+    device->granule = granule_of(instance, index);
     read_bounds(instance, device);
     if (device->granule)
         can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;

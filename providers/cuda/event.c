@@ -45,7 +45,7 @@ bool cuda_gpu_look(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu, str
 enum facet_status cuda_device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
                                      struct facet_error *error)
 {
-    enum facet_status status = facet_kit_check_device(device, instance->count, error);
+    enum facet_status status = facet_kit_check_device(device, instance->gpu.count, error);
     struct cuda_sight sight;
 
     if (status != FACET_OK)
@@ -72,7 +72,7 @@ static struct facet_event *add_event(struct facet_provider_instance *instance, u
                                   .timestamp_ns = cuda_now_ns(),
                                   .value = value,
                                   .device = device};
-    FACET_KIT_TEXT(event->uuid, instance->infos[device].uuid);
+    FACET_KIT_TEXT(event->uuid, instance->gpu.infos[device].uuid);
     FACET_KIT_TEXT(event->message, message);
     return event;
 }
@@ -95,7 +95,7 @@ void cuda_events_begin(struct facet_provider_instance *instance)
         return;
     }
     /* A GPU that has no such events is one of which nothing comes. */
-    for (uint32_t i = 0; i < instance->count; i++)
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
         CUDA_NVML(nvml, nvmlDeviceRegisterEvents, instance->gpus[i].handle, nvmlEventTypeXidCriticalError,
                   instance->event_set);
 }
@@ -108,7 +108,7 @@ void cuda_events_end(struct facet_provider_instance *instance)
 
 static bool find_device(const struct facet_provider_instance *instance, nvmlDevice_t handle, uint32_t *ret_device)
 {
-    for (uint32_t i = 0; i < instance->count; i++)
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
         if (instance->gpus[i].handle == handle) {
             *ret_device = i;
             return true;
@@ -151,11 +151,12 @@ static void compare(struct facet_provider_instance *instance, uint32_t device, c
 
 static void look_at_all(struct facet_provider_instance *instance)
 {
-    for (uint32_t device = 0; device < instance->count; device++) {
+    for (uint32_t device = 0; device < instance->gpu.count; device++) {
         struct cuda_gpu *gpu = &instance->gpus[device];
         struct cuda_sight now;
 
-        if (!(instance->infos[device].capabilities & FACET_CAN_EVENTS) || !cuda_gpu_look(&instance->nvml, gpu, &now))
+        if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) ||
+            !cuda_gpu_look(&instance->nvml, gpu, &now))
             continue;
         compare(instance, device, &now);
         if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
@@ -185,7 +186,7 @@ enum facet_status cuda_device_events(struct facet_provider_instance *instance, u
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error)
 {
-    enum facet_status status = cuda_devices_check(instance, FACET_CAN_EVENTS, error);
+    enum facet_status status = gpu_devices_check(&instance->gpu, FACET_CAN_EVENTS, error);
 
     if (status != FACET_OK)
         return status;

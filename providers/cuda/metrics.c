@@ -140,7 +140,7 @@ static enum facet_status cuda_metrics_device(struct facet_provider_instance *ins
                                              struct facet_device_metrics *ret_metrics, struct facet_error *error)
 {
     struct facet_device_metrics metrics;
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_DEVICE_METRICS, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_DEVICE_METRICS, error);
 
     if (status != FACET_OK)
         return status;
@@ -263,7 +263,7 @@ static enum facet_status cuda_metrics_processes(struct facet_provider_instance *
                                                 uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                                 struct facet_error *error)
 {
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_PROCESS_METRICS, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PROCESS_METRICS, error);
     struct metrics_list list = {0};
 
     if (status != FACET_OK)

@@ -88,7 +88,7 @@ static enum facet_status cuda_partition_templates(struct facet_provider_instance
                                                   uint32_t *ret_count, struct facet_error *error)
 {
     struct facet_partition_template found[NVML_GPU_INSTANCE_PROFILE_COUNT];
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_PARTITION, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
     struct profile profile;
     uint32_t count = 0;
 
@@ -102,7 +102,7 @@ static enum facet_status cuda_partition_templates(struct facet_provider_instance
                                               .valid = FACET_PARTITION_HAS_MEMORY,
                                               .memory_bytes = profile.info.memorySizeMB * MIB,
                                               .compute_units = profile.info.multiprocessorCount,
-                                              .compute_milli = milli_of(&instance->infos[device], &profile.info),
+                                              .compute_milli = milli_of(&instance->gpu.infos[device], &profile.info),
                                               .length = profile.places[0].size,
                                               .max_count = profile.info.instanceCount};
         FACET_KIT_TEXT(found[count].id, profile.name);
@@ -153,9 +153,10 @@ static void describe_part(const struct facet_provider_instance *instance, uint32
                                                .length = placed->placement.size,
                                                .memory_bytes = profile->info.memorySizeMB * MIB,
                                                .compute_units = profile->info.multiprocessorCount,
-                                               .compute_milli = milli_of(&instance->infos[device], &profile->info)};
+                                               .compute_milli = milli_of(&instance->gpu.infos[device], &profile->info)};
     FACET_KIT_TEXT(part->info.template_id, profile->name);
-    snprintf(part->info.uuid, sizeof part->info.uuid, "GI-%u/%.48s", part->instance_id, instance->infos[device].uuid);
+    snprintf(part->info.uuid, sizeof part->info.uuid, "GI-%u/%.48s", part->instance_id,
+             instance->gpu.infos[device].uuid);
     if (!part->mig || nvml->nvmlDeviceGetUUID(part->mig, uuid, sizeof uuid) != NVML_SUCCESS)
         return;
     FACET_KIT_TEXT(part->info.uuid, uuid);
@@ -249,7 +250,7 @@ static enum facet_status placements_locked(struct facet_provider_instance *insta
     struct profile profile;
     uint32_t count = 0;
     unsigned left = 0;
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_PARTITION, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
 
     if (status == FACET_OK)
         status = find_profile(instance, device, template_id, &profile, error);
@@ -353,7 +354,7 @@ static enum facet_status create_locked(struct facet_provider_instance *instance,
     struct profile profile;
     nvmlGpuInstancePlacement_t place = {0};
     nvmlGpuInstanceInfo_t placed;
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_PARTITION, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
 
     if (status == FACET_OK && (!ret_info || ret_info->size < sizeof ret_info->size))
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info: expected one with its size, not NULL");
@@ -382,7 +383,7 @@ static enum facet_status list_locked(struct facet_provider_instance *instance, u
     struct cuda_part parts[CUDA_MAX_PARTS];
     struct facet_partition_info infos[CUDA_MAX_PARTS];
     uint32_t count = 0;
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_PARTITION, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
 
     if (status == FACET_OK)
         status = cuda_parts_read(instance, device, parts, &count, error);
@@ -420,7 +421,7 @@ static enum facet_status destroy_locked(struct facet_provider_instance *instance
 {
     struct cuda_part parts[CUDA_MAX_PARTS];
     uint32_t count = 0, at = 0;
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_PARTITION, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
 
     if (status == FACET_OK && !uuid)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");

@@ -22,14 +22,15 @@ static void describe_node(const struct facet_device_info *info, struct facet_top
 enum facet_status cuda_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                     uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
-    struct facet_topology_node nodes[CUDA_MAX_GPUS];
-    enum facet_status status = cuda_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+    struct facet_topology_node nodes[GPU_MOST];
+    enum facet_status status = gpu_devices_check(&instance->gpu, FACET_CAN_TOPOLOGY, error);
 
     if (status != FACET_OK)
         return status;
-    for (uint32_t i = 0; i < instance->count; i++)
-        describe_node(&instance->infos[i], &nodes[i]);
-    return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
+        describe_node(&instance->gpu.infos[i], &nodes[i]);
+    return facet_kit_list_items(nodes, sizeof *nodes, instance->gpu.count, items, item_size, capacity, ret_count,
+                                error);
 }
 
 static uint32_t level_of(int ancestor)
@@ -113,13 +114,13 @@ enum facet_status cuda_links_read(const struct facet_provider_instance *instance
                                   struct facet_topology_link **ret_links, uint32_t *ret_count,
                                   struct facet_error *error)
 {
-    uint32_t count = 0, pairs = instance->count ? instance->count * (instance->count - 1) / 2 : 0;
+    uint32_t count = 0, pairs = instance->gpu.count ? instance->gpu.count * (instance->gpu.count - 1) / 2 : 0;
     struct facet_topology_link *links = calloc(pairs + 1, sizeof *links);
 
     if (!links)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " links", pairs);
-    for (uint32_t a = 0; a < instance->count; a++)
-        for (uint32_t b = a + 1; b < instance->count; b++)
+    for (uint32_t a = 0; a < instance->gpu.count; a++)
+        for (uint32_t b = a + 1; b < instance->gpu.count; b++)
             count += read_link(instance, a, b, &links[count]);
     *ret_links = links;
     *ret_count = count;
@@ -131,7 +132,7 @@ enum facet_status cuda_device_links(struct facet_provider_instance *instance, vo
 {
     struct facet_topology_link *links = NULL;
     uint32_t count;
-    enum facet_status status = cuda_devices_check(instance, FACET_CAN_TOPOLOGY, error);
+    enum facet_status status = gpu_devices_check(&instance->gpu, FACET_CAN_TOPOLOGY, error);
 
     if (status == FACET_OK)
         status = cuda_links_read(instance, &links, &count, error);

@@ -80,10 +80,10 @@ enum facet_status cuda_metrics_links(struct facet_provider_instance *instance, u
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error)
 {
-    struct facet_link_metrics found[CUDA_MAX_GPUS];
+    struct facet_link_metrics found[GPU_MOST];
     struct facet_topology_link *links = NULL;
     uint32_t link_count, count = 0;
-    enum facet_status status = cuda_device_check(instance, device, FACET_CAN_LINK_METRICS, error);
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_LINK_METRICS, error);
 
     if (status == FACET_OK)
         status = cuda_links_read(instance, &links, &link_count, error);

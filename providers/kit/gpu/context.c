@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: contexts, their users, and workers.
+ * Never: makes a context of the driver's for each: all of a device share its primary one.
+ *
+ * A context of its own costs hundreds of megabytes, and work of two of them takes turns on the device instead of
+ * running side by side. What separates contexts here is this code: it looks every address up before the driver
+ * sees it. A kernel that faults takes the primary context with it, and so all of them.
+ */
+#include <stdlib.h>
+
+#include "machine.h"
+#include "provider_kit.h"
+
+static struct gpu_context *find(const struct gpu_machine *machine, uint64_t number)
+{
+    struct gpu_context *context = machine->contexts;
+
+    while (context && context->number != number)
+        context = context->next;
+    return context && !context->closing ? context : NULL;
+}
+
+static enum facet_status no_context(uint64_t number, struct facet_error *error)
+{
+    return facet_kit_fail(error, FACET_NOT_FOUND, "there is no context %" PRIu64, number);
+}
+
+/* --- users --- */
+
+static void drop_user(struct gpu_machine *machine, struct gpu_context *context)
+{
+    pthread_mutex_lock(&machine->context_lock);
+    if (--context->users == 0)
+        pthread_cond_broadcast(&machine->left);
+    pthread_mutex_unlock(&machine->context_lock);
+}
+
+enum facet_status gpu_context_enter(struct gpu_machine *machine, uint64_t number, enum gpu_use use,
+                                    struct gpu_context **ret_context, struct facet_error *error)
+{
+    pthread_mutex_lock(&machine->context_lock);
+    struct gpu_context *context = find(machine, number);
+    if (context)
+        context->users++;
+    pthread_mutex_unlock(&machine->context_lock);
+    if (!context)
+        return no_context(number, error);
+
+    enum facet_status status = FACET_OK;
+    if (use == GPU_USE_TRANSFER || use == GPU_USE_TAKE)
+        status = gpu_executor_drain(machine, context, error);
+    if (status == FACET_OK)
+        status = machine->driver->enter(machine, context->device, error);
+    if (status != FACET_OK) {
+        drop_user(machine, context);
+        return status;
+    }
+    if (use == GPU_USE_READ || use == GPU_USE_TRANSFER)
+        pthread_rwlock_rdlock(&context->lock);
+    else
+        pthread_rwlock_wrlock(&context->lock);
+    *ret_context = context;
+    return FACET_OK;
+}
+
+void gpu_context_leave(struct gpu_machine *machine, struct gpu_context *context)
+{
+    pthread_rwlock_unlock(&context->lock);
+    machine->driver->leave(machine);
+    drop_user(machine, context);
+}
+
+/* --- workers, under the context lock --- */
+
+static struct gpu_worker *take_worker(struct gpu_device *device, const char *name)
+{
+    struct gpu_worker *worker = device->workers;
+
+    while (worker && strcmp(worker->name, name) != 0)
+        worker = worker->next;
+    if (!worker) {
+        worker = calloc(1, sizeof *worker);
+        if (!worker)
+            return NULL;
+        FACET_KIT_TEXT(worker->name, name);
+        worker->next = device->workers;
+        device->workers = worker;
+    }
+    worker->contexts++;
+    return worker;
+}
+
+void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker)
+{
+    struct gpu_worker **place = &device->workers;
+
+    if (worker->contexts || worker->used_bytes)
+        return;
+    while (*place != worker)
+        place = &(*place)->next;
+    *place = worker->next;
+    free(worker);
+}
+
+void gpu_worker_charge(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes)
+{
+    pthread_mutex_lock(&machine->context_lock);
+    worker->used_bytes += bytes;
+    pthread_mutex_unlock(&machine->context_lock);
+}
+
+void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes)
+{
+    pthread_mutex_lock(&machine->context_lock);
+    worker->used_bytes -= bytes;
+    pthread_mutex_unlock(&machine->context_lock);
+}
+
+/* --- life --- */
+
+static enum facet_status enter_list(struct gpu_machine *machine, struct gpu_context *context, const char *worker,
+                                    struct facet_error *error)
+{
+    struct gpu_device *device = &machine->devices[context->device];
+
+    if (!device->retained) {
+        enum facet_status status = machine->driver->retain(machine, context->device, error);
+
+        if (status != FACET_OK)
+            return status;
+        device->retained = true;
+    }
+    context->worker = take_worker(device, worker);
+    if (!context->worker)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
+    context->number = ++machine->last_number;
+    context->next = machine->contexts;
+    machine->contexts = context;
+    return FACET_OK;
+}
+
+enum facet_status gpu_context_create(struct facet_provider_instance *instance, uint32_t device,
+                                     const char *partition_uuid, const char *worker, uint64_t *ret_context,
+                                     struct facet_error *error)
+{
+    struct gpu_machine *machine = gpu_machine_of(instance);
+    enum facet_status status = gpu_device_check(machine, device, FACET_CAN_MEMORY, error);
+
+    if (status == FACET_OK)
+        status = facet_kit_check_worker(worker, error);
+    if (status != FACET_OK)
+        return status;
+    if (partition_uuid && *partition_uuid)
+        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': the device has none of this uuid",
+                              partition_uuid);
+    if (!ret_context)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected a place for it, not NULL");
+    struct gpu_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a context");
+    context->device = device;
+    pthread_rwlock_init(&context->lock, NULL);
+
+    pthread_mutex_lock(&machine->context_lock);
+    status = enter_list(machine, context, worker, error);
+    if (status == FACET_OK)
+        *ret_context = context->number;
+    pthread_mutex_unlock(&machine->context_lock);
+    if (status != FACET_OK) {
+        pthread_rwlock_destroy(&context->lock);
+        free(context);
+    }
+    return status;
+}
+
+/* With the context lock, and nobody using it. The memory goes while the driver still has the context. */
+static void close_context(struct gpu_machine *machine, struct gpu_context *context)
+{
+    struct gpu_device *device = &machine->devices[context->device];
+    struct gpu_context **place = &machine->contexts;
+
+    while (*place != context)
+        place = &(*place)->next;
+    *place = context->next;
+    pthread_mutex_unlock(&machine->context_lock);
+
+    bool entered = machine->driver->enter(machine, context->device, NULL) == FACET_OK;
+    gpu_blocks_free(machine, context);
+    gpu_reservations_free(machine, context);
+    gpu_pages_orphan(machine, context);
+    if (entered)
+        machine->driver->leave(machine);
+
+    pthread_mutex_lock(&machine->context_lock);
+    context->worker->contexts--;
+    gpu_worker_drop(device, context->worker);
+    pthread_rwlock_destroy(&context->lock);
+    free(context);
+}
+
+enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, uint64_t number,
+                                      struct facet_error *error)
+{
+    struct gpu_machine *machine = gpu_machine_of(instance);
+    pthread_mutex_lock(&machine->context_lock);
+    struct gpu_context *context = find(machine, number);
+    if (context)
+        context->closing = true;
+    while (context && context->users)
+        pthread_cond_wait(&machine->left, &machine->context_lock);
+    pthread_mutex_unlock(&machine->context_lock);
+    if (!context)
+        return no_context(number, error);
+
+    bool ended = gpu_executor_forget(machine, context);
+    pthread_mutex_lock(&machine->context_lock);
+    if (ended)
+        close_context(machine, context);
+    else
+        context->closing = false;
+    pthread_mutex_unlock(&machine->context_lock);
+    return ended ? FACET_OK
+                 : facet_kit_fail(error, FACET_TIMEOUT, "a launch of context %" PRIu64 " does not end", number);
+}
+
+bool gpu_contexts_free(struct gpu_machine *machine)
+{
+    while (machine->contexts) {
+        if (!gpu_executor_forget(machine, machine->contexts))
+            return false;
+        pthread_mutex_lock(&machine->context_lock);
+        close_context(machine, machine->contexts);
+        pthread_mutex_unlock(&machine->context_lock);
+    }
+    for (uint32_t i = 0; i < machine->count; i++) {
+        if (machine->devices[i].retained)
+            machine->driver->release(machine, i);
+    }
+    return true;
+}

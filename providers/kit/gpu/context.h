@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts and their memory, and what the files about them share.
+ *
+ * Owns: the structs and the rule of the locks.
+ * Never: declares anything of a vendor's.
+ *
+ * Locks. The machine's `context_lock` guards which contexts and workers there are, what workers hold, and all pages'
+ * counts. A context's own lock guards its addresses: copies share it, what changes addresses has it alone. Who works on
+ * a context counts among its users, and its end waits for them; so it is never held while the driver works. Order: a
+ * context's, then `context_lock`, then the executor's (executor.h). None of them is held with a provider's own.
+ */
+#ifndef FACET_KIT_GPU_CONTEXT_H
+#define FACET_KIT_GPU_CONTEXT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/provider.h>
+
+#include "driver.h"
+#include "executor.h"
+
+#define GPU_ALIGNMENT 256u /* of plain memory; what the ABI promises */
+
+/* A worker on one device: what it holds there, and what it may. */
+struct gpu_worker {
+    struct gpu_worker *next;
+    char name[FACET_WORKER_SIZE];
+    uint32_t contexts;
+    uint64_t used_bytes;
+};
+
+struct gpu_device {
+    int ordinal;    /* as the driver counts */
+    bool retained;  /* with the first context here, and kept until the instance is closed */
+    size_t granule; /* bytes of the least physical memory; 0: none can be mapped */
+    uint32_t grid_most[3], group_most[3], items_most; /* of a launch */
+    struct gpu_worker *workers;
+};
+
+/* Physical memory, in granules, each with a handle of its own: so that any part can be mapped and unmapped. */
+struct gpu_pages {
+    uint64_t number;
+    struct gpu_context *owner; /* who pays; NULL once that context is gone */
+    struct gpu_worker *worker;
+    uint32_t device;
+    uint64_t mappings; /* of its granules */
+    bool shared, destroyed;
+    uint64_t count;
+    gpu_memory_handle granules[];
+};
+
+/* What is mapped at one granule of a reservation. */
+struct gpu_mapping {
+    struct gpu_pages *pages; /* NULL: nothing */
+};
+
+struct gpu_reservation {
+    uint64_t address, bytes;
+    uint64_t whole_address, whole_bytes; /* as the driver knows it: larger where it aligns less than was asked for */
+    struct gpu_mapping granules[];
+};
+
+struct gpu_block {
+    uint64_t address, bytes;
+};
+
+struct gpu_context {
+    struct gpu_context *next;
+    uint64_t number;
+    uint32_t device;
+    struct gpu_worker *worker;
+    uint32_t users; /* under the context lock */
+    bool closing;
+
+    pthread_rwlock_t lock;
+    void *blocks, *reservations; /* search.h of the C library: trees by address */
+};
+
+/* context.c */
+enum gpu_use {
+    GPU_USE_READ,     /* the lock shared */
+    GPU_USE_CHANGE,   /* the lock alone */
+    GPU_USE_TRANSFER, /* as READ, after all that the context has queued */
+    GPU_USE_TAKE,     /* as CHANGE, after that */
+};
+
+/*
+ * What each operation on a context begins with: counts a user, waits and takes the context's lock as `use` says, and
+ * makes the device's context current in this thread. Ends with gpu_context_leave(), which puts back what was current.
+ */
+enum facet_status gpu_context_enter(struct gpu_machine *machine, uint64_t number, enum gpu_use use,
+                                    struct gpu_context **ret_context, struct facet_error *error);
+void gpu_context_leave(struct gpu_machine *machine, struct gpu_context *context);
+
+enum facet_status gpu_context_create(struct facet_provider_instance *instance, uint32_t device,
+                                     const char *partition_uuid, const char *worker, uint64_t *ret_context,
+                                     struct facet_error *error);
+enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, uint64_t number,
+                                      struct facet_error *error);
+/* No other call is under way. False when the driver does not come to an end with one. */
+bool gpu_contexts_free(struct gpu_machine *machine);
+
+/* With the context lock: forgets a worker that has nothing any more. Pages that somebody else has mapped may outlive
+ * its last context: they are still its own. */
+void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker);
+
+/* Counts memory for a context's worker, or takes that back. */
+void gpu_worker_charge(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes);
+void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes);
+
+/* A number for anything that the host names by one. */
+uint64_t gpu_number_next(struct gpu_machine *machine);
+
+/* execution.c */
+extern const struct facet_execution_ops gpu_execution_ops;
+/* Enters a context (as GPU_USE_READ) of a device that runs kernels. */
+enum facet_status gpu_execution_enter(struct gpu_machine *machine, uint64_t number, struct gpu_context **ret_context,
+                                      struct facet_error *error);
+
+/* module.c */
+enum facet_status gpu_module_load(struct facet_provider_instance *instance, uint64_t context, const void *image,
+                                  uint64_t bytes, uint64_t *ret_module, struct facet_error *error);
+enum facet_status gpu_module_unload(struct facet_provider_instance *instance, uint64_t context, uint64_t module,
+                                    struct facet_error *error);
+/* Finds a launch's kernel, and keeps its module from being unloaded until the command is over or dropped. */
+enum facet_status gpu_module_hold(struct gpu_machine *machine, const struct gpu_context *context,
+                                  struct gpu_command *command, struct facet_error *error);
+
+/* memory.c, pages.c */
+extern const struct facet_memory_ops gpu_memory_ops;
+
+/* Frees what a context has, when nobody else uses it. */
+void gpu_blocks_free(struct gpu_machine *machine, struct gpu_context *context);
+void gpu_reservations_free(struct gpu_machine *machine, struct gpu_context *context);
+void gpu_pages_orphan(struct gpu_machine *machine, struct gpu_context *context);
+
+/* Whether [address, address + bytes) is wholly memory of the context. Its lock is held. */
+bool gpu_context_holds(const struct gpu_machine *machine, const struct gpu_context *context, uint64_t address,
+                       uint64_t bytes);
+bool gpu_blocks_hold(const struct gpu_context *context, uint64_t address, uint64_t bytes);
+bool gpu_reservations_hold(const struct gpu_machine *machine, const struct gpu_context *context, uint64_t address,
+                           uint64_t bytes);
+
+enum facet_status gpu_pages_reserve(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
+                                    uint64_t align, uint64_t *ret_address, struct facet_error *error);
+enum facet_status gpu_pages_release(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                    struct facet_error *error);
+enum facet_status gpu_pages_create(struct facet_provider_instance *instance, uint64_t context, uint64_t bytes,
+                                   uint64_t *ret_pages, struct facet_error *error);
+enum facet_status gpu_pages_destroy(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
+                                    struct facet_error *error);
+enum facet_status gpu_pages_map(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
+enum facet_status gpu_pages_unmap(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                  uint64_t bytes, struct facet_error *error);
+enum facet_status gpu_pages_share(struct facet_provider_instance *instance, uint64_t context, uint64_t pages,
+                                  struct facet_error *error);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: streams' queues, the thread that hands commands on, and records.
+ * Never: holds the lock while the driver is called.
+ */
+#include "executor.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "machine.h"
+#include "provider_kit.h"
+
+#define POLL_NS UINT64_C(50000) /* between looks at what the driver has */
+
+uint64_t gpu_monotonic_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t gpu_deadline_ns(uint64_t timeout_ns)
+{
+    uint64_t now = gpu_monotonic_ns();
+
+    return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+}
+
+static bool wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
+                             .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000))};
+
+    if (deadline_ns == UINT64_MAX)
+        return pthread_cond_wait(condition, lock) == 0;
+    return pthread_cond_timedwait(condition, lock, &until) == 0;
+}
+
+bool gpu_executor_wait(struct gpu_executor *executor, uint64_t deadline_ns)
+{
+    return gpu_monotonic_ns() < deadline_ns &&
+           (wait_until(&executor->done, &executor->lock, deadline_ns) || gpu_monotonic_ns() < deadline_ns);
+}
+
+static void say_done(struct gpu_executor *executor)
+{
+    executor->changes++;
+    pthread_cond_broadcast(&executor->done);
+}
+
+/* --- streams, with the lock --- */
+
+struct gpu_stream *gpu_stream_find(const struct gpu_executor *executor, const struct gpu_context *context,
+                                   uint64_t number)
+{
+    struct gpu_stream *stream;
+
+    TAILQ_FOREACH (stream, &executor->streams, link) {
+        if (stream->number == number && stream->context == context && !stream->dying)
+            return stream;
+    }
+    return NULL;
+}
+
+bool gpu_stream_is_idle(const struct gpu_stream *stream)
+{
+    return TAILQ_EMPTY(&stream->queued) && TAILQ_EMPTY(&stream->handed) && !stream->handing;
+}
+
+void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
+{
+    command->sequence = ++stream->last_sequence;
+    command->queued_ns = gpu_monotonic_ns();
+    stream->state.launched++;
+    stream->staged_bytes += command->kind == GPU_WRITE ? command->data_bytes : 0;
+    TAILQ_INSERT_TAIL(&stream->queued, command, link);
+    pthread_cond_signal(&executor->work);
+}
+
+static const char *name_of(const struct gpu_command *command)
+{
+    return command->kind == GPU_LAUNCH ? command->launch.kernel : "";
+}
+
+static uint64_t groups_of(const struct gpu_command *command)
+{
+    const uint32_t *grid = command->launch.grid;
+
+    return command->kind == GPU_LAUNCH ? (uint64_t)grid[0] * grid[1] * grid[2] : 0;
+}
+
+/* A command is over: counted, recorded, freed. `busy_ns` ends now, as the device's clock is no clock of this machine.
+ */
+static void finish(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command,
+                   enum facet_status status, bool began, uint64_t busy_ns)
+{
+    struct facet_launch_record *record = &stream->records[stream->record_count++ % GPU_RECORDS];
+    uint64_t now = gpu_monotonic_ns();
+    uint64_t start = now - (busy_ns < now - command->queued_ns ? busy_ns : now - command->queued_ns);
+
+    *record = (struct facet_launch_record){
+        .size = sizeof *record,
+        .status = status,
+        .sequence = command->sequence,
+        .queued_ns = command->queued_ns,
+        .start_ns = began ? start : 0,
+        .end_ns = now,
+        .busy_ns = began ? now - start : 0,
+        .groups = status == FACET_OK ? groups_of(command) : 0,
+        .units = began,
+    };
+    FACET_KIT_TEXT(record->kernel, name_of(command));
+    stream->state.completed++;
+    stream->state.busy_ns += record->busy_ns;
+    if (status != FACET_OK && status != FACET_BAD_STATE && !stream->state.failed)
+        stream->state.failed = (uint32_t)-status;
+    if (command->module)
+        command->module->pending--;
+    stream->staged_bytes -= command->kind == GPU_WRITE ? command->data_bytes : 0;
+    free(command);
+    say_done(executor);
+}
+
+void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream)
+{
+    struct gpu_command *command;
+
+    while ((command = TAILQ_FIRST(&stream->queued))) {
+        TAILQ_REMOVE(&stream->queued, command, link);
+        finish(executor, stream, command, FACET_BAD_STATE, false, 0);
+    }
+    stream->state.begun = stream->last_sequence;
+}
+
+/* --- handing on, by the thread alone, without the lock --- */
+
+static enum facet_status hand_work(struct gpu_machine *machine, gpu_stream_handle stream, struct gpu_command *command)
+{
+    const struct gpu_driver *driver = machine->driver;
+
+    if (command->kind == GPU_LAUNCH)
+        return driver->launch(machine, command->kernel, &command->launch, command->data, command->data_bytes, stream);
+    if (command->bytes == 0)
+        return FACET_OK;
+    if (command->kind == GPU_WRITE)
+        return driver->enqueue_write(machine, command->to, command->data, command->bytes, stream);
+    if (command->kind == GPU_COPY)
+        return driver->enqueue_copy(machine, command->to, command->from, command->bytes, stream);
+    return driver->enqueue_fill(machine, command->to, command->value, command->bytes, stream);
+}
+
+static enum facet_status hand_timed(struct gpu_machine *machine, gpu_stream_handle stream, struct gpu_command *command)
+{
+    const struct gpu_driver *driver = machine->driver;
+    enum facet_status status = driver->create_event(machine, &command->start);
+
+    if (status == FACET_OK)
+        status = driver->create_event(machine, &command->end);
+    if (status == FACET_OK)
+        status = driver->record(machine, command->start, stream);
+    if (status == FACET_OK)
+        status = hand_work(machine, stream, command);
+    if (status == FACET_OK)
+        status = driver->record(machine, command->end, stream);
+    return status;
+}
+
+static void drop_events(struct gpu_machine *machine, struct gpu_command *command)
+{
+    if (command->start)
+        machine->driver->destroy_event(machine, command->start);
+    if (command->end)
+        machine->driver->destroy_event(machine, command->end);
+}
+
+/* Memory that was freed since the command was queued must not reach the driver. */
+static enum facet_status check_again(const struct gpu_machine *machine, struct gpu_context *context,
+                                     const struct gpu_command *command)
+{
+    if (command->kind == GPU_LAUNCH)
+        return FACET_OK;
+    bool good = gpu_context_holds(machine, context, command->to, command->bytes);
+    if (command->kind == GPU_COPY)
+        good = good && gpu_context_holds(machine, context, command->from, command->bytes);
+    return good ? FACET_OK : FACET_OUT_OF_RANGE;
+}
+
+static enum facet_status hand(struct gpu_machine *machine, struct gpu_stream *stream, struct gpu_command *command)
+{
+    struct gpu_context *context = stream->context;
+
+    if (machine->driver->enter(machine, context->device, NULL) != FACET_OK)
+        return FACET_DEVICE_LOST;
+    pthread_rwlock_rdlock(&context->lock);
+    enum facet_status status = check_again(machine, context, command);
+    if (status == FACET_OK)
+        status = hand_timed(machine, stream->handle, command);
+    if (status != FACET_OK)
+        drop_events(machine, command);
+    pthread_rwlock_unlock(&context->lock);
+    machine->driver->leave(machine);
+    return status;
+}
+
+/* Takes the lock off and on. Whether there was something to hand on. */
+static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
+{
+    struct gpu_executor *executor = &machine->executor;
+    struct gpu_command *command = TAILQ_FIRST(&stream->queued);
+
+    if (!command || stream->handed_count >= GPU_IN_DRIVER)
+        return false;
+    TAILQ_REMOVE(&stream->queued, command, link);
+    stream->handing = true;
+    stream->state.begun = command->sequence;
+    pthread_mutex_unlock(&executor->lock);
+    enum facet_status status = hand(machine, stream, command);
+    pthread_mutex_lock(&executor->lock);
+    stream->handing = false;
+    if (status == FACET_OK) {
+        TAILQ_INSERT_TAIL(&stream->handed, command, link);
+        stream->handed_count++;
+    } else {
+        finish(executor, stream, command, status, false, 0);
+    }
+    return true;
+}
+
+/* The same. */
+static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
+{
+    struct gpu_executor *executor = &machine->executor;
+    struct gpu_command *command = TAILQ_FIRST(&stream->handed);
+    uint64_t busy_ns = 0;
+
+    if (!command)
+        return false;
+    pthread_mutex_unlock(&executor->lock);
+    bool entered = machine->driver->enter(machine, stream->context->device, NULL) == FACET_OK;
+    enum facet_status status = machine->driver->elapsed(machine, command->start, command->end, &busy_ns);
+    if (status != FACET_BUSY)
+        drop_events(machine, command);
+    if (entered)
+        machine->driver->leave(machine);
+    pthread_mutex_lock(&executor->lock);
+    if (status == FACET_BUSY)
+        return false;
+    TAILQ_REMOVE(&stream->handed, command, link);
+    stream->handed_count--;
+    finish(executor, stream, command, status, true, busy_ns);
+    return true;
+}
+
+/* The same. */
+static bool bury(struct gpu_machine *machine, struct gpu_stream *stream)
+{
+    struct gpu_executor *executor = &machine->executor;
+
+    if (!stream->dying || !gpu_stream_is_idle(stream))
+        return false;
+    TAILQ_REMOVE(&executor->streams, stream, link);
+    pthread_mutex_unlock(&executor->lock);
+    machine->driver->destroy_stream(machine, stream->handle);
+    free(stream->records);
+    free(stream);
+    pthread_mutex_lock(&executor->lock);
+    say_done(executor);
+    return true;
+}
+
+/* --- the thread --- */
+
+/* One look at every stream. Streams are freed by this thread alone, so the next one stays where it is. */
+static bool turn(struct gpu_machine *machine, bool *ret_waiting)
+{
+    struct gpu_stream *stream, *next;
+    bool moved = false;
+
+    *ret_waiting = false;
+    for (stream = TAILQ_FIRST(&machine->executor.streams); stream; stream = next) {
+        while (reap_next(machine, stream))
+            moved = true;
+        moved |= hand_next(machine, stream);
+        *ret_waiting |= !TAILQ_EMPTY(&stream->handed);
+        next = TAILQ_NEXT(stream, link);
+        moved |= bury(machine, stream);
+    }
+    return moved;
+}
+
+static void *run(void *closure)
+{
+    struct gpu_machine *machine = closure;
+    struct gpu_executor *executor = &machine->executor;
+    bool waiting;
+
+    pthread_mutex_lock(&executor->lock);
+    while (!executor->stopping || !TAILQ_EMPTY(&executor->streams)) {
+        if (turn(machine, &waiting))
+            continue;
+        wait_until(&executor->work, &executor->lock, waiting ? gpu_monotonic_ns() + POLL_NS : UINT64_MAX);
+    }
+    pthread_mutex_unlock(&executor->lock);
+    return NULL;
+}
+
+void gpu_executor_init(struct gpu_executor *executor)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&executor->lock, NULL);
+    pthread_cond_init(&executor->work, &monotonic);
+    pthread_cond_init(&executor->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    TAILQ_INIT(&executor->streams);
+}
+
+enum facet_status gpu_executor_start(struct gpu_machine *machine, struct facet_error *error)
+{
+    struct gpu_executor *executor = &machine->executor;
+    sigset_t all, before;
+
+    if (executor->running)
+        return FACET_OK;
+    /* Signals are the host program's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&executor->thread, NULL, run, machine);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (result != 0)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no thread for the streams: %s", strerror(result));
+    executor->running = true;
+    return FACET_OK;
+}
+
+/* --- ends --- */
+
+/* With the lock: destroys the streams of a context (NULL: all), and waits until the driver is done with them. */
+static bool end_streams(struct gpu_executor *executor, const struct gpu_context *context)
+{
+    uint64_t deadline = gpu_deadline_ns(GPU_DRAIN_NS);
+
+    for (;;) {
+        struct gpu_stream *stream;
+        bool left = false;
+
+        TAILQ_FOREACH (stream, &executor->streams, link) {
+            if (context && stream->context != context)
+                continue;
+            left = true;
+            gpu_stream_cancel(executor, stream);
+            stream->dying = true;
+        }
+        pthread_cond_signal(&executor->work);
+        if (!left || !gpu_executor_wait(executor, deadline))
+            return !left;
+    }
+}
+
+/* With the lock: takes a context's modules out of the list. */
+static struct gpu_module *take_modules(struct gpu_executor *executor, const struct gpu_context *context)
+{
+    struct gpu_module **place = &executor->modules, *module, *taken = NULL;
+
+    while ((module = *place)) {
+        if (module->context != context) {
+            place = &module->next;
+            continue;
+        }
+        *place = module->next;
+        module->next = taken;
+        taken = module;
+    }
+    return taken;
+}
+
+static void free_modules(struct gpu_machine *machine, struct gpu_module *modules)
+{
+    while (modules) {
+        struct gpu_module *module = modules;
+
+        modules = module->next;
+        machine->driver->unload(machine, module->handle, NULL);
+        free(module);
+    }
+}
+
+enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct gpu_context *context,
+                                     struct facet_error *error)
+{
+    struct gpu_executor *executor = &machine->executor;
+    uint64_t deadline = gpu_deadline_ns(GPU_DRAIN_NS);
+    bool idle, in_time = true;
+
+    pthread_mutex_lock(&executor->lock);
+    do {
+        struct gpu_stream *stream;
+
+        idle = true;
+        TAILQ_FOREACH (stream, &executor->streams, link)
+            idle &= stream->context != context || gpu_stream_is_idle(stream);
+        in_time = idle || gpu_executor_wait(executor, deadline);
+    } while (!idle && in_time);
+    pthread_mutex_unlock(&executor->lock);
+    return idle ? FACET_OK : facet_kit_fail(error, FACET_TIMEOUT, "what the context has queued does not end");
+}
+
+bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *context)
+{
+    struct gpu_executor *executor = &machine->executor;
+
+    pthread_mutex_lock(&executor->lock);
+    bool ended = end_streams(executor, context);
+    struct gpu_module *modules = ended ? take_modules(executor, context) : NULL;
+    pthread_mutex_unlock(&executor->lock);
+    if (!ended)
+        return false;
+    bool entered = machine->driver->enter(machine, context->device, NULL) == FACET_OK;
+    free_modules(machine, modules);
+    if (entered)
+        machine->driver->leave(machine);
+    return true;
+}
+
+bool gpu_executor_close(struct gpu_machine *machine)
+{
+    struct gpu_executor *executor = &machine->executor;
+
+    pthread_mutex_lock(&executor->lock);
+    executor->stopping = true;
+    bool ended = end_streams(executor, NULL);
+    bool running = executor->running;
+    pthread_mutex_unlock(&executor->lock);
+    if (!ended)
+        return false;
+    if (running)
+        pthread_join(executor->thread, NULL);
+    pthread_mutex_destroy(&executor->lock);
+    pthread_cond_destroy(&executor->work);
+    pthread_cond_destroy(&executor->done);
+    return true;
+}
