@@ -12,7 +12,8 @@
  *
  * Modes. `shared` and `soft` on a GPU as it is. One that is in MIG mode can only be cut, `partitioned`, and is nobody's
  * as a whole; which of the two a GPU is in is decided by who administers it, before the provider is opened. `hard` is
- * not offered: the driver keeps no process to a number of multiprocessors from outside.
+ * not offered to programs: the driver keeps no process to a number of multiprocessors from outside. Workers whose
+ * contexts are of this provider have hard limits all the same (gpu/limit.c, slice.h).
  *
  * Address. The UUID, "GPU-..." or, of a partition, "MIG-...": what CUDA_VISIBLE_DEVICES takes.
  */
@@ -94,6 +95,7 @@ static const struct facet_provider provider = {
     .description = "NVIDIA GPUs, through the driver's libnvidia-ml.so.1 and libcuda.so.1",
     .device = &device_ops,
     .partition = &cuda_partition_ops,
+    .limit = &gpu_limit_ops,
     .metrics = &cuda_metrics_ops,
     .container = &cuda_container_ops,
     .memory = &gpu_memory_ops,

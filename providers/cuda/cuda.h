@@ -23,6 +23,7 @@
 #include "gpu/machine.h"
 #include "library.h"
 #include "provider_kit.h"
+#include "slice.h"
 
 #define CUDA_MAX_EVENTS 256u /* kept; older ones are dropped */
 #define CUDA_MAX_PARTS  8u   /* MIG devices of a GPU */
@@ -48,7 +49,8 @@ struct facet_provider_instance {
     struct cuda_nvml nvml;
     struct cuda_driver driver;
     CUcontext primaries[GPU_MOST]; /* of devices that are retained */
-    char driver_error[256];        /* why the driver is there and not used; empty otherwise */
+    struct cuda_groups groups[GPU_MOST];
+    char driver_error[256]; /* why the driver is there and not used; empty otherwise */
     struct cuda_gpu gpus[GPU_MOST];
 
     pthread_mutex_t parts_lock;

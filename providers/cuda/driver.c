@@ -30,6 +30,9 @@ enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_
     CUDA_NEEDED(CUDA_RESOLVE)
     CUDA_MAPPING(CUDA_RESOLVE)
     CUDA_EXECUTING(CUDA_RESOLVE)
+    CUDA_PARTING(CUDA_RESOLVE)
+    CUDA_AFFINITY(CUDA_RESOLVE)
+    CUDA_CHECKPOINTING(CUDA_RESOLVE)
 #undef CUDA_RESOLVE
     const char *absent = missing(&driver);
     if (absent)
@@ -53,6 +56,21 @@ bool cuda_driver_maps(const struct cuda_driver *driver)
 bool cuda_driver_executes(const struct cuda_driver *driver)
 {
     return true CUDA_EXECUTING(CUDA_AND);
+}
+
+bool cuda_driver_parts(const struct cuda_driver *driver)
+{
+    return true CUDA_PARTING(CUDA_AND);
+}
+
+bool cuda_driver_has_affinity(const struct cuda_driver *driver)
+{
+    return true CUDA_AFFINITY(CUDA_AND);
+}
+
+bool cuda_driver_checkpoints(const struct cuda_driver *driver)
+{
+    return true CUDA_CHECKPOINTING(CUDA_AND);
 }
 #undef CUDA_AND
 

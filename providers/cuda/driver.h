@@ -15,8 +15,10 @@
 
 #include <facet/error.h>
 
+#include "vendor/cuda/checkpoint.h"
 #include "vendor/cuda/driver.h"
 #include "vendor/cuda/execution.h"
+#include "vendor/cuda/green.h"
 #include "vendor/cuda/memory.h"
 
 #define CUDA_NEEDED(X)                                                                                                 \
@@ -65,12 +67,44 @@
     X(cuMemcpyDtoDAsync_v2)                                                                                            \
     X(cuMemsetD8Async)
 
+/* Parts of the multiprocessors, without MPS (driver 12.5). Kernels of a library, unlike those of a module, run in any
+ * part. */
+#define CUDA_PARTING(X)                                                                                                \
+    X(cuDeviceGetDevResource)                                                                                          \
+    X(cuDevSmResourceSplitByCount)                                                                                     \
+    X(cuDevResourceGenerateDesc)                                                                                       \
+    X(cuGreenCtxCreate)                                                                                                \
+    X(cuGreenCtxDestroy)                                                                                               \
+    X(cuGreenCtxStreamCreate)                                                                                          \
+    X(cuLibraryLoadData)                                                                                               \
+    X(cuLibraryGetModule)                                                                                              \
+    X(cuLibraryUnload)                                                                                                 \
+    X(cuLibraryGetKernel)
+
+/* The same as a client of MPS (driver 11.4). */
+#define CUDA_AFFINITY(X)                                                                                               \
+    X(cuDeviceGetExecAffinitySupport)                                                                                  \
+    X(cuCtxGetExecAffinity)                                                                                            \
+    X(cuCtxCreate_v3)                                                                                                  \
+    X(cuCtxDestroy_v2)
+
+/* Processes off the device and back (driver 570, CUDA 12.8). */
+#define CUDA_CHECKPOINTING(X)                                                                                          \
+    X(cuCheckpointProcessGetState)                                                                                     \
+    X(cuCheckpointProcessLock)                                                                                         \
+    X(cuCheckpointProcessCheckpoint)                                                                                   \
+    X(cuCheckpointProcessRestore)                                                                                      \
+    X(cuCheckpointProcessUnlock)
+
 struct cuda_driver {
     void *library; /* NULL: there is none */
 #define CUDA_MEMBER(name) __typeof__(&name) name;
     CUDA_NEEDED(CUDA_MEMBER)
     CUDA_MAPPING(CUDA_MEMBER)
     CUDA_EXECUTING(CUDA_MEMBER)
+    CUDA_PARTING(CUDA_MEMBER)
+    CUDA_AFFINITY(CUDA_MEMBER)
+    CUDA_CHECKPOINTING(CUDA_MEMBER)
 #undef CUDA_MEMBER
 };
 
@@ -80,9 +114,12 @@ struct cuda_driver {
  */
 enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_error *error);
 
-/* Whether it has all functions of CUDA_MAPPING, of CUDA_EXECUTING. */
+/* Whether it has all functions of CUDA_MAPPING, of CUDA_EXECUTING, .. */
 bool cuda_driver_maps(const struct cuda_driver *driver);
 bool cuda_driver_executes(const struct cuda_driver *driver);
+bool cuda_driver_parts(const struct cuda_driver *driver);
+bool cuda_driver_has_affinity(const struct cuda_driver *driver);
+bool cuda_driver_checkpoints(const struct cuda_driver *driver);
 
 /* Refuses because `call` answered `result`. */
 enum facet_status cuda_driver_fail(const struct cuda_driver *driver, struct facet_error *error, const char *call,

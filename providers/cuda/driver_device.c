@@ -46,7 +46,7 @@ static bool find(const struct facet_provider_instance *instance, const struct fa
 uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t index, struct facet_device_info *info)
 {
     struct gpu_device *device = &instance->gpu.devices[index];
-    uint64_t can = FACET_CAN_MEMORY;
+    uint64_t can = FACET_CAN_MEMORY | FACET_CAN_LIMIT_MEMORY;
 
     if (!find(instance, info, device))
         return 0;
@@ -62,6 +62,7 @@ uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t
     if (device->granule)
         can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
     if (device->items_most && cuda_driver_executes(&instance->driver))
-        can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD;
+        can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD | FACET_CAN_SHARE | FACET_CAN_SCHEDULE |
+               cuda_groups_find(&instance->driver, device->ordinal, &instance->groups[index]);
     return can;
 }

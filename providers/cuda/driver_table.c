@@ -248,6 +248,29 @@ static bool is_about_image(CUresult result)
            result == CUDA_ERROR_INVALID_SOURCE || result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND;
 }
 
+/* A module, or, where there are parts of the multiprocessors, a library, whose kernels run in any part. That is loaded
+ * when its module is asked for: what is wrong with it has to be said now. */
+static CUresult give(const struct cuda_driver *driver, const char *text, int options[2], void *values[2],
+                     void **ret_module)
+{
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+
+    if (!cuda_driver_parts(driver)) {
+        CUresult result = driver->cuModuleLoadDataEx(&module, text, 2, options, values);
+        *ret_module = module;
+        return result;
+    }
+    CUresult result = driver->cuLibraryLoadData(&library, text, options, values, 2, NULL, NULL, 0);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = driver->cuLibraryGetModule(&module, library);
+    if (result != CUDA_SUCCESS)
+        driver->cuLibraryUnload(library);
+    *ret_module = library;
+    return result;
+}
+
 /* The driver takes PTX as a text with an end, and says in its log what it dislikes. */
 static enum facet_status load(struct gpu_machine *machine, const void *image, uint64_t bytes,
                               gpu_module_handle *ret_module, struct facet_error *error)
@@ -256,13 +279,13 @@ static enum facet_status load(struct gpu_machine *machine, const void *image, ui
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* NOLINT: so the driver wants a number */
     char *text = bytes < SIZE_MAX ? malloc(bytes + 1) : NULL;
-    CUmodule module = NULL;
+    void *module = NULL;
 
     if (!text)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an image of %" PRIu64 " bytes", bytes);
     memcpy(text, image, bytes);
     text[bytes] = '\0';
-    CUresult result = driver_of(machine)->cuModuleLoadDataEx(&module, text, 2, options, values);
+    CUresult result = give(driver_of(machine), text, options, values, &module);
     free(text);
     if (result == CUDA_SUCCESS)
         *ret_module = module;
@@ -271,23 +294,30 @@ static enum facet_status load(struct gpu_machine *machine, const void *image, ui
     if (is_about_image(result))
         return facet_kit_fail(error, FACET_CORRUPT,
                               "the image: expected PTX, a cubin or a fatbin for this device: %d %s", result, log);
-    return check(machine, error, "cuModuleLoadDataEx", result);
+    return check(machine, error, "loading a module", result);
 }
 
 static enum facet_status unload(struct gpu_machine *machine, gpu_module_handle module, struct facet_error *error)
 {
-    return check(machine, error, "cuModuleUnload", driver_of(machine)->cuModuleUnload(module));
+    const struct cuda_driver *driver = driver_of(machine);
+
+    return check(machine, error, "unloading a module",
+                 cuda_driver_parts(driver) ? driver->cuLibraryUnload(module) : driver->cuModuleUnload(module));
 }
 
 static enum facet_status find_kernel(struct gpu_machine *machine, gpu_module_handle module, const char *name,
                                      gpu_kernel_handle *ret_kernel, struct facet_error *error)
 {
+    const struct cuda_driver *driver = driver_of(machine);
     CUfunction function = NULL;
-    CUresult result = driver_of(machine)->cuModuleGetFunction(&function, module, name);
+    CUkernel kernel = NULL; /* a launch takes it in the place of a function */
+    bool of_library = cuda_driver_parts(driver);
+    CUresult result = of_library ? driver->cuLibraryGetKernel(&kernel, module, name)
+                                 : driver->cuModuleGetFunction(&function, module, name);
 
     if (result == CUDA_SUCCESS)
-        *ret_kernel = function;
-    return result == CUDA_ERROR_NOT_FOUND ? FACET_NOT_FOUND : check(machine, error, "cuModuleGetFunction", result);
+        *ret_kernel = of_library ? (void *)kernel : (void *)function;
+    return result == CUDA_ERROR_NOT_FOUND ? FACET_NOT_FOUND : check(machine, error, "finding a kernel", result);
 }
 
 static enum facet_status launch_kernel(struct gpu_machine *machine, gpu_kernel_handle kernel,
@@ -337,4 +367,9 @@ const struct gpu_driver cuda_gpu_driver = {
     .enqueue_write = enqueue_write,
     .enqueue_copy = enqueue_copy,
     .enqueue_fill = enqueue_fill,
+    .take_slice = cuda_slice_take,
+    .bound_slice = cuda_slice_bound,
+    .drop_slice = cuda_slice_drop,
+    .enter_slice = cuda_slice_enter,
+    .create_slice_stream = cuda_slice_stream,
 };

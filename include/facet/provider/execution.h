@@ -148,7 +148,8 @@ struct facet_execution_ops {
     /*
      * At most `units` compute units work for the context at a time, and at most `launches` of its launches and
      * transfers are under way: hard bounds, whatever its share. 0: as many as there are. Holds from the next point of
-     * preemption on; a limit of the worker (limit.h) holds as well. FACET_OUT_OF_RANGE: more units than the device has.
+     * preemption on; a limit of the worker (limit.h) holds as well. Where the device has steps of units, a bound
+     * between two is the next larger one, as with limits. FACET_OUT_OF_RANGE: more units than the device has.
      */
     enum facet_status (*set_bounds)(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
                                     uint32_t launches, struct facet_error *error);

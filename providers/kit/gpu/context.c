@@ -51,7 +51,7 @@ enum facet_status gpu_context_enter(struct gpu_machine *machine, uint64_t number
     if (use == GPU_USE_TRANSFER || use == GPU_USE_TAKE)
         status = gpu_executor_drain(machine, context, error);
     if (status == FACET_OK)
-        status = machine->driver->enter(machine, context->device, error);
+        status = gpu_device_enter(machine, context, error);
     if (status != FACET_OK) {
         drop_user(machine, context);
         return status;
@@ -73,21 +73,27 @@ void gpu_context_leave(struct gpu_machine *machine, struct gpu_context *context)
 
 /* --- workers, under the context lock --- */
 
-static struct gpu_worker *take_worker(struct gpu_device *device, const char *name)
+struct gpu_worker *gpu_worker_find(const struct gpu_device *device, const char *name)
 {
     struct gpu_worker *worker = device->workers;
 
     while (worker && strcmp(worker->name, name) != 0)
         worker = worker->next;
-    if (!worker) {
-        worker = calloc(1, sizeof *worker);
-        if (!worker)
-            return NULL;
-        FACET_KIT_TEXT(worker->name, name);
-        worker->next = device->workers;
-        device->workers = worker;
-    }
-    worker->contexts++;
+    return worker;
+}
+
+struct gpu_worker *gpu_worker_get(struct gpu_device *device, const char *name)
+{
+    struct gpu_worker *worker = gpu_worker_find(device, name);
+
+    if (worker)
+        return worker;
+    worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return NULL;
+    FACET_KIT_TEXT(worker->name, name);
+    worker->next = device->workers;
+    device->workers = worker;
     return worker;
 }
 
@@ -95,7 +101,7 @@ void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker)
 {
     struct gpu_worker **place = &device->workers;
 
-    if (worker->contexts || worker->used_bytes)
+    if (worker->contexts || worker->used_bytes || worker->valid)
         return;
     while (*place != worker)
         place = &(*place)->next;
@@ -103,11 +109,33 @@ void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker)
     free(worker);
 }
 
-void gpu_worker_charge(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes)
+uint64_t gpu_memory_left(const struct gpu_machine *machine, uint32_t device)
 {
+    uint64_t whole = machine->infos[device].memory_bytes, taken = 0;
+    const struct gpu_worker *worker;
+
+    for (worker = machine->devices[device].workers; worker; worker = worker->next)
+        taken += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
+    return taken < whole ? whole - taken : 0;
+}
+
+enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
+                                    struct facet_error *error)
+{
+    struct gpu_worker *worker = context->worker;
+    enum facet_status status = FACET_OK;
+
     pthread_mutex_lock(&machine->context_lock);
-    worker->used_bytes += bytes;
+    bool limited = worker->valid & FACET_WORKER_HAS_MEMORY;
+    uint64_t left = limited ? worker->memory_bytes - worker->used_bytes : gpu_memory_left(machine, context->device);
+    if (bytes <= left)
+        worker->used_bytes += bytes;
+    else
+        status = facet_kit_fail(error, limited ? FACET_QUOTA : FACET_NO_SPACE,
+                                "%" PRIu64 " bytes: expected at most the %" PRIu64 " that worker %s may still have",
+                                bytes, left, worker->name);
     pthread_mutex_unlock(&machine->context_lock);
+    return status;
 }
 
 void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes)
@@ -118,6 +146,23 @@ void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, u
 }
 
 /* --- life --- */
+
+/* In the turns of its worker, or of the device. */
+static enum facet_status take_part(struct gpu_machine *machine, struct gpu_context *context, struct facet_error *error)
+{
+    struct gpu_device *device = &machine->devices[context->device];
+    enum facet_status status = FACET_OK;
+
+    if (!context->worker->turns && !device->turns)
+        status = gpu_turns_begin(machine, context->device, &device->turns, error);
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&machine->executor.lock);
+    status = gpu_tenant_join(&machine->executor, context->worker->turns ? context->worker->turns : device->turns,
+                             &context->tenant, error);
+    pthread_mutex_unlock(&machine->executor.lock);
+    return status;
+}
 
 static enum facet_status enter_list(struct gpu_machine *machine, struct gpu_context *context, const char *worker,
                                     struct facet_error *error)
@@ -131,9 +176,15 @@ static enum facet_status enter_list(struct gpu_machine *machine, struct gpu_cont
             return status;
         device->retained = true;
     }
-    context->worker = take_worker(device, worker);
+    context->worker = gpu_worker_get(device, worker);
     if (!context->worker)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
+    enum facet_status status = take_part(machine, context, error);
+    if (status != FACET_OK) {
+        gpu_worker_drop(device, context->worker);
+        return status;
+    }
+    context->worker->contexts++;
     context->number = ++machine->last_number;
     context->next = machine->contexts;
     machine->contexts = context;
@@ -185,7 +236,11 @@ static void close_context(struct gpu_machine *machine, struct gpu_context *conte
     *place = context->next;
     pthread_mutex_unlock(&machine->context_lock);
 
-    bool entered = machine->driver->enter(machine, context->device, NULL) == FACET_OK;
+    pthread_mutex_lock(&machine->executor.lock);
+    gpu_tenant_leave(&machine->executor, &context->tenant);
+    pthread_mutex_unlock(&machine->executor.lock);
+    gpu_slice_drop(machine, context->device, context->bound);
+    bool entered = gpu_device_enter(machine, context, NULL) == FACET_OK;
     gpu_blocks_free(machine, context);
     gpu_reservations_free(machine, context);
     gpu_pages_orphan(machine, context);
@@ -224,6 +279,23 @@ enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, 
                  : facet_kit_fail(error, FACET_TIMEOUT, "a launch of context %" PRIu64 " does not end", number);
 }
 
+/* When no context is left on it. */
+static void close_device(struct gpu_machine *machine, uint32_t index)
+{
+    struct gpu_device *device = &machine->devices[index];
+
+    while (device->workers) {
+        struct gpu_worker *worker = device->workers;
+
+        gpu_worker_unlimit(machine, index, worker);
+        device->workers = worker->next;
+        free(worker);
+    }
+    gpu_turns_end(machine, &device->turns);
+    if (device->retained)
+        machine->driver->release(machine, index);
+}
+
 bool gpu_contexts_free(struct gpu_machine *machine)
 {
     while (machine->contexts) {
@@ -233,9 +305,7 @@ bool gpu_contexts_free(struct gpu_machine *machine)
         close_context(machine, machine->contexts);
         pthread_mutex_unlock(&machine->context_lock);
     }
-    for (uint32_t i = 0; i < machine->count; i++) {
-        if (machine->devices[i].retained)
-            machine->driver->release(machine, i);
-    }
+    for (uint32_t i = 0; i < machine->count; i++)
+        close_device(machine, i);
     return true;
 }

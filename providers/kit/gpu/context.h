@@ -21,6 +21,7 @@
 
 #include "driver.h"
 #include "executor.h"
+#include "slice.h"
 
 #define GPU_ALIGNMENT 256u /* of plain memory; what the ABI promises */
 
@@ -30,6 +31,11 @@ struct gpu_worker {
     char name[FACET_WORKER_SIZE];
     uint32_t contexts;
     uint64_t used_bytes;
+
+    uint32_t valid; /* FACET_WORKER_HAS_*: its limits */
+    uint64_t memory_bytes;
+    struct gpu_slice *slice; /* its compute units; NULL: any */
+    struct gpu_turns *turns; /* of its contexts, when it has units of its own; else NULL */
 };
 
 struct gpu_device {
@@ -38,6 +44,9 @@ struct gpu_device {
     size_t granule; /* bytes of the least physical memory; 0: none can be mapped */
     uint32_t grid_most[3], group_most[3], items_most; /* of a launch */
     struct gpu_worker *workers;
+    struct gpu_turns *turns; /* of contexts without units of their own; made with the first */
+    enum facet_pick_policy policy;
+    uint64_t slice_ns; /* of turns; 0: our own */
 };
 
 /* Physical memory, in granules, each with a handle of its own: so that any part can be mapped and unmapped. */
@@ -77,6 +86,10 @@ struct gpu_context {
 
     pthread_rwlock_t lock;
     void *blocks, *reservations; /* search.h of the C library: trees by address */
+
+    /* Under the executor's lock. */
+    struct gpu_tenant tenant;
+    struct gpu_slice *bound; /* of compute units; NULL: none but its worker's */
 };
 
 /* context.c */
@@ -107,9 +120,23 @@ bool gpu_contexts_free(struct gpu_machine *machine);
  * its last context: they are still its own. */
 void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker);
 
-/* Counts memory for a context's worker, or takes that back. */
-void gpu_worker_charge(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes);
+/* With the context lock: a worker by its name, NULL when there is none; and made when there is none (NULL: no memory).
+ */
+struct gpu_worker *gpu_worker_find(const struct gpu_device *device, const char *name);
+struct gpu_worker *gpu_worker_get(struct gpu_device *device, const char *name);
+
+/* With the context lock: what neither is promised to a worker nor used by one without a promise. */
+uint64_t gpu_memory_left(const struct gpu_machine *machine, uint32_t device);
+
+/* Counts memory for a context's worker before the driver is asked for it, or takes that back. FACET_QUOTA: above its
+ * limit. FACET_NO_SPACE: above what others were not promised. */
+enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
+                                    struct facet_error *error);
 void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes);
+
+/* limit.c. The second with the context lock: lifts all limits of a worker that has nothing. */
+extern const struct facet_limit_ops gpu_limit_ops;
+void gpu_worker_unlimit(struct gpu_machine *machine, uint32_t device, struct gpu_worker *worker);
 
 /* A number for anything that the host names by one. */
 uint64_t gpu_number_next(struct gpu_machine *machine);
@@ -119,6 +146,31 @@ extern const struct facet_execution_ops gpu_execution_ops;
 /* Enters a context (as GPU_USE_READ) of a device that runs kernels. */
 enum facet_status gpu_execution_enter(struct gpu_machine *machine, uint64_t number, struct gpu_context **ret_context,
                                       struct facet_error *error);
+
+/* The same, and finds one of its streams with the executor's lock held. */
+enum facet_status gpu_stream_enter(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
+                                   struct gpu_context **ret_context, struct gpu_stream **ret_stream,
+                                   struct facet_error *error);
+void gpu_stream_leave(struct gpu_machine *machine, struct gpu_context *context);
+/* A command that has a copy of the data behind it; NULL: no memory. */
+struct gpu_command *gpu_command_new(enum gpu_command_kind kind, const void *data, size_t bytes);
+
+/* control.c: operations of the table `execution`. */
+enum facet_status gpu_control_set_share(struct facet_provider_instance *instance, uint64_t context,
+                                        uint32_t request_milli, uint32_t limit_milli, uint32_t priority,
+                                        struct facet_error *error);
+enum facet_status gpu_control_set_priority(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                           uint32_t priority, struct facet_error *error);
+enum facet_status gpu_control_set_bounds(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
+                                         uint32_t launches, struct facet_error *error);
+enum facet_status gpu_control_pause(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
+                                    struct facet_error *error);
+enum facet_status gpu_control_wait(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                   uint64_t other, struct facet_error *error);
+enum facet_status gpu_control_cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                            uint64_t sequence, struct facet_error *error);
+enum facet_status gpu_control_set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
+                                         uint32_t preempt, uint64_t slice_ns, struct facet_error *error);
 
 /* module.c */
 enum facet_status gpu_module_load(struct facet_provider_instance *instance, uint64_t context, const void *image,

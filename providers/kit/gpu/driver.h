@@ -26,6 +26,7 @@ typedef void *gpu_event_handle;
 typedef void *gpu_module_handle;
 typedef void *gpu_kernel_handle;
 typedef uint64_t gpu_memory_handle;
+typedef void *gpu_slice_handle; /* some of a device's compute units */
 
 struct gpu_driver {
     const char *offset_hint; /* why a launch cannot begin elsewhere than at 0, and what to do instead */
@@ -98,6 +99,23 @@ struct gpu_driver {
                                       gpu_stream_handle stream);
     enum facet_status (*enqueue_fill)(struct gpu_machine *machine, uint64_t address, uint8_t value, uint64_t bytes,
                                       gpu_stream_handle stream);
+
+    /*
+     * Slices: NULL, all five, where the vendor has none; called for devices that promise FACET_CAN_LIMIT_COMPUTE. Units
+     * for one worker alone, at least so many: FACET_NO_SPACE when others have too many. And, for devices that promise
+     * FACET_CAN_CONTROL, at least so many units for a context: out of `within` (NULL: of the whole device, rather those
+     * that are nobody's); *ret_slice is NULL when those are no fewer anyway. With the context lock.
+     */
+    enum facet_status (*take_slice)(struct gpu_machine *machine, uint32_t device, uint32_t units,
+                                    gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error);
+    enum facet_status (*bound_slice)(struct gpu_machine *machine, uint32_t device, gpu_slice_handle within,
+                                     uint32_t units, gpu_slice_handle *ret_slice, struct facet_error *error);
+    void (*drop_slice)(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice);
+    /* As enter() and create_stream(), for what a worker with a slice, or a context with a bound, does. */
+    enum facet_status (*enter_slice)(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice,
+                                     struct facet_error *error);
+    enum facet_status (*create_slice_stream)(struct gpu_machine *machine, gpu_slice_handle slice,
+                                             gpu_stream_handle *ret_stream, struct facet_error *error);
 };
 
 #endif

@@ -34,10 +34,9 @@ static enum facet_status no_stream(uint64_t number, struct facet_error *error)
     return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": expected one of this context", number);
 }
 
-/* Enters a context, and finds one of its streams with the executor's lock held. */
-static enum facet_status enter_stream(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
-                                      struct gpu_context **ret_context, struct gpu_stream **ret_stream,
-                                      struct facet_error *error)
+enum facet_status gpu_stream_enter(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
+                                   struct gpu_context **ret_context, struct gpu_stream **ret_stream,
+                                   struct facet_error *error)
 {
     enum facet_status status = gpu_execution_enter(machine, number, ret_context, error);
 
@@ -52,7 +51,7 @@ static enum facet_status enter_stream(struct gpu_machine *machine, uint64_t numb
     return no_stream(stream_number, error);
 }
 
-static void leave_stream(struct gpu_machine *machine, struct gpu_context *context)
+void gpu_stream_leave(struct gpu_machine *machine, struct gpu_context *context)
 {
     pthread_mutex_unlock(&machine->executor.lock);
     gpu_context_leave(machine, context);
@@ -63,7 +62,7 @@ static void leave_stream(struct gpu_machine *machine, struct gpu_context *contex
 static void free_stream(struct gpu_machine *machine, struct gpu_stream *stream)
 {
     if (stream->handle)
-        machine->driver->destroy_stream(machine, stream->handle);
+        gpu_stream_close(machine, stream->context->device, stream->handle, stream->slice);
     free(stream->records);
     free(stream);
 }
@@ -78,6 +77,7 @@ static enum facet_status make_stream(struct gpu_machine *machine, struct gpu_con
     stream->context = context;
     stream->number = gpu_number_next(machine);
     stream->state.size = sizeof stream->state;
+    stream->priority = FACET_PRIORITY_NORMAL;
     TAILQ_INIT(&stream->queued);
     TAILQ_INIT(&stream->handed);
     stream->records = calloc(GPU_RECORDS, sizeof *stream->records);
@@ -85,7 +85,7 @@ static enum facet_status make_stream(struct gpu_machine *machine, struct gpu_con
         free_stream(machine, stream);
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a stream");
     }
-    enum facet_status status = machine->driver->create_stream(machine, &stream->handle, error);
+    enum facet_status status = gpu_stream_open(machine, context, &stream->handle, &stream->slice, error);
     if (status == FACET_OK)
         *ret_stream = stream;
     else
@@ -138,14 +138,14 @@ static enum facet_status execution_destroy_stream(struct facet_provider_instance
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
     struct gpu_stream *stream;
-    enum facet_status status = enter_stream(machine, number, stream_number, &context, &stream, error);
+    enum facet_status status = gpu_stream_enter(machine, number, stream_number, &context, &stream, error);
 
     if (status != FACET_OK)
         return status;
     gpu_stream_cancel(&machine->executor, stream);
     stream->dying = true;
     pthread_cond_signal(&machine->executor.work);
-    leave_stream(machine, context);
+    gpu_stream_leave(machine, context);
     return FACET_OK;
 }
 
@@ -182,7 +182,7 @@ static enum facet_status check_launch(const struct gpu_machine *machine, const s
     return FACET_OK;
 }
 
-static struct gpu_command *make_command(enum gpu_command_kind kind, const void *data, size_t bytes)
+struct gpu_command *gpu_command_new(enum gpu_command_kind kind, const void *data, size_t bytes)
 {
     struct gpu_command *command = malloc(sizeof *command + bytes);
 
@@ -234,7 +234,7 @@ static enum facet_status launch_in(struct gpu_machine *machine, const struct gpu
 
     if (status != FACET_OK)
         return status;
-    struct gpu_command *command = make_command(GPU_LAUNCH, arguments, launch->argument_bytes);
+    struct gpu_command *command = gpu_command_new(GPU_LAUNCH, arguments, launch->argument_bytes);
     if (!command)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a launch");
     command->launch = *launch;
@@ -316,7 +316,7 @@ static enum facet_status execution_write(struct facet_provider_instance *instanc
     if (!data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
     struct gpu_command *command =
-        bytes < SIZE_MAX - sizeof *command ? make_command(GPU_WRITE, data, (size_t)bytes) : NULL;
+        bytes < SIZE_MAX - sizeof *command ? gpu_command_new(GPU_WRITE, data, (size_t)bytes) : NULL;
     if (command) {
         command->to = address;
         command->bytes = bytes;
@@ -328,7 +328,7 @@ static enum facet_status execution_copy(struct facet_provider_instance *instance
                                         uint64_t to, uint64_t from, uint64_t bytes, struct facet_error *error)
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
-    struct gpu_command *command = make_command(GPU_COPY, NULL, 0);
+    struct gpu_command *command = gpu_command_new(GPU_COPY, NULL, 0);
 
     if (command) {
         command->to = to;
@@ -342,7 +342,7 @@ static enum facet_status execution_fill(struct facet_provider_instance *instance
                                         uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error)
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
-    struct gpu_command *command = make_command(GPU_FILL, NULL, 0);
+    struct gpu_command *command = gpu_command_new(GPU_FILL, NULL, 0);
 
     if (command) {
         command->to = address;
@@ -366,14 +366,14 @@ static enum facet_status execution_synchronize(struct facet_provider_instance *i
     bool in_time = true;
 
     do {
-        enum facet_status status = enter_stream(machine, number, stream_number, &context, &stream, error);
+        enum facet_status status = gpu_stream_enter(machine, number, stream_number, &context, &stream, error);
         if (status != FACET_OK)
             return status;
         if (wanted == UINT64_MAX)
             wanted = stream->state.launched;
         bool complete = stream->state.completed >= wanted;
         uint64_t seen = executor->changes;
-        leave_stream(machine, context);
+        gpu_stream_leave(machine, context);
         if (complete)
             return FACET_OK;
         pthread_mutex_lock(&executor->lock);
@@ -390,12 +390,12 @@ static enum facet_status execution_query(struct facet_provider_instance *instanc
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
     struct gpu_stream *stream;
-    enum facet_status status = enter_stream(machine, number, stream_number, &context, &stream, error);
+    enum facet_status status = gpu_stream_enter(machine, number, stream_number, &context, &stream, error);
 
     if (status != FACET_OK)
         return status;
     struct facet_stream_state state = stream->state;
-    leave_stream(machine, context);
+    gpu_stream_leave(machine, context);
     return facet_kit_struct(&state, sizeof state, ret_state, error);
 }
 
@@ -405,12 +405,12 @@ static enum facet_status execution_cancel(struct facet_provider_instance *instan
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
     struct gpu_stream *stream;
-    enum facet_status status = enter_stream(machine, number, stream_number, &context, &stream, error);
+    enum facet_status status = gpu_stream_enter(machine, number, stream_number, &context, &stream, error);
 
     if (status != FACET_OK)
         return status;
     gpu_stream_cancel(&machine->executor, stream);
-    leave_stream(machine, context);
+    gpu_stream_leave(machine, context);
     return FACET_OK;
 }
 
@@ -440,11 +440,11 @@ static enum facet_status execution_records(struct facet_provider_instance *insta
 
     if (!records)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for records");
-    enum facet_status status = enter_stream(machine, number, stream_number, &context, &stream, error);
+    enum facet_status status = gpu_stream_enter(machine, number, stream_number, &context, &stream, error);
     if (status == FACET_OK) {
         uint32_t count = pick_records(stream, after, records);
 
-        leave_stream(machine, context);
+        gpu_stream_leave(machine, context);
         status = facet_kit_list_items(records, sizeof *records, count, items, item_size, capacity, ret_count, error);
     }
     free(records);
@@ -464,5 +464,12 @@ const struct facet_execution_ops gpu_execution_ops = {
     .write = execution_write,
     .copy = execution_copy,
     .fill = execution_fill,
+    .set_share = gpu_control_set_share,
+    .set_priority = gpu_control_set_priority,
     .records = execution_records,
+    .set_bounds = gpu_control_set_bounds,
+    .pause = gpu_control_pause,
+    .wait = gpu_control_wait,
+    .cancel_launch = gpu_control_cancel_launch,
+    .set_policy = gpu_control_set_policy,
 };

@@ -115,6 +115,8 @@ static void finish(struct gpu_executor *executor, struct gpu_stream *stream, str
     FACET_KIT_TEXT(record->kernel, name_of(command));
     stream->state.completed++;
     stream->state.busy_ns += record->busy_ns;
+    if (began)
+        gpu_turns_charge(&stream->context->tenant, start, now);
     if (status != FACET_OK && status != FACET_BAD_STATE && !stream->state.failed)
         stream->state.failed = (uint32_t)-status;
     if (command->module)
@@ -124,15 +126,48 @@ static void finish(struct gpu_executor *executor, struct gpu_stream *stream, str
     say_done(executor);
 }
 
+/* What is before the first that is queued began, or never will. */
+static void take_out(struct gpu_stream *stream, struct gpu_command *command)
+{
+    TAILQ_REMOVE(&stream->queued, command, link);
+    const struct gpu_command *first = TAILQ_FIRST(&stream->queued);
+    stream->state.begun = first ? first->sequence - 1 : stream->last_sequence;
+}
+
+static void cancel(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
+{
+    take_out(stream, command);
+    finish(executor, stream, command, FACET_BAD_STATE, false, 0);
+    pthread_cond_signal(&executor->work); /* another stream may wait for it */
+}
+
 void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream)
 {
     struct gpu_command *command;
 
-    while ((command = TAILQ_FIRST(&stream->queued))) {
-        TAILQ_REMOVE(&stream->queued, command, link);
-        finish(executor, stream, command, FACET_BAD_STATE, false, 0);
+    while ((command = TAILQ_FIRST(&stream->queued)))
+        cancel(executor, stream, command);
+}
+
+static struct gpu_command *find_command(struct gpu_commands *commands, uint64_t sequence)
+{
+    struct gpu_command *command;
+
+    TAILQ_FOREACH (command, commands, link) {
+        if (command->sequence == sequence)
+            return command;
     }
-    stream->state.begun = stream->last_sequence;
+    return NULL;
+}
+
+enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gpu_stream *stream, uint64_t sequence)
+{
+    struct gpu_command *command = find_command(&stream->queued, sequence);
+
+    if (command)
+        cancel(executor, stream, command);
+    return command || stream->handing == sequence || find_command(&stream->handed, sequence) ? FACET_OK
+                                                                                             : FACET_NOT_FOUND;
 }
 
 /* --- handing on, by the thread alone, without the lock --- */
@@ -188,14 +223,17 @@ static enum facet_status check_again(const struct gpu_machine *machine, struct g
     return good ? FACET_OK : FACET_OUT_OF_RANGE;
 }
 
-static enum facet_status hand(struct gpu_machine *machine, struct gpu_stream *stream, struct gpu_command *command)
+static enum facet_status hand(struct gpu_machine *machine, struct gpu_stream *stream, struct gpu_command *command,
+                              bool moves)
 {
     struct gpu_context *context = stream->context;
 
-    if (machine->driver->enter(machine, context->device, NULL) != FACET_OK)
+    if (gpu_device_enter(machine, context, NULL) != FACET_OK)
         return FACET_DEVICE_LOST;
     pthread_rwlock_rdlock(&context->lock);
     enum facet_status status = check_again(machine, context, command);
+    if (status == FACET_OK && moves)
+        status = gpu_stream_move(machine, stream);
     if (status == FACET_OK)
         status = hand_timed(machine, stream->handle, command);
     if (status != FACET_OK)
@@ -211,19 +249,25 @@ static bool hand_next(struct gpu_machine *machine, struct gpu_stream *stream)
     struct gpu_executor *executor = &machine->executor;
     struct gpu_command *command = TAILQ_FIRST(&stream->queued);
 
-    if (!command || stream->handed_count >= GPU_IN_DRIVER)
+    if (!command || !gpu_turns_allow(executor, stream))
         return false;
-    TAILQ_REMOVE(&stream->queued, command, link);
-    stream->handing = true;
-    stream->state.begun = command->sequence;
+    take_out(stream, command);
+    if (command->kind == GPU_WAIT) {
+        finish(executor, stream, command, FACET_OK, true, 0);
+        return true;
+    }
+    bool moves = gpu_stream_is_elsewhere(stream);
+    stream->handing = command->sequence;
+    stream->context->tenant.under_way++;
     pthread_mutex_unlock(&executor->lock);
-    enum facet_status status = hand(machine, stream, command);
+    enum facet_status status = hand(machine, stream, command, moves);
     pthread_mutex_lock(&executor->lock);
-    stream->handing = false;
+    stream->handing = 0;
     if (status == FACET_OK) {
         TAILQ_INSERT_TAIL(&stream->handed, command, link);
         stream->handed_count++;
     } else {
+        stream->context->tenant.under_way--;
         finish(executor, stream, command, status, false, 0);
     }
     return true;
@@ -239,7 +283,7 @@ static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
     if (!command)
         return false;
     pthread_mutex_unlock(&executor->lock);
-    bool entered = machine->driver->enter(machine, stream->context->device, NULL) == FACET_OK;
+    bool entered = gpu_device_enter(machine, stream->context, NULL) == FACET_OK;
     enum facet_status status = machine->driver->elapsed(machine, command->start, command->end, &busy_ns);
     if (status != FACET_BUSY)
         drop_events(machine, command);
@@ -250,8 +294,21 @@ static bool reap_next(struct gpu_machine *machine, struct gpu_stream *stream)
         return false;
     TAILQ_REMOVE(&stream->handed, command, link);
     stream->handed_count--;
+    stream->context->tenant.under_way--;
+    stream->last_ns = busy_ns;
     finish(executor, stream, command, status, true, busy_ns);
     return true;
+}
+
+static void forget_awaited(struct gpu_executor *executor, const struct gpu_stream *gone)
+{
+    struct gpu_stream *stream;
+    struct gpu_command *command;
+
+    TAILQ_FOREACH (stream, &executor->streams, link)
+        TAILQ_FOREACH (command, &stream->queued, link)
+            if (command->awaited == gone)
+                command->awaited = NULL;
 }
 
 /* The same. */
@@ -262,8 +319,9 @@ static bool bury(struct gpu_machine *machine, struct gpu_stream *stream)
     if (!stream->dying || !gpu_stream_is_idle(stream))
         return false;
     TAILQ_REMOVE(&executor->streams, stream, link);
+    forget_awaited(executor, stream);
     pthread_mutex_unlock(&executor->lock);
-    machine->driver->destroy_stream(machine, stream->handle);
+    gpu_stream_close(machine, stream->context->device, stream->handle, stream->slice);
     free(stream->records);
     free(stream);
     pthread_mutex_lock(&executor->lock);
@@ -280,6 +338,7 @@ static bool turn(struct gpu_machine *machine, bool *ret_waiting)
     bool moved = false;
 
     *ret_waiting = false;
+    gpu_turns_decide(&machine->executor);
     for (stream = TAILQ_FIRST(&machine->executor.streams); stream; stream = next) {
         while (reap_next(machine, stream))
             moved = true;
@@ -301,7 +360,8 @@ static void *run(void *closure)
     while (!executor->stopping || !TAILQ_EMPTY(&executor->streams)) {
         if (turn(machine, &waiting))
             continue;
-        wait_until(&executor->work, &executor->lock, waiting ? gpu_monotonic_ns() + POLL_NS : UINT64_MAX);
+        uint64_t again = gpu_turns_again_ns(executor), soon = gpu_monotonic_ns() + POLL_NS;
+        wait_until(&executor->work, &executor->lock, waiting && soon < again ? soon : again);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;
@@ -318,6 +378,8 @@ void gpu_executor_init(struct gpu_executor *executor)
     pthread_cond_init(&executor->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     TAILQ_INIT(&executor->streams);
+    TAILQ_INIT(&executor->tenants);
+    LIST_INIT(&executor->turns);
 }
 
 enum facet_status gpu_executor_start(struct gpu_machine *machine, struct facet_error *error)
@@ -390,6 +452,17 @@ static void free_modules(struct gpu_machine *machine, struct gpu_module *modules
     }
 }
 
+bool gpu_tenant_pause(struct gpu_executor *executor, struct gpu_tenant *tenant, bool paused)
+{
+    uint64_t deadline = gpu_deadline_ns(GPU_DRAIN_NS);
+
+    tenant->paused = paused;
+    pthread_cond_signal(&executor->work);
+    while (tenant->paused && tenant->under_way && gpu_executor_wait(executor, deadline))
+        ;
+    return !tenant->paused || !tenant->under_way;
+}
+
 enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct gpu_context *context,
                                      struct facet_error *error)
 {
@@ -420,7 +493,7 @@ bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *
     pthread_mutex_unlock(&executor->lock);
     if (!ended)
         return false;
-    bool entered = machine->driver->enter(machine, context->device, NULL) == FACET_OK;
+    bool entered = gpu_device_enter(machine, context, NULL) == FACET_OK;
     free_modules(machine, modules);
     if (entered)
         machine->driver->leave(machine);

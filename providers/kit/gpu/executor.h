@@ -2,7 +2,8 @@
 /*
  * Streams: queues of our own in front of the driver's.
  *
- * Owns: what is queued, what the driver has of it, and the one thread that hands on and looks what is complete.
+ * Owns: what is queued, what the driver has of it, and the one thread that hands on and looks what is complete. Whose
+ * commands those are is decided in turns.h.
  * Never: lets the driver have more than a few launches of a stream: what it has cannot be taken back.
  *
  * A command is queued here, then handed to the driver between two events, and complete when the second one is. So
@@ -22,6 +23,7 @@
 #include <facet/provider.h>
 
 #include "driver.h"
+#include "turns.h"
 
 #define GPU_RECORDS       1024u /* kept of each stream */
 #define GPU_IN_DRIVER     4u    /* commands of one stream that the driver has at a time */
@@ -31,7 +33,7 @@
 
 struct gpu_context;
 
-enum gpu_command_kind { GPU_LAUNCH, GPU_WRITE, GPU_COPY, GPU_FILL };
+enum gpu_command_kind { GPU_LAUNCH, GPU_WRITE, GPU_COPY, GPU_FILL, GPU_WAIT };
 
 struct gpu_module {
     struct gpu_module *next;
@@ -53,6 +55,10 @@ struct gpu_command {
 
     uint64_t to, from, bytes; /* the others; `from` is an address, or 0 for `data` */
     uint8_t value;
+
+    const struct gpu_stream *awaited; /* GPU_WAIT: until it has come so far; NULL: it is no more */
+    uint64_t awaited_sequence;
+
     size_t data_bytes; /* of what follows: arguments of a launch, data of a write */
     uint8_t data[];
 };
@@ -63,10 +69,13 @@ struct gpu_stream {
     uint64_t number;
     struct gpu_context *context;
     gpu_stream_handle handle;
-    bool dying; /* destroyed; freed when the driver is done with what it has */
+    struct gpu_slice *slice; /* whose units it works on; NULL: all that its context may */
+    bool dying;              /* destroyed; freed when the driver is done with what it has */
     struct gpu_commands queued, handed;
     uint32_t handed_count;
-    bool handing; /* its first command is on its way to the driver */
+    uint64_t handing;  /* number of a command that is on its way to the driver; 0: none */
+    uint32_t priority; /* enum facet_priority: among the streams of its context */
+    uint64_t last_ns;  /* what its last command took */
     uint64_t staged_bytes;
     struct facet_stream_state state;
     uint64_t last_sequence, record_count; /* records: number n is at n % GPU_RECORDS */
@@ -81,6 +90,8 @@ struct gpu_executor {
     bool running, stopping;
     uint64_t changes; /* how often `done` was said */
     struct gpu_streams streams;
+    struct gpu_tenants tenants;
+    struct gpu_turns_list turns;
     struct gpu_module *modules;
 };
 
@@ -105,6 +116,13 @@ void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, 
 
 /* With the executor's lock: cancels what the driver has not got. */
 void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream);
+
+/* The same of one command. FACET_OK, too, when the driver has it: then it goes on. FACET_NOT_FOUND: it is over. */
+enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gpu_stream *stream, uint64_t sequence);
+
+/* With the executor's lock: with `paused`, nothing of the tenant begins any more, and what the driver has of it is
+ * waited for; false: it does not end in some seconds. */
+bool gpu_tenant_pause(struct gpu_executor *executor, struct gpu_tenant *tenant, bool paused);
 
 /* With the executor's lock: whether nothing of the stream is queued or with the driver. */
 bool gpu_stream_is_idle(const struct gpu_stream *stream);

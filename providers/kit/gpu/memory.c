@@ -48,17 +48,31 @@ void gpu_blocks_free(struct gpu_machine *machine, struct gpu_context *context)
     }
 }
 
+/* The limit of a context's worker, and what it has of that; 0: it has none. */
+static uint64_t limit_of(struct gpu_machine *machine, const struct gpu_context *context, uint64_t *ret_used)
+{
+    const struct gpu_worker *worker = context->worker;
+
+    pthread_mutex_lock(&machine->context_lock);
+    uint64_t limit = worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : 0;
+    *ret_used = worker->used_bytes;
+    pthread_mutex_unlock(&machine->context_lock);
+    return limit;
+}
+
 static enum facet_status memory_info(struct facet_provider_instance *instance, uint64_t number,
                                      struct facet_memory_info *ret_info, struct facet_error *error)
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
     size_t available = 0, total = 0;
+    uint64_t used = 0;
     enum facet_status status = gpu_context_enter(machine, number, GPU_USE_READ, &context, error);
 
     if (status != FACET_OK)
         return status;
     size_t granule = machine->devices[context->device].granule;
+    uint64_t limit = limit_of(machine, context, &used);
     status = machine->driver->info(machine, &available, &total, error);
     gpu_context_leave(machine, context);
     if (status != FACET_OK)
@@ -68,8 +82,8 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
     struct facet_memory_info info = {
         .size = sizeof info,
         .page_bytes = granule ? (uint32_t)granule : GPU_ALIGNMENT,
-        .total_bytes = total,
-        .used_bytes = total - available,
+        .total_bytes = limit ? limit : total,
+        .used_bytes = limit ? used : total - available,
     };
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
@@ -82,7 +96,12 @@ static enum facet_status allocate(struct gpu_machine *machine, struct gpu_contex
 
     if (!block)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an allocation");
-    enum facet_status status = machine->driver->allocate(machine, bytes, &address, error);
+    enum facet_status status = gpu_worker_charge(machine, context, bytes, error);
+    if (status == FACET_OK) {
+        status = machine->driver->allocate(machine, bytes, &address, error);
+        if (status != FACET_OK)
+            gpu_worker_refund(machine, context->worker, bytes);
+    }
     if (status != FACET_OK) {
         free(block);
         return status;
@@ -90,10 +109,10 @@ static enum facet_status allocate(struct gpu_machine *machine, struct gpu_contex
     *block = (struct gpu_block){.address = address, .bytes = bytes};
     if (!tsearch(block, &context->blocks, compare_blocks)) {
         machine->driver->free(machine, address, NULL);
+        gpu_worker_refund(machine, context->worker, bytes);
         free(block);
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an allocation");
     }
-    gpu_worker_charge(machine, context->worker, bytes);
     *ret_address = address;
     return FACET_OK;
 }

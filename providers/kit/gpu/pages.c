@@ -257,8 +257,6 @@ static bool enter_pages(struct gpu_machine *machine, struct gpu_context *context
     pages->worker = context->worker;
     pages->device = context->device;
     bool entered = tsearch(pages, &machine->pages, compare_pages);
-    if (entered)
-        context->worker->used_bytes += pages->count * machine->devices[context->device].granule;
     pthread_mutex_unlock(&machine->context_lock);
     return entered;
 }
@@ -277,11 +275,16 @@ enum facet_status gpu_pages_create(struct facet_provider_instance *instance, uin
         return status;
     status = check_size(machine, context, "bytes", bytes, error);
     if (status == FACET_OK)
+        status = gpu_worker_charge(machine, context, bytes, error);
+    bool charged = status == FACET_OK;
+    if (charged)
         status = make_pages(machine, context, bytes, &pages, error);
     if (status == FACET_OK && !enter_pages(machine, context, pages)) {
         free_pages(machine, pages);
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for pages");
     }
+    if (charged && status != FACET_OK)
+        gpu_worker_refund(machine, context->worker, bytes);
     if (status == FACET_OK)
         *ret_pages = pages->number;
     gpu_context_leave(machine, context);

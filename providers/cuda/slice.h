@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parts of a device's multiprocessors, in one of two ways.
+ *
+ * Owns: the groups into which the driver splits a device, and the functions about slices of the driver's table.
+ * Never: limits anybody else's program.
+ *
+ * Where the driver makes green contexts (12.5), a slice is one: it needs nobody's leave and no memory, and it works in
+ * the addresses of the device's primary context. The device is split once, into the smallest groups that the driver
+ * makes, and a slice is some of them: so parts can be given back and given out again in any order, which what one split
+ * leaves over cannot. Else, where this process is a client of MPS (driver 11.4, Volta), a worker's slice is a context
+ * of its own with execution affinity, within what MPS gives this process; contexts have no bounds there.
+ */
+#ifndef FACET_CUDA_SLICE_H
+#define FACET_CUDA_SLICE_H
+
+#include <facet/provider.h>
+
+#include "driver.h"
+#include "gpu/machine.h"
+
+#define CUDA_MOST_GROUPS 64u
+
+struct cuda_groups {
+    uint32_t count; /* 0: the driver makes none */
+    CUdevResource all[CUDA_MOST_GROUPS];
+    uint64_t promised;       /* bits of groups that workers have; under the machine's context_lock */
+    uint32_t promised_units; /* the same of MPS */
+};
+
+/* Splits a device; what it can by that (FACET_CAN_*). */
+uint64_t cuda_groups_find(const struct cuda_driver *driver, CUdevice ordinal, struct cuda_groups *ret_groups);
+
+enum facet_status cuda_slice_take(struct gpu_machine *machine, uint32_t device, uint32_t units,
+                                  gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error);
+enum facet_status cuda_slice_bound(struct gpu_machine *machine, uint32_t device, gpu_slice_handle within,
+                                   uint32_t units, gpu_slice_handle *ret_slice, struct facet_error *error);
+void cuda_slice_drop(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice);
+enum facet_status cuda_slice_enter(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice,
+                                   struct facet_error *error);
+enum facet_status cuda_slice_stream(struct gpu_machine *machine, gpu_slice_handle slice, gpu_stream_handle *ret_stream,
+                                    struct facet_error *error);
+
+#endif
