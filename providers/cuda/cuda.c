@@ -98,6 +98,7 @@ static const struct facet_provider provider = {
     .limit = &gpu_limit_ops,
     .metrics = &cuda_metrics_ops,
     .container = &cuda_container_ops,
+    .snapshot = &cuda_snapshot_ops,
     .memory = &gpu_memory_ops,
     .execution = &gpu_execution_ops,
 };

@@ -127,6 +127,9 @@ enum facet_status cuda_parts_read(const struct facet_provider_instance *instance
                                   struct cuda_part parts[CUDA_MAX_PARTS], uint32_t *ret_count,
                                   struct facet_error *error);
 
+/* snapshot.c */
+extern const struct facet_snapshot_ops cuda_snapshot_ops;
+
 /* container.c */
 extern const struct facet_container_ops cuda_container_ops;
 bool cuda_has_part_nodes(void);

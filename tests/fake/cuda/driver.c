@@ -116,6 +116,7 @@ CUresult cuInit(unsigned flags)
 
 CUresult fake_ready(void)
 {
+    fake_checkpoint_wait();
     return atomic_load_explicit(&state, memory_order_acquire) == READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 

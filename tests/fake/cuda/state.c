@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "vendor/cuda/checkpoint.h"
+
 static struct fake_state *state;
 static struct fake_process *process;
 static int state_fd = -1;
@@ -103,6 +105,7 @@ bool fake_lives(uint32_t slot)
 
 static void clear(struct fake_process *gone)
 {
+    atomic_store(&gone->checkpoint, 0);
     for (uint32_t i = 0; i < FAKE_DEVICES; i++) {
         for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
             atomic_store(&gone->devices[i].bytes[kind], 0);
@@ -225,13 +228,24 @@ void fake_raise(uint32_t device, uint64_t type, uint64_t data)
     syscall(SYS_futex, &management->event_count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static uint64_t held_by(const struct fake_process *one, uint32_t device)
+uint64_t fake_belongings(const struct fake_process *one, uint32_t device)
 {
     uint64_t sum = 0;
 
     for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
         sum += atomic_load(&one->devices[device].bytes[kind]);
     return sum;
+}
+
+static uint64_t held_by(const struct fake_process *one, uint32_t device)
+{
+    return atomic_load(&one->checkpoint) == CU_PROCESS_STATE_CHECKPOINTED ? 0 : fake_belongings(one, device);
+}
+
+void fake_checkpoint_wait(void)
+{
+    while (process && atomic_load_explicit(&process->checkpoint, memory_order_relaxed))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 /* A process that is gone holds nothing; its slot is cleared by who takes it next. */

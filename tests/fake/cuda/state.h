@@ -53,7 +53,8 @@ struct fake_process_device {
 };
 
 struct fake_process {
-    _Atomic uint32_t pid; /* 0: free */
+    _Atomic uint32_t pid;        /* 0: free */
+    _Atomic uint32_t checkpoint; /* CUprocessState: what is checkpointed holds nothing of a device */
     struct fake_process_device devices[FAKE_DEVICES];
 };
 
@@ -130,6 +131,12 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
 
 uint64_t fake_now(void);
+
+/* What a process has of a device, whether it is checkpointed or not. */
+uint64_t fake_belongings(const struct fake_process *process, uint32_t device);
+
+/* Waits while this process is locked or checkpointed: what each call begins with. */
+void fake_checkpoint_wait(void);
 
 /* Whether the process of a slot lives; a slot whose pid is 0 has none. */
 bool fake_lives(uint32_t slot);

@@ -3,91 +3,7 @@
  * Owns: the built cuda provider over the fake driver, where conformance does not look: drivers that are absent, broken
  * or old, pages of several contexts, what is cancelled, what does not end. Never: opens a real driver.
  */
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
-#include <facet/provider.h>
-
-#define MIB    (UINT64_C(1) << 20)
-#define SECOND UINT64_C(1000000000)
-
-static const char kernels[] = ".version 7.0 .target sm_52 .address_size 64 "
-                              ".visible .entry spin_20000us() { ret; } .visible .entry spin_7000000us() { ret; }";
-
-static const struct facet_provider *provider;
-
-static void load_provider(void)
-{
-    struct facet_error error = {0};
-    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
-    facet_provider_entry_func entry;
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/facet-provider-cuda.so", getenv("FACET_LIB_DIR"));
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        fail_msg("%s", dlerror());
-    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
-    assert_non_null(entry);
-    assert_int_equal(entry(&host, &provider), FACET_OK);
-}
-
-static void driver_is(const char *path)
-{
-    setenv("FACET_CUDA_DRIVER", path, 1);
-}
-
-static void driver_is_fake(const char *variable)
-{
-    assert_non_null(getenv(variable));
-    driver_is(getenv(variable));
-}
-
-static struct facet_provider_instance *open_fake(void)
-{
-    struct facet_provider_instance *instance = NULL;
-    struct facet_error error = {0};
-
-    driver_is_fake("FACET_TEST_CUDA");
-    if (provider->device->open(&instance, &error) != FACET_OK)
-        fail_msg("open: %s", error.message);
-    return instance;
-}
-
-static uint32_t list(struct facet_provider_instance *instance, struct facet_device_info infos[16])
-{
-    uint32_t count = 0;
-
-    assert_int_equal(provider->device->list(instance, infos, sizeof infos[0], 16, &count, NULL), FACET_OK);
-    return count;
-}
-
-static uint64_t context_of(struct facet_provider_instance *instance, uint32_t device, const char *worker)
-{
-    struct facet_error error = {0};
-    uint64_t context = 0;
-
-    if (provider->memory->create_context(instance, device, NULL, worker, &context, &error) != FACET_OK)
-        fail_msg("create_context: %s", error.message);
-    return context;
-}
-
-static uint64_t used(struct facet_provider_instance *instance, uint64_t context)
-{
-    struct facet_memory_info info = {.size = sizeof info};
-
-    assert_int_equal(provider->memory->info(instance, context, &info, NULL), FACET_OK);
-    return info.used_bytes;
-}
+#include "cuda_world.h"
 
 /* --- drivers --- */
 
@@ -240,42 +156,6 @@ static void a_full_device_gives_all_or_nothing(void **state)
 
 /* --- streams --- */
 
-struct world {
-    struct facet_provider_instance *instance;
-    uint64_t context, module, stream;
-};
-
-static struct world open_world(void)
-{
-    struct world world = {.instance = open_fake()};
-    struct facet_error error = {0};
-
-    world.context = context_of(world.instance, 0, "w");
-    if (provider->execution->load(world.instance, world.context, kernels, sizeof kernels - 1, &world.module, &error) !=
-        FACET_OK)
-        fail_msg("load: %s", error.message);
-    assert_int_equal(provider->execution->create_stream(world.instance, world.context, &world.stream, NULL), FACET_OK);
-    return world;
-}
-
-static void launch(const struct world *world, const char *kernel)
-{
-    struct facet_launch launch = {
-        .size = sizeof launch, .module = world->module, .grid = {1, 1, 1}, .group = {32, 1, 1}};
-
-    snprintf(launch.kernel, sizeof launch.kernel, "%s", kernel);
-    assert_int_equal(provider->execution->launch(world->instance, world->context, world->stream, &launch, NULL, NULL),
-                     FACET_OK);
-}
-
-static struct facet_stream_state state_of(const struct world *world)
-{
-    struct facet_stream_state now = {.size = sizeof now};
-
-    assert_int_equal(provider->execution->query(world->instance, world->context, world->stream, &now, NULL), FACET_OK);
-    return now;
-}
-
 static void what_the_driver_has_not_got_is_cancelled(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
@@ -315,14 +195,6 @@ static void measured_time_is_the_devices(void **state)
     /* Five times 20 ms by the fake's own clock, whatever this machine does beside. */
     assert_in_range(state_of(&world).busy_ns, 99000000, 101000000);
     provider->device->close(world.instance);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
 static void what_does_not_end_is_not_waited_for_for_ever(void **state)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: checkpoints of processes: running, locked, checkpointed, and back in that order.
+ * Never: copies anything: what is checkpointed holds nothing of a device, and its process waits with its next call.
+ */
+#include "vendor/cuda/checkpoint.h"
+
+#include "fake.h"
+
+/* The slot of a living process that has something on a device. */
+static struct fake_process *find(int pid)
+{
+    struct fake_state *machine = fake_state();
+
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++) {
+        if (pid > 0 && atomic_load(&machine->processes[i].pid) == (uint32_t)pid && fake_lives(i))
+            return &machine->processes[i];
+    }
+    return NULL;
+}
+
+/* From one state to the next, or why not. */
+static CUresult step(int pid, uint32_t from, uint32_t to)
+{
+    struct fake_process *process = find(pid);
+
+    if (!process)
+        return CUDA_ERROR_INVALID_VALUE;
+    return atomic_compare_exchange_strong(&process->checkpoint, &from, to) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
+{
+    struct fake_process *process = find(pid);
+
+    if (!process || !state)
+        return CUDA_ERROR_INVALID_VALUE;
+    *state = (CUprocessState)atomic_load(&process->checkpoint);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arguments)
+{
+    if (arguments && arguments->reserved0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return step(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
+}
+
+CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *arguments)
+{
+    return step(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
+}
+
+CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *arguments)
+{
+    struct fake_process *process = find(pid);
+
+    for (uint32_t i = 0; process && i < fake_state()->device_count; i++) {
+        if (fake_belongings(process, i) > fake_state()->devices[i].memory_bytes - fake_used(i))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return step(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED);
+}
+
+CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *arguments)
+{
+    return step(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
+}
+
+CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
+{
+    if (!tid || !find(pid))
+        return CUDA_ERROR_INVALID_VALUE;
+    *tid = pid;
+    return CUDA_SUCCESS;
+}
