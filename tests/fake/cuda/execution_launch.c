@@ -9,6 +9,9 @@
 #include "execution.h"
 #include "memory.h"
 
+#ifndef FAKE_LAUNCH_END /* another vendor's library is compiled with its own */
+#define FAKE_LAUNCH_END CU_LAUNCH_PARAM_END
+#endif
 #define MAX_BLOCK      1024u
 #define COPY_BYTES_NS  50u /* 50 GB/s */
 #define MAX_GRID_OTHER 65535u
@@ -96,7 +99,7 @@ static bool take_arguments(void **parameters, void **extra, struct stored *ret_a
         memcpy(&ret_arguments->value, parameters[2], 8);
         return true;
     }
-    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    for (; extra && *extra != FAKE_LAUNCH_END; extra += 2) {
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
             buffer = extra[1];
         else
