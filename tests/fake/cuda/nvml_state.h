@@ -52,6 +52,12 @@ struct fake_mig {
     struct fake_gpu_instance instances[FAKE_GPU_INSTANCES];
 };
 
+/* AMD's GPUs instead: how a whole one is cut. 0 is what it begins with: one part of each. */
+struct fake_modes {
+    _Atomic uint32_t compute; /* AMDSMI_COMPUTE_PARTITION_* */
+    _Atomic uint32_t memory;  /* AMDSMI_MEMORY_PARTITION_* */
+};
+
 struct fake_event {
     uint32_t device;
     uint64_t type, data;
@@ -63,6 +69,7 @@ struct fake_management {
     struct fake_sample samples[FAKE_DEVICES];
     struct fake_sample process_samples[FAKE_PROCESSES][FAKE_DEVICES];
     struct fake_mig mig[FAKE_DEVICES];
+    struct fake_modes modes[FAKE_DEVICES];
     _Atomic uint32_t event_count; /* ever; futex word */
     struct fake_event events[FAKE_EVENTS];
 };

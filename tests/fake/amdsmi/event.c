@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which events this process is to be told of, and up to where it was. A test raises one with fake_raise(), its
+ * type being AMDSMI_EVT_NOTIF_*.
+ * Never: waits: who asks with a time to wait is told what there is.
+ */
+#include <pthread.h>
+
+#include "fake.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool listens;
+    uint64_t mask;
+} listeners[FAKE_DEVICES];
+static uint32_t next_event; /* the first that was not looked at */
+
+amdsmi_status_t amdsmi_init_gpu_event_notification(amdsmi_processor_handle handle)
+{
+    FAKE_ENTER(handle, true, processor);
+    bool first = true;
+
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < FAKE_DEVICES; i++)
+        first &= !listeners[i].listens;
+    if (first)
+        next_event = atomic_load(&fake_state()->management.event_count);
+    listeners[processor.device].listens = true;
+    pthread_mutex_unlock(&lock);
+    return AMDSMI_STATUS_SUCCESS;
+}
+
+amdsmi_status_t amdsmi_set_gpu_event_notification_mask(amdsmi_processor_handle handle, uint64_t mask)
+{
+    FAKE_ENTER(handle, true, processor);
+    pthread_mutex_lock(&lock);
+    bool listens = listeners[processor.device].listens;
+    if (listens)
+        listeners[processor.device].mask = mask;
+    pthread_mutex_unlock(&lock);
+    return listens ? AMDSMI_STATUS_SUCCESS : AMDSMI_STATUS_INVAL;
+}
+
+amdsmi_status_t amdsmi_stop_gpu_event_notification(amdsmi_processor_handle handle)
+{
+    FAKE_ENTER(handle, true, processor);
+    pthread_mutex_lock(&lock);
+    listeners[processor.device].listens = false;
+    listeners[processor.device].mask = 0;
+    pthread_mutex_unlock(&lock);
+    return AMDSMI_STATUS_SUCCESS;
+}
+
+static bool is_wanted(const struct fake_event *event)
+{
+    return event->device < FAKE_DEVICES && event->type >= 1 && event->type <= 64 &&
+           listeners[event->device].mask & AMDSMI_EVENT_MASK_FROM_INDEX(event->type);
+}
+
+amdsmi_status_t amdsmi_get_gpu_event_notification(int timeout_ms, uint32_t *count,
+                                                  amdsmi_evt_notification_data_t *events)
+{
+    struct fake_management *management = &fake_state()->management;
+    uint32_t room = count ? *count : 0, there = 0;
+
+    (void)timeout_ms;
+    if (!count || !events)
+        return AMDSMI_STATUS_INVAL;
+    fake_lock();
+    pthread_mutex_lock(&lock);
+    uint32_t end = atomic_load(&management->event_count);
+    if (end - next_event > FAKE_EVENTS)
+        next_event = end - FAKE_EVENTS;
+    for (; next_event != end && there < room; next_event++) {
+        const struct fake_event *event = &management->events[next_event % FAKE_EVENTS];
+
+        if (!is_wanted(event))
+            continue;
+        events[there] = (amdsmi_evt_notification_data_t){.processor_handle = fake_processor_handle(event->device, 0),
+                                                         .event = (uint32_t)event->type};
+        there++;
+    }
+    pthread_mutex_unlock(&lock);
+    fake_unlock();
+    *count = there;
+    return there ? AMDSMI_STATUS_SUCCESS : AMDSMI_STATUS_NO_DATA;
+}
