@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: health, and events: those that the driver notifies of, and differences between one look at a GPU and the next.
+ * Never: waits for the driver. What changes and changes back between two looks is not seen; what is notified is.
+ */
+#include "rocm.h"
+#include "sysfs.h"
+
+static const struct {
+    uint32_t number;
+    const char *text;
+} notifications[] = {
+    {AMDSMI_EVT_NOTIF_VMFAULT, "a page fault in the GPU's memory"},
+    {AMDSMI_EVT_NOTIF_THERMAL_THROTTLE, "the GPU is slowed down by its temperature"},
+    {AMDSMI_EVT_NOTIF_GPU_PRE_RESET, "the GPU is about to be reset"},
+    {AMDSMI_EVT_NOTIF_GPU_POST_RESET, "the GPU was reset"},
+};
+
+#define NOTIFICATIONS (sizeof notifications / sizeof *notifications)
+
+bool rocm_gpu_look(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_sight *ret_sight)
+{
+    struct rocm_sight sight = {.present = true};
+    amdsmi_error_count_t count = {0};
+    uint64_t corrected = 0;
+    amdsmi_status_t result =
+        gpu->handle ? ROCM_SMI(smi, amdsmi_get_gpu_total_ecc_count, gpu->handle, &count) : AMDSMI_STATUS_NOT_SUPPORTED;
+    enum facet_status status = rocm_smi_status(result);
+
+    if (status != FACET_OK && status != FACET_UNSUPPORTED && status != FACET_DEVICE_LOST)
+        return false;
+    sight.present = status != FACET_DEVICE_LOST;
+    sight.has_ecc = status == FACET_OK;
+    sight.ecc_uncorrected = count.uncorrectable_count;
+    if (status == FACET_UNSUPPORTED)
+        sight.has_ecc = rocm_gpu_errors(gpu->pci, &sight.ecc_uncorrected, &corrected);
+    if (sight.has_ecc)
+        sight.health = sight.ecc_uncorrected ? FACET_HEALTH_DEGRADED : FACET_HEALTH_OK;
+    *ret_sight = sight;
+    return true;
+}
+
+enum facet_status rocm_device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                     struct facet_error *error)
+{
+    enum facet_status status = facet_kit_check_device(device, instance->gpu.count, error);
+    struct rocm_sight sight;
+
+    if (status != FACET_OK)
+        return status;
+    if (!ret_health)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_health: expected a place for it, not NULL");
+    if (!rocm_gpu_look(&instance->smi, &instance->gpus[device], &sight))
+        return facet_kit_fail(error, FACET_IO, "device %" PRIu32 ": AMD SMI does not answer", device);
+    if (!sight.present)
+        return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": AMD SMI has lost it", device);
+    *ret_health = sight.health;
+    return FACET_OK;
+}
+
+/* With the lock. */
+static struct facet_event *add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind,
+                                     uint64_t value, const char *message)
+{
+    struct facet_event *event = &instance->events[++instance->last_event % ROCM_MAX_EVENTS];
+
+    *event = (struct facet_event){.size = sizeof *event,
+                                  .kind = kind,
+                                  .sequence = instance->last_event,
+                                  .timestamp_ns = rocm_now_ns(),
+                                  .value = value,
+                                  .device = device};
+    FACET_KIT_TEXT(event->uuid, instance->gpu.infos[device].uuid);
+    FACET_KIT_TEXT(event->message, message);
+    return event;
+}
+
+void rocm_event_of_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid, bool created)
+{
+    pthread_mutex_lock(&instance->lock);
+    struct facet_event *event = add_event(instance, device, FACET_EVENT_PARTITION, created,
+                                          created ? "a partition was taken" : "a partition was given back");
+    FACET_KIT_TEXT(event->uuid, uuid);
+    pthread_mutex_unlock(&instance->lock);
+}
+
+/* --- notifications --- */
+
+void rocm_events_begin(struct facet_provider_instance *instance)
+{
+    const struct rocm_smi *smi = &instance->smi;
+    uint64_t mask = 0;
+
+    for (size_t i = 0; i < NOTIFICATIONS; i++)
+        mask |= AMDSMI_EVENT_MASK_FROM_INDEX(notifications[i].number);
+    /* A GPU that has no such events is one of which nothing comes. */
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
+        if (instance->gpus[i].handle &&
+            ROCM_SMI(smi, amdsmi_init_gpu_event_notification, instance->gpus[i].handle) == AMDSMI_STATUS_SUCCESS)
+            ROCM_SMI(smi, amdsmi_set_gpu_event_notification_mask, instance->gpus[i].handle, mask);
+}
+
+void rocm_events_end(struct facet_provider_instance *instance)
+{
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
+        if (instance->gpus[i].handle)
+            ROCM_SMI(&instance->smi, amdsmi_stop_gpu_event_notification, instance->gpus[i].handle);
+}
+
+static bool find_device(const struct facet_provider_instance *instance, amdsmi_processor_handle handle,
+                        uint32_t *ret_device)
+{
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
+        if (instance->gpus[i].handle == handle) {
+            *ret_device = i;
+            return true;
+        }
+    return false;
+}
+
+static void add_notification(struct facet_provider_instance *instance, const amdsmi_evt_notification_data_t *data)
+{
+    uint32_t device;
+
+    if (!find_device(instance, data->processor_handle, &device))
+        return;
+    for (size_t i = 0; i < NOTIFICATIONS; i++) {
+        if (notifications[i].number != data->event)
+            continue;
+        if (data->event == AMDSMI_EVT_NOTIF_THERMAL_THROTTLE)
+            add_event(instance, device, FACET_EVENT_THROTTLE, FACET_THROTTLE_THERMAL, notifications[i].text);
+        else
+            add_event(instance, device, FACET_EVENT_VENDOR_ERROR, data->event, notifications[i].text);
+    }
+}
+
+/* As many as are kept at most: a GPU that reports without end does not keep us. */
+static void take_notifications(struct facet_provider_instance *instance)
+{
+    for (uint32_t i = 0; i < ROCM_MAX_EVENTS; i++) {
+        amdsmi_evt_notification_data_t data = {0};
+        uint32_t count = 1;
+
+        if (ROCM_SMI(&instance->smi, amdsmi_get_gpu_event_notification, 0, &count, &data) != AMDSMI_STATUS_SUCCESS ||
+            count == 0)
+            return;
+        add_notification(instance, &data);
+    }
+}
+
+/* --- differences --- */
+
+static void compare(struct facet_provider_instance *instance, uint32_t device, const struct rocm_sight *now)
+{
+    const struct rocm_sight *before = &instance->gpus[device].seen;
+
+    if (now->present != before->present)
+        add_event(instance, device, FACET_EVENT_HOTPLUG, now->present,
+                  now->present ? "AMD SMI sees the GPU again" : "AMD SMI has lost the GPU");
+    if (now->present && now->health != before->health)
+        add_event(instance, device, FACET_EVENT_HEALTH, now->health, "errors of the GPU's memory");
+    if (now->has_ecc && before->has_ecc && now->ecc_uncorrected > before->ecc_uncorrected)
+        add_event(instance, device, FACET_EVENT_ECC, now->ecc_uncorrected, "uncorrected memory errors");
+}
+
+static void look_at_all(struct facet_provider_instance *instance)
+{
+    for (uint32_t device = 0; device < instance->gpu.count; device++) {
+        struct rocm_gpu *gpu = &instance->gpus[device];
+        struct rocm_sight now;
+
+        if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EVENTS) || !rocm_gpu_look(&instance->smi, gpu, &now))
+            continue;
+        compare(instance, device, &now);
+        if (!now.has_ecc) { /* what was counted so far is not forgotten over one failed reading */
+            now.has_ecc = gpu->seen.has_ecc;
+            now.ecc_uncorrected = gpu->seen.ecc_uncorrected;
+        }
+        gpu->seen = now;
+    }
+}
+
+static enum facet_status give_out(const struct facet_provider_instance *instance, uint64_t after, void *items,
+                                  uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_event found[ROCM_MAX_EVENTS];
+    uint64_t kept = instance->last_event < ROCM_MAX_EVENTS ? instance->last_event : ROCM_MAX_EVENTS;
+    uint64_t first = instance->last_event - kept + 1;
+    uint32_t count = 0;
+
+    if (after >= first)
+        first = after < instance->last_event ? after + 1 : instance->last_event + 1;
+    for (uint64_t number = first; number <= instance->last_event; number++)
+        found[count++] = instance->events[number % ROCM_MAX_EVENTS];
+    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
+}
+
+enum facet_status rocm_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
+                                     uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                     struct facet_error *error)
+{
+    enum facet_status status = gpu_devices_check(&instance->gpu, FACET_CAN_EVENTS, error);
+
+    if (status != FACET_OK)
+        return status;
+    pthread_mutex_lock(&instance->lock);
+    take_notifications(instance);
+    look_at_all(instance);
+    status = give_out(instance, after, items, item_size, capacity, ret_count, error);
+    pthread_mutex_unlock(&instance->lock);
+    return status;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: compute partitions: what a GPU can be cut into, and who has which part.
+ * Never: changes the mode of a GPU while somebody has a part of it, or uses it as a whole; changes that of its memory.
+ *
+ * A GPU's compute dies are its slices. A mode ("CPX") cuts all of them at once, into parts that are alike, so there is
+ * one template for each mode, called by the modes of compute and memory: "CPX/NPS1". Taking the first part of a GPU
+ * puts it into the template's mode; giving back the last one puts it into the mode in which it was before. The mode of
+ * the memory is what the administrator made it; the templates are those that go with it.
+ *
+ * A part has memory of its own only where there are as many parts of memory as of compute; else several share one, and
+ * which share of it is whose the driver does not say.
+ */
+#include <stdlib.h>
+
+#include "rocm.h"
+#include "sysfs.h"
+
+#define MAX_MODES 8u
+
+struct template
+{
+    char mode[ROCM_MODE_SIZE];
+    struct facet_partition_template info;
+};
+
+/* A GPU as it is looked at, with the file of its slots locked. */
+struct view {
+    const struct facet_provider_instance *instance;
+    uint32_t device;
+    const struct rocm_gpu *gpu;
+    struct rocm_modes modes;
+    struct rocm_slots slots;
+    struct template templates[MAX_MODES];
+    uint32_t template_count;
+};
+
+static uint32_t memory_parts(const char *memory)
+{
+    unsigned long parts = strtoul(memory + strlen("NPS"), NULL, 10);
+
+    return parts >= 1 && parts <= ROCM_MAX_PARTS ? (uint32_t)parts : 0;
+}
+
+/* As the driver has it: parts of memory are not shared out unevenly. */
+static bool go_together(const char *compute, uint32_t parts, uint32_t of_memory)
+{
+    if (of_memory == 1 || parts == of_memory)
+        return true;
+    return of_memory && strcmp(compute, "CPX") == 0 && parts % of_memory == 0;
+}
+
+static void list_templates(struct view *view)
+{
+    const struct facet_device_info *whole = &view->instance->gpu.infos[view->device];
+    uint32_t of_memory = memory_parts(view->modes.memory), dies = view->gpu->dies;
+    char available[MAX_MODES][ROCM_MODE_SIZE];
+    uint32_t count = rocm_modes_available(view->gpu, available, MAX_MODES);
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t parts = rocm_mode_parts(available[i], dies);
+        struct template *template = &view->templates[view->template_count];
+
+        if (parts < 2 || dies % parts || parts > ROCM_MAX_PARTS || !go_together(available[i], parts, of_memory))
+            continue;
+        *template = (struct template){.info = {.size = sizeof template->info,
+                                               .compute_units = whole->compute_units / parts,
+                                               .compute_milli = FACET_MILLI_WHOLE / parts,
+                                               .length = dies / parts,
+                                               .max_count = parts}};
+        FACET_KIT_TEXT(template->mode, available[i]);
+        snprintf(template->info.id, sizeof template->info.id, "%.15s/%.15s", available[i], view->modes.memory);
+        if (parts == of_memory) {
+            template->info.memory_bytes = whole->memory_bytes / parts;
+            template->info.valid = FACET_PARTITION_HAS_MEMORY;
+        }
+        view->template_count++;
+    }
+}
+
+bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
+{
+    const char *wanted = getenv("FACET_ROCM_PARTITIONS");
+    char available[MAX_MODES][ROCM_MODE_SIZE];
+    struct rocm_modes modes;
+
+    if (gpu->dies < 2 || !rocm_modes_read(smi, gpu, &modes) || rocm_modes_available(gpu, available, MAX_MODES) < 2)
+        return false;
+    return (wanted && strcmp(wanted, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
+}
+
+/* Ends with close_view() when it is FACET_OK. */
+static enum facet_status open_view(struct facet_provider_instance *instance, uint32_t device, struct view *ret_view,
+                                   struct facet_error *error)
+{
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
+
+    if (status != FACET_OK)
+        return status;
+    *ret_view = (struct view){.instance = instance, .device = device, .gpu = &instance->gpus[device]};
+    status = rocm_slots_open(ret_view->gpu->pci, &ret_view->slots, error);
+    if (status != FACET_OK)
+        return status;
+    if (!rocm_modes_read(&instance->smi, ret_view->gpu, &ret_view->modes)) {
+        rocm_slots_close(&ret_view->slots);
+        return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": it does not say its mode any more",
+                              device);
+    }
+    rocm_slots_settle(&ret_view->slots, ret_view->modes.compute);
+    list_templates(ret_view);
+    return FACET_OK;
+}
+
+static void close_view(struct view *view)
+{
+    rocm_slots_close(&view->slots);
+}
+
+static const struct template *current_template(const struct view *view)
+{
+    for (uint32_t i = 0; i < view->template_count; i++)
+        if (strcmp(view->templates[i].mode, view->modes.compute) == 0)
+            return &view->templates[i];
+    return NULL;
+}
+
+static enum facet_status find_template(const struct view *view, const char *id, const struct template **ret_template,
+                                       struct facet_error *error)
+{
+    if (!id)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected one, not NULL");
+    for (uint32_t i = 0; i < view->template_count; i++)
+        if (strcmp(view->templates[i].info.id, id) == 0) {
+            *ret_template = &view->templates[i];
+            return FACET_OK;
+        }
+    return facet_kit_fail(error, FACET_NOT_FOUND, "template '%.32s': expected one that the device lists", id);
+}
+
+/* --- one part --- */
+
+/* A part is named by its GPU and by when it was taken: whoever asks meanwhile, and nobody who has it later. */
+static void name_part(const struct view *view, const struct template *template, uint32_t number, char uuid[64])
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "%s %s %" PRIu32 " %" PRIx64, view->instance->gpu.infos[view->device].uuid,
+             template->info.id, number, view->slots.names[number]);
+    facet_kit_uuid_of(text, uuid);
+}
+
+/* Its own digits, when the compute driver has it already. */
+static void address_part(const struct view *view, const struct template *template, uint32_t number, char *address,
+                         size_t size)
+{
+    struct rocm_node nodes[ROCM_MAX_PARTS];
+    uint32_t count = rocm_nodes_of(view->gpu->pci, nodes, ROCM_MAX_PARTS);
+
+    for (uint32_t i = 0; count == template->info.max_count && i < count; i++)
+        if (nodes[i].partition == number && (number == 0 || nodes[i].unique_id != view->gpu->unique_id))
+            rocm_address_of(nodes[i].unique_id, address, size);
+}
+
+static void describe_use(const struct view *view, uint32_t number, struct facet_partition_info *info)
+{
+    struct rocm_process *processes = NULL;
+    uint32_t count = 0;
+
+    if (!rocm_can_list_processes(&view->instance->smi) ||
+        rocm_processes_read(view->instance, view->device, &processes, &count, NULL) != FACET_OK)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        info->in_use |= processes[i].partition == number;
+    info->valid |= FACET_PARTITION_HAS_USE;
+    free(processes);
+}
+
+static void describe_part(const struct view *view, const struct template *template, uint32_t number,
+                          struct facet_partition_info *ret_info)
+{
+    *ret_info = (struct facet_partition_info){.size = sizeof *ret_info,
+                                              .valid = template->info.valid,
+                                              .device = view->device,
+                                              .start = number * template->info.length,
+                                              .length = template->info.length,
+                                              .memory_bytes = template->info.memory_bytes,
+                                              .compute_units = template->info.compute_units,
+                                              .compute_milli = template->info.compute_milli};
+    FACET_KIT_TEXT(ret_info->template_id, template->info.id);
+    name_part(view, template, number, ret_info->uuid);
+    address_part(view, template, number, ret_info->address, sizeof ret_info->address);
+    describe_use(view, number, ret_info);
+}
+
+/* --- operations --- */
+
+static enum facet_status rocm_partition_templates(struct facet_provider_instance *instance, uint32_t device,
+                                                  void *items, uint32_t item_size, uint32_t capacity,
+                                                  uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_partition_template found[MAX_MODES];
+    struct view view;
+    enum facet_status status = open_view(instance, device, &view, error);
+
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < view.template_count; i++)
+        found[i] = view.templates[i].info;
+    close_view(&view);
+    return facet_kit_list_items(found, sizeof *found, view.template_count, items, item_size, capacity, ret_count,
+                                error);
+}
+
+/* Whether the GPU is, or could be put, into the mode of a template. */
+static bool is_open_to(const struct view *view, const struct template *template)
+{
+    struct rocm_process *processes = NULL;
+    uint32_t count = 0;
+
+    if (strcmp(template->mode, view->modes.compute) == 0)
+        return true;
+    if (view->slots.taken)
+        return false;
+    if (!rocm_can_list_processes(&view->instance->smi))
+        return true;
+    bool read = rocm_processes_read(view->instance, view->device, &processes, &count, NULL) == FACET_OK;
+    free(processes);
+    return read && count == 0;
+}
+
+static enum facet_status rocm_partition_placements(struct facet_provider_instance *instance, uint32_t device,
+                                                   const char *template_id, void *items, uint32_t item_size,
+                                                   uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_partition_placement found[ROCM_MAX_PARTS];
+    const struct template *template;
+    struct view view;
+    enum facet_status status = open_view(instance, device, &view, error);
+    uint32_t count = 0;
+
+    if (status != FACET_OK)
+        return status;
+    status = find_template(&view, template_id, &template, error);
+    bool open = status == FACET_OK && is_open_to(&view, template);
+    for (; status == FACET_OK && count < template->info.max_count; count++)
+        found[count] = (struct facet_partition_placement){.size = sizeof *found,
+                                                          .start = count * template->info.length,
+                                                          .length = template->info.length,
+                                                          .free = open && !(view.slots.taken >> count & 1)};
+    close_view(&view);
+    if (status != FACET_OK)
+        return status;
+    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
+}
+
+static enum facet_status pick(const struct view *view, const struct template *template, uint32_t start,
+                              uint32_t *ret_number, struct facet_error *error)
+{
+    uint32_t length = template->info.length, number = start / length;
+
+    if (start != FACET_PLACEMENT_ANY && (start % length || number >= template->info.max_count))
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "start %" PRIu32 ": expected a placement of '%s'", start,
+                              template->info.id);
+    if (view->slots.taken && strcmp(template->mode, view->modes.compute) != 0)
+        return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 " is in mode %s, and parts of it are taken",
+                              view->device, view->modes.compute);
+    for (number = start == FACET_PLACEMENT_ANY ? 0 : number;
+         start == FACET_PLACEMENT_ANY && number < template->info.max_count && view->slots.taken >> number & 1;)
+        number++;
+    if (number == template->info.max_count || view->slots.taken >> number & 1)
+        return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 ": partition %" PRIu32 " of '%s' is taken",
+                              view->device, number, template->info.id);
+    *ret_number = number;
+    return FACET_OK;
+}
+
+static enum facet_status enter_mode(struct view *view, const struct template *template, struct facet_error *error)
+{
+    if (strcmp(template->mode, view->modes.compute) == 0)
+        return FACET_OK;
+    enum facet_status status = rocm_mode_set(&view->instance->smi, view->gpu, template->mode, error);
+    if (status != FACET_OK)
+        return status;
+    FACET_KIT_TEXT(view->slots.previous, view->modes.compute);
+    FACET_KIT_TEXT(view->slots.mode, template->mode);
+    FACET_KIT_TEXT(view->modes.compute, template->mode);
+    return FACET_OK;
+}
+
+static enum facet_status take(struct view *view, const char *template_id, uint32_t start,
+                              struct facet_partition_info *ret_info, struct facet_error *error)
+{
+    const struct template *template;
+    uint32_t number = 0;
+    enum facet_status status = find_template(view, template_id, &template, error);
+
+    if (status == FACET_OK)
+        status = pick(view, template, start, &number, error);
+    if (status == FACET_OK)
+        status = enter_mode(view, template, error);
+    if (status != FACET_OK)
+        return status;
+    rocm_slots_take(&view->slots, number);
+    status = rocm_slots_write(&view->slots, error);
+    if (status == FACET_OK)
+        describe_part(view, template, number, ret_info);
+    return status;
+}
+
+static enum facet_status rocm_partition_create(struct facet_provider_instance *instance, uint32_t device,
+                                               const char *template_id, uint32_t start,
+                                               struct facet_partition_info *ret_info, struct facet_error *error)
+{
+    struct facet_partition_info info;
+    struct view view;
+    enum facet_status status = open_view(instance, device, &view, error);
+
+    if (status != FACET_OK)
+        return status;
+    /* Nothing is taken for who has no room for the answer. */
+    if (!ret_info || ret_info->size < sizeof ret_info->size)
+        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info: expected a struct that says its size");
+    if (status == FACET_OK)
+        status = take(&view, template_id, start, &info, error);
+    close_view(&view);
+    if (status != FACET_OK)
+        return status;
+    rocm_event_of_partition(instance, device, info.uuid, true);
+    return facet_kit_struct(&info, sizeof info, ret_info, error);
+}
+
+static enum facet_status rocm_partition_list(struct facet_provider_instance *instance, uint32_t device, void *items,
+                                             uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                             struct facet_error *error)
+{
+    struct facet_partition_info found[ROCM_MAX_PARTS];
+    struct view view;
+    enum facet_status status = open_view(instance, device, &view, error);
+    uint32_t count = 0;
+
+    if (status != FACET_OK)
+        return status;
+    const struct template *template = current_template(&view);
+    for (uint32_t number = 0; template && number < template->info.max_count; number++)
+        if (view.slots.taken >> number & 1)
+            describe_part(&view, template, number, &found[count++]);
+    close_view(&view);
+    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
+}
+
+/* The part that a uuid names among those that are taken. */
+static enum facet_status find_part(const struct view *view, const char *uuid, uint32_t *ret_number,
+                                   struct facet_error *error)
+{
+    const struct template *template = current_template(view);
+    char name[64];
+
+    if (!uuid)
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");
+    for (uint32_t number = 0; template && number < template->info.max_count; number++) {
+        if (!(view->slots.taken >> number & 1))
+            continue;
+        name_part(view, template, number, name);
+        if (strcmp(name, uuid) == 0) {
+            *ret_number = number;
+            return FACET_OK;
+        }
+    }
+    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has none such", uuid,
+                          view->device);
+}
+
+static enum facet_status give_back(struct view *view, const char *uuid, struct facet_error *error)
+{
+    struct facet_partition_info info = {0};
+    uint32_t number = 0;
+    enum facet_status status = find_part(view, uuid, &number, error);
+
+    if (status != FACET_OK)
+        return status;
+    describe_use(view, number, &info);
+    if (info.in_use)
+        return facet_kit_fail(error, FACET_BUSY, "partition '%.64s': a process uses it", uuid);
+    view->slots.taken &= ~(UINT32_C(1) << number);
+    status = rocm_slots_write(&view->slots, error);
+    /* The mode matters to nobody who has a part any more. When it cannot go back now, it stays: the next part to be
+     * taken, or an administrator, changes it. */
+    if (status == FACET_OK && !view->slots.taken && strcmp(view->slots.previous, view->slots.mode) != 0)
+        rocm_mode_set(&view->instance->smi, view->gpu, view->slots.previous, NULL);
+    return status;
+}
+
+static enum facet_status rocm_partition_destroy(struct facet_provider_instance *instance, uint32_t device,
+                                                const char *uuid, struct facet_error *error)
+{
+    struct view view;
+    enum facet_status status = open_view(instance, device, &view, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = give_back(&view, uuid, error);
+    close_view(&view);
+    if (status == FACET_OK)
+        rocm_event_of_partition(instance, device, uuid, false);
+    return status;
+}
+
+enum facet_status rocm_check_whole(const struct facet_provider_instance *instance, uint32_t device,
+                                   struct facet_error *error)
+{
+    const struct rocm_gpu *gpu = &instance->gpus[device];
+    struct rocm_modes modes;
+
+    if (gpu->dies < 2 || !rocm_modes_read(&instance->smi, gpu, &modes) ||
+        rocm_mode_parts(modes.compute, gpu->dies) == 1)
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_BUSY, "device %" PRIu32 " was cut (mode %s), and is nobody's as a whole", device,
+                          modes.compute);
+}
+
+enum facet_status rocm_part_find(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
+                                 uint32_t *ret_number, uint32_t *ret_parts, struct facet_error *error)
+{
+    struct view view;
+    enum facet_status status = open_view(instance, device, &view, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = find_part(&view, uuid, ret_number, error);
+    if (status == FACET_OK)
+        *ret_parts = current_template(&view)->info.max_count;
+    close_view(&view);
+    return status;
+}
+
+const struct facet_partition_ops rocm_partition_ops = {
+    .size = sizeof rocm_partition_ops,
+    .templates = rocm_partition_templates,
+    .placements = rocm_partition_placements,
+    .create = rocm_partition_create,
+    .list = rocm_partition_list,
+    .destroy = rocm_partition_destroy,
+};

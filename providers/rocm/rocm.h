@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of this provider share: the instance, its GPUs, and who offers which operations.
+ *
+ * Owns: the structs and the rule of the lock.
+ * Never: declares anything of the vendor's; that is in vendor/amdsmi and vendor/hip.
+ *
+ * Locks. AMD SMI is safe from any thread. The lock of a file (slots.c) keeps everybody from changing a GPU's mode while
+ * its parts are looked at. `lock` guards the events and what was last seen of each GPU. `runtime_lock` guards the
+ * opening of the HIP runtime, and is held with no other but that of a context's creation. What is found at open never
+ * changes afterwards and is read without a lock.
+ */
+#ifndef FACET_ROCM_H
+#define FACET_ROCM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <facet/provider.h>
+
+#include "gpu/machine.h"
+#include "library.h"
+#include "provider_kit.h"
+#include "runtime.h"
+
+#define ROCM_MAX_EVENTS 256u /* kept; older ones are dropped */
+#define ROCM_MAX_PARTS  8u   /* partitions of a GPU */
+
+/* What a look at a GPU found; events are differences between two looks. */
+struct rocm_sight {
+    bool present, has_ecc;
+    uint32_t health; /* enum facet_health */
+    uint64_t ecc_uncorrected;
+};
+
+struct rocm_gpu {
+    amdsmi_socket_handle socket;
+    amdsmi_processor_handle handle; /* NULL: AMD SMI does not know it; the kernel does */
+    char pci[16];
+    uint64_t unique_id; /* 0: not known */
+    uint32_t dies;      /* that can be parted; 0: not known */
+    bool is_cut;        /* partitions are had of it, and nobody has it as a whole */
+    uint32_t target;    /* 90402 is gfx942; 0: not known */
+    bool has_render;
+    unsigned render; /* the node /dev/dri/renderD<render> */
+    struct rocm_sight seen;
+};
+
+struct facet_provider_instance {
+    struct gpu_machine gpu; /* first, where providers/kit/gpu finds it */
+    struct rocm_smi smi;
+    char smi_error[256]; /* why AMD SMI is there and not used; empty otherwise */
+    struct rocm_gpu gpus[GPU_MOST];
+
+    pthread_mutex_t runtime_lock;
+    struct rocm_runtime runtime;
+
+    pthread_mutex_t lock;
+    struct facet_event events[ROCM_MAX_EVENTS]; /* a ring: number n is at n % ROCM_MAX_EVENTS */
+    uint64_t last_event;
+};
+FACET_STATIC_ASSERT(offsetof(struct facet_provider_instance, gpu) == 0, "gpu_machine_of()");
+
+/* driver_table.c: the HIP runtime as providers/kit/gpu calls it. */
+extern const struct gpu_driver rocm_gpu_driver;
+
+/* device.c: finds the GPUs and describes them. */
+enum facet_status rocm_gpus_find(struct facet_provider_instance *instance, struct facet_error *error);
+enum facet_status rocm_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
+                                         uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
+/* "amd-" and the digits of a GPU or partition; empty when they are not known. */
+void rocm_address_of(uint64_t unique_id, char *address, size_t size);
+
+/* metrics.c. Reading sets a bit for each field that was read; false when none was. */
+extern const struct facet_metrics_ops rocm_metrics_ops;
+bool rocm_metrics_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu,
+                       struct facet_device_metrics *ret_metrics);
+bool rocm_memory_total(const struct rocm_smi *smi, const struct rocm_gpu *gpu, uint64_t *ret_bytes);
+uint64_t rocm_now_ns(void);
+
+/* process.c: what the processes on a GPU have of it. */
+struct rocm_process {
+    int32_t pid;
+    uint32_t partition;
+    uint64_t memory_bytes;
+    bool has_units;
+    uint32_t units;
+};
+bool rocm_can_list_processes(const struct rocm_smi *smi);
+/* *ret_processes is the caller's to free. */
+enum facet_status rocm_processes_read(const struct facet_provider_instance *instance, uint32_t device,
+                                      struct rocm_process **ret_processes, uint32_t *ret_count,
+                                      struct facet_error *error);
+
+/* topology.c */
+bool rocm_has_topology(const struct rocm_smi *smi, const struct rocm_gpu *gpu);
+enum facet_status rocm_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+enum facet_status rocm_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
+bool rocm_numa_node(const struct rocm_smi *smi, const struct rocm_gpu *gpu, int32_t *ret_node);
+
+/* event.c */
+void rocm_events_begin(struct facet_provider_instance *instance);
+void rocm_events_end(struct facet_provider_instance *instance);
+void rocm_event_of_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid, bool created);
+enum facet_status rocm_device_health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
+                                     struct facet_error *error);
+enum facet_status rocm_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
+                                     uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                     struct facet_error *error);
+/* How the GPU is now; false when nothing could be learnt. */
+bool rocm_gpu_look(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_sight *ret_sight);
+
+/* mode.c: the modes of a GPU as a whole, as texts: "CPX", "NPS1". */
+#define ROCM_MODE_SIZE 16u
+struct rocm_modes {
+    char compute[ROCM_MODE_SIZE], memory[ROCM_MODE_SIZE];
+};
+bool rocm_modes_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct rocm_modes *ret_modes);
+/* Those that the kernel lists as possible; how many. */
+uint32_t rocm_modes_available(const struct rocm_gpu *gpu, char modes[][ROCM_MODE_SIZE], uint32_t most);
+/* Into how many parts a mode cuts a GPU of `dies`; 0: not known. */
+uint32_t rocm_mode_parts(const char *mode, uint32_t dies);
+enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gpu *gpu, const char *mode,
+                                struct facet_error *error);
+
+/* slots.c: which partitions of a GPU somebody has, as all processes of the machine see it. */
+struct rocm_slots {
+    int file;                       /* locked while it is open */
+    char mode[ROCM_MODE_SIZE];      /* that the GPU is in for them */
+    char previous[ROCM_MODE_SIZE];  /* that it was in before */
+    uint32_t taken;                 /* a bit for each partition */
+    uint64_t names[ROCM_MAX_PARTS]; /* what each that is taken is called by: no two are ever called the same */
+};
+/* Locks and reads. */
+enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *ret_slots, struct facet_error *error);
+/* What was taken in another mode than `mode`, the one the GPU is in now, is gone. */
+void rocm_slots_settle(struct rocm_slots *slots, const char *mode);
+/* Takes one, under a name of its own. */
+void rocm_slots_take(struct rocm_slots *slots, uint32_t number);
+enum facet_status rocm_slots_write(const struct rocm_slots *slots, struct facet_error *error);
+void rocm_slots_close(struct rocm_slots *slots);
+
+/* partition.c */
+extern const struct facet_partition_ops rocm_partition_ops;
+/* Whether a GPU is cut, or is to be (rocm.c), and can be. */
+bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu);
+/* FACET_BUSY when somebody cut a GPU that was whole when it was found. */
+enum facet_status rocm_check_whole(const struct facet_provider_instance *instance, uint32_t device,
+                                   struct facet_error *error);
+/* Which partition a uuid names, and of how many: FACET_NOT_FOUND. */
+enum facet_status rocm_part_find(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
+                                 uint32_t *ret_number, uint32_t *ret_parts, struct facet_error *error);
+
+/* container.c */
+extern const struct facet_container_ops rocm_container_ops;
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the file of each GPU that says which of its partitions somebody has. All partitions of a mode are there as soon
+ * as the GPU is in it, and the driver does not know whose they are.
+ * Never: believes a file of a mode in which the GPU is no more: after a restart of the machine it is in its first one.
+ *
+ * The file is FACET_ROCM_STATE/rocm-<pci address>; without the variable the folder is Facet's runtime folder
+ * (FACET_RUNTIME_DIR, else /run/facet for root, else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rocm.h"
+
+#define LINE_SIZE 256u /* three words and the names, the longest of each */
+
+static void folder_of(char *path, size_t size)
+{
+    const char *state = getenv("FACET_ROCM_STATE"), *runtime = getenv("FACET_RUNTIME_DIR");
+    const char *session = getenv("XDG_RUNTIME_DIR");
+
+    if ((state && *state) || (runtime && *runtime))
+        snprintf(path, size, "%s", state && *state ? state : runtime);
+    else if (geteuid() == 0)
+        snprintf(path, size, "/run/facet");
+    else if (session && *session == '/')
+        snprintf(path, size, "%s/facet", session);
+    else
+        snprintf(path, size, "/tmp/facet-%u", (unsigned)geteuid());
+}
+
+static void parse(struct rocm_slots *slots)
+{
+    char line[LINE_SIZE] = "", *end;
+    unsigned taken;
+    int length = 0;
+
+    if (pread(slots->file, line, sizeof line - 1, 0) <= 0 ||
+        sscanf(line, "%15s %x %15s%n", slots->mode, &taken, slots->previous, &length) != 3) {
+        slots->mode[0] = '\0';
+        return;
+    }
+    slots->taken = taken;
+    end = line + length;
+    for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
+        slots->names[i] = strtoull(end, &end, 16);
+}
+
+enum facet_status rocm_slots_open(const char *pci_address, struct rocm_slots *ret_slots, struct facet_error *error)
+{
+    struct rocm_slots slots = {.file = -1};
+    char folder[1024], path[1100];
+
+    folder_of(folder, sizeof folder);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return facet_kit_fail(error, FACET_IO, "%.200s: %s", folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/rocm-%s", folder, pci_address);
+    slots.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (slots.file < 0)
+        return facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
+    while (flock(slots.file, LOCK_EX) != 0) {
+        if (errno == EINTR)
+            continue;
+        enum facet_status status = facet_kit_fail(error, FACET_IO, "%.200s: %s", path, strerror(errno));
+        close(slots.file);
+        return status;
+    }
+    parse(&slots);
+    *ret_slots = slots;
+    return FACET_OK;
+}
+
+void rocm_slots_settle(struct rocm_slots *slots, const char *mode)
+{
+    if (strcmp(slots->mode, mode) == 0)
+        return;
+    slots->taken = 0;
+    FACET_KIT_TEXT(slots->mode, mode);
+    FACET_KIT_TEXT(slots->previous, mode);
+}
+
+/* The clock, but later than any name that is here: it may have been set back. */
+void rocm_slots_take(struct rocm_slots *slots, uint32_t number)
+{
+    uint64_t name = rocm_now_ns();
+
+    for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
+        name = slots->names[i] >= name ? slots->names[i] + 1 : name;
+    slots->names[number] = name;
+    slots->taken |= UINT32_C(1) << number;
+}
+
+enum facet_status rocm_slots_write(const struct rocm_slots *slots, struct facet_error *error)
+{
+    char line[LINE_SIZE];
+    int length = snprintf(line, sizeof line, "%s %x %s", slots->mode, slots->taken, slots->previous);
+
+    for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
+        length += snprintf(line + length, sizeof line - (size_t)length, " %" PRIx64, slots->names[i]);
+    length += snprintf(line + length, sizeof line - (size_t)length, "\n");
+
+    /* Shorter than a block, in place: a reader has the lock, and a killed writer leaves the one or the other. */
+    if (pwrite(slots->file, line, (size_t)length, 0) != length || ftruncate(slots->file, length) != 0)
+        return facet_kit_fail(error, FACET_IO, "the file of the GPU's partitions: %s", strerror(errno));
+    return FACET_OK;
+}
+
+void rocm_slots_close(struct rocm_slots *slots)
+{
+    if (slots->file >= 0)
+        close(slots->file);
+    slots->file = -1;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the GPUs as nodes, and what AMD SMI and the kernel say about the way between two of them.
+ * Never: says how fast a way is: the weight that AMD SMI gives is a cost, not a rate.
+ */
+#include <stdlib.h>
+
+#include "rocm.h"
+#include "sysfs.h"
+
+#define MAX_NUMA 1024
+
+bool rocm_numa_node(const struct rocm_smi *smi, const struct rocm_gpu *gpu, int32_t *ret_node)
+{
+    uint64_t number;
+    uint32_t node;
+
+    if (gpu->handle && ROCM_SMI(smi, amdsmi_topo_get_numa_node_number, gpu->handle, &node) == AMDSMI_STATUS_SUCCESS &&
+        node < MAX_NUMA) {
+        *ret_node = (int32_t)node;
+        return true;
+    }
+    /* -1 says that the machine has no nodes, and is no number here. */
+    if (!rocm_gpu_number(gpu->pci, "numa_node", &number) || number >= MAX_NUMA)
+        return false;
+    *ret_node = (int32_t)number;
+    return true;
+}
+
+bool rocm_has_topology(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
+{
+    int32_t node;
+
+    return (gpu->handle && smi->amdsmi_topo_get_link_type) || rocm_numa_node(smi, gpu, &node);
+}
+
+static void describe_node(const struct facet_device_info *info, struct facet_topology_node *ret_node)
+{
+    bool has_numa = info->valid & FACET_DEVICE_HAS_NUMA;
+
+    *ret_node = (struct facet_topology_node){.size = sizeof *ret_node,
+                                             .index = info->index,
+                                             .kind = FACET_NODE_DEVICE,
+                                             .valid = FACET_NODE_HAS_DEVICE | (has_numa ? FACET_NODE_HAS_NUMA : 0),
+                                             .device = info->index,
+                                             .numa_node = has_numa ? info->numa_node : 0};
+    FACET_KIT_TEXT(ret_node->uuid, info->uuid);
+    FACET_KIT_TEXT(ret_node->name, info->name);
+    FACET_KIT_TEXT(ret_node->pci_address, info->pci_address);
+}
+
+enum facet_status rocm_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_topology_node nodes[GPU_MOST];
+    enum facet_status status = gpu_devices_check(&instance->gpu, FACET_CAN_TOPOLOGY, error);
+
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < instance->gpu.count; i++)
+        describe_node(&instance->gpu.infos[i], &nodes[i]);
+    return facet_kit_list_items(nodes, sizeof *nodes, instance->gpu.count, items, item_size, capacity, ret_count,
+                                error);
+}
+
+/* Over PCIe, by the nodes of the processors: what lies between within one of them is not told. */
+static bool read_pcie(const struct facet_device_info *a, const struct facet_device_info *b,
+                      struct facet_topology_link *link)
+{
+    if (!(a->valid & b->valid & FACET_DEVICE_HAS_NUMA))
+        return false;
+    link->level = a->numa_node == b->numa_node ? FACET_LEVEL_NUMA_NODE : FACET_LEVEL_SYSTEM;
+    link->type = link->level == FACET_LEVEL_SYSTEM ? FACET_LINK_SOCKET : FACET_LINK_PCIE;
+    return true;
+}
+
+/* The link between two GPUs; false when nobody knows one. */
+static bool read_link(const struct facet_provider_instance *instance, uint32_t a, uint32_t b,
+                      struct facet_topology_link *ret_link)
+{
+    struct facet_topology_link link = {.size = sizeof link, .a = a, .b = b, .lanes = 1};
+    const struct rocm_gpu *one = &instance->gpus[a], *other = &instance->gpus[b];
+    uint64_t hops = 0;
+    int type = 0;
+    bool known = false;
+
+    if (one->handle && other->handle &&
+        ROCM_SMI(&instance->smi, amdsmi_topo_get_link_type, one->handle, other->handle, &hops, &type) ==
+            AMDSMI_STATUS_SUCCESS &&
+        type == AMDSMI_LINK_TYPE_XGMI) {
+        link.type = FACET_LINK_XGMI;
+        link.level = hops <= 1 ? FACET_LEVEL_SINGLE_SWITCH : FACET_LEVEL_MULTI_SWITCH; /* a direct fabric */
+        known = true;
+    } else {
+        known = read_pcie(&instance->gpu.infos[a], &instance->gpu.infos[b], &link);
+    }
+    if (known)
+        *ret_link = link;
+    return known;
+}
+
+enum facet_status rocm_device_links(struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+{
+    enum facet_status status = gpu_devices_check(&instance->gpu, FACET_CAN_TOPOLOGY, error);
+    uint32_t gpus = instance->gpu.count, count = 0, pairs = gpus ? gpus * (gpus - 1) / 2 : 0;
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_topology_link *links = calloc(pairs + 1, sizeof *links);
+    if (!links)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " links", pairs);
+    for (uint32_t a = 0; a < gpus; a++)
+        for (uint32_t b = a + 1; b < gpus; b++)
+            count += read_link(instance, a, b, &links[count]);
+    status = facet_kit_list_items(links, sizeof *links, count, items, item_size, capacity, ret_count, error);
+    free(links);
+    return status;
+}
