@@ -73,7 +73,7 @@ static uint16_t generation_of(const char *speed)
 {
     static const char *const speeds[] = {"2.5", "5.0", "8.0", "16.0", "32.0", "64.0"};
 
-    for (uint16_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
         if (strncmp(speed, speeds[i], strlen(speeds[i])) == 0)
             return (uint16_t)(i + 1);
     return 0;

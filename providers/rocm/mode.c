@@ -59,8 +59,10 @@ uint32_t rocm_modes_available(const struct rocm_gpu *gpu, char modes[][ROCM_MODE
     if (!rocm_gpu_line(gpu->pci, "available_compute_partition", line, sizeof line))
         return 0;
     while (count < most && (word = strtok_r(rest, ", ", &rest)))
-        if (is_known(word))
-            FACET_KIT_TEXT(modes[count++], word);
+        if (is_known(word)) {
+            FACET_KIT_TEXT(modes[count], word);
+            count++;
+        }
     return count;
 }
 
