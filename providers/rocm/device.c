@@ -145,11 +145,11 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_PARTITION;
     if (gpu->is_cut || !runtime->library)
         return can;
-    can |= FACET_CAN_MEMORY;
+    can |= FACET_CAN_MEMORY | FACET_CAN_LIMIT_MEMORY;
     if (rocm_runtime_maps(runtime))
         can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
     if (rocm_runtime_executes(runtime))
-        can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD;
+        can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD | FACET_CAN_SHARE | FACET_CAN_SCHEDULE;
     return can;
 }
 

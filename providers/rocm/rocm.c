@@ -95,6 +95,7 @@ static const struct facet_provider provider = {
     .description = "AMD GPUs, through AMD SMI, amdgpu and HIP",
     .device = &device_ops,
     .partition = &rocm_partition_ops,
+    .limit = &gpu_limit_ops,
     .metrics = &rocm_metrics_ops,
     .container = &rocm_container_ops,
     .memory = &gpu_memory_ops,

@@ -133,14 +133,13 @@ static enum facet_status enter_stream(struct gpu_machine *machine, uint64_t numb
                                       struct gpu_context **ret_context, struct gpu_stream **ret_stream,
                                       struct facet_error *error)
 {
-    enum facet_status status = gpu_stream_enter(machine, number, stream_number, ret_context, ret_stream, error);
+    /* Whether the device can is asked before whether there is such a stream. */
+    enum facet_status status = enter_controlled(machine, number, ret_context, error);
 
     if (status != FACET_OK)
         return status;
-    status = gpu_device_check(machine, (*ret_context)->device, FACET_CAN_CONTROL, error);
-    if (status != FACET_OK)
-        gpu_stream_leave(machine, *ret_context);
-    return status;
+    gpu_context_leave(machine, *ret_context);
+    return gpu_stream_enter(machine, number, stream_number, ret_context, ret_stream, error);
 }
 
 enum facet_status gpu_control_set_bounds(struct facet_provider_instance *instance, uint64_t number, uint32_t units,
