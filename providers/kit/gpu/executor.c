@@ -318,13 +318,14 @@ static bool bury(struct gpu_machine *machine, struct gpu_stream *stream)
 
     if (!stream->dying || !gpu_stream_is_idle(stream))
         return false;
-    TAILQ_REMOVE(&executor->streams, stream, link);
-    forget_awaited(executor, stream);
+    /* It stays in the list until the driver is done with it: its context's end waits for that. */
     pthread_mutex_unlock(&executor->lock);
     gpu_stream_close(machine, stream->context->device, stream->handle, stream->slice);
+    pthread_mutex_lock(&executor->lock);
+    TAILQ_REMOVE(&executor->streams, stream, link);
+    forget_awaited(executor, stream);
     free(stream->records);
     free(stream);
-    pthread_mutex_lock(&executor->lock);
     say_done(executor);
     return true;
 }
