@@ -153,14 +153,22 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
     return can;
 }
 
-/* AMD SMI's own; else one made of what does not change with the slot, else of the slot. */
-static void name(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
+static bool smi_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, char uuid[AMDSMI_GPU_UUID_SIZE + 1])
 {
-    char uuid[AMDSMI_GPU_UUID_SIZE + 1] = "", text[64];
     unsigned length = AMDSMI_GPU_UUID_SIZE;
 
-    if (gpu->handle && ROCM_SMI(smi, amdsmi_get_gpu_device_uuid, gpu->handle, &length, uuid) == AMDSMI_STATUS_SUCCESS &&
-        uuid[0]) {
+    uuid[0] = '\0';
+    return gpu->handle &&
+           ROCM_SMI(smi, amdsmi_get_gpu_device_uuid, gpu->handle, &length, uuid) == AMDSMI_STATUS_SUCCESS && uuid[0];
+}
+
+/* One made of what is the GPU's for ever; else AMD SMI's own, which is another when the GPU is cut; else of the slot.
+ */
+static void name(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
+{
+    char uuid[AMDSMI_GPU_UUID_SIZE + 1], text[64];
+
+    if (!gpu->unique_id && smi_uuid(smi, gpu, uuid)) {
         FACET_KIT_TEXT(info->uuid, uuid);
         return;
     }
@@ -330,6 +338,9 @@ enum facet_status rocm_device_properties(struct facet_provider_instance *instanc
         put_digits(all, "serial", gpu->unique_id);
     if (gpu->dies)
         put_number(all, "compute_dies", gpu->dies);
+    char uuid[AMDSMI_GPU_UUID_SIZE + 1];
+    if (smi_uuid(&instance->smi, gpu, uuid))
+        put(all, "smi_uuid", uuid);
     put_modes(all, &instance->smi, gpu);
     if (rocm_gpu_sensor(gpu->pci, "power1_cap", &limit))
         put_number(all, "power_limit_mw", limit / 1000);

@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the command shows of AMD's GPUs, and virtual GPUs that are partitions of one; over the fakes.
+
+Owns: that what the provider rocm tells arrives. Never: looks at real hardware, or asserts how long anything takes.
+"""
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "command"))
+from place import BUILD  # noqa: E402
+from real import Real  # noqa: E402
+from tap import contains, equal, main, test  # noqa: E402
+
+SOURCES = {"FACET_ROCM_SMI": os.environ["FACET_TEST_AMDSMI"], "FACET_ROCM_HIP": os.environ["FACET_TEST_HIP"],
+           "FACET_ROCM_ROOT": os.environ["FACET_TEST_AMDGPU"]}
+
+
+class Machine(Real):
+    """One with two of AMD's GPUs, which can be cut when `parts` says so."""
+
+    def __init__(self, parts=False):
+        self.parts = parts
+        super().__init__()
+
+    def facet(self, *arguments, **options):
+        self.env.update(SOURCES, FACET_PROVIDER_PATH=os.path.join(BUILD, "facet-provider-rocm.so"),
+                        FAKE_HIP_STATE=self.path("hip"), FACET_ROCM_PARTITIONS="1" if self.parts else "0")
+        return super().facet(*arguments, **options)
+
+    def answer(self, *arguments):
+        done = self.facet(*arguments)
+        equal((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+
+@test
+def devices_are_listed_with_their_modes():
+    with Machine() as machine:
+        devices = json.loads(machine.answer("devices", "--json"))["devices"]
+        equal([device["id"] for device in devices], ["rocm:0", "rocm:1"])
+        equal({tuple(device["modes"]) for device in devices}, {("shared", "soft")})
+        text = machine.answer("devices", "rocm:0")
+        for line in ("amdgcn:gfx942", "0000:05:00.0", "192G", "xgmi", "fa00000000cade00"):
+            contains(text, line)
+
+
+@test
+def a_virtual_gpu_is_a_partition_and_the_mode_comes_and_goes_with_it():
+    with Machine(parts=True) as machine:
+        contains(machine.answer("devices", "rocm:0"), "CPX/NPS1")
+        machine.answer("vgpu", "create", "--name", "a", "--mode", "partitioned", "--template", "CPX/NPS1", "-d", "rocm:0")
+        shown = machine.answer("devices", "rocm:0")
+        contains(shown, "compute_partition    CPX")
+        contains(shown, "12.5% a")
+        refused = machine.facet("vgpu", "create", "--name", "b", "--mode", "partitioned", "--template", "DPX/NPS1", "-d",
+                                "rocm:0")
+        equal(refused.returncode, 1)
+        contains(refused.stderr, "its vGPUs: a (CPX/NPS1)")
+        machine.answer("vgpu", "destroy", "a")
+        contains(machine.answer("devices", "rocm:0"), "compute_partition    SPX")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the built rocm provider over the fake AMD SMI, HIP runtime and kernel's files, where conformance does not look:
+ * libraries that are absent, broken or of another release, the modes of GPUs, events, what each source says.
+ * Never: opens a real driver.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <facet/provider.h>
+
+#include "tests/fake/cuda/state.h"
+#include "vendor/amdsmi/amdsmi.h"
+
+#define GIB UINT64_C(1073741824)
+
+static const struct facet_provider *provider;
+static char place[64];
+
+static void load_provider(void)
+{
+    struct facet_error error = {0};
+    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
+    facet_provider_entry_func entry;
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/facet-provider-rocm.so", getenv("FACET_LIB_DIR"));
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        fail_msg("%s", dlerror());
+    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
+    assert_non_null(entry);
+    assert_int_equal(entry(&host, &provider), FACET_OK);
+}
+
+/* Each test has what the build made: both libraries, and the kernel's files. */
+static int sources_are_all_there(void **state)
+{
+    (void)state;
+    setenv("FACET_ROCM_SMI", getenv("FACET_TEST_AMDSMI"), 1);
+    setenv("FACET_ROCM_HIP", getenv("FACET_TEST_HIP"), 1);
+    setenv("FACET_ROCM_ROOT", getenv("FACET_TEST_AMDGPU"), 1);
+    unsetenv("FACET_ROCM_PARTITIONS");
+    return 0;
+}
+
+static struct facet_provider_instance *open_provider(struct facet_device_info infos[16], uint32_t expected)
+{
+    struct facet_provider_instance *instance = NULL;
+    struct facet_error error = {0};
+    uint32_t count = 0;
+
+    if (provider->device->open(&instance, &error) != FACET_OK)
+        fail_msg("open: %s", error.message);
+    assert_int_equal(provider->device->list(instance, infos, sizeof infos[0], 16, &count, NULL), FACET_OK);
+    assert_int_equal(count, expected);
+    return instance;
+}
+
+static bool says(struct facet_provider_instance *instance, const char *what)
+{
+    char text[4096];
+    uint32_t size;
+
+    assert_int_equal(provider->device->properties(instance, 0, text, sizeof text, &size, NULL), FACET_OK);
+    return strstr(text, what);
+}
+
+/* --- sources --- */
+
+static void gpus_are_described_by_all_sources(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+
+    assert_string_equal(infos[0].name, "Fake Instinct 304");
+    assert_string_equal(infos[0].vendor, "AMD");
+    assert_string_equal(infos[0].address, "amd-fa00000000cade00");
+    assert_string_equal(infos[1].address, "amd-fa00000000cade01");
+    assert_string_equal(infos[0].pci_address, "0000:05:00.0");
+    assert_string_equal(infos[1].pci_address, "0000:25:00.0");
+    assert_string_equal(infos[0].driver_version, "6.14.14");
+    assert_int_equal(infos[0].compute_units, 304);
+    assert_true(infos[0].memory_bytes == 192 * GIB);
+    assert_int_equal(infos[0].clock_mhz, 2100);
+    assert_int_equal(infos[0].pcie_generation, 5);
+    assert_int_equal(infos[0].pcie_width, 16);
+    assert_int_equal(infos[1].numa_node, 1);
+    assert_true(says(instance, "kernel_target=amdgcn:gfx942\n"));
+    assert_true(says(instance, "compute_partition=SPX\nmemory_partition=NPS1\n"));
+    assert_true(says(instance, "serial=fa00000000cade00\n"));
+    provider->device->close(instance);
+}
+
+static void without_amd_smi_the_kernel_tells(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_device_metrics metrics = {.size = sizeof metrics};
+    struct facet_process_metrics processes[4] = {0};
+    uint32_t count = 0, health = FACET_HEALTH_UNKNOWN;
+
+    setenv("FACET_ROCM_SMI", "/nonexistent/libamd_smi.so.26", 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_string_equal(infos[0].address, "amd-fa00000000cade00");
+    assert_int_equal(infos[0].compute_units, 304);
+    assert_true(infos[0].memory_bytes == 192 * GIB);
+    assert_false(says(instance, "smi_error"));
+    assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
+    assert_int_equal(metrics.temperature_mc, 41000);
+    assert_int_equal(metrics.power_mw, 141000);
+    assert_int_equal(metrics.clock_mhz, 132);
+    assert_int_equal(metrics.ecc_corrected, 7);
+    assert_true(metrics.memory_used_bytes == 3 * GIB);
+    assert_false(metrics.valid & FACET_METRIC_ENERGY);
+    assert_int_equal(provider->metrics->processes(instance, 0, processes, sizeof processes[0], 4, &count, NULL),
+                     FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(processes[0].pid, 4242);
+    assert_true(processes[0].memory_used_bytes == 2 * GIB);
+    assert_int_equal(provider->metrics->processes(instance, 1, processes, sizeof processes[0], 4, &count, NULL),
+                     FACET_OK);
+    assert_int_equal(count, 0); /* its file is there, and says 0 */
+    assert_int_equal(provider->device->health(instance, 0, &health, NULL), FACET_OK);
+    assert_int_equal(health, FACET_HEALTH_OK);
+    provider->device->close(instance);
+}
+
+static void without_any_source_there_are_no_devices(void **state)
+{
+    struct facet_device_info infos[16];
+
+    setenv("FACET_ROCM_SMI", "/nonexistent/libamd_smi.so.26", 1);
+    setenv("FACET_ROCM_ROOT", "/nonexistent", 1);
+    provider->device->close(open_provider(infos, 0));
+}
+
+/* The fake one of ROCm 6.0 ends who calls what is otherwise there. */
+static void another_release_is_asked_only_what_it_has_alike(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_device_metrics metrics = {.size = sizeof metrics};
+
+    setenv("FACET_ROCM_SMI", getenv("FACET_TEST_AMDSMI_OLD"), 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_int_equal(infos[0].compute_units, 304); /* of the kernel's */
+    assert_string_equal(infos[0].address, "amd-fa00000000cade00");
+    assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
+    assert_int_equal(metrics.temperature_mc, 41000);
+    assert_true(metrics.valid & FACET_METRIC_ENERGY); /* of the library's */
+    provider->device->close(instance);
+}
+
+static void what_is_none_is_told_with_the_reason(void **state)
+{
+    struct facet_device_info infos[16];
+
+    setenv("FACET_ROCM_SMI", "/proc/self/status", 1);
+    setenv("FACET_ROCM_HIP", "libm.so.6", 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_true(says(instance, "smi_error=/proc/self/status"));
+    assert_true(says(instance, "hip_error=libamdhip64.so has no hipInit"));
+    assert_false(infos[0].capabilities & FACET_CAN_MEMORY);
+    provider->device->close(instance);
+}
+
+/* --- images --- */
+
+static void an_image_that_ends_early_is_refused(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    struct facet_error error = {0};
+    uint64_t context, module;
+    char image[4096];
+
+    FILE *file = fopen("/proc/self/exe", "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(image, 1, sizeof image, file), sizeof image);
+    fclose(file);
+    assert_int_equal(provider->memory->create_context(instance, 0, NULL, "w", &context, NULL), FACET_OK);
+    assert_int_equal(provider->execution->load(instance, context, image, sizeof image, &module, &error), FACET_CORRUPT);
+    assert_int_equal(provider->execution->load(instance, context, image, 5, &module, &error), FACET_CORRUPT);
+    assert_int_equal(provider->memory->destroy_context(instance, context, NULL), FACET_OK);
+    provider->device->close(instance);
+}
+
+/* --- partitions --- */
+
+static enum facet_status create(struct facet_provider_instance *instance, const char *template_id, uint32_t start,
+                                struct facet_partition_info *ret_info)
+{
+    ret_info->size = sizeof *ret_info;
+    return provider->partition->create(instance, 0, template_id, start, ret_info, NULL);
+}
+
+static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_partition_info one, other;
+
+    setenv("FACET_ROCM_PARTITIONS", "1", 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
+    assert_int_equal(create(instance, "CPX/NPS1", 3, &one), FACET_OK);
+    assert_true(says(instance, "compute_partition=CPX\n"));
+    assert_int_equal(one.compute_units, 38);
+    assert_false(one.valid & FACET_PARTITION_HAS_MEMORY); /* all parts share it */
+    assert_string_equal(one.address, "amd-fa00000300cade00");
+    assert_int_equal(create(instance, "QPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
+    assert_int_equal(create(instance, "CPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_OK);
+    assert_int_equal(other.start, 0);
+    assert_int_equal(provider->partition->destroy(instance, 0, one.uuid, NULL), FACET_OK);
+    assert_true(says(instance, "compute_partition=CPX\n"));
+    assert_int_equal(provider->partition->destroy(instance, 0, other.uuid, NULL), FACET_OK);
+    assert_true(says(instance, "compute_partition=SPX\n"));
+    provider->device->close(instance);
+}
+
+static void parts_outlive_who_took_them(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_partition_info one, found[8];
+    uint32_t count = 0;
+
+    setenv("FACET_ROCM_PARTITIONS", "1", 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_int_equal(create(instance, "DPX/NPS1", 4, &one), FACET_OK);
+    provider->device->close(instance);
+    unsetenv("FACET_ROCM_PARTITIONS"); /* it is cut now, whatever was wanted */
+    instance = open_provider(infos, 2);
+    assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
+    assert_int_not_equal(infos[1].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
+    assert_int_equal(provider->partition->list(instance, 0, found, sizeof found[0], 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(found[0].uuid, one.uuid);
+    assert_int_equal(provider->partition->destroy(instance, 0, one.uuid, NULL), FACET_OK);
+    provider->device->close(instance);
+}
+
+static void parts_of_memory_are_told_where_they_are_as_many(void **state)
+{
+    struct fake_modes *modes = &fake_state()->management.modes[0];
+    struct facet_device_info infos[16];
+    struct facet_partition_template found[8];
+    uint32_t count = 0;
+
+    atomic_store(&modes->memory, AMDSMI_MEMORY_PARTITION_NPS4);
+    atomic_store(&modes->compute, AMDSMI_COMPUTE_PARTITION_CPX);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    assert_int_equal(provider->partition->templates(instance, 0, found, sizeof found[0], 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(found[0].id, "QPX/NPS4");
+    assert_true(found[0].valid & FACET_PARTITION_HAS_MEMORY);
+    assert_string_equal(found[1].id, "CPX/NPS4");
+    assert_false(found[1].valid & FACET_PARTITION_HAS_MEMORY);
+    provider->device->close(instance);
+    atomic_store(&modes->memory, 0);
+    atomic_store(&modes->compute, 0);
+}
+
+/* In a process of its own: who has used the runtime has something of the GPU until it ends. */
+static void in_a_child(void (*body)(void))
+{
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+}
+
+static void use_and_cut(void)
+{
+    struct facet_device_info infos[16];
+    struct facet_partition_info info;
+    struct facet_partition_placement places[8];
+    struct facet_error error = {0};
+    uint64_t context, address;
+    uint32_t count;
+    struct facet_provider_instance *user = open_provider(infos, 2);
+
+    if (provider->memory->create_context(user, 0, NULL, "w", &context, NULL) != FACET_OK ||
+        provider->memory->alloc(user, context, 1 << 20, &address, NULL) != FACET_OK)
+        _exit(1);
+    setenv("FACET_ROCM_PARTITIONS", "1", 1);
+    struct facet_provider_instance *cutter = open_provider(infos, 2);
+    info.size = sizeof info;
+    if (provider->partition->create(cutter, 0, "DPX/NPS1", 0, &info, &error) != FACET_BUSY ||
+        !strstr(error.message, "while a process uses it"))
+        _exit(2);
+    if (provider->partition->placements(cutter, 0, "DPX/NPS1", places, sizeof places[0], 8, &count, NULL) != FACET_OK ||
+        count != 2 || places[0].free)
+        _exit(3);
+}
+
+static void a_gpu_that_is_used_is_not_cut(void **state)
+{
+    in_a_child(use_and_cut);
+}
+
+static void cut_and_use(void)
+{
+    struct facet_device_info infos[16];
+    struct facet_error error = {0};
+    uint64_t context;
+    struct facet_provider_instance *user = open_provider(infos, 2);
+
+    atomic_store(&fake_state()->management.modes[0].compute, AMDSMI_COMPUTE_PARTITION_QPX);
+    enum facet_status status = provider->memory->create_context(user, 0, NULL, "w", &context, &error);
+    atomic_store(&fake_state()->management.modes[0].compute, 0);
+    if (status != FACET_BUSY || !strstr(error.message, "mode QPX"))
+        _exit(1);
+    if (provider->memory->create_context(user, 0, NULL, "w", &context, &error) != FACET_OK)
+        _exit(2);
+}
+
+static void a_gpu_that_was_cut_is_not_used_as_a_whole(void **state)
+{
+    in_a_child(cut_and_use);
+}
+
+/* The file is nobody's to write but the provider's; what is in it all the same must not be believed. */
+static void a_file_of_garbage_is_one_of_nothing(void **state)
+{
+    static const char *const texts[] = {"", "SPX", "SPX ffffffff", "garbage \xff\xfe", "SPX zz SPX", "QPX 3 SPX 1 2"};
+    struct facet_device_info infos[16];
+    struct facet_partition_info found[8];
+    uint32_t count = 9;
+    char path[128];
+
+    setenv("FACET_ROCM_PARTITIONS", "1", 1);
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    snprintf(path, sizeof path, "%s/rocm-0000:05:00.0", place);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(texts[i], file);
+        fclose(file);
+        assert_int_equal(provider->partition->list(instance, 0, found, sizeof found[0], 8, &count, NULL), FACET_OK);
+        assert_int_equal(count, 0);
+    }
+    unlink(path);
+    provider->device->close(instance);
+}
+
+/* --- events --- */
+
+static void notifications_are_told(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_event events[8];
+    uint32_t count = 0;
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    struct fake_health *health = &fake_state()->management.health[1];
+
+    fake_raise(1, AMDSMI_EVT_NOTIF_THERMAL_THROTTLE, 0);
+    fake_raise(0, AMDSMI_EVT_NOTIF_VMFAULT, 0);
+    fake_raise(1, AMDSMI_EVT_NOTIF_GPU_POST_RESET, 0);
+    fake_raise(1, 40, 0); /* nobody asked for it */
+    atomic_store(&health->uncorrected, 2);
+    assert_int_equal(provider->device->events(instance, 0, events, sizeof events[0], 8, &count, NULL), FACET_OK);
+    atomic_store(&health->uncorrected, 0);
+    assert_int_equal(count, 5);
+    assert_int_equal(events[0].kind, FACET_EVENT_THROTTLE);
+    assert_int_equal(events[0].value, FACET_THROTTLE_THERMAL);
+    assert_int_equal(events[0].device, 1);
+    assert_int_equal(events[1].kind, FACET_EVENT_VENDOR_ERROR);
+    assert_int_equal(events[1].value, AMDSMI_EVT_NOTIF_VMFAULT);
+    assert_int_equal(events[1].device, 0);
+    assert_int_equal(events[2].value, AMDSMI_EVT_NOTIF_GPU_POST_RESET);
+    assert_int_equal(events[3].kind, FACET_EVENT_HEALTH);
+    assert_int_equal(events[4].kind, FACET_EVENT_ECC);
+    assert_int_equal(events[4].value, 2);
+    provider->device->close(instance);
+}
+
+static void a_gpu_that_is_lost_does_not_hide_the_other(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_event events[8];
+    uint32_t count = 0, health;
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+
+    fake_state()->devices[0].lost = 1;
+    assert_int_equal(provider->device->health(instance, 0, &health, NULL), FACET_DEVICE_LOST);
+    assert_int_equal(provider->device->health(instance, 1, &health, NULL), FACET_OK);
+    assert_int_equal(provider->device->events(instance, 0, events, sizeof events[0], 8, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(events[0].kind, FACET_EVENT_HOTPLUG);
+    assert_int_equal(events[0].value, 0);
+    struct facet_provider_instance *later = open_provider(infos, 1);
+    assert_string_equal(infos[0].pci_address, "0000:25:00.0");
+    provider->device->close(later);
+    fake_state()->devices[0].lost = 0;
+    provider->device->close(instance);
+}
+
+static void gpus_are_joined_by_the_fabric_or_by_their_processors(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_topology_link links[4];
+    uint32_t count = 0;
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+
+    assert_int_equal(provider->device->links(instance, links, sizeof links[0], 4, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(links[0].type, FACET_LINK_XGMI);
+    assert_int_equal(links[0].level, FACET_LEVEL_SINGLE_SWITCH);
+    provider->device->close(instance);
+    setenv("FACET_ROCM_SMI", "/nonexistent/libamd_smi.so.26", 1);
+    instance = open_provider(infos, 2);
+    assert_int_equal(provider->device->links(instance, links, sizeof links[0], 4, &count, NULL), FACET_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(links[0].type, FACET_LINK_PCIE);
+    assert_int_equal(links[0].level, FACET_LEVEL_NUMA_NODE);
+    provider->device->close(instance);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(gpus_are_described_by_all_sources, sources_are_all_there),
+        cmocka_unit_test_setup(without_amd_smi_the_kernel_tells, sources_are_all_there),
+        cmocka_unit_test_setup(without_any_source_there_are_no_devices, sources_are_all_there),
+        cmocka_unit_test_setup(another_release_is_asked_only_what_it_has_alike, sources_are_all_there),
+        cmocka_unit_test_setup(what_is_none_is_told_with_the_reason, sources_are_all_there),
+        cmocka_unit_test_setup(a_mode_is_set_with_the_first_part_and_back_with_the_last, sources_are_all_there),
+        cmocka_unit_test_setup(parts_outlive_who_took_them, sources_are_all_there),
+        cmocka_unit_test_setup(parts_of_memory_are_told_where_they_are_as_many, sources_are_all_there),
+        cmocka_unit_test_setup(a_file_of_garbage_is_one_of_nothing, sources_are_all_there),
+        cmocka_unit_test_setup(notifications_are_told, sources_are_all_there),
+        cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, sources_are_all_there),
+        cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, sources_are_all_there),
+        cmocka_unit_test_setup(a_gpu_that_is_used_is_not_cut, sources_are_all_there),
+        cmocka_unit_test_setup(a_gpu_that_was_cut_is_not_used_as_a_whole, sources_are_all_there),
+        cmocka_unit_test_setup(an_image_that_ends_early_is_refused, sources_are_all_there),
+    };
+    char file[128];
+
+    snprintf(place, sizeof place, "/tmp/facet-rocm-XXXXXX");
+    if (!mkdtemp(place))
+        return EXIT_FAILURE;
+    snprintf(file, sizeof file, "%s/hip", place);
+    setenv("FAKE_HIP_STATE", file, 1);
+    setenv("FACET_ROCM_STATE", place, 1);
+    load_provider();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(file);
+    for (uint32_t bus = 0x05; bus <= 0x25; bus += 0x20) {
+        snprintf(file, sizeof file, "%s/rocm-0000:%02x:00.0", place, bus);
+        unlink(file);
+    }
+    rmdir(place);
+    return failed;
+}
