@@ -34,6 +34,8 @@ struct CUstream_st {
     bool dead, legacy;
     bool joined;                           /* nothing was captured since another stream waited for it */
     CUgreenCtx green;                      /* NULL: it is of none */
+    uint32_t masked;                       /* another vendor's: units that it may use; 0: all */
+    struct fake_lane *lane;                /* of those */
     struct fake_capture *capture;          /* under the lock */
     _Atomic uint32_t captured;             /* whether there is one: all that a launch looks at */
     _Atomic uint64_t until_ns;             /* when its last work is complete */

@@ -224,6 +224,8 @@ uint32_t fake_stream_units(CUstream stream)
 
     if (stream->green)
         return stream->green->units;
+    if (stream->masked)
+        return stream->masked;
     return of_context ? of_context : fake_state()->devices[stream->context->physical].units;
 }
 
@@ -231,6 +233,8 @@ struct fake_lane *fake_stream_lane(CUstream stream)
 {
     if (stream->green)
         return &stream->green->lane;
+    if (stream->masked)
+        return stream->lane;
     return stream->context->affinity_units ? &stream->context->lane : NULL;
 }
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: streams, capture, events, copies and fills in stream order, graphs. Never: changes an order of the machine's.
  */
-#include "tests/fake/cuda/execution.h"
+#include <pthread.h>
+#include <string.h>
+
 #include "fake.h"
+#include "tests/fake/cuda/execution.h"
 #include "vendor/cuda/memory.h"
+
+#define MASK_WORDS 32u
 
 #define STREAM(stream) ((CUstream)(stream))
 #define EVENT(event)   ((CUevent)(event))
@@ -15,6 +20,56 @@
 #define BOTH(hip, cuda, parameters, ...)                                                                               \
     FAKE_HIP(hip, parameters, cuda(__VA_ARGS__)) FAKE_HIP(hip##_spt, parameters, cuda##_ptsz(__VA_ARGS__))
 
+/* Work on the same units waits for each other, whatever streams it is in. A mask is known by its device and its units.
+ */
+static struct mask {
+    struct mask *next;
+    uint32_t device, words[MASK_WORDS];
+    struct fake_lane lane;
+} * masks;
+static pthread_mutex_t masks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct fake_lane *lane_of(const struct mask *wanted)
+{
+    pthread_mutex_lock(&masks_lock);
+    struct mask *mask = masks;
+    while (mask && (mask->device != wanted->device || memcmp(mask->words, wanted->words, sizeof mask->words) != 0))
+        mask = mask->next;
+    if (!mask) {
+        mask = fake_execution_make(sizeof *mask);
+        *mask = *wanted;
+        mask->next = masks;
+        masks = mask;
+    }
+    pthread_mutex_unlock(&masks_lock);
+    return &mask->lane;
+}
+
+/* Bits beyond the units of the device are none; a mask without any is refused. */
+static CUresult make_masked(CUstream *ret_stream, uint32_t words, const uint32_t *mask)
+{
+    struct mask wanted = {0};
+    uint32_t units = 0;
+    CUresult result = cuStreamCreate(ret_stream, CU_STREAM_DEFAULT);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    wanted.device = (*ret_stream)->context->physical;
+    for (uint32_t unit = 0; unit < fake_state()->devices[wanted.device].units && unit < MASK_WORDS * 32; unit++) {
+        if (unit / 32 >= words || !(mask[unit / 32] >> unit % 32 & 1))
+            continue;
+        wanted.words[unit / 32] |= UINT32_C(1) << unit % 32;
+        units++;
+    }
+    if (!units) {
+        cuStreamDestroy_v2(*ret_stream);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    (*ret_stream)->lane = lane_of(&wanted);
+    (*ret_stream)->masked = units;
+    return CUDA_SUCCESS;
+}
+
 static CUdeviceptr at(const void *pointer)
 {
     return (uintptr_t)pointer;
@@ -25,7 +80,7 @@ FAKE_HIP(hipStreamCreateWithFlags, (hipStream_t * stream, unsigned flags), cuStr
 FAKE_HIP(hipStreamCreateWithPriority, (hipStream_t * stream, unsigned flags, int priority),
          cuStreamCreateWithPriority((CUstream *)stream, flags, priority))
 FAKE_HIP(hipExtStreamCreateWithCUMask, (hipStream_t * stream, uint32_t words, const uint32_t *mask),
-         (words && mask) ? cuStreamCreate((CUstream *)stream, CU_STREAM_DEFAULT) : hipErrorInvalidValue)
+         (words && mask) ? make_masked((CUstream *)stream, words, mask) : hipErrorInvalidValue)
 FAKE_HIP(hipStreamDestroy, (hipStream_t stream), stream ? cuStreamDestroy_v2(STREAM(stream)) : hipErrorInvalidHandle)
 FAKE_HIP_ASKS(hipDeviceGetStreamPriorityRange, (int *least, int *greatest),
               (least && greatest) ? (*least = 1, *greatest = -1, hipSuccess) : hipErrorInvalidValue)
