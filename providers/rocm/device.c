@@ -123,11 +123,26 @@ static void describe_modes(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
     info->valid |= FACET_DEVICE_HAS_MAX_PARTITIONS;
 }
 
-/* What the libraries offer and what was found decides; a probe that fails takes its promise with it. Whether a device
- * maps memory only the runtime would say, which is not initialised here: all for which it has the functions do. */
-static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct rocm_gpu *gpu)
+/* Whether a device maps memory only the runtime would say, which is not initialised here: where it has the functions,
+ * all do. */
+static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, const struct facet_device_info *info)
 {
-    const struct rocm_runtime *runtime = &instance->runtime;
+    uint64_t can = FACET_CAN_MEMORY | FACET_CAN_LIMIT_MEMORY;
+
+    if (rocm_runtime_maps(runtime))
+        can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
+    if (!rocm_runtime_executes(runtime))
+        return can;
+    can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD | FACET_CAN_SHARE | FACET_CAN_SCHEDULE;
+    if (runtime->hipExtStreamCreateWithCUMask && info->valid & FACET_DEVICE_HAS_COMPUTE_UNITS)
+        can |= FACET_CAN_LIMIT_COMPUTE | FACET_CAN_CONTROL;
+    return can;
+}
+
+/* What the libraries offer and what was found decides; a probe that fails takes its promise with it. */
+static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct rocm_gpu *gpu,
+                                const struct facet_device_info *info)
+{
     struct facet_device_metrics metrics;
     uint64_t can = 0;
 
@@ -143,13 +158,8 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_CONTAINER;
     if (gpu->is_cut)
         can |= FACET_CAN_PARTITION;
-    if (gpu->is_cut || !runtime->library)
-        return can;
-    can |= FACET_CAN_MEMORY | FACET_CAN_LIMIT_MEMORY;
-    if (rocm_runtime_maps(runtime))
-        can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
-    if (rocm_runtime_executes(runtime))
-        can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD | FACET_CAN_SHARE | FACET_CAN_SCHEDULE;
+    if (!gpu->is_cut && instance->runtime.library)
+        can |= capabilities_by_runtime(&instance->runtime, info);
     return can;
 }
 
@@ -204,7 +214,7 @@ static void add(struct facet_provider_instance *instance, const char *pci, amdsm
     describe_pci(smi, gpu, info);
     describe_amounts(smi, gpu, info);
     describe_modes(smi, gpu, info);
-    info->capabilities = capabilities_of(instance, gpu);
+    info->capabilities = capabilities_of(instance, gpu, info);
     instance->gpu.count++;
 }
 

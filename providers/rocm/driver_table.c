@@ -424,4 +424,9 @@ const struct gpu_driver rocm_gpu_driver = {
     .enqueue_write = enqueue_write,
     .enqueue_copy = enqueue_copy,
     .enqueue_fill = enqueue_fill,
+    .take_slice = rocm_slice_take,
+    .bound_slice = rocm_slice_bound,
+    .drop_slice = rocm_slice_drop,
+    .enter_slice = rocm_slice_enter,
+    .create_slice_stream = rocm_slice_stream,
 };

@@ -23,6 +23,7 @@
 #include "library.h"
 #include "provider_kit.h"
 #include "runtime.h"
+#include "slice.h"
 
 #define ROCM_MAX_EVENTS 256u /* kept; older ones are dropped */
 #define ROCM_MAX_PARTS  8u   /* partitions of a GPU */
@@ -55,6 +56,7 @@ struct facet_provider_instance {
 
     pthread_mutex_t runtime_lock;
     struct rocm_runtime runtime;
+    struct rocm_units promised[GPU_MOST]; /* to workers; under the machine's context_lock */
 
     pthread_mutex_t lock;
     struct facet_event events[ROCM_MAX_EVENTS]; /* a ring: number n is at n % ROCM_MAX_EVENTS */

@@ -63,6 +63,9 @@
     X(hipMemcpyDtoDAsync)                                                                                              \
     X(hipMemsetD8Async)
 
+/* Streams on some of the compute units. */
+#define ROCM_MASKING(X) X(hipExtStreamCreateWithCUMask)
+
 struct rocm_runtime {
     void *library; /* NULL: there is none that can be used */
     bool started;  /* hipInit() was called, and answered `result` */
@@ -72,6 +75,7 @@ struct rocm_runtime {
     ROCM_NEEDED(ROCM_MEMBER)
     ROCM_MAPPING(ROCM_MEMBER)
     ROCM_EXECUTING(ROCM_MEMBER)
+    ROCM_MASKING(ROCM_MEMBER)
 #undef ROCM_MEMBER
 };
 

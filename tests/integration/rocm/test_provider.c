@@ -195,6 +195,48 @@ static void an_image_that_ends_early_is_refused(void **state)
     provider->device->close(instance);
 }
 
+/* --- limits --- */
+
+static uint64_t busy_of(struct facet_provider_instance *instance, const char *worker, uint32_t blocks)
+{
+    static const char image[] = ".version 7.0 .visible .entry spin_1000us() { ret; }";
+    const struct facet_execution_ops *ops = provider->execution;
+    struct facet_stream_state now = {.size = sizeof now};
+    uint64_t context, module, stream;
+
+    assert_int_equal(provider->memory->create_context(instance, 0, NULL, worker, &context, NULL), FACET_OK);
+    assert_int_equal(ops->load(instance, context, image, sizeof image - 1, &module, NULL), FACET_OK);
+    assert_int_equal(ops->create_stream(instance, context, &stream, NULL), FACET_OK);
+    struct facet_launch launch = {
+        .size = sizeof launch, .module = module, .kernel = "spin_1000us", .grid = {blocks, 1, 1}, .group = {64, 1, 1}};
+    assert_int_equal(ops->launch(instance, context, stream, &launch, NULL, NULL), FACET_OK);
+    assert_int_equal(ops->synchronize(instance, context, stream, UINT64_C(20000000000), NULL), FACET_OK);
+    assert_int_equal(ops->query(instance, context, stream, &now, NULL), FACET_OK);
+    assert_int_equal(now.failed, 0);
+    assert_int_equal(provider->memory->destroy_context(instance, context, NULL), FACET_OK);
+    return now.busy_ns;
+}
+
+/* As many work-groups as 304 units run at a time, eight on each: one round on all units, four on a quarter of them. */
+static void a_worker_has_its_compute_units_and_no_more(void **state)
+{
+    struct facet_device_info infos[16];
+    struct facet_provider_instance *instance = open_provider(infos, 2);
+    const struct facet_limit_ops *ops = provider->limit;
+
+    assert_true(infos[0].capabilities & FACET_CAN_LIMIT_COMPUTE);
+    assert_int_equal(ops->set_compute(instance, 0, "quarter", 250, NULL), FACET_OK);
+    assert_int_equal(ops->set_compute(instance, 0, "more", 760, NULL), FACET_NO_SPACE);
+    assert_int_equal(ops->set_compute(instance, 0, "rest", 750, NULL), FACET_OK);
+    uint64_t quarter = busy_of(instance, "quarter", 304 * 8), rest = busy_of(instance, "rest", 304 * 8);
+    assert_int_equal(ops->clear(instance, 0, "rest", NULL), FACET_OK);
+    uint64_t whole = busy_of(instance, "whole", 304 * 8);
+    assert_in_range(quarter, 4 * whole - whole / 10, 4 * whole + whole / 10);
+    assert_in_range(rest, 2 * whole - whole / 10, 2 * whole + whole / 10); /* a second round, most of it empty */
+    assert_int_equal(ops->set_compute(instance, 0, "more", 750, NULL), FACET_OK);
+    provider->device->close(instance);
+}
+
 /* --- partitions --- */
 
 static enum facet_status create(struct facet_provider_instance *instance, const char *template_id, uint32_t start,
@@ -449,6 +491,7 @@ int main(void)
         cmocka_unit_test_setup(a_gpu_that_is_used_is_not_cut, sources_are_all_there),
         cmocka_unit_test_setup(a_gpu_that_was_cut_is_not_used_as_a_whole, sources_are_all_there),
         cmocka_unit_test_setup(an_image_that_ends_early_is_refused, sources_are_all_there),
+        cmocka_unit_test_setup(a_worker_has_its_compute_units_and_no_more, sources_are_all_there),
     };
     char file[128];
 

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what slice.h says. Never: takes a unit from a worker that it was promised to. */
+#include "slice.h"
+
+#include <stdlib.h>
+
+#include "rocm.h"
+
+struct slice {
+    struct rocm_units mask;
+    uint32_t units, words; /* of the GPU's mask, as many as it has units for */
+    bool is_promised;      /* nobody else gets these */
+};
+
+static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
+{
+    return (struct facet_provider_instance *)machine;
+}
+
+static bool has(const struct rocm_units *mask, uint32_t unit)
+{
+    return mask->words[unit / 32] >> unit % 32 & 1;
+}
+
+static uint32_t units_of(const struct gpu_machine *machine, uint32_t device)
+{
+    uint32_t units = machine->infos[device].compute_units;
+
+    return units < ROCM_MASK_WORDS * 32 ? units : ROCM_MASK_WORDS * 32;
+}
+
+/* The first units of `within` (NULL: of all) that `without` (NULL: nothing) has not; how many there are of those. */
+static uint32_t choose(const struct gpu_machine *machine, uint32_t device, const struct rocm_units *within,
+                       const struct rocm_units *without, uint32_t units, struct rocm_units *ret_mask)
+{
+    struct rocm_units mask = {0};
+    uint32_t found = 0;
+
+    for (uint32_t unit = 0; unit < units_of(machine, device); unit++) {
+        if ((within && !has(within, unit)) || (without && has(without, unit)))
+            continue;
+        if (found++ < units)
+            mask.words[unit / 32] |= UINT32_C(1) << unit % 32;
+    }
+    *ret_mask = mask;
+    return found;
+}
+
+static enum facet_status new_slice(const struct gpu_machine *machine, uint32_t device, const struct rocm_units *mask,
+                                   uint32_t units, bool is_promised, gpu_slice_handle *ret_slice,
+                                   struct facet_error *error)
+{
+    struct slice *slice = malloc(sizeof *slice);
+
+    if (!slice)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for some of the compute units");
+    *slice = (struct slice){*mask, units, (units_of(machine, device) + 31) / 32, is_promised};
+    *ret_slice = slice;
+    return FACET_OK;
+}
+
+enum facet_status rocm_slice_take(struct gpu_machine *machine, uint32_t device, uint32_t units,
+                                  gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error)
+{
+    struct rocm_units *promised = &instance_of(machine)->promised[device], mask;
+    uint32_t left = choose(machine, device, NULL, promised, units, &mask);
+
+    if (units > left)
+        return facet_kit_fail(error, FACET_NO_SPACE,
+                              "%" PRIu32 " compute units: expected at most the %" PRIu32 " that no worker has", units,
+                              left);
+    enum facet_status status = new_slice(machine, device, &mask, units, true, ret_slice, error);
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < ROCM_MASK_WORDS; i++)
+        promised->words[i] |= mask.words[i];
+    *ret_units = units;
+    return FACET_OK;
+}
+
+enum facet_status rocm_slice_bound(struct gpu_machine *machine, uint32_t device, gpu_slice_handle within,
+                                   uint32_t units, gpu_slice_handle *ret_slice, struct facet_error *error)
+{
+    const struct rocm_units *promised = &instance_of(machine)->promised[device];
+    const struct slice *whole = within;
+    struct rocm_units mask;
+
+    if (units >= (whole ? whole->units : units_of(machine, device)))
+        return FACET_OK;
+    if (whole)
+        choose(machine, device, &whole->mask, NULL, units, &mask);
+    else if (choose(machine, device, NULL, promised, units, &mask) < units)
+        choose(machine, device, NULL, NULL, units, &mask);
+    return new_slice(machine, device, &mask, units, false, ret_slice, error);
+}
+
+void rocm_slice_drop(struct gpu_machine *machine, uint32_t device, gpu_slice_handle handle)
+{
+    struct rocm_units *promised = &instance_of(machine)->promised[device];
+    struct slice *slice = handle;
+
+    for (uint32_t i = 0; i < ROCM_MASK_WORDS && slice->is_promised; i++)
+        promised->words[i] &= ~slice->mask.words[i];
+    free(slice);
+}
+
+enum facet_status rocm_slice_enter(struct gpu_machine *machine, uint32_t device, gpu_slice_handle slice,
+                                   struct facet_error *error)
+{
+    (void)slice;
+    return machine->driver->enter(machine, device, error);
+}
+
+enum facet_status rocm_slice_stream(struct gpu_machine *machine, gpu_slice_handle handle, gpu_stream_handle *ret_stream,
+                                    struct facet_error *error)
+{
+    const struct rocm_runtime *runtime = &instance_of(machine)->runtime;
+    const struct slice *slice = handle;
+    hipStream_t stream = NULL;
+    hipError_t result = runtime->hipExtStreamCreateWithCUMask(&stream, slice->words, slice->mask.words);
+
+    if (result != hipSuccess)
+        return rocm_runtime_fail(runtime, error, "hipExtStreamCreateWithCUMask", result);
+    *ret_stream = stream;
+    return FACET_OK;
+}
