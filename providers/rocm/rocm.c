@@ -14,8 +14,9 @@
  *
  * Modes. `shared` and `soft` on a GPU as it is. One that is cut when it is found is `partitioned`, and nobody's as a
  * whole; who administers the machine decides that before the provider is opened, by the GPU's mode, or by
- * FACET_ROCM_PARTITIONS=1, with which every GPU that can be cut counts as one that is. `hard` is not offered: the
- * driver keeps no process to a number of compute units from outside.
+ * FACET_ROCM_PARTITIONS=1, with which every GPU that can be cut counts as one that is. `hard` is not offered to
+ * programs: the driver keeps no process to a number of compute units from outside. Workers whose contexts are of this
+ * provider have hard limits all the same (gpu/limit.c, slice.h).
  *
  * Address. "amd-" and 16 hexadecimal digits, the GPU's or the partition's own (vendor/hip/runtime.h).
  */
