@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "command"))
 from place import BUILD  # noqa: E402
 from real import Real  # noqa: E402
-from tap import contains, equal, main, test  # noqa: E402
+from tap import Skip, contains, equal, main, test  # noqa: E402
 
 SOURCES = {"FACET_ROCM_SMI": os.environ["FACET_TEST_AMDSMI"], "FACET_ROCM_HIP": os.environ["FACET_TEST_HIP"],
            "FACET_ROCM_ROOT": os.environ["FACET_TEST_AMDGPU"]}
@@ -51,16 +51,31 @@ def devices_are_listed_with_their_modes():
 def a_virtual_gpu_is_a_partition_and_the_mode_comes_and_goes_with_it():
     with Machine(parts=True) as machine:
         contains(machine.answer("devices", "rocm:0"), "CPX/NPS1")
-        machine.answer("vgpu", "create", "--name", "a", "--mode", "partitioned", "--template", "CPX/NPS1", "-d", "rocm:0")
+        part = ("vgpu", "create", "-d", "rocm:0", "--mode", "partitioned")
+        machine.answer(*part, "--name", "a", "--template", "CPX/NPS1")
         shown = machine.answer("devices", "rocm:0")
         contains(shown, "compute_partition    CPX")
         contains(shown, "12.5% a")
-        refused = machine.facet("vgpu", "create", "--name", "b", "--mode", "partitioned", "--template", "DPX/NPS1", "-d",
-                                "rocm:0")
+        refused = machine.facet(*part, "--name", "b", "--template", "DPX/NPS1")
         equal(refused.returncode, 1)
         contains(refused.stderr, "its vGPUs: a (CPX/NPS1)")
         machine.answer("vgpu", "destroy", "a")
         contains(machine.answer("devices", "rocm:0"), "compute_partition    SPX")
+
+
+@test
+def a_hip_program_sees_its_virtual_gpu_and_is_held_to_it():
+    program = os.path.join(BUILD, "tests", "integration", "hip", "program-linked")
+    for needed in (program, os.path.join(BUILD, "interpose", "hip", "libamdhip64.so.6")):
+        if not os.path.exists(needed):
+            raise Skip(f"{needed} is not built")
+    with Machine() as machine:
+        machine.env["LD_LIBRARY_PATH"] = os.path.dirname(SOURCES["FACET_ROCM_HIP"])
+        report = machine.path("report")
+        done = machine.facet("run", "-d", "rocm:1", "-m", "1G", "-c", "30", "--report", report, "--", program)
+        equal((done.returncode, done.stdout), (0, "1 devices, 1024 MiB, 2 GiB 2, launch 0, 0\n"), done.stderr)
+        told = json.loads(machine.read("report"))
+        equal((told["device"], told["denied_allocations"], told["launches"]), ("rocm:1", 1, 1))
 
 
 if __name__ == "__main__":
