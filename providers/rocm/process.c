@@ -128,10 +128,12 @@ static int by_pid(const void *left, const void *right)
 {
     const struct rocm_process *one = left, *other = right;
 
-    return (one->pid > other->pid) - (one->pid < other->pid);
+    if (one->pid != other->pid)
+        return one->pid < other->pid ? -1 : 1;
+    return (one->partition > other->partition) - (one->partition < other->partition);
 }
 
-/* A process is listed once for a GPU, however many of its parts it uses. */
+/* A process is listed once for each part of a GPU that it uses. */
 static void join(struct list *list)
 {
     uint32_t kept = 0;
