@@ -131,11 +131,11 @@ static void done(void *owner)
     release(launch);
 }
 
-static enum facet_status check_operands(const struct cpu_space *space, const struct cpu_math_operands *operands,
+static enum facet_status check_operands(const struct cpu_space *space, const struct kit_math_operands *operands,
                                         struct facet_error *error)
 {
     for (uint32_t i = 0; i < operands->count; i++) {
-        const struct cpu_math_operand *operand = &operands->list[i];
+        const struct kit_math_operand *operand = &operands->list[i];
 
         if (!cpu_space_has(space, operand->address, operand->bytes))
             return facet_kit_fail(error, FACET_OUT_OF_RANGE,
@@ -147,7 +147,7 @@ static enum facet_status check_operands(const struct cpu_space *space, const str
 
 /* From here on what is freed stays until the operation is complete: judged and entered under one lock. */
 static enum facet_status enter(struct cpu_context *context, struct math_launch *launch,
-                               const struct cpu_math_operands *operands, struct facet_error *error)
+                               const struct kit_math_operands *operands, struct facet_error *error)
 {
     pthread_rwlock_rdlock(&context->space.lock);
     enum facet_status status = check_operands(&context->space, operands, error);
@@ -174,7 +174,7 @@ static enum facet_status submit(struct cpu_queue *queue, struct math_launch *lau
 
 /* The operands are looked at before anything is prepared for them, and are kept while that is done. */
 static enum facet_status launch_math(struct cpu_queue *queue, const struct facet_math *operation,
-                                     const struct cpu_math_operands *operands, struct facet_error *error)
+                                     const struct kit_math_operands *operands, struct facet_error *error)
 {
     const struct facet_provider_instance *instance = queue->context->instance;
     struct math_launch *launch = calloc(1, sizeof *launch);
@@ -200,7 +200,7 @@ static enum facet_status launch_math(struct cpu_queue *queue, const struct facet
 static enum facet_status math_run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                   const struct facet_math *operation, struct facet_error *error)
 {
-    struct cpu_math_operands operands;
+    struct kit_math_operands operands;
     struct cpu_queue *queue = NULL;
     struct facet_math taken;
 
@@ -211,7 +211,7 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
         status = cpu_queue_take(instance, context, stream, &queue, error);
     if (status != FACET_OK)
         return status;
-    status = cpu_math_check(operation, &taken, &operands, error);
+    status = kit_math_check(operation, &taken, &operands, error);
     if (status == FACET_OK)
         status = launch_math(queue, &taken, &operands, error);
     cpu_queue_drop(queue);

@@ -43,6 +43,8 @@ static enum facet_status find_all(struct facet_provider_instance *instance, stru
     /* A driver that does not load must not hide the GPUs, but the reason must not be lost either. */
     if (cuda_driver_open(&instance->driver, &reason) != FACET_OK)
         FACET_KIT_TEXT(instance->driver_error, reason.message);
+    if (cuda_driver_executes(&instance->driver))
+        cuda_math_open(&instance->math);
     status = cuda_gpus_find(instance, error);
     if (status == FACET_OK)
         cuda_events_begin(instance);
@@ -101,6 +103,7 @@ static const struct facet_provider provider = {
     .snapshot = &cuda_snapshot_ops,
     .memory = &gpu_memory_ops,
     .execution = &gpu_execution_ops,
+    .math = &cuda_math_ops,
 };
 
 enum facet_status facet_provider_entry(const struct facet_provider_host *host,

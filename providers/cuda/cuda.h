@@ -22,6 +22,7 @@
 #include "driver.h"
 #include "gpu/machine.h"
 #include "library.h"
+#include "math_library.h"
 #include "provider_kit.h"
 #include "slice.h"
 
@@ -50,6 +51,7 @@ struct facet_provider_instance {
     struct cuda_driver driver;
     CUcontext primaries[GPU_MOST]; /* of devices that are retained */
     struct cuda_groups groups[GPU_MOST];
+    struct cuda_math math;
     char driver_error[256]; /* why the driver is there and not used; empty otherwise */
     struct cuda_gpu gpus[GPU_MOST];
 

@@ -32,6 +32,7 @@ enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_
     CUDA_EXECUTING(CUDA_RESOLVE)
     CUDA_PARTING(CUDA_RESOLVE)
     CUDA_AFFINITY(CUDA_RESOLVE)
+    CUDA_SCRATCH(CUDA_RESOLVE)
     CUDA_CHECKPOINTING(CUDA_RESOLVE)
 #undef CUDA_RESOLVE
     const char *absent = missing(&driver);

@@ -88,6 +88,11 @@
     X(cuCtxCreate_v3)                                                                                                  \
     X(cuCtxDestroy_v2)
 
+/* Memory in the order of a stream (driver 11.2). */
+#define CUDA_SCRATCH(X)                                                                                                \
+    X(cuMemAllocAsync)                                                                                                 \
+    X(cuMemFreeAsync)
+
 /* Processes off the device and back (driver 570, CUDA 12.8). */
 #define CUDA_CHECKPOINTING(X)                                                                                          \
     X(cuCheckpointProcessGetState)                                                                                     \
@@ -104,6 +109,7 @@ struct cuda_driver {
     CUDA_EXECUTING(CUDA_MEMBER)
     CUDA_PARTING(CUDA_MEMBER)
     CUDA_AFFINITY(CUDA_MEMBER)
+    CUDA_SCRATCH(CUDA_MEMBER)
     CUDA_CHECKPOINTING(CUDA_MEMBER)
 #undef CUDA_MEMBER
 };

@@ -63,6 +63,7 @@ uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t
         can |= FACET_CAN_MAP_MEMORY | FACET_CAN_SHARE_PAGES;
     if (device->items_most && cuda_driver_executes(&instance->driver))
         can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD | FACET_CAN_SHARE | FACET_CAN_SCHEDULE |
+               (instance->math.blas_library || instance->math.dnn_library ? FACET_CAN_MATH : 0) |
                cuda_groups_find(&instance->driver, device->ordinal, &instance->groups[index]);
     return can;
 }

@@ -31,11 +31,6 @@ static enum facet_status retain(struct gpu_machine *machine, uint32_t device, st
                  driver_of(machine)->cuDevicePrimaryCtxRetain(primary, machine->devices[device].ordinal));
 }
 
-static void release(struct gpu_machine *machine, uint32_t device)
-{
-    driver_of(machine)->cuDevicePrimaryCtxRelease_v2(machine->devices[device].ordinal);
-}
-
 static enum facet_status enter(struct gpu_machine *machine, uint32_t device, struct facet_error *error)
 {
     CUcontext primary = ((struct facet_provider_instance *)machine)->primaries[device];
@@ -48,6 +43,17 @@ static void leave(struct gpu_machine *machine)
     CUcontext ours;
 
     driver_of(machine)->cuCtxPopCurrent_v2(&ours);
+}
+
+static void release(struct gpu_machine *machine, uint32_t device)
+{
+    struct cuda_math *math = &((struct facet_provider_instance *)machine)->math;
+
+    if ((math->blas[device] || math->dnn[device]) && enter(machine, device, NULL) == FACET_OK) {
+        cuda_math_leave(math, device);
+        leave(machine);
+    }
+    driver_of(machine)->cuDevicePrimaryCtxRelease_v2(machine->devices[device].ordinal);
 }
 
 static enum facet_status synchronize(struct gpu_machine *machine, struct facet_error *error)

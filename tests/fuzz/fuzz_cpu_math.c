@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing cpu_math_check(): any bytes as struct facet_math are refused, or are shapes whose operands are within
+ * Owns: fuzzing kit_math_check(): any bytes as struct facet_math are refused, or are shapes whose operands are within
  * the ABI's bounds and of which nothing is left to be worked out.
  */
 #include <facet/provider.h>
@@ -11,17 +11,17 @@
 
 #define BYTES_MOST (UINT64_C(1) << 48)
 
-static void check_accepted(const struct facet_math *taken, const struct cpu_math_operands *operands)
+static void check_accepted(const struct facet_math *taken, const struct kit_math_operands *operands)
 {
-    struct cpu_math_operands again;
+    struct kit_math_operands again;
     struct facet_error error = {0};
     struct facet_math same;
 
     PROMISE(taken->size == sizeof *taken && taken->operation < FACET_MATH_KINDS && taken->type < FACET_MATH_TYPES);
-    PROMISE(operands->count >= 2 && operands->count <= CPU_MATH_OPERANDS);
+    PROMISE(operands->count >= 2 && operands->count <= KIT_MATH_OPERANDS);
     for (uint32_t i = 0; i < operands->count; i++)
         PROMISE(operands->list[i].name && operands->list[i].bytes >= 1 && operands->list[i].bytes <= BYTES_MOST);
-    PROMISE(cpu_math_check(taken, &same, &again, &error) == FACET_OK);
+    PROMISE(kit_math_check(taken, &same, &again, &error) == FACET_OK);
     PROMISE(memcmp(taken, &same, sizeof same) == 0 && again.count == operands->count);
     for (uint32_t i = 0; i < again.count; i++)
         PROMISE(again.list[i].address == operands->list[i].address && again.list[i].bytes == operands->list[i].bytes);
@@ -48,7 +48,7 @@ static struct facet_math *operation_of(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct cpu_math_operands operands, untouched_operands;
+    struct kit_math_operands operands, untouched_operands;
     struct facet_math *operation = operation_of(data, size), taken, untouched;
     struct facet_error error = {0};
 
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&operands, 0x5a, sizeof operands);
     untouched = taken;
     untouched_operands = operands;
-    enum facet_status status = cpu_math_check(operation, &taken, &operands, &error);
+    enum facet_status status = kit_math_check(operation, &taken, &operands, &error);
     if (status == FACET_OK) {
         check_accepted(&taken, &operands);
     } else {

@@ -56,7 +56,7 @@ static uint64_t work_of(const struct facet_math *it)
     case FACET_MATH_GEMM:
         return g->batch * g->m * g->n * g->k;
     case FACET_MATH_CONVOLUTION:
-        return c->batch * c->out_channels * cpu_math_outputs(c, 0) * cpu_math_outputs(c, 1) *
+        return c->batch * c->out_channels * kit_math_outputs(c, 0) * kit_math_outputs(c, 1) *
                (c->in_channels / c->groups) * c->kernel[0] * c->kernel[1];
     case FACET_MATH_ATTENTION:
         return a->batch * a->heads * a->queries * a->keys * a->dimension;
@@ -95,9 +95,9 @@ static const char *features(void)
     return "";
 }
 
-static void place_and_run(struct facet_math *operation, const struct cpu_math_operands *operands)
+static void place_and_run(struct facet_math *operation, const struct kit_math_operands *operands)
 {
-    void *memory[CPU_MATH_OPERANDS] = {0};
+    void *memory[KIT_MATH_OPERANDS] = {0};
     struct cpu_math_engine *engine = NULL;
     struct facet_error error = {0};
 
@@ -116,12 +116,12 @@ static void place_and_run(struct facet_math *operation, const struct cpu_math_op
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct cpu_math_operands operands;
+    struct kit_math_operands operands;
     struct facet_math operation, taken;
     uint64_t bytes = 0;
 
     read_operation(data, size, &operation);
-    if (cpu_math_check(&operation, &taken, &operands, NULL) != FACET_OK)
+    if (kit_math_check(&operation, &taken, &operands, NULL) != FACET_OK)
         return 0;
     for (uint32_t i = 0; i < operands.count; i++)
         bytes += operands.list[i].bytes;

@@ -22,7 +22,7 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
 {
     const struct facet_convolution *it = &operation->of.convolution;
     uint64_t in = it->in_channels / it->groups, out = it->out_channels / it->groups;
-    uint64_t k = in * it->kernel[0] * it->kernel[1], positions = cpu_math_outputs(it, 0) * cpu_math_outputs(it, 1);
+    uint64_t k = in * it->kernel[0] * it->kernel[1], positions = kit_math_outputs(it, 0) * kit_math_outputs(it, 1);
     const struct cpu_math_product product = {
         .operation = "convolution",
         .a = {it->filter, k, 1, out * k},

@@ -47,15 +47,15 @@ static void measure(struct cpu_math_strips *plan)
 {
     const struct facet_convolution *it = &plan->it;
 
-    plan->type_bytes = cpu_math_type_bytes(plan->type);
+    plan->type_bytes = kit_math_type_bytes(plan->type);
     plan->as_bytes = cpu_math_as_bytes(plan->as);
     plan->out_bytes = plan->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
     plan->converts = plan->type_bytes != plan->as_bytes;
     plan->in = it->in_channels / it->groups;
     plan->out = it->out_channels / it->groups;
     plan->planes = it->batch * it->groups;
-    plan->rows = cpu_math_outputs(it, 0);
-    plan->columns = cpu_math_outputs(it, 1);
+    plan->rows = kit_math_outputs(it, 0);
+    plan->columns = kit_math_outputs(it, 1);
 }
 
 /* Of nearly the same size, as few as `most` allows. */

@@ -82,7 +82,7 @@ void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, 
 
 static const char *name_of(const struct gpu_command *command)
 {
-    return command->kind == GPU_LAUNCH ? command->launch.kernel : "";
+    return command->kind == GPU_LAUNCH || command->kind == GPU_CALL ? command->launch.kernel : "";
 }
 
 static uint64_t groups_of(const struct gpu_command *command)
@@ -172,10 +172,14 @@ enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gp
 
 /* --- handing on, by the thread alone, without the lock --- */
 
-static enum facet_status hand_work(struct gpu_machine *machine, gpu_stream_handle stream, struct gpu_command *command)
+static enum facet_status hand_work(struct gpu_machine *machine, const struct gpu_stream *on,
+                                   struct gpu_command *command)
 {
     const struct gpu_driver *driver = machine->driver;
+    gpu_stream_handle stream = on->handle;
 
+    if (command->kind == GPU_CALL)
+        return command->run(machine, on->context->device, stream, command->data);
     if (command->kind == GPU_LAUNCH)
         return driver->launch(machine, command->kernel, &command->launch, command->data, command->data_bytes, stream);
     if (command->bytes == 0)
@@ -187,7 +191,8 @@ static enum facet_status hand_work(struct gpu_machine *machine, gpu_stream_handl
     return driver->enqueue_fill(machine, command->to, command->value, command->bytes, stream);
 }
 
-static enum facet_status hand_timed(struct gpu_machine *machine, gpu_stream_handle stream, struct gpu_command *command)
+static enum facet_status hand_timed(struct gpu_machine *machine, const struct gpu_stream *stream,
+                                    struct gpu_command *command)
 {
     const struct gpu_driver *driver = machine->driver;
     enum facet_status status = driver->create_event(machine, &command->start);
@@ -195,11 +200,11 @@ static enum facet_status hand_timed(struct gpu_machine *machine, gpu_stream_hand
     if (status == FACET_OK)
         status = driver->create_event(machine, &command->end);
     if (status == FACET_OK)
-        status = driver->record(machine, command->start, stream);
+        status = driver->record(machine, command->start, stream->handle);
     if (status == FACET_OK)
         status = hand_work(machine, stream, command);
     if (status == FACET_OK)
-        status = driver->record(machine, command->end, stream);
+        status = driver->record(machine, command->end, stream->handle);
     return status;
 }
 
@@ -215,9 +220,13 @@ static void drop_events(struct gpu_machine *machine, struct gpu_command *command
 static enum facet_status check_again(const struct gpu_machine *machine, struct gpu_context *context,
                                      const struct gpu_command *command)
 {
-    if (command->kind == GPU_LAUNCH)
-        return FACET_OK;
-    bool good = gpu_context_holds(machine, context, command->to, command->bytes);
+    bool good = true;
+
+    for (uint32_t i = 0; i < command->operands.count; i++)
+        good &= gpu_context_holds(machine, context, command->operands.list[i].address, command->operands.list[i].bytes);
+    if (command->kind == GPU_LAUNCH || command->kind == GPU_CALL)
+        return good ? FACET_OK : FACET_OUT_OF_RANGE;
+    good = gpu_context_holds(machine, context, command->to, command->bytes);
     if (command->kind == GPU_COPY)
         good = good && gpu_context_holds(machine, context, command->from, command->bytes);
     return good ? FACET_OK : FACET_OUT_OF_RANGE;
@@ -235,7 +244,7 @@ static enum facet_status hand(struct gpu_machine *machine, struct gpu_stream *st
     if (status == FACET_OK && moves)
         status = gpu_stream_move(machine, stream);
     if (status == FACET_OK)
-        status = hand_timed(machine, stream->handle, command);
+        status = hand_timed(machine, stream, command);
     if (status != FACET_OK)
         drop_events(machine, command);
     pthread_rwlock_unlock(&context->lock);

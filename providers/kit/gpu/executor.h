@@ -22,6 +22,7 @@
 
 #include <facet/provider.h>
 
+#include "call.h"
 #include "driver.h"
 #include "turns.h"
 
@@ -33,7 +34,7 @@
 
 struct gpu_context;
 
-enum gpu_command_kind { GPU_LAUNCH, GPU_WRITE, GPU_COPY, GPU_FILL, GPU_WAIT };
+enum gpu_command_kind { GPU_LAUNCH, GPU_WRITE, GPU_COPY, GPU_FILL, GPU_WAIT, GPU_CALL };
 
 struct gpu_module {
     struct gpu_module *next;
@@ -51,13 +52,16 @@ struct gpu_command {
 
     struct gpu_module *module; /* GPU_LAUNCH */
     gpu_kernel_handle kernel;
-    struct facet_launch launch;
+    struct facet_launch launch; /* GPU_CALL: its name alone */
 
     uint64_t to, from, bytes; /* the others; `from` is an address, or 0 for `data` */
     uint8_t value;
 
     const struct gpu_stream *awaited; /* GPU_WAIT: until it has come so far; NULL: it is no more */
     uint64_t awaited_sequence;
+
+    gpu_call_func run; /* GPU_CALL */
+    struct kit_math_operands operands;
 
     size_t data_bytes; /* of what follows: arguments of a launch, data of a write */
     uint8_t data[];

@@ -46,7 +46,7 @@ static enum facet_status check_counts(const struct field *fields, size_t count, 
     check_counts((const struct field[]){__VA_ARGS__},                                                                  \
                  sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field), (error))
 
-static enum facet_status add_operand(struct cpu_math_operands *operands, const char *name, uint64_t address,
+static enum facet_status add_operand(struct kit_math_operands *operands, const char *name, uint64_t address,
                                      const uint64_t *factors, size_t count, struct facet_error *error)
 {
     uint64_t bytes = 1;
@@ -54,7 +54,7 @@ static enum facet_status add_operand(struct cpu_math_operands *operands, const c
     for (size_t i = 0; i < count; i++)
         if (__builtin_mul_overflow(bytes, factors[i], &bytes) || bytes > BYTES_MOST)
             return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", name);
-    operands->list[operands->count++] = (struct cpu_math_operand){name, address, bytes};
+    operands->list[operands->count++] = (struct kit_math_operand){name, address, bytes};
     return FACET_OK;
 }
 #define ADD_OPERAND(operands, name, address, error, ...)                                                               \
@@ -80,7 +80,7 @@ struct matrix {
 };
 
 /* The bytes from the first element of the first to the last of the last. */
-static enum facet_status check_matrix(const struct matrix *it, struct cpu_math_operands *operands,
+static enum facet_status check_matrix(const struct matrix *it, struct kit_math_operands *operands,
                                       struct facet_error *error)
 {
     uint64_t one = 0, all = 0;
@@ -121,14 +121,14 @@ static enum facet_status check_scales(const struct facet_gemm *it, uint32_t type
 }
 
 /* As a column lies in one piece when matrices are column-major, rows and columns change places with that. */
-static enum facet_status check_gemm(struct facet_math *operation, struct cpu_math_operands *operands,
+static enum facet_status check_gemm(struct facet_math *operation, struct kit_math_operands *operands,
                                     struct facet_error *error)
 {
     struct facet_gemm *it = &operation->of.gemm;
     bool columns = operation->flags & FACET_MATH_COLUMN_MAJOR;
     bool turn_a = columns != !!(operation->flags & FACET_MATH_TRANSPOSE_A);
     bool turn_b = columns != !!(operation->flags & FACET_MATH_TRANSPOSE_B);
-    uint32_t bytes = cpu_math_type_bytes(operation->type);
+    uint32_t bytes = kit_math_type_bytes(operation->type);
     uint32_t c_bytes = operation->type == FACET_MATH_INT8 ? 4 : bytes;
 
     it->batch = it->batch > 0 ? it->batch : 1;
@@ -177,9 +177,9 @@ static enum facet_status check_groups(const struct facet_convolution *it, struct
 }
 
 static enum facet_status add_convolution(const struct facet_convolution *it, uint32_t type,
-                                         struct cpu_math_operands *operands, struct facet_error *error)
+                                         struct kit_math_operands *operands, struct facet_error *error)
 {
-    uint32_t bytes = cpu_math_type_bytes(type), out_bytes = type == FACET_MATH_INT8 ? 4 : bytes;
+    uint32_t bytes = kit_math_type_bytes(type), out_bytes = type == FACET_MATH_INT8 ? 4 : bytes;
     enum facet_status status =
         ADD_OPERAND(operands, "input", it->input, error, it->batch, it->in_channels, it->height, it->width, bytes);
 
@@ -188,13 +188,13 @@ static enum facet_status add_convolution(const struct facet_convolution *it, uin
                              it->kernel[0], it->kernel[1], bytes);
     if (status == FACET_OK)
         status = ADD_OPERAND(operands, "output", it->output, error, it->batch, it->out_channels,
-                             cpu_math_outputs(it, 0), cpu_math_outputs(it, 1), out_bytes);
+                             kit_math_outputs(it, 0), kit_math_outputs(it, 1), out_bytes);
     if (status == FACET_OK && it->bias)
         status = ADD_OPERAND(operands, "bias", it->bias, error, it->out_channels, 4);
     return status;
 }
 
-static enum facet_status check_convolution(struct facet_math *operation, struct cpu_math_operands *operands,
+static enum facet_status check_convolution(struct facet_math *operation, struct kit_math_operands *operands,
                                            struct facet_error *error)
 {
     struct facet_convolution *it = &operation->of.convolution;
@@ -216,11 +216,11 @@ static enum facet_status check_convolution(struct facet_math *operation, struct 
 
 /* ---- activation and normalization ---- */
 
-static enum facet_status check_activation(struct facet_math *operation, struct cpu_math_operands *operands,
+static enum facet_status check_activation(struct facet_math *operation, struct kit_math_operands *operands,
                                           struct facet_error *error)
 {
     const struct facet_activation *it = &operation->of.activation;
-    uint32_t bytes = cpu_math_type_bytes(operation->type);
+    uint32_t bytes = kit_math_type_bytes(operation->type);
 
     if (it->kind > FACET_ACTIVATION_SOFTMAX)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "kind %" PRIu32 ": expected at most %d", it->kind,
@@ -253,15 +253,15 @@ static enum facet_status check_epsilon(struct facet_normalization *it, struct fa
     return FACET_OK;
 }
 
-static enum facet_status check_normalization(struct facet_math *operation, struct cpu_math_operands *operands,
+static enum facet_status check_normalization(struct facet_math *operation, struct kit_math_operands *operands,
                                              struct facet_error *error)
 {
     struct facet_normalization *it = &operation->of.normalization;
-    const struct cpu_math_operand vectors[] = {{"mean", it->mean, 1},
+    const struct kit_math_operand vectors[] = {{"mean", it->mean, 1},
                                                {"variance", it->variance, 1},
                                                {"scale", it->scale, it->scale},
                                                {"bias", it->bias, it->bias}};
-    uint32_t bytes = cpu_math_type_bytes(operation->type);
+    uint32_t bytes = kit_math_type_bytes(operation->type);
     enum facet_status status = CHECK_COUNTS(error, {"batch", it->batch}, {"channels", it->channels},
                                             {"height", it->height}, {"width", it->width});
 
@@ -294,17 +294,17 @@ static enum facet_status check_attention_values(struct facet_attention *it, uint
     return check_finite("scale", it->scale, error);
 }
 
-static enum facet_status check_attention(struct facet_math *operation, struct cpu_math_operands *operands,
+static enum facet_status check_attention(struct facet_math *operation, struct kit_math_operands *operands,
                                          struct facet_error *error)
 {
     struct facet_attention *it = &operation->of.attention;
-    uint32_t bytes = cpu_math_type_bytes(operation->type);
+    uint32_t bytes = kit_math_type_bytes(operation->type);
     enum facet_status status = CHECK_COUNTS(error, {"batch", it->batch}, {"heads", it->heads}, {"queries", it->queries},
                                             {"keys", it->keys}, {"dimension", it->dimension});
 
     if (status == FACET_OK)
         status = check_attention_values(it, operation->flags, error);
-    const struct cpu_math_operand all[] = {
+    const struct kit_math_operand all[] = {
         {"q", it->q, it->queries}, {"k", it->k, it->keys}, {"v", it->v, it->keys}, {"output", it->output, it->queries}};
     for (int i = 0; i < 4 && status == FACET_OK; i++)
         status = ADD_OPERAND(operands, all[i].name, all[i].address, error, it->batch, it->heads, all[i].bytes,
@@ -344,13 +344,13 @@ static enum facet_status check_head(const struct facet_math *it, struct facet_er
     return FACET_OK;
 }
 
-enum facet_status cpu_math_check(const struct facet_math *operation, struct facet_math *ret_operation,
-                                 struct cpu_math_operands *ret_operands, struct facet_error *error)
+enum facet_status kit_math_check(const struct facet_math *operation, struct facet_math *ret_operation,
+                                 struct kit_math_operands *ret_operands, struct facet_error *error)
 {
-    static enum facet_status (*const checks[FACET_MATH_KINDS])(struct facet_math *, struct cpu_math_operands *,
+    static enum facet_status (*const checks[FACET_MATH_KINDS])(struct facet_math *, struct kit_math_operands *,
                                                                struct facet_error *) = {
         check_gemm, check_convolution, check_activation, check_normalization, check_attention};
-    struct cpu_math_operands operands = {0};
+    struct kit_math_operands operands = {0};
     struct facet_math taken;
     enum facet_status status = take(operation, &taken, error);
 

@@ -2,38 +2,38 @@
 /*
  * Owns: what an operation of the table `math` must be before anything is queued. Never: looks at memory.
  */
-#ifndef CPU_MATH_CHECK_H
-#define CPU_MATH_CHECK_H
+#ifndef FACET_KIT_MATH_CHECK_H
+#define FACET_KIT_MATH_CHECK_H
 
 #include <facet/provider.h>
 
-#define CPU_MATH_OPERANDS 6u
+#define KIT_MATH_OPERANDS 6u
 
 /* Memory that the operation touches. */
-struct cpu_math_operand {
+struct kit_math_operand {
     const char *name;
     uint64_t address, bytes;
 };
 
-struct cpu_math_operands {
+struct kit_math_operands {
     uint32_t count;
-    struct cpu_math_operand list[CPU_MATH_OPERANDS];
+    struct kit_math_operand list[KIT_MATH_OPERANDS];
 };
 
 /* Takes what the host gave, whatever its size, and puts the values in the place of zeros that stand for one (leading
  * dimensions, strides, batch, groups, dilation, epsilon, scale): so there is nothing left to be worked out. */
-enum facet_status cpu_math_check(const struct facet_math *operation, struct facet_math *ret_operation,
-                                 struct cpu_math_operands *ret_operands, struct facet_error *error);
+enum facet_status kit_math_check(const struct facet_math *operation, struct facet_math *ret_operation,
+                                 struct kit_math_operands *ret_operands, struct facet_error *error);
 
 /* Rows or columns of a convolution's output. */
-static inline uint64_t cpu_math_outputs(const struct facet_convolution *it, int i)
+static inline uint64_t kit_math_outputs(const struct facet_convolution *it, int i)
 {
     uint64_t in = i == 0 ? it->height : it->width;
 
     return (in + 2 * it->padding[i] - it->dilation[i] * (it->kernel[i] - 1) - 1) / it->stride[i] + 1;
 }
 
-static inline uint32_t cpu_math_type_bytes(uint32_t type)
+static inline uint32_t kit_math_type_bytes(uint32_t type)
 {
     return type == FACET_MATH_F32 ? 4 : type == FACET_MATH_INT8 ? 1 : 2;
 }

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the table `math`: the libraries, what they support, queueing, and whose turn an operation is. Never: knows how
+ * an operation is made of calls. */
+#include "math_library.h"
+
+#include <dlfcn.h>
+
+#include "cuda.h"
+#include "gpu/call.h"
+#include "library_kit.h"
+#include "math_check.h"
+
+#define TYPE(name) (UINT32_C(1) << FACET_MATH_##name)
+#define INT_MOST   INT32_MAX /* what cuDNN counts in */
+
+/* --- the libraries --- */
+
+static const char *const blas_places[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL};
+static const char *const dnn_places[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
+
+#define CUDA_RESOLVE_BLAS(name) *(void **)&ret_math->name = dlsym(blas, #name);
+#define CUDA_RESOLVE_DNN(name)  *(void **)&ret_math->name = dlsym(dnn, #name);
+#define CUDA_AND(name)          &&ret_math->name
+void cuda_math_open(struct cuda_math *ret_math)
+{
+    void *blas = NULL, *dnn = NULL;
+
+    *ret_math = (struct cuda_math){0};
+    if (facet_kit_library_open("FACET_CUDA_CUBLASLT", blas_places, &blas, NULL) == FACET_OK && blas) {
+        CUDA_BLAS(CUDA_RESOLVE_BLAS)
+        ret_math->blas_library = true CUDA_BLAS(CUDA_AND) ? blas : NULL;
+    }
+    if (facet_kit_library_open("FACET_CUDA_CUDNN", dnn_places, &dnn, NULL) == FACET_OK && dnn) {
+        CUDA_DNN(CUDA_RESOLVE_DNN)
+        ret_math->dnn_library = true CUDA_DNN(CUDA_AND) ? dnn : NULL;
+    }
+}
+
+void cuda_math_leave(struct cuda_math *math, uint32_t device)
+{
+    if (math->blas[device])
+        math->cublasLtDestroy(math->blas[device]);
+    if (math->dnn[device])
+        math->cudnnDestroy(math->dnn[device]);
+    math->blas[device] = NULL;
+    math->dnn[device] = NULL;
+}
+
+enum facet_status cuda_blas_status(cublasStatus_t result)
+{
+    switch (result) {
+    case CUBLAS_STATUS_SUCCESS:
+        return FACET_OK;
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return FACET_NO_SPACE;
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return FACET_UNSUPPORTED;
+    default:
+        return FACET_IO;
+    }
+}
+
+/* By its thousands, as of 9; before, all that failed is the same here. */
+enum facet_status cuda_dnn_status(cudnnStatus_t result)
+{
+    if (result == CUDNN_STATUS_SUCCESS)
+        return FACET_OK;
+    return result / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 ? FACET_UNSUPPORTED : FACET_IO;
+}
+
+enum facet_status cuda_scratch_take(const struct cuda_math_call *call, uint64_t bytes, CUdeviceptr *ret_address)
+{
+    *ret_address = 0;
+    if (bytes == 0)
+        return FACET_OK;
+    if (!call->driver->cuMemAllocAsync || !call->driver->cuMemFreeAsync)
+        return FACET_UNSUPPORTED;
+    CUresult result = call->driver->cuMemAllocAsync(ret_address, bytes, call->stream);
+    return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(call->driver, NULL, "", result);
+}
+
+void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address)
+{
+    if (address)
+        call->driver->cuMemFreeAsync(address, call->stream);
+}
+
+/* --- what there is --- */
+
+static void count_types(const struct cuda_math *math, uint32_t types[FACET_MATH_KINDS])
+{
+    uint32_t all = TYPE(F32) | TYPE(BF16) | TYPE(F16);
+
+    types[FACET_MATH_GEMM] = math->blas_library ? all : 0;
+    types[FACET_MATH_CONVOLUTION] = math->dnn_library ? TYPE(F32) : 0;
+    types[FACET_MATH_ACTIVATION] = math->dnn_library ? all : 0;
+    types[FACET_MATH_ATTENTION] = math->blas_library && math->dnn_library ? TYPE(F32) : 0;
+}
+
+static void name_libraries(const struct cuda_math *math, char *text, size_t size)
+{
+    size_t blas = math->blas_library ? math->cublasLtGetVersion() : 0,
+           dnn = math->dnn_library ? math->cudnnGetVersion() : 0;
+    size_t step = dnn < 10000 ? 1000 : 10000; /* of the major number */
+    int length = 0;
+
+    if (blas)
+        length =
+            snprintf(text, size, "cuBLASLt %zu.%zu.%zu%s", blas / 10000, blas / 100 % 100, blas % 100, dnn ? ", " : "");
+    if (dnn)
+        snprintf(text + length, size - (size_t)length, "cuDNN %zu.%zu.%zu", dnn / step, dnn % step / 100, dnn % 100);
+}
+
+static enum facet_status math_support(struct facet_provider_instance *instance, uint32_t device,
+                                      struct facet_math_support *ret_support, struct facet_error *error)
+{
+    struct facet_math_support support = {.size = sizeof support, .mixed = 1};
+    enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_MATH, error);
+
+    if (status != FACET_OK)
+        return status;
+    count_types(&instance->math, support.types);
+    support.tensor_types = support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_CONVOLUTION];
+    name_libraries(&instance->math, support.library, sizeof support.library);
+    return facet_kit_struct(&support, sizeof support, ret_support, error);
+}
+
+/* --- running --- */
+
+/* Handles are of a device's primary context. With the device entered. */
+static enum facet_status take_handles(struct cuda_math *math, uint32_t device)
+{
+    if (math->blas_library && !math->blas[device]) {
+        cublasStatus_t result = math->cublasLtCreate(&math->blas[device]);
+        if (result != CUBLAS_STATUS_SUCCESS)
+            return cuda_blas_status(result);
+    }
+    if (math->dnn_library && !math->dnn[device])
+        return cuda_dnn_status(math->cudnnCreate(&math->dnn[device]));
+    return FACET_OK;
+}
+
+static enum facet_status run(struct gpu_machine *machine, uint32_t device, gpu_stream_handle stream, const void *data)
+{
+    struct facet_provider_instance *instance = (struct facet_provider_instance *)machine;
+    struct cuda_math *math = &instance->math;
+    const struct facet_math *operation = data;
+    enum facet_status status = take_handles(math, device);
+
+    if (status != FACET_OK)
+        return status;
+    const struct cuda_math_call call = {
+        &instance->driver, math, math->blas[device], math->dnn[device], stream, operation,
+    };
+    if (operation->operation == FACET_MATH_GEMM)
+        return cuda_math_gemm(&call, &operation->of.gemm, operation->flags, 0);
+    status = cuda_dnn_status(math->cudnnSetStream(call.dnn, stream));
+    if (status != FACET_OK)
+        return status;
+    if (operation->operation == FACET_MATH_CONVOLUTION)
+        return cuda_math_convolution(&call);
+    if (operation->operation == FACET_MATH_ACTIVATION)
+        return cuda_math_activation(&call);
+    return cuda_math_attention(&call);
+}
+
+static enum facet_status not_offered(const struct cuda_math *math, const struct facet_math *operation,
+                                     struct facet_error *error)
+{
+    static const char *const names[FACET_MATH_KINDS] = {"gemm", "convolution", "activation", "normalization",
+                                                        "attention"};
+    static const char *const types[FACET_MATH_TYPES] = {"f32", "bf16", "f16", "int8"};
+    bool blas = operation->operation == FACET_MATH_GEMM || operation->operation == FACET_MATH_ATTENTION;
+    const char *lacking = blas && !math->blas_library                                     ? "cuBLASLt"
+                          : operation->operation != FACET_MATH_GEMM && !math->dnn_library ? "cuDNN"
+                                                                                          : NULL;
+
+    if (lacking)
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "%s: expected the library %s", names[operation->operation],
+                              lacking);
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "%s of %s: not offered here by cuBLASLt and cuDNN",
+                          names[operation->operation], types[operation->type]);
+}
+
+/* cuDNN's sizes are ints. */
+static enum facet_status check_sizes(const struct facet_math *operation, const struct kit_math_operands *operands,
+                                     struct facet_error *error)
+{
+    for (uint32_t i = 0; operation->operation != FACET_MATH_GEMM && i < operands->count; i++)
+        if (operands->list[i].bytes > (uint64_t)INT_MOST * 2)
+            return facet_kit_fail(error, FACET_UNSUPPORTED, "%s: %" PRIu64 " bytes: cuDNN expects at most 2^32",
+                                  operands->list[i].name, operands->list[i].bytes);
+    return FACET_OK;
+}
+
+static bool instance_has_groups(const struct gpu_machine *machine, uint32_t device)
+{
+    return ((const struct facet_provider_instance *)machine)->groups[device].count;
+}
+
+static const char *implementation_of(const struct facet_math *operation)
+{
+    switch (operation->operation) {
+    case FACET_MATH_GEMM:
+        return "gemm cublasLtMatmul";
+    case FACET_MATH_CONVOLUTION:
+        return "convolution cudnnConvolutionForward";
+    case FACET_MATH_ACTIVATION:
+        return operation->of.activation.kind == FACET_ACTIVATION_SOFTMAX ? "activation cudnnSoftmaxForward"
+                                                                         : "activation cudnnBackendExecute";
+    default:
+        return "attention cublasLtMatmul, cudnnSoftmaxForward";
+    }
+}
+
+static enum facet_status check_context(struct gpu_machine *machine, uint64_t number, struct facet_error *error)
+{
+    struct gpu_context *context;
+    enum facet_status status = gpu_execution_enter(machine, number, &context, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = gpu_device_check(machine, context->device, FACET_CAN_MATH, error);
+    /* The libraries' handles are of the device's primary context. */
+    if (status == FACET_OK && context->worker->slice && !instance_has_groups(machine, context->device))
+        status = facet_kit_fail(error, FACET_UNSUPPORTED, "mathematics for a worker that MPS limits");
+    gpu_context_leave(machine, context);
+    return status;
+}
+
+static enum facet_status math_run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
+                                  const struct facet_math *given, struct facet_error *error)
+{
+    uint32_t types[FACET_MATH_KINDS] = {0};
+    struct kit_math_operands operands;
+    struct facet_math operation;
+    enum facet_status status = check_context(&instance->gpu, context, error);
+
+    if (status == FACET_OK && !given)
+        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: expected one, not NULL");
+    if (status == FACET_OK)
+        status = kit_math_check(given, &operation, &operands, error);
+    if (status != FACET_OK)
+        return status;
+    count_types(&instance->math, types);
+    if (!(types[operation.operation] >> operation.type & 1))
+        return not_offered(&instance->math, &operation, error);
+    status = check_sizes(&operation, &operands, error);
+    return status == FACET_OK ? gpu_call_queue(&instance->gpu, context, stream, run, implementation_of(&operation),
+                                               &operation, sizeof operation, &operands, error)
+                              : status;
+}
+
+const struct facet_math_ops cuda_math_ops = {
+    .size = sizeof cuda_math_ops,
+    .support = math_support,
+    .run = math_run,
+};

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: activations, as graphs of one pointwise operation, and softmax, through cuDNN.
+ * Never: approximates one by another.
+ */
+#include "math_library.h"
+
+#define PARTS 9 /* of a graph: two tensors, what is done, its operation, the graph, heuristics, engine, plan, pack */
+
+static cudnnDataType_t type_of(uint32_t type)
+{
+    return type == FACET_MATH_F32 ? CUDNN_DATA_FLOAT : type == FACET_MATH_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+}
+
+/* --- softmax --- */
+
+static cudnnStatus_t softmax(const struct cuda_math_call *call, cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
+                             CUdeviceptr input, CUdeviceptr output, const uint64_t sizes[4])
+{
+    const struct cuda_math *math = call->math;
+    const float one = 1, zero = 0;
+    cudnnStatus_t result = math->cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, type, (int)sizes[0],
+                                                            (int)sizes[1], (int)sizes[2], (int)sizes[3]);
+
+    if (result != CUDNN_STATUS_SUCCESS)
+        return result;
+    /* NOLINTNEXTLINE: the device's addresses are pointers to the library */
+    return math->cudnnSoftmaxForward(call->dnn, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &one, tensor,
+                                     (const void *)input, &zero, tensor, (void *)output);
+}
+
+enum facet_status cuda_math_softmax(const struct cuda_math_call *call, cudnnDataType_t type, CUdeviceptr input,
+                                    CUdeviceptr output, const uint64_t sizes[4])
+{
+    cudnnTensorDescriptor_t tensor = NULL;
+    cudnnStatus_t result = call->math->cudnnCreateTensorDescriptor(&tensor);
+
+    if (result != CUDNN_STATUS_SUCCESS)
+        return cuda_dnn_status(result);
+    result = softmax(call, tensor, type, input, output, sizes);
+    call->math->cudnnDestroyTensorDescriptor(tensor);
+    return cuda_dnn_status(result);
+}
+
+/* --- pointwise --- */
+
+struct graph {
+    const struct cuda_math *math;
+    cudnnBackendDescriptor_t parts[PARTS];
+    int count;
+    cudnnStatus_t result; /* of the first call that failed: the others are left out */
+};
+
+static cudnnBackendDescriptor_t add(struct graph *graph, int kind)
+{
+    cudnnBackendDescriptor_t made = NULL;
+
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = graph->math->cudnnBackendCreateDescriptor(kind, &made);
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->parts[graph->count++] = made;
+    return made;
+}
+
+static void set(struct graph *graph, cudnnBackendDescriptor_t part, int attribute, int type, int64_t count,
+                const void *elements)
+{
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = graph->math->cudnnBackendSetAttribute(part, attribute, type, count, elements);
+}
+
+static void finalize(struct graph *graph, cudnnBackendDescriptor_t part)
+{
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = graph->math->cudnnBackendFinalize(part);
+}
+
+static cudnnBackendDescriptor_t add_tensor(struct graph *graph, const struct facet_math *operation, uint64_t address,
+                                           int64_t id)
+{
+    const struct facet_activation *it = &operation->of.activation;
+    const int64_t sizes[] = {(int64_t)it->batch, (int64_t)it->channels, (int64_t)it->height, (int64_t)it->width};
+    const int64_t strides[] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+    const int64_t alignment = (int64_t)(address & -address) < 16 ? (int64_t)(address & -address) : 16;
+    const cudnnDataType_t type = type_of(operation->type);
+    cudnnBackendDescriptor_t tensor = add(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+
+    set(graph, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    set(graph, tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes);
+    set(graph, tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
+    set(graph, tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
+    set(graph, tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    finalize(graph, tensor);
+    return tensor;
+}
+
+static cudnnBackendDescriptor_t add_pointwise(struct graph *graph, const struct facet_activation *it)
+{
+    static const int modes[] = {
+        [FACET_ACTIVATION_RELU] = CUDNN_POINTWISE_RELU_FWD,
+        [FACET_ACTIVATION_SIGMOID] = CUDNN_POINTWISE_SIGMOID_FWD,
+        [FACET_ACTIVATION_TANH] = CUDNN_POINTWISE_TANH_FWD,
+        [FACET_ACTIVATION_GELU] = CUDNN_POINTWISE_GELU_FWD,
+        [FACET_ACTIVATION_GELU_TANH] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD,
+        [FACET_ACTIVATION_SILU] = CUDNN_POINTWISE_SWISH_FWD,
+        [FACET_ACTIVATION_LEAKY_RELU] = CUDNN_POINTWISE_RELU_FWD,
+        [FACET_ACTIVATION_ELU] = CUDNN_POINTWISE_ELU_FWD,
+    };
+    const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+    const double alpha = (double)it->alpha;
+    cudnnBackendDescriptor_t pointwise = add(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+
+    set(graph, pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &modes[it->kind]);
+    set(graph, pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+    if (it->kind == FACET_ACTIVATION_LEAKY_RELU)
+        set(graph, pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, 1, &alpha);
+    if (it->kind == FACET_ACTIVATION_ELU)
+        set(graph, pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA, CUDNN_TYPE_DOUBLE, 1, &alpha);
+    finalize(graph, pointwise);
+    return pointwise;
+}
+
+static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t handle,
+                                              const struct facet_math *operation)
+{
+    cudnnBackendDescriptor_t input = add_tensor(graph, operation, operation->of.activation.input, 'x');
+    cudnnBackendDescriptor_t output = add_tensor(graph, operation, operation->of.activation.output, 'y');
+    cudnnBackendDescriptor_t pointwise = add_pointwise(graph, &operation->of.activation);
+    cudnnBackendDescriptor_t node = add(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+
+    set(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &pointwise);
+    set(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &input);
+    set(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &output);
+    finalize(graph, node);
+    cudnnBackendDescriptor_t whole = add(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
+    finalize(graph, whole);
+    return whole;
+}
+
+/* The engine that the library thinks best of. */
+static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
+{
+    const int mode = CUDNN_HEUR_MODE_A;
+    int64_t found = 0;
+    cudnnBackendDescriptor_t heuristics = add(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+
+    set(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &whole);
+    set(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    finalize(graph, heuristics);
+    cudnnBackendDescriptor_t engine = add(graph, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = graph->math->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found, &engine);
+    if (graph->result == CUDNN_STATUS_SUCCESS && found < 1)
+        graph->result = CUDNN_STATUS_NOT_SUPPORTED;
+    cudnnBackendDescriptor_t plan = add(graph, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    set(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set(graph, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
+    finalize(graph, plan);
+    return plan;
+}
+
+static enum facet_status execute(const struct cuda_math_call *call, struct graph *graph, cudnnBackendDescriptor_t plan)
+{
+    const struct facet_activation *it = &call->operation->of.activation;
+    const int64_t ids[] = {'x', 'y'};
+    const uint64_t addresses[] = {it->input, it->output};
+    int64_t bytes = 0, count = 0;
+    CUdeviceptr workspace = 0;
+    cudnnBackendDescriptor_t pack = add(graph, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = graph->math->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                              CUDNN_TYPE_INT64, 1, &count, &bytes);
+    if (graph->result != CUDNN_STATUS_SUCCESS)
+        return cuda_dnn_status(graph->result);
+    enum facet_status status = cuda_scratch_take(call, bytes > 0 ? (uint64_t)bytes : 0, &workspace);
+    if (status != FACET_OK)
+        return status;
+    set(graph, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 2, ids);
+    set(graph, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 2, addresses);
+    set(graph, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    finalize(graph, pack);
+    if (graph->result == CUDNN_STATUS_SUCCESS)
+        graph->result = graph->math->cudnnBackendExecute(call->dnn, plan, pack);
+    cuda_scratch_give(call, workspace);
+    return cuda_dnn_status(graph->result);
+}
+
+enum facet_status cuda_math_activation(const struct cuda_math_call *call)
+{
+    const struct facet_activation *it = &call->operation->of.activation;
+    const uint64_t sizes[4] = {it->batch, it->channels, it->height, it->width};
+    struct graph graph = {.math = call->math};
+
+    if (it->kind == FACET_ACTIVATION_SOFTMAX)
+        return cuda_math_softmax(call, type_of(call->operation->type), it->input, it->output, sizes);
+    cudnnBackendDescriptor_t whole = add_operation(&graph, call->dnn, call->operation);
+    cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, whole);
+    enum facet_status status = execute(call, &graph, plan);
+    while (graph.count > 0)
+        call->math->cudnnBackendDestroyDescriptor(graph.parts[--graph.count]);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: convolution, forwards, through cuDNN. Never: lets it multiply f32 as TF32, unless it may. */
+#include "math_library.h"
+
+#include "math_check.h"
+
+#define ALGORITHMS     8
+#define WORKSPACE_MOST (UINT64_C(1) << 30)
+
+struct plan {
+    cudnnTensorDescriptor_t input, output, bias;
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t convolution;
+};
+
+static void drop_plan(const struct cuda_math *math, struct plan *plan)
+{
+    cudnnTensorDescriptor_t tensors[] = {plan->input, plan->output, plan->bias};
+
+    for (int i = 0; i < 3; i++)
+        if (tensors[i])
+            math->cudnnDestroyTensorDescriptor(tensors[i]);
+    if (plan->filter)
+        math->cudnnDestroyFilterDescriptor(plan->filter);
+    if (plan->convolution)
+        math->cudnnDestroyConvolutionDescriptor(plan->convolution);
+}
+
+static cudnnStatus_t make_tensor(const struct cuda_math *math, uint64_t batch, uint64_t channels, uint64_t height,
+                                 uint64_t width, cudnnTensorDescriptor_t *ret_tensor)
+{
+    cudnnStatus_t result = math->cudnnCreateTensorDescriptor(ret_tensor);
+
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetTensor4dDescriptor(*ret_tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, (int)batch,
+                                                  (int)channels, (int)height, (int)width);
+    return result;
+}
+
+static cudnnStatus_t make_tensors(const struct cuda_math *math, const struct facet_convolution *it, struct plan *plan)
+{
+    cudnnStatus_t result = make_tensor(math, it->batch, it->in_channels, it->height, it->width, &plan->input);
+
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = make_tensor(math, it->batch, it->out_channels, kit_math_outputs(it, 0), kit_math_outputs(it, 1),
+                             &plan->output);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = make_tensor(math, 1, it->out_channels, 1, 1, &plan->bias);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnCreateFilterDescriptor(&plan->filter);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetFilter4dDescriptor(plan->filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW,
+                                                  (int)it->out_channels, (int)(it->in_channels / it->groups),
+                                                  (int)it->kernel[0], (int)it->kernel[1]);
+    return result;
+}
+
+static cudnnStatus_t make_convolution(const struct cuda_math *math, const struct facet_math *operation,
+                                      struct plan *plan)
+{
+    const struct facet_convolution *it = &operation->of.convolution;
+    bool mixed = operation->flags & FACET_MATH_MIXED && !(operation->flags & FACET_MATH_NO_TENSOR);
+    cudnnStatus_t result = math->cudnnCreateConvolutionDescriptor(&plan->convolution);
+
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetConvolution2dDescriptor(plan->convolution, (int)it->padding[0], (int)it->padding[1],
+                                                       (int)it->stride[0], (int)it->stride[1], (int)it->dilation[0],
+                                                       (int)it->dilation[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetConvolutionMathType(plan->convolution, mixed ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetConvolutionGroupCount(plan->convolution, (int)it->groups);
+    return result;
+}
+
+/* The best that the library knows, of those that multiply as they were told and need no more memory than that. */
+static const cudnnConvolutionFwdAlgoPerf_t *choose(const cudnnConvolutionFwdAlgoPerf_t *found, int count, bool mixed)
+{
+    for (int i = 0; i < count; i++)
+        if (found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= WORKSPACE_MOST &&
+            (mixed || found[i].mathType == CUDNN_FMA_MATH))
+            return &found[i];
+    return NULL;
+}
+
+static enum facet_status convolve(const struct cuda_math_call *call, const struct plan *plan)
+{
+    const struct facet_convolution *it = &call->operation->of.convolution;
+    const struct cuda_math *math = call->math;
+    cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS];
+    const float one = 1, zero = 0;
+    CUdeviceptr workspace;
+    int count = 0;
+    cudnnStatus_t result = math->cudnnGetConvolutionForwardAlgorithm_v7(
+        call->dnn, plan->input, plan->filter, plan->convolution, plan->output, ALGORITHMS, &count, found);
+
+    if (result != CUDNN_STATUS_SUCCESS)
+        return cuda_dnn_status(result);
+    const cudnnConvolutionFwdAlgoPerf_t *chosen = choose(
+        found, count, call->operation->flags & FACET_MATH_MIXED && !(call->operation->flags & FACET_MATH_NO_TENSOR));
+    if (!chosen)
+        return FACET_UNSUPPORTED;
+    enum facet_status status = cuda_scratch_take(call, chosen->memory, &workspace);
+    if (status != FACET_OK)
+        return status;
+    /* NOLINTBEGIN: the device's addresses are pointers to the library */
+    result = math->cudnnConvolutionForward(call->dnn, &one, plan->input, (const void *)it->input, plan->filter,
+                                           (const void *)it->filter, plan->convolution, chosen->algo, (void *)workspace,
+                                           chosen->memory, &zero, plan->output, (void *)it->output);
+    cuda_scratch_give(call, workspace);
+    if (result == CUDNN_STATUS_SUCCESS && it->bias)
+        result = math->cudnnAddTensor(call->dnn, &one, plan->bias, (const void *)it->bias, &one, plan->output,
+                                      (void *)it->output);
+    /* NOLINTEND */
+    return cuda_dnn_status(result);
+}
+
+enum facet_status cuda_math_convolution(const struct cuda_math_call *call)
+{
+    struct plan plan = {0};
+    cudnnStatus_t result = make_tensors(call->math, &call->operation->of.convolution, &plan);
+
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = make_convolution(call->math, call->operation, &plan);
+    enum facet_status status = result == CUDNN_STATUS_SUCCESS ? convolve(call, &plan) : cuda_dnn_status(result);
+    drop_plan(call->math, &plan);
+    return status;
+}

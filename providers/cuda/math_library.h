@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mathematics by NVIDIA's libraries, opened at run time.
+ *
+ * Owns: the tables of cuBLASLt's and cuDNN's functions, their handles, and what the files about operations share.
+ * Never: computes anything; calls a library by another thread than the executor's, once an operation is queued.
+ *
+ * libcublasLt.so.13 to 11 and libcudnn.so.9 or 8, or what FACET_CUDA_CUBLASLT and FACET_CUDA_CUDNN name. Products of
+ * matrices need the first, convolution and activation the second, attention both. Without both there is no mathematics.
+ *
+ *     gemm          f32, bf16, f16. Not int8: cuBLASLt has it for one layout and multiples of 4 alone
+ *     convolution   f32, forwards. Not the 16-bit types: cuDNN adds no f32 bias to them before it rounds
+ *     activation    f32, bf16, f16
+ *     attention     f32: products, a softmax and, where it is causal, a mask that is added; all scores are in memory at
+ *                   a time. Not the 16-bit types: those need cuDNN's fused graphs, as the ABI has scores in f32
+ *     normalization not at all: cuDNN keeps 1 / sqrt(variance + epsilon) and an unbiased variance, not what the ABI
+ * asks
+ */
+#ifndef FACET_CUDA_MATH_LIBRARY_H
+#define FACET_CUDA_MATH_LIBRARY_H
+
+#include <pthread.h>
+
+#include <facet/provider.h>
+
+#include "driver.h"
+#include "gpu/machine.h"
+#include "vendor/cuda/cublaslt.h"
+#include "vendor/cuda/cudnn.h"
+
+#define CUDA_BLAS(X)                                                                                                   \
+    X(cublasLtCreate)                                                                                                  \
+    X(cublasLtDestroy)                                                                                                 \
+    X(cublasLtGetVersion)                                                                                              \
+    X(cublasLtMatmulDescCreate)                                                                                        \
+    X(cublasLtMatmulDescDestroy)                                                                                       \
+    X(cublasLtMatmulDescSetAttribute)                                                                                  \
+    X(cublasLtMatrixLayoutCreate)                                                                                      \
+    X(cublasLtMatrixLayoutDestroy)                                                                                     \
+    X(cublasLtMatrixLayoutSetAttribute)                                                                                \
+    X(cublasLtMatmulPreferenceCreate)                                                                                  \
+    X(cublasLtMatmulPreferenceDestroy)                                                                                 \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                                            \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                                                  \
+    X(cublasLtMatmul)
+
+#define CUDA_DNN(X)                                                                                                    \
+    X(cudnnGetVersion)                                                                                                 \
+    X(cudnnCreate)                                                                                                     \
+    X(cudnnDestroy)                                                                                                    \
+    X(cudnnSetStream)                                                                                                  \
+    X(cudnnCreateTensorDescriptor)                                                                                     \
+    X(cudnnDestroyTensorDescriptor)                                                                                    \
+    X(cudnnSetTensor4dDescriptor)                                                                                      \
+    X(cudnnCreateFilterDescriptor)                                                                                     \
+    X(cudnnDestroyFilterDescriptor)                                                                                    \
+    X(cudnnSetFilter4dDescriptor)                                                                                      \
+    X(cudnnCreateConvolutionDescriptor)                                                                                \
+    X(cudnnDestroyConvolutionDescriptor)                                                                               \
+    X(cudnnSetConvolution2dDescriptor)                                                                                 \
+    X(cudnnSetConvolutionMathType)                                                                                     \
+    X(cudnnSetConvolutionGroupCount)                                                                                   \
+    X(cudnnGetConvolutionForwardAlgorithm_v7)                                                                          \
+    X(cudnnConvolutionForward)                                                                                         \
+    X(cudnnAddTensor)                                                                                                  \
+    X(cudnnSoftmaxForward)                                                                                             \
+    X(cudnnBackendCreateDescriptor)                                                                                    \
+    X(cudnnBackendDestroyDescriptor)                                                                                   \
+    X(cudnnBackendSetAttribute)                                                                                        \
+    X(cudnnBackendGetAttribute)                                                                                        \
+    X(cudnnBackendFinalize)                                                                                            \
+    X(cudnnBackendExecute)
+
+struct cuda_math {
+    void *blas_library, *dnn_library; /* NULL: it is not there, or lacks a function */
+#define CUDA_MEMBER(name) __typeof__(&name) name;
+    CUDA_BLAS(CUDA_MEMBER)
+    CUDA_DNN(CUDA_MEMBER)
+#undef CUDA_MEMBER
+    cublasLtHandle_t blas[GPU_MOST]; /* made with the first operation on a device; the executor's thread's */
+    cudnnHandle_t dnn[GPU_MOST];
+};
+
+/* One operation, in the executor's thread, with the device's context current. */
+struct cuda_math_call {
+    const struct cuda_driver *driver;
+    const struct cuda_math *math;
+    cublasLtHandle_t blas;
+    cudnnHandle_t dnn;
+    CUstream stream;
+    const struct facet_math *operation;
+};
+
+/* Opens what is there. */
+void cuda_math_open(struct cuda_math *ret_math);
+/* Ends the handles on a device whose context is current. */
+void cuda_math_leave(struct cuda_math *math, uint32_t device);
+
+extern const struct facet_math_ops cuda_math_ops;
+
+/* What a library's result means. */
+enum facet_status cuda_blas_status(cublasStatus_t result);
+enum facet_status cuda_dnn_status(cudnnStatus_t result);
+
+/* Memory for as long as the stream needs it: taken and given back in its order. 0 bytes: none, 0. */
+enum facet_status cuda_scratch_take(const struct cuda_math_call *call, uint64_t bytes, CUdeviceptr *ret_address);
+void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address);
+
+/* math_gemm.c: of the call's type, laid out as `flags` say. With `addend` not 0: instead of beta times C one matrix
+ * there, laid out as C is, is added to each product. */
+enum facet_status cuda_math_gemm(const struct cuda_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
+                                 CUdeviceptr addend);
+/* math_convolution.c, math_activation.c, math_attention.c: what the call's operation is. */
+enum facet_status cuda_math_convolution(const struct cuda_math_call *call);
+enum facet_status cuda_math_activation(const struct cuda_math_call *call);
+enum facet_status cuda_math_attention(const struct cuda_math_call *call);
+
+/* math_activation.c: softmax over the channels of a tensor, in f32 or as it is. */
+enum facet_status cuda_math_softmax(const struct cuda_math_call *call, cudnnDataType_t type, CUdeviceptr input,
+                                    CUdeviceptr output, const uint64_t sizes[4]);
+
+#endif

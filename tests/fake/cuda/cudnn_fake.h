@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what the files of the fake cuDNN share. Never: is seen by what uses it. */
+#ifndef FAKE_CUDA_CUDNN_FAKE_H
+#define FAKE_CUDA_CUDNN_FAKE_H
+
+#include "math_fake.h"
+#include "vendor/cuda/cudnn.h"
+
+/* Objects, which are counted. */
+void *fake_cudnn_make(size_t size);
+cudnnStatus_t fake_cudnn_drop(void *object);
+enum fake_type fake_cudnn_type(cudnnDataType_t type);
+
+#endif

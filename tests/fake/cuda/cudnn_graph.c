@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: cuDNN's graphs, of one pointwise operation each: descriptors with attributes, and what executing one does.
+ * Never: takes a descriptor that is not finalized, or changes one that is.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "cudnn_fake.h"
+
+#define ATTRIBUTES 8
+#define BYTES      64
+#define WORKSPACE  INT64_C(512)
+
+/* What an engine's configuration knows of: the graph that it was found for. */
+enum { OF_GRAPH = 10000 };
+
+struct attribute {
+    int name, type;
+    int64_t count;
+    _Alignas(8) unsigned char bytes[BYTES];
+};
+
+struct descriptor {
+    int kind, used;
+    bool final;
+    struct attribute attributes[ATTRIBUTES];
+};
+
+static size_t size_of(int type)
+{
+    return type == CUDNN_TYPE_DATA_TYPE || type == CUDNN_TYPE_HEUR_MODE || type == CUDNN_TYPE_POINTWISE_MODE ? 4 : 8;
+}
+
+static const struct attribute *find(const struct descriptor *in, int name)
+{
+    for (int i = 0; in && i < in->used; i++) {
+        if (in->attributes[i].name == name)
+            return &in->attributes[i];
+    }
+    return NULL;
+}
+
+static int64_t number(const struct descriptor *in, int name, int64_t otherwise)
+{
+    const struct attribute *found = find(in, name);
+    int64_t wide = otherwise;
+    int narrow;
+
+    if (found && size_of(found->type) == sizeof wide)
+        memcpy(&wide, found->bytes, sizeof wide);
+    if (found && size_of(found->type) == sizeof narrow) {
+        memcpy(&narrow, found->bytes, sizeof narrow);
+        wide = narrow;
+    }
+    return wide;
+}
+
+/* A descriptor that is finalized; NULL else. */
+static struct descriptor *part(const struct descriptor *in, int name)
+{
+    const struct attribute *found = find(in, name);
+    struct descriptor *to = NULL;
+
+    if (found && found->type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
+        memcpy(&to, found->bytes, sizeof to);
+    return to && to->final ? to : NULL;
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(int kind, cudnnBackendDescriptor_t *descriptor)
+{
+    struct descriptor *made = fake_cudnn_make(sizeof *made);
+
+    made->kind = kind;
+    *descriptor = made;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
+{
+    return fake_cudnn_drop(descriptor);
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, int attribute, int type, int64_t count,
+                                       const void *elements)
+{
+    struct descriptor *to = descriptor;
+
+    if (!to || to->final || to->used == ATTRIBUTES || count < 1 || (size_t)count * size_of(type) > BYTES || !elements)
+        return CUDNN_STATUS_BAD_PARAM;
+    struct attribute *added = &to->attributes[to->used++];
+    *added = (struct attribute){.name = attribute, .type = type, .count = count};
+    memcpy(added->bytes, elements, (size_t)count * size_of(type));
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* What each kind must have been told. */
+static bool is_whole(const struct descriptor *it)
+{
+    switch (it->kind) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+        return find(it, CUDNN_ATTR_TENSOR_DATA_TYPE) && find(it, CUDNN_ATTR_TENSOR_DIMENSIONS) &&
+               find(it, CUDNN_ATTR_TENSOR_STRIDES) && find(it, CUDNN_ATTR_TENSOR_UNIQUE_ID) &&
+               find(it, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+        return find(it, CUDNN_ATTR_POINTWISE_MODE) && find(it, CUDNN_ATTR_POINTWISE_MATH_PREC);
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        return part(it, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) &&
+               part(it, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) && part(it, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+        return find(it, CUDNN_ATTR_OPERATIONGRAPH_HANDLE) && part(it, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+        return part(it, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) && find(it, CUDNN_ATTR_ENGINEHEUR_MODE);
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+        return find(it, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) && part(it, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+        return find(it, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) && find(it, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) &&
+               number(it, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0);
+    default:
+        return false;
+    }
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
+{
+    struct descriptor *it = descriptor;
+
+    if (!it || it->final || !is_whole(it))
+        return CUDNN_STATUS_BAD_PARAM;
+    it->final = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* The one engine that there is, and what a plan needs. */
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int attribute, int type, int64_t wanted,
+                                       int64_t *count, void *elements)
+{
+    struct descriptor *it = descriptor, *engine;
+
+    if (!it || !it->final || wanted < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    *count = 1;
+    if (attribute == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64) {
+        *(int64_t *)elements = WORKSPACE;
+        return CUDNN_STATUS_SUCCESS;
+    }
+    if (attribute != CUDNN_ATTR_ENGINEHEUR_RESULTS || it->kind != CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+        return CUDNN_STATUS_BAD_PARAM;
+    struct descriptor *graph = part(it, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    memcpy(&engine, elements, sizeof engine);
+    if (!engine || engine->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+        return CUDNN_STATUS_BAD_PARAM;
+    cudnnStatus_t result = cudnnBackendSetAttribute(engine, OF_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    engine->final = true;
+    return result;
+}
+
+/* ---- executing ---- */
+
+static double real(const struct descriptor *in, int name)
+{
+    const struct attribute *found = find(in, name);
+    double value = 0;
+
+    if (found)
+        memcpy(&value, found->bytes, sizeof value);
+    return value;
+}
+
+static float apply(const struct descriptor *pointwise, float x)
+{
+    double v = (double)x;
+
+    switch (number(pointwise, CUDNN_ATTR_POINTWISE_MODE, -1)) {
+    case CUDNN_POINTWISE_RELU_FWD:
+        return x > 0 ? x : (float)(v * real(pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE));
+    case CUDNN_POINTWISE_TANH_FWD:
+        return (float)tanh(v);
+    case CUDNN_POINTWISE_SIGMOID_FWD:
+        return (float)(1 / (1 + exp(-v)));
+    case CUDNN_POINTWISE_ELU_FWD:
+        return x > 0 ? x : (float)(real(pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA) * expm1(v));
+    case CUDNN_POINTWISE_GELU_FWD:
+        return (float)(v / 2 * (1 + erf(v * M_SQRT1_2)));
+    case CUDNN_POINTWISE_SWISH_FWD:
+        return (float)(v / (1 + exp(-v)));
+    case CUDNN_POINTWISE_GELU_APPROX_TANH_FWD:
+        return (float)(v / 2 * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (v + 0.044715 * v * v * v))));
+    default:
+        return NAN;
+    }
+}
+
+static void *data_of(const struct descriptor *pack, const struct descriptor *tensor)
+{
+    const struct attribute *ids = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    const struct attribute *pointers = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+
+    for (int64_t i = 0; i < ids->count && i < pointers->count; i++) {
+        if (((const int64_t *)(const void *)ids->bytes)[i] == number(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, -1))
+            return ((void *const *)(const void *)pointers->bytes)[i];
+    }
+    return NULL;
+}
+
+static uint64_t elements_of(const struct descriptor *tensor)
+{
+    const struct attribute *sizes = find(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS);
+    uint64_t count = 1;
+
+    for (int64_t i = 0; i < sizes->count; i++)
+        count *= (uint64_t)((const int64_t *)(const void *)sizes->bytes)[i];
+    return count;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
+{
+    const struct descriptor *engine = part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const struct descriptor *node = part(part(engine, OF_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
+
+    if (!handle || !node || !((const struct descriptor *)pack)->final)
+        return CUDNN_STATUS_BAD_PARAM;
+    const struct descriptor *pointwise = part(node, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    const struct descriptor *x = part(node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    const struct descriptor *y = part(node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    const void *from = data_of(pack, x);
+    void *to = data_of(pack, y);
+    enum fake_type type = fake_cudnn_type((cudnnDataType_t)number(x, CUDNN_ATTR_TENSOR_DATA_TYPE, -1));
+    uint64_t count = elements_of(x);
+
+    if (!from || !to || count != elements_of(y) ||
+        (uintptr_t)from % (uint64_t)number(x, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1))
+        return CUDNN_STATUS_BAD_PARAM;
+    for (uint64_t i = 0; i < count; i++)
+        fake_put(type, to, i, apply(pointwise, fake_get(type, from, i)));
+    return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fake libraries of mathematics: numbers of 16 bits, and what a test may ask of the last call.
+ *
+ * Owns: reading and writing elements, rounded to nearest even. The libraries compute on the processor in plain loops,
+ * as they are called: earlier than on a device, which no program may count on. They link to no driver: the fake's
+ * addresses are the process's own.
+ * Never: is linked by anything that ships.
+ */
+#ifndef FAKE_CUDA_MATH_FAKE_H
+#define FAKE_CUDA_MATH_FAKE_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum fake_type { FAKE_F32, FAKE_BF16, FAKE_F16 };
+
+static inline float fake_of_bf16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+static inline uint16_t fake_to_bf16(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    if (value != value)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float fake_get(enum fake_type type, const void *at, uint64_t index)
+{
+    if (type == FAKE_F32)
+        return ((const float *)at)[index];
+    return type == FAKE_BF16 ? fake_of_bf16(((const uint16_t *)at)[index]) : (float)((const _Float16 *)at)[index];
+}
+
+static inline void fake_put(enum fake_type type, void *at, uint64_t index, float value)
+{
+    if (type == FAKE_F32)
+        ((float *)at)[index] = value;
+    else if (type == FAKE_BF16)
+        ((uint16_t *)at)[index] = fake_to_bf16(value);
+    else
+        ((_Float16 *)at)[index] = (_Float16)value;
+}
+
+/* What the last product was to be computed in (cublasComputeType_t), the last convolution (cudnnMathType_t); -1: none
+ * was. */
+int fake_cublas_compute(void);
+int fake_cudnn_math(void);
+/* How many handles and descriptors there are: none when a program is through. */
+int fake_cublas_living(void);
+int fake_cudnn_living(void);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: mathematics of the built cuda provider over the fake libraries, where conformance does not look: what they are
+ * told, what is missing, what is left behind. Never: opens a real library.
+ */
+#include "cuda_world.h"
+
+#include "vendor/cuda/cublaslt.h"
+#include "vendor/cuda/cudnn.h"
+
+enum { SIDE = 3, BYTES = SIDE * SIDE * sizeof(float) };
+
+/* What the fake libraries saw; the provider has opened them as well. */
+static int seen(const char *variable, const char *function)
+{
+    int (*ask)(void);
+    void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+
+    assert_non_null(library);
+    *(void **)&ask = dlsym(library, function);
+    assert_non_null(ask);
+    int result = ask();
+    dlclose(library);
+    return result;
+}
+
+static uint64_t area(const struct world *world)
+{
+    uint64_t address = 0;
+
+    assert_int_equal(provider->memory->alloc(world->instance, world->context, 4096, &address, NULL), FACET_OK);
+    assert_int_equal(provider->memory->fill(world->instance, world->context, address, 0, 4096, NULL), FACET_OK);
+    return address;
+}
+
+static struct facet_math gemm(uint64_t at, uint32_t type, uint32_t flags)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_GEMM, .type = type, .flags = flags};
+
+    math.of.gemm =
+        (struct facet_gemm){.a = at, .b = at + BYTES, .c = at + 2 * BYTES, .m = SIDE, .n = SIDE, .k = SIDE, .alpha = 1};
+    return math;
+}
+
+static struct facet_math convolution(uint64_t at, uint32_t flags)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_CONVOLUTION, .flags = flags};
+
+    math.of.convolution = (struct facet_convolution){.input = at,
+                                                     .filter = at + 1024,
+                                                     .output = at + 2048,
+                                                     .batch = 1,
+                                                     .in_channels = 1,
+                                                     .out_channels = 1,
+                                                     .height = 4,
+                                                     .width = 4,
+                                                     .kernel = {2, 2},
+                                                     .stride = {1, 1}};
+    return math;
+}
+
+static enum facet_status run(const struct world *world, const struct facet_math *math, struct facet_error *error)
+{
+    return provider->math->run(world->instance, world->context, world->stream, math, error);
+}
+
+static void run_now(const struct world *world, struct facet_math math)
+{
+    struct facet_error error = {0};
+
+    if (run(world, &math, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    wait_for(world);
+    assert_int_equal(state_of(world).failed, 0);
+}
+
+static void tensor_cores_are_switched_off(void **state)
+{
+    struct world world = open_world();
+    uint64_t at = area(&world);
+
+    run_now(&world, gemm(at, FACET_MATH_BF16, 0));
+    assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F);
+    run_now(&world, gemm(at, FACET_MATH_BF16, FACET_MATH_NO_TENSOR));
+    assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_PEDANTIC);
+    run_now(&world, gemm(at, FACET_MATH_F32, FACET_MATH_MIXED));
+    assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_FAST_16BF);
+    run_now(&world, gemm(at, FACET_MATH_F32, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
+    assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_PEDANTIC);
+    run_now(&world, convolution(at, 0));
+    assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_FMA_MATH); /* f32 is not TF32 */
+    run_now(&world, convolution(at, FACET_MATH_MIXED));
+    assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_DEFAULT_MATH);
+    run_now(&world, convolution(at, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
+    assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_FMA_MATH);
+    provider->device->close(world.instance);
+    assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_living"), 0);
+    assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_living"), 0);
+}
+
+static void what_is_not_offered_says_why(void **state)
+{
+    struct world world = open_world();
+    struct facet_math math = gemm(area(&world), FACET_MATH_INT8, 0);
+    struct facet_error error = {0};
+
+    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "gemm of int8"));
+    math = (struct facet_math){.size = sizeof math, .operation = FACET_MATH_NORMALIZATION};
+    uint64_t at = area(&world);
+    math.of.normalization = (struct facet_normalization){
+        .input = at, .output = at, .mean = at, .variance = at, .batch = 1, .channels = 2, .height = 2, .width = 2};
+    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "normalization"));
+    provider->device->close(world.instance);
+}
+
+/* With the libraries at those places; the variables are put back. */
+static struct world open_with(const char *blas, const char *dnn, char before[2][4096])
+{
+    snprintf(before[0], 4096, "%s", getenv("FACET_CUDA_CUBLASLT"));
+    snprintf(before[1], 4096, "%s", getenv("FACET_CUDA_CUDNN"));
+    setenv("FACET_CUDA_CUBLASLT", blas ? blas : before[0], 1);
+    setenv("FACET_CUDA_CUDNN", dnn ? dnn : before[1], 1);
+    struct world world = open_world();
+    setenv("FACET_CUDA_CUBLASLT", before[0], 1);
+    setenv("FACET_CUDA_CUDNN", before[1], 1);
+    return world;
+}
+
+static void a_library_that_is_missing_is_named(void **state)
+{
+    char before[2][4096];
+    struct world world = open_with("/nonexistent", NULL, before);
+    struct facet_math_support support = {.size = sizeof support};
+    struct facet_error error = {0};
+    uint64_t at = area(&world);
+    struct facet_math math = gemm(at, FACET_MATH_F32, 0);
+
+    assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
+    assert_int_equal(support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_ATTENTION], 0);
+    assert_string_equal(support.library, "cuDNN 9.19.0");
+    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "cuBLASLt"));
+    run_now(&world, convolution(at, 0));
+    provider->device->close(world.instance);
+
+    world = open_with(NULL, "libm.so.6", before); /* one that lacks its functions is as good as none */
+    at = area(&world);
+    math = convolution(at, 0);
+    assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
+    assert_string_equal(support.library, "cuBLASLt 13.1.0");
+    assert_int_equal(run(&world, &math, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "cuDNN"));
+    run_now(&world, gemm(at, FACET_MATH_F32, 0));
+    provider->device->close(world.instance);
+}
+
+static void without_libraries_there_is_no_mathematics(void **state)
+{
+    char before[2][4096];
+    struct world world = open_with("/nonexistent", "/proc/self/status", before);
+    struct facet_math math = gemm(area(&world), FACET_MATH_F32, 0);
+    struct facet_device_info infos[16];
+
+    list(world.instance, infos);
+    assert_false(infos[0].capabilities & FACET_CAN_MATH);
+    assert_int_equal(run(&world, &math, NULL), FACET_UNSUPPORTED);
+    provider->device->close(world.instance);
+}
+
+/* Freeing waits for what is queued, some seconds; then it is not done. */
+static void memory_of_an_operation_that_waits_stays(void **state)
+{
+    struct world world = open_world();
+    uint64_t at = area(&world), scratch = area(&world);
+    struct facet_math math = gemm(at, FACET_MATH_F32, 0);
+
+    assert_int_equal(provider->execution->pause(world.instance, world.context, 1, NULL), FACET_OK);
+    assert_int_equal(run(&world, &math, NULL), FACET_OK);
+    assert_int_equal(provider->memory->free(world.instance, world.context, at, NULL), FACET_TIMEOUT);
+    assert_int_equal(provider->execution->pause(world.instance, world.context, 0, NULL), FACET_OK);
+    wait_for(&world);
+    assert_int_equal(state_of(&world).failed, 0);
+    assert_int_equal(provider->memory->free(world.instance, world.context, at, NULL), FACET_OK);
+    assert_int_equal(run(&world, &math, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(provider->memory->free(world.instance, world.context, scratch, NULL), FACET_OK);
+    provider->device->close(world.instance);
+}
+
+/* An operation works on the part of the device that its context is bound to, in its turn. */
+static void operations_are_bound_as_launches_are(void **state)
+{
+    struct facet_provider_instance *instance = open_fake();
+
+    assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
+    struct world world = enter_world(instance, "w");
+    uint64_t at = area(&world);
+    run_now(&world, gemm(at, FACET_MATH_F32, 0));
+    assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
+    run_now(&world, convolution(at, 0));
+    provider->device->close(instance);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensor_cores_are_switched_off),
+        cmocka_unit_test(what_is_not_offered_says_why),
+        cmocka_unit_test(a_library_that_is_missing_is_named),
+        cmocka_unit_test(without_libraries_there_is_no_mathematics),
+        cmocka_unit_test(memory_of_an_operation_that_waits_stays),
+        cmocka_unit_test(operations_are_bound_as_launches_are),
+    };
+
+    load_provider();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
