@@ -221,6 +221,8 @@ static void put_settings(struct text *text, const struct cuda_nvml *nvml, const 
         put(text, "temperature_limit_mc", "%u", value * 1000);
     if (CUDA_NVML(nvml, nvmlDeviceGetEccMode, gpu->handle, &mode, &pending) == NVML_SUCCESS)
         put(text, "ecc", "%s", mode == NVML_FEATURE_ENABLED ? "true" : "false");
+    if (CUDA_NVML(nvml, nvmlDeviceGetPcieReplayCounter, gpu->handle, &value) == NVML_SUCCESS)
+        put(text, "pcie_replays", "%u", value);
     if (CUDA_NVML(nvml, nvmlDeviceGetPersistenceMode, gpu->handle, &mode) == NVML_SUCCESS)
         put(text, "persistence_mode", "%s", mode == NVML_FEATURE_ENABLED ? "true" : "false");
 }

@@ -51,6 +51,7 @@
     X(nvmlDeviceGetComputeRunningProcesses_v3)                                                                         \
     X(nvmlDeviceGetProcessUtilization)                                                                                 \
     X(nvmlDeviceGetTopologyCommonAncestor)                                                                             \
+    X(nvmlDeviceGetPcieReplayCounter)                                                                                  \
     X(nvmlDeviceGetFieldValues)                                                                                        \
     X(nvmlDeviceGetNvLinkErrorCounter)                                                                                 \
     X(nvmlDeviceGetNvLinkState)                                                                                        \

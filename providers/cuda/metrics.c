@@ -2,7 +2,8 @@
 /*
  * Owns: reading a GPU's sensors and its processes.
  * Never: turns a rate into a counter, or the time in which a kernel runs into a share of units at work: NVML's
- * utilization is neither `busy_ns` nor `compute_active_milli`, and NVML measures PCIe traffic over a moment only.
+ * utilization is neither `busy_ns` nor `compute_active_milli`. PCIe traffic is what a driver of 560 or newer counts,
+ * when it counts in 64 bits: 32 are full within a tenth of a second. What it measures over a moment is no counter.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -116,6 +117,21 @@ static void read_ecc(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct f
         to->valid |= FACET_METRIC_ECC_UNCORRECTED;
 }
 
+static void read_traffic(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_device_metrics *to)
+{
+    nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_PCIE_COUNT_RX_BYTES},
+                                 {.fieldId = NVML_FI_DEV_PCIE_COUNT_TX_BYTES}};
+
+    if (CUDA_NVML(nvml, nvmlDeviceGetFieldValues, handle, 2, fields) != NVML_SUCCESS)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (fields[i].nvmlReturn != NVML_SUCCESS || fields[i].valueType != NVML_VALUE_TYPE_UNSIGNED_LONG_LONG)
+            return;
+    to->pcie_rx_bytes = fields[0].value.ullVal;
+    to->pcie_tx_bytes = fields[1].value.ullVal;
+    to->valid |= FACET_METRIC_PCIE_RX | FACET_METRIC_PCIE_TX;
+}
+
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics)
 {
@@ -128,6 +144,7 @@ nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_g
     if (cuda_throttle_read(nvml, gpu->handle, &read.throttle))
         read.valid |= FACET_METRIC_THROTTLE;
     read_ecc(nvml, gpu->handle, &read);
+    read_traffic(nvml, gpu->handle, &read);
     if (read.valid) {
         *ret_metrics = read;
         return NVML_SUCCESS;

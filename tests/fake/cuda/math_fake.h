@@ -10,6 +10,7 @@
 #ifndef FAKE_CUDA_MATH_FAKE_H
 #define FAKE_CUDA_MATH_FAKE_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -29,26 +30,48 @@ static inline uint16_t fake_to_bf16(float value)
     uint32_t bits;
 
     memcpy(&bits, &value, sizeof bits);
-    if (value != value)
+    if (isnan(value))
         return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float fake_of_f16(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float value = exponent == 31 ? fraction ? NAN : INFINITY
+                  : exponent     ? ldexpf((float)(1024 + fraction), exponent - 25)
+                                 : ldexpf((float)fraction, -24);
+
+    return bits & 0x8000 ? -value : value;
+}
+
+static inline uint16_t fake_to_f16(float value)
+{
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    float size = fabsf(value);
+
+    if (isnan(value))
+        return 0x7e00;
+    if (size >= 65520)
+        return sign | 0x7c00;
+    int exponent = size < 0x1p-14F ? -14 : ilogbf(size);
+    int fraction = (int)nearbyintf(ldexpf(size, 10 - exponent)); /* 2048 carries into the exponent */
+    return (uint16_t)(sign | (fraction < 1024 ? fraction : ((exponent + 15) << 10) + fraction - 1024));
 }
 
 static inline float fake_get(enum fake_type type, const void *at, uint64_t index)
 {
     if (type == FAKE_F32)
         return ((const float *)at)[index];
-    return type == FAKE_BF16 ? fake_of_bf16(((const uint16_t *)at)[index]) : (float)((const _Float16 *)at)[index];
+    return type == FAKE_BF16 ? fake_of_bf16(((const uint16_t *)at)[index]) : fake_of_f16(((const uint16_t *)at)[index]);
 }
 
 static inline void fake_put(enum fake_type type, void *at, uint64_t index, float value)
 {
     if (type == FAKE_F32)
         ((float *)at)[index] = value;
-    else if (type == FAKE_BF16)
-        ((uint16_t *)at)[index] = fake_to_bf16(value);
     else
-        ((_Float16 *)at)[index] = (_Float16)value;
+        ((uint16_t *)at)[index] = type == FAKE_BF16 ? fake_to_bf16(value) : fake_to_f16(value);
 }
 
 /* What the last product was to be computed in (cublasComputeType_t), the last convolution (cudnnMathType_t); -1: none

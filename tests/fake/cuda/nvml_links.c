@@ -250,6 +250,10 @@ static bool read_field(uint32_t device, unsigned field, unsigned scope, uint64_t
         return *ret_value = link_count(), true;
     case NVML_FI_DEV_PCIE_REPLAY_COUNTER:
         return *ret_value = atomic_load(&health->pcie_replays), true;
+    case NVML_FI_DEV_PCIE_COUNT_TX_BYTES:
+        return *ret_value = atomic_load(&health->pcie_tx_bytes), true;
+    case NVML_FI_DEV_PCIE_COUNT_RX_BYTES:
+        return *ret_value = atomic_load(&health->pcie_rx_bytes), true;
     case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX:
         return *ret_value = link_traffic(device, scope, &health->link_tx_kib), true;
     case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX:
@@ -278,7 +282,10 @@ static void fill_field(uint32_t device, nvmlFieldValue_t *field)
         field->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
         return;
     }
-    field->valueType = is_long(field->fieldId) ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : NVML_VALUE_TYPE_UNSIGNED_INT;
+    bool of_pcie =
+        field->fieldId == NVML_FI_DEV_PCIE_COUNT_TX_BYTES || field->fieldId == NVML_FI_DEV_PCIE_COUNT_RX_BYTES;
+    bool wide = is_long(field->fieldId) || (of_pcie && !atomic_load(&health_of(device)->pcie_narrow));
+    field->valueType = wide ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : NVML_VALUE_TYPE_UNSIGNED_INT;
     field->value.ullVal = value; /* little-endian: the shorter one is its beginning */
     field->nvmlReturn = NVML_SUCCESS;
 }

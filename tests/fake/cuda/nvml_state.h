@@ -22,10 +22,12 @@ struct fake_health {
     _Atomic uint64_t corrected, uncorrected; /* memory errors since the driver was loaded */
     _Atomic uint32_t rows_corrected, rows_uncorrected, rows_pending, rows_failed; /* remapped */
     _Atomic uint32_t pcie_replays;
-    _Atomic uint32_t pcie_tx_kib, pcie_rx_kib; /* a second */
-    _Atomic uint32_t links_down;               /* a bit for each NVLink that is not active */
-    _Atomic uint64_t link_tx_kib, link_rx_kib; /* of each active NVLink, ever */
-    _Atomic uint64_t link_errors;              /* of each error counter of each NVLink */
+    _Atomic uint32_t pcie_tx_kib, pcie_rx_kib;     /* a second */
+    _Atomic uint64_t pcie_tx_bytes, pcie_rx_bytes; /* ever */
+    _Atomic uint32_t pcie_narrow;                  /* 1: those are told in 32 bits */
+    _Atomic uint32_t links_down;                   /* a bit for each NVLink that is not active */
+    _Atomic uint64_t link_tx_kib, link_rx_kib;     /* of each active NVLink, ever */
+    _Atomic uint64_t link_errors;                  /* of each error counter of each NVLink */
 };
 
 /* Busy time as it was when last sampled: what is told of a period is told after it. */

@@ -279,6 +279,29 @@ static void test_traffic(void **state)
     atomic_store(&truth->link_errors, 0);
 }
 
+/* What is counted in 32 bits is full within a tenth of a second: that is no counter. */
+static void test_pcie(void **state)
+{
+    struct fake_health *truth = &fake_state()->management.health[0];
+    struct facet_device_metrics metrics = {.size = sizeof metrics};
+    char text[4096];
+    uint32_t size;
+
+    atomic_store(&truth->pcie_rx_bytes, 5 * GIB);
+    atomic_store(&truth->pcie_tx_bytes, 6 * GIB);
+    atomic_store(&truth->pcie_replays, 3);
+    assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
+    assert_true(metrics.valid & FACET_METRIC_PCIE_RX && metrics.valid & FACET_METRIC_PCIE_TX);
+    assert_true(metrics.pcie_rx_bytes == 5 * GIB && metrics.pcie_tx_bytes == 6 * GIB);
+    assert_int_equal(provider->device->properties(instance, 0, text, sizeof text, &size, NULL), FACET_OK);
+    assert_non_null(strstr(text, "pcie_replays=3\n"));
+    atomic_store(&truth->pcie_narrow, 1);
+    assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
+    assert_false(metrics.valid & (FACET_METRIC_PCIE_RX | FACET_METRIC_PCIE_TX));
+    atomic_store(&truth->pcie_narrow, 0);
+    atomic_store(&truth->pcie_replays, 0);
+}
+
 /* What another program made is listed, also while it is half made, and can be destroyed. */
 static void test_partitions_of_others(void **state)
 {
@@ -347,6 +370,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_topology, setup, teardown),
         cmocka_unit_test_setup_teardown(test_traffic, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pcie, setup, teardown),
         cmocka_unit_test_setup_teardown(test_partitions_of_others, setup, teardown),
     };
 

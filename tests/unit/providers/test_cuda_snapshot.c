@@ -30,6 +30,7 @@ static int serve(int from, int to)
             provider->memory->free(own, context, address, NULL) != FACET_OK || write(to, &byte, 1) != 1)
             return 1;
     }
+    provider->device->close(own);
     return 0;
 }
 
