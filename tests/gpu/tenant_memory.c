@@ -9,7 +9,8 @@
 #include "tenant.h"
 
 #define MIB   ((size_t)1 << 20)
-#define WORDS (MIB / 8) /* of a block that is checked */
+#define BLOCK (2 * MIB) /* that is checked: a whole page of the device, so that none is half used */
+#define WORDS (BLOCK / 8)
 #define EDGE  4096u
 #define ROW   ((size_t)16384) /* elements of an array's row */
 
@@ -143,17 +144,18 @@ static void store(CUfunction function, CUdeviceptr block, uint64_t value)
     GPU(gpu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
 }
 
-/* Blocks of 1 MiB that a kernel fills; each is read before it is filled anew. */
+/* Blocks that a kernel fills; each is read before it is filled anew. */
 int role_check(char **arguments)
 {
-    uint64_t count = strtoull(arguments[0], NULL, 10), seed = strtoull(arguments[2], NULL, 10), rounds = 0;
+    uint64_t count = strtoull(arguments[0], NULL, 10) * MIB / BLOCK, seed = strtoull(arguments[2], NULL, 10),
+             rounds = 0;
     CUdeviceptr *blocks = calloc(count + 1, sizeof *blocks);
     uint64_t end = gpu_now_ns() + strtoull(arguments[1], NULL, 10) * UINT64_C(1000000000);
 
     gpu_enter();
     CUfunction function = gpu_store();
     for (uint64_t i = 0; blocks && i < count; i++) {
-        GPU(gpu.cuMemAlloc_v2(&blocks[i], MIB));
+        GPU(gpu.cuMemAlloc_v2(&blocks[i], BLOCK));
         store(function, blocks[i], pattern(seed, i, 0));
     }
     do {
