@@ -125,6 +125,13 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                 .help = "how many vGPUs may be on a device at a time; 0 is the policy's own",
                                 .parse = parse_number,
                                 .most = 128},
+    [FACET_SETTING_SWAP_FACTOR] = {.name = "swap_factor",
+                                   .variable = "FACET_SWAP_FACTOR",
+                                   .fallback = "20",
+                                   .help = "an oversubscribed vGPU keeps memory that was brought in for so many times "
+                                           "as long as that took; 0: nobody keeps any",
+                                   .parse = parse_number,
+                                   .most = 10000},
     [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",
                                    .variable = "FACET_IDLE_EXIT_S",
                                    .fallback = "30",

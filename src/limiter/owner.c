@@ -163,6 +163,8 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
     fill_policy(owner->policy, spec);
     fill_usage(owner->usage);
     facet_owner_set_limits(owner, &spec->limits);
+    atomic_store(&owner->policy->oversubscribed, spec->oversubscribed);
+    atomic_store(&owner->policy->resident_most_bytes, FACET_RESIDENT_ALL);
     return FACET_OK;
 }
 
@@ -285,8 +287,10 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
             error->status = status;
         return status;
     }
-    if (spec)
+    if (spec) {
         facet_owner_set_limits(owner, &spec->limits);
+        atomic_store(&owner->policy->oversubscribed, spec->oversubscribed);
+    }
     *ret_owner = owner;
     return FACET_OK;
 }
@@ -332,6 +336,19 @@ void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns)
     atomic_store(&owner->policy->depth_ns, depth_ns);
 }
 
+bool facet_owner_is_oversubscribed(const struct facet_owner *owner)
+{
+    return atomic_load(&owner->policy->oversubscribed);
+}
+
+void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes)
+{
+    if (atomic_exchange(&owner->policy->resident_most_bytes, bytes) == bytes)
+        return;
+    atomic_fetch_add(&owner->policy->residence, 1);
+    facet_futex_wake(&owner->policy->residence);
+}
+
 void facet_owner_retire(struct facet_owner *owner)
 {
     atomic_store(&owner->policy->retired, 1);
@@ -340,6 +357,8 @@ void facet_owner_retire(struct facet_owner *owner)
     atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
     facet_futex_wake(&owner->policy->gate);
     facet_futex_wake(&owner->policy->frozen);
+    atomic_fetch_add(&owner->policy->residence, 1);
+    facet_futex_wake(&owner->policy->residence);
 }
 
 enum facet_gate facet_owner_gate(const struct facet_owner *owner)

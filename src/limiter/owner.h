@@ -18,6 +18,7 @@ struct facet_owner_spec {
     const char *vgpu_id, *vgpu_name;
     struct facet_segment_device device;
     struct facet_limits limits; /* memory_bytes already resolved (not 0) */
+    bool oversubscribed;        /* its memory may be swapped to the host's, where the interposer can */
 };
 
 /* Makes (or opens) the doorbell file `path` of a device and maps it; one that is corrupt is made anew. Unmap with
@@ -52,6 +53,10 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits);
 void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
+
+/* Whether it was made with oversubscription, and how much of what can be swapped may be on the device from now on. */
+bool facet_owner_is_oversubscribed(const struct facet_owner *owner);
+void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes);
 
 /* Refuses everything from now on: the vGPU is destroyed under its tenants. Their calls fail instead of running
  * unlimited. */

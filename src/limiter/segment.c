@@ -127,6 +127,20 @@ uint64_t facet_usage_memory(const struct facet_usage *usage)
     return sum;
 }
 
+static uint64_t later(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static void add_residence(struct facet_usage_totals *totals, const struct facet_slot *slot)
+{
+    totals->swappable_bytes = add_saturating(totals->swappable_bytes, atomic_load(&slot->swappable_bytes));
+    totals->resident_bytes = add_saturating(totals->resident_bytes, atomic_load(&slot->resident_bytes));
+    totals->short_bytes = add_saturating(totals->short_bytes, atomic_load(&slot->short_bytes));
+    totals->absent += atomic_load(&slot->absent);
+    totals->touched_ns = later(totals->touched_ns, atomic_load_explicit(&slot->touched_ns, memory_order_relaxed));
+}
+
 static void add_slot(struct facet_usage_totals *totals, const struct facet_slot *slot)
 {
     totals->memory_bytes = add_saturating(totals->memory_bytes, atomic_load(&slot->memory_bytes));
@@ -140,10 +154,9 @@ static void add_slot(struct facet_usage_totals *totals, const struct facet_slot 
     totals->waiting += atomic_load_explicit(&slot->waiting, memory_order_seq_cst);
     totals->allocating += atomic_load_explicit(&slot->allocating, memory_order_seq_cst);
     totals->processes += atomic_load_explicit(&slot->pid, memory_order_relaxed) != 0;
-
-    uint64_t idle_since = atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed);
-    if (idle_since > totals->idle_since_ns)
-        totals->idle_since_ns = idle_since;
+    add_residence(totals, slot);
+    totals->idle_since_ns =
+        later(totals->idle_since_ns, atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed));
 }
 
 void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals)

@@ -88,9 +88,16 @@ struct facet_policy {
     _Atomic uint32_t fallback_milli; /* the share to keep to while the daemon is gone */
     _Atomic uint32_t mode;
     _Atomic uint32_t priority;
+    /* Oversubscription: whether the vGPU's memory may be swapped, and how much of it may be on the device just now. */
+    _Atomic uint32_t oversubscribed;
+    _Atomic uint32_t residence; /* futex word: counts changes of the next */
+    _Atomic uint64_t resident_most_bytes;
 };
 
-/* One process. Two cache lines: what every launch touches, and the rest. */
+/* resident_most_bytes: all that the vGPU has. */
+#define FACET_RESIDENT_ALL UINT64_MAX
+
+/* One process. Three cache lines: what every launch touches, the rest, and what swapping says. */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
     _Atomic uint64_t inflight;      /* launches submitted and not known to be complete, and their estimated cost */
@@ -106,8 +113,14 @@ struct facet_slot {
     _Atomic uint64_t throttled_ns; /* time threads waited to launch */
     _Atomic uint64_t denied;       /* allocations refused for quota */
     char comm[16];
+
+    _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: what can leave the device */
+    _Atomic uint64_t resident_bytes;               /* of those: what is on the device */
+    _Atomic uint64_t short_bytes;                  /* what the device refused to who brings them in */
+    _Atomic uint64_t touched_ns;                   /* when any of it was last used by a call */
+    _Atomic uint32_t absent;                       /* threads that wait until all is on the device */
 };
-_Static_assert(sizeof(struct facet_slot) == 128, "two cache lines a slot");
+_Static_assert(sizeof(struct facet_slot) == 192, "three cache lines a slot");
 
 /*
  * facet_slot.inflight: how many launches in the low bits, what was charged for them above, so that one addition admits
@@ -161,6 +174,8 @@ struct facet_usage_totals {
     uint32_t inflight, waiting, allocating, processes;
     uint64_t inflight_ns;   /* what was charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
+    uint64_t swappable_bytes, resident_bytes, short_bytes, touched_ns;
+    uint32_t absent;
 };
 
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */

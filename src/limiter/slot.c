@@ -53,6 +53,10 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->allocating, 0);
     atomic_store(&slot->pid, 0);
     atomic_store(&slot->start_ticks, 0);
+    atomic_store(&slot->swappable_bytes, 0);
+    atomic_store(&slot->resident_bytes, 0);
+    atomic_store(&slot->short_bytes, 0);
+    atomic_store(&slot->absent, 0);
 }
 
 /* "pid (comm) state ppid ...": the name may hold anything, so fields are counted from the last ')'. */

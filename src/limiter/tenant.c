@@ -321,23 +321,29 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
     facet_tenant_supervise(tenant, facet_clock_now_ns());
 }
 
-/* Out of flight, waits until something changed, and comes back into flight. Returns how long it took. */
-static uint64_t step_aside(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
-                           uint32_t completions)
+/* Out of flight, waits until something changed, and comes back into flight. False: it may not go on. */
+static bool step_aside(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
+                       uint32_t completions, uint64_t *ret_waited_ns)
 {
     uint64_t started_ns = facet_clock_now_ns();
+    bool may = true;
 
     leave_flight(tenant, estimate_ns);
+    if (tenant->let_go)
+        tenant->let_go();
     wait_once(tenant, verdict, gate, completions);
+    if (tenant->let_go)
+        may = tenant->take_again();
     atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst);
-    return facet_clock_now_ns() - started_ns;
+    *ret_waited_ns = facet_clock_now_ns() - started_ns;
+    return may;
 }
 
 /* Waits until nothing keeps the launch back, or the vGPU is lost. Throttled is who waits for others, not for its own
  * work. */
 static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    uint64_t depth_waited_ns = 0;
+    uint64_t depth_waited_ns = 0, waited_ns;
 
     for (;;) {
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
@@ -348,7 +354,8 @@ static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
             return verdict;
         if (verdict == WAIT_GATE)
             facet_bell_ring(tenant->bell);
-        uint64_t waited_ns = step_aside(tenant, verdict, estimate_ns, gate, completions);
+        if (!step_aside(tenant, verdict, estimate_ns, gate, completions, &waited_ns))
+            return LOST;
         if (verdict == WAIT_DEPTH)
             depth_waited_ns += waited_ns;
         else

@@ -26,6 +26,12 @@ struct facet_tenant {
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
     uint64_t usage_device, usage_inode; /* what the number must still mean before it is used */
     uint64_t attached_ns;
+    /*
+     * Set by an interposer that holds something while it launches: let go before each wait, taken again behind it.
+     * False from the latter refuses the launch. NULL: it holds nothing.
+     */
+    void (*let_go)(void);
+    bool (*take_again)(void);
 };
 
 /*

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the steps of residence.h. Never: asks for more than is missing; takes a turn that has not ended from its owner.
+ */
+#include "compute/residence.h"
+
+#include <stddef.h>
+
+#define MS UINT64_C(1000000)
+
+const struct facet_residence_config facet_residence_defaults = {
+    .least_turn_ns = 100 * MS,
+    .factor = 20,
+    .idle_ns = 200 * MS,
+    .settle_ns = 5 * MS,
+};
+
+/* What best effort weighs. */
+#define SCRAPS_MILLI 20u
+
+#define EACH_CLIENT(residence, client)                                                                                 \
+    for (struct facet_residence_client *client = (residence)->clients;                                                 \
+         client < (residence)->clients + (residence)->top; client++)                                                   \
+        if (client->used)
+
+static uint64_t larger(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static uint64_t smaller(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,
+                          uint64_t now_ns)
+{
+    *residence = (struct facet_residence){.config = *config, .head = -1, .last_ns = now_ns};
+}
+
+void facet_residence_set_weight(struct facet_residence *residence, int client, uint32_t weight_milli)
+{
+    residence->clients[client].weight_milli = weight_milli ? weight_milli : SCRAPS_MILLI;
+}
+
+int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli)
+{
+    for (uint32_t i = 0; i < FACET_RESIDENCE_CLIENTS; i++) {
+        if (residence->clients[i].used)
+            continue;
+        residence->clients[i] = (struct facet_residence_client){.used = true, .most_bytes = FACET_RESIDENCE_ALL};
+        facet_residence_set_weight(residence, (int)i, weight_milli);
+        if (i >= residence->top)
+            residence->top = i + 1;
+        return (int)i;
+    }
+    return -1;
+}
+
+void facet_residence_remove(struct facet_residence *residence, int client)
+{
+    residence->clients[client] = (struct facet_residence_client){0};
+    if (residence->head == client)
+        residence->head = -1;
+}
+
+/* ---- what clients are ---- */
+
+static bool is_whole(const struct facet_residence_client *client)
+{
+    return !client->demand.absent && client->demand.resident_bytes >= client->demand.set_bytes;
+}
+
+static bool waits(const struct facet_residence_client *client)
+{
+    return client->demand.absent && !client->demand.frozen;
+}
+
+static uint64_t idle_from_ns(const struct facet_residence *residence, const struct facet_residence_client *client)
+{
+    return client->demand.used_ns + larger(residence->config.idle_ns, client->cost_ns);
+}
+
+static bool is_idle(const struct facet_residence *residence, const struct facet_residence_client *client,
+                    uint64_t now_ns)
+{
+    return client->demand.frozen || (!client->demand.busy && now_ns >= idle_from_ns(residence, client));
+}
+
+/* What it has on the device, less what it was asked to give. */
+static uint64_t keeps(const struct facet_residence_client *client)
+{
+    return smaller(client->demand.resident_bytes, client->most_bytes);
+}
+
+/* ---- charging ---- */
+
+static uint64_t least_active_vtime(struct facet_residence *residence)
+{
+    uint64_t least = UINT64_MAX;
+
+    EACH_CLIENT(residence, client)
+    if (client->active)
+        least = smaller(least, client->vtime);
+    return least == UINT64_MAX ? 0 : least;
+}
+
+/* Who has its set on the device and uses it is charged. Time spent away is not saved up by who did not want to be
+ * there.
+ */
+static void account(struct facet_residence *residence, uint64_t now_ns)
+{
+    uint64_t floor = least_active_vtime(residence), elapsed = now_ns - residence->last_ns;
+
+    EACH_CLIENT(residence, client)
+    {
+        bool uses = is_whole(client) && client->demand.set_bytes && !is_idle(residence, client, now_ns);
+
+        if (uses)
+            client->vtime += elapsed * 1000 / client->weight_milli;
+        if ((uses || waits(client)) && !client->active)
+            client->vtime = larger(client->vtime, floor);
+        client->active = uses || waits(client);
+    }
+    residence->last_ns = now_ns;
+}
+
+/* ---- who is brought in ---- */
+
+static uint32_t least_weight(struct facet_residence *residence)
+{
+    uint32_t least = UINT32_MAX;
+
+    EACH_CLIENT(residence, client)
+    if (client->active)
+        least = client->weight_milli < least ? client->weight_milli : least;
+    return least;
+}
+
+static void begin_turn(struct facet_residence *residence, struct facet_residence_client *client, uint64_t now_ns)
+{
+    client->cost_ns = now_ns - client->begun_ns;
+    uint64_t turn_ns = larger(residence->config.least_turn_ns, residence->config.factor * client->cost_ns);
+    uint32_t least = least_weight(residence);
+
+    if (residence->config.factor == 0)
+        turn_ns = 0;
+    else if (least < client->weight_milli)
+        turn_ns = turn_ns / least * client->weight_milli;
+    client->turn_end_ns = now_ns + turn_ns;
+}
+
+static void let_head_go(struct facet_residence *residence, uint64_t now_ns)
+{
+    struct facet_residence_client *client = &residence->clients[residence->head];
+
+    if (waits(client))
+        return;
+    if (is_whole(client) && client->demand.set_bytes)
+        begin_turn(residence, client, now_ns);
+    residence->head = -1;
+}
+
+static void choose_head(struct facet_residence *residence, uint64_t now_ns)
+{
+    struct facet_residence_client *best = NULL;
+
+    EACH_CLIENT(residence, client)
+    if (waits(client) && (!best || client->vtime < best->vtime))
+        best = client;
+    if (!best)
+        return;
+    residence->head = (int)(best - residence->clients);
+    best->begun_ns = now_ns;
+    best->most_bytes = FACET_RESIDENCE_ALL;
+}
+
+/* Who waits and is not the next must not take what others give away for the next. */
+static void hold_others(struct facet_residence *residence)
+{
+    EACH_CLIENT(residence, client)
+    if (client != &residence->clients[residence->head] && client->demand.absent)
+        client->most_bytes = keeps(client);
+}
+
+/* ---- who gives way ---- */
+
+enum readiness { NOT_WHOLE, IDLE, TURN_IS_OVER, STAYS };
+
+static enum readiness readiness_of(const struct facet_residence *residence, const struct facet_residence_client *client,
+                                   uint64_t now_ns)
+{
+    if (client->demand.absent || client->demand.resident_bytes < client->demand.set_bytes)
+        return NOT_WHOLE;
+    if (is_idle(residence, client, now_ns))
+        return IDLE;
+    return now_ns >= client->turn_end_ns ? TURN_IS_OVER : STAYS;
+}
+
+static struct facet_residence_client *next_to_go(struct facet_residence *residence, uint64_t now_ns)
+{
+    struct facet_residence_client *best = NULL;
+    enum readiness best_is = STAYS;
+
+    EACH_CLIENT(residence, client)
+    {
+        enum readiness is = readiness_of(residence, client, now_ns);
+
+        if (client == &residence->clients[residence->head] || !keeps(client) || is == STAYS)
+            continue;
+        if (!best || is < best_is || (is == best_is && client->vtime > best->vtime)) {
+            best = client;
+            best_is = is;
+        }
+    }
+    return best;
+}
+
+/* What was asked for and has not gone yet. */
+static uint64_t on_the_way(struct facet_residence *residence)
+{
+    uint64_t bytes = 0;
+
+    EACH_CLIENT(residence, client)
+    if (client != &residence->clients[residence->head])
+        bytes += client->demand.resident_bytes - keeps(client);
+    return bytes;
+}
+
+/* When the first of those that stay could go. */
+static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
+{
+    uint64_t soonest = FACET_RESIDENCE_NEVER;
+
+    EACH_CLIENT(residence, client)
+    {
+        if (client == &residence->clients[residence->head] || !keeps(client))
+            continue;
+        soonest = smaller(soonest, client->turn_end_ns);
+        if (!client->demand.busy)
+            soonest = smaller(soonest, idle_from_ns(residence, client));
+    }
+    return soonest == FACET_RESIDENCE_NEVER ? soonest : larger(soonest, now_ns + 1);
+}
+
+/* What has gone just now the head may not have taken yet: it is given a moment before more is asked for. */
+static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
+{
+    uint64_t coming = on_the_way(residence), wanted = residence->clients[residence->head].demand.short_bytes;
+    struct facet_residence_client *client;
+
+    if (coming)
+        residence->settled_ns = now_ns + residence->config.settle_ns;
+    if (coming || !wanted)
+        return FACET_RESIDENCE_NEVER;
+    if (now_ns < residence->settled_ns)
+        return residence->settled_ns;
+    while (wanted && (client = next_to_go(residence, now_ns))) {
+        uint64_t gives = smaller(wanted, keeps(client));
+
+        client->most_bytes = keeps(client) - gives;
+        wanted -= gives;
+    }
+    if (!wanted)
+        return FACET_RESIDENCE_NEVER;
+    residence->clients[residence->head].begun_ns = now_ns; /* waiting for others' turns is not moving */
+    return soonest_ns(residence, now_ns);
+}
+
+uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns)
+{
+    now_ns = larger(now_ns, residence->last_ns);
+    account(residence, now_ns);
+    if (residence->head >= 0)
+        let_head_go(residence, now_ns);
+    if (residence->head < 0)
+        choose_head(residence, now_ns);
+    if (residence->head < 0)
+        return FACET_RESIDENCE_NEVER;
+    hold_others(residence);
+    return make_room(residence, now_ns);
+}

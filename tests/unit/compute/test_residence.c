@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of turns of memory over a modelled device: so much memory, so much moved in a millisecond. Never: real
+ * time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "compute/residence.h"
+
+#define MS      UINT64_C(1000000)
+#define S       (1000 * MS)
+#define DEVICE  1000u /* in units that one millisecond moves 10 of */
+#define PER_MS  10u
+#define TENANTS 4u
+
+struct tenant {
+    int client;
+    uint64_t set, resident;
+    bool idle, dead;
+    uint64_t worked_ms;
+};
+
+struct model {
+    struct facet_residence residence;
+    uint64_t now_ns;
+    uint32_t count, asked; /* asked: steps in which somebody was to give way */
+    struct tenant tenants[TENANTS];
+};
+
+static void model_init(struct model *model, uint32_t factor)
+{
+    struct facet_residence_config config = facet_residence_defaults;
+
+    config.factor = factor;
+    *model = (struct model){.now_ns = S};
+    facet_residence_init(&model->residence, &config, model->now_ns);
+}
+
+static struct tenant *add(struct model *model, uint64_t set, uint32_t weight)
+{
+    struct tenant *tenant = &model->tenants[model->count++];
+
+    *tenant = (struct tenant){.client = facet_residence_add(&model->residence, weight), .set = set};
+    return tenant;
+}
+
+static struct facet_residence_client *client_of(struct model *model, const struct tenant *tenant)
+{
+    return &model->residence.clients[tenant->client];
+}
+
+static uint64_t left_on_device(const struct model *model)
+{
+    uint64_t used = 0;
+
+    for (uint32_t i = 0; i < model->count; i++)
+        used += model->tenants[i].resident;
+    assert_true(used <= DEVICE);
+    return DEVICE - used;
+}
+
+static uint64_t least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* One millisecond of a tenant: it leaves as it was asked, comes in as it may, or works. */
+static void live(struct model *model, struct tenant *tenant)
+{
+    struct facet_residence_client *client = client_of(model, tenant);
+    uint64_t missing = tenant->set - tenant->resident, room = left_on_device(model);
+    struct facet_residence_demand *demand = &client->demand;
+
+    if (tenant->resident > client->most_bytes) {
+        tenant->resident -= least(PER_MS, tenant->resident - client->most_bytes);
+    } else if (!missing && !tenant->idle && !demand->frozen) {
+        tenant->worked_ms++;
+        demand->used_ns = model->now_ns;
+    } else if (client->most_bytes == FACET_RESIDENCE_ALL && demand->absent) {
+        tenant->resident += least(least(PER_MS, missing), room);
+    }
+    missing = tenant->set - tenant->resident;
+    demand->set_bytes = tenant->set;
+    demand->resident_bytes = tenant->resident;
+    demand->absent = missing && !tenant->idle;
+    demand->busy = !tenant->idle && !missing && !demand->frozen;
+    demand->short_bytes =
+        demand->absent && client->most_bytes == FACET_RESIDENCE_ALL && !left_on_device(model) ? missing : 0;
+}
+
+static void run(struct model *model, uint64_t milliseconds)
+{
+    for (uint64_t i = 0; i < milliseconds; i++) {
+        for (uint32_t j = 0; j < model->count; j++)
+            if (!model->tenants[j].dead)
+                live(model, &model->tenants[j]);
+        facet_residence_step(&model->residence, model->now_ns);
+        for (uint32_t j = 0; j < model->count; j++)
+            if (!model->tenants[j].dead)
+                model->asked += client_of(model, &model->tenants[j])->most_bytes < model->tenants[j].resident;
+        model->now_ns += MS;
+    }
+}
+
+static void test_nobody_gives_way_while_all_fits(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    add(&model, 400, 500);
+    add(&model, 600, 100);
+    run(&model, 10000);
+    assert_int_equal(model.asked, 0);
+    assert_true(model.tenants[0].worked_ms > 9800 && model.tenants[1].worked_ms > 9800);
+}
+
+static void test_sets_that_do_not_fit_take_turns_and_moving_takes_little(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
+    run(&model, 60000);
+    assert_true(one->worked_ms + other->worked_ms > 55000);
+    assert_true(one->worked_ms > 25000 && other->worked_ms > 25000);
+}
+
+static void test_without_turns_moving_takes_most(void **state)
+{
+    struct model model;
+
+    model_init(&model, 0);
+    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
+    run(&model, 60000);
+    assert_true(one->worked_ms + other->worked_ms < 20000);
+    assert_true(one->worked_ms && other->worked_ms);
+}
+
+static void test_turns_are_longer_by_weight(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add(&model, 750, 300), *other = add(&model, 750, 100);
+    run(&model, 120000);
+    assert_true(one->worked_ms > 2 * other->worked_ms && one->worked_ms < 4 * other->worked_ms);
+}
+
+static void test_three_of_them_all_go_on(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    for (int i = 0; i < 3; i++)
+        add(&model, 600, 0);
+    run(&model, 120000);
+    for (int i = 0; i < 3; i++)
+        assert_true(model.tenants[i].worked_ms > 30000);
+}
+
+static void test_who_is_idle_gives_way_at_once(void **state)
+{
+    struct model model;
+
+    model_init(&model, 10000); /* turns that never end */
+    struct tenant *one = add(&model, 750, 500);
+    run(&model, 2000);
+    struct tenant *other = add(&model, 750, 500);
+    client_of(&model, one)->turn_end_ns = UINT64_MAX - 1;
+    run(&model, 2000);
+    assert_int_equal(other->worked_ms, 0);
+    one->idle = true;
+    run(&model, 2000);
+    assert_true(other->worked_ms > 1000);
+    assert_int_equal(one->resident, 250); /* what was missing, and no more */
+}
+
+static void test_who_is_frozen_gives_way_and_does_not_come_in(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
+    run(&model, 1000);
+    client_of(&model, one)->demand.frozen = true;
+    run(&model, 20000);
+    uint64_t before = one->worked_ms;
+    assert_true(other->worked_ms > 17000);
+    run(&model, 2000);
+    assert_int_equal(one->worked_ms, before);
+    client_of(&model, one)->demand.frozen = false;
+    run(&model, 20000);
+    assert_true(one->worked_ms > before + 5000);
+}
+
+static void test_a_death_while_it_is_brought_in_holds_nobody_up(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add(&model, 750, 500), *other = add(&model, 750, 500);
+    while (model.residence.head != other->client)
+        run(&model, 1);
+    facet_residence_remove(&model.residence, other->client);
+    other->dead = true;
+    other->resident = 0;
+    uint64_t before = one->worked_ms;
+    run(&model, 2000);
+    assert_true(one->worked_ms > before + 1500);
+}
+
+static void test_places_are_bounded_and_used_again(void **state)
+{
+    struct facet_residence residence;
+
+    facet_residence_init(&residence, &facet_residence_defaults, 0);
+    for (uint32_t i = 0; i < FACET_RESIDENCE_CLIENTS; i++)
+        assert_int_equal(facet_residence_add(&residence, 1), (int)i);
+    assert_int_equal(facet_residence_add(&residence, 1), -1);
+    facet_residence_remove(&residence, 7);
+    assert_int_equal(facet_residence_add(&residence, 1), 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody_gives_way_while_all_fits),
+        cmocka_unit_test(test_sets_that_do_not_fit_take_turns_and_moving_takes_little),
+        cmocka_unit_test(test_without_turns_moving_takes_most),
+        cmocka_unit_test(test_turns_are_longer_by_weight),
+        cmocka_unit_test(test_three_of_them_all_go_on),
+        cmocka_unit_test(test_who_is_idle_gives_way_at_once),
+        cmocka_unit_test(test_who_is_frozen_gives_way_and_does_not_come_in),
+        cmocka_unit_test(test_a_death_while_it_is_brought_in_holds_nobody_up),
+        cmocka_unit_test(test_places_are_bounded_and_used_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
