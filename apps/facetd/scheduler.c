@@ -17,6 +17,7 @@
 #include "base/paths.h"
 #include "compute/fair.h"
 #include "plan.h"
+#include "residence.h"
 
 /* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
 #define REAP_NS (25 * FACET_NS_PER_MS)
@@ -39,6 +40,7 @@ struct client {
     bool used, frozen;
     bool idle_frozen; /* by itself, because nothing was launched for so long; the next launch resumes it */
     int fair;         /* its index in the policy; -1: it takes no turns, its gate is open unless it is frozen */
+    int residence;    /* and in that of memory; -1: all it has is always on the device */
     char vgpu_id[64];
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
@@ -55,6 +57,7 @@ struct device {
     bool stopping;
     uint64_t reap_at_ns, sample_at_ns;
     struct facet_fair fair;
+    struct facet_residence residence;
     struct client clients[FACET_FAIR_CLIENTS];
     uint32_t top; /* one past the highest client ever used */
     struct device *next;
@@ -63,6 +66,7 @@ struct device {
 struct scheduler {
     char folder[FACET_PATH_SIZE];
     struct facet_fair_config config;
+    struct facet_residence_config residence;
     pthread_mutex_t lock; /* guards the list of devices; taken before a device's lock */
     struct device *devices;
 };
@@ -101,7 +105,10 @@ static void look(struct device *device, uint64_t now_ns)
             continue;
         facet_owner_beat(client->owner, now_ns);
         facet_owner_totals(client->owner, &client->totals);
+        if (client->totals.absent) /* who waits for its memory does not wait at the gate yet */
+            facet_owner_use(client->owner, FACET_RESOURCE_COMPUTE, now_ns);
         client->idle_frozen = facet_owner_tick(client->owner, &client->totals, now_ns) & FACET_RESOURCE_COMPUTE;
+        residence_look(&device->residence, client->residence, &client->totals, client->frozen);
         if (client->fair < 0)
             continue;
         facet_fair_set_frozen(&device->fair, client->fair, client->frozen || client->idle_frozen);
@@ -134,6 +141,7 @@ static bool apply_gates(struct device *device)
 
         if (!client->used)
             continue;
+        residence_tell(&device->residence, client->residence, client->owner);
         enum facet_gate gate = gate_of(device, client);
         if (client->fair >= 0)
             facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
@@ -155,7 +163,7 @@ static void reap(struct device *device)
 /* Everything there is to do now; returns when to look again. Called with the device's lock. */
 static uint64_t work(struct device *device, uint64_t now_ns)
 {
-    uint64_t deadline = FACET_FAIR_NEVER;
+    uint64_t deadline = FACET_FAIR_NEVER, memory = FACET_RESIDENCE_NEVER;
 
     if (now_ns >= device->reap_at_ns) {
         reap(device);
@@ -164,6 +172,7 @@ static uint64_t work(struct device *device, uint64_t now_ns)
     for (int i = 0; i < STEPS_PER_WAKE; i++) {
         look(device, now_ns);
         deadline = facet_fair_step(&device->fair, now_ns);
+        memory = facet_residence_step(&device->residence, now_ns);
         if (!apply_gates(device))
             break;
         now_ns = facet_clock_now_ns();
@@ -174,6 +183,7 @@ static uint64_t work(struct device *device, uint64_t now_ns)
     }
     if (processes_in(device) && device->reap_at_ns < deadline)
         deadline = device->reap_at_ns;
+    deadline = memory < deadline ? memory : deadline;
     return device->sample_at_ns < deadline ? device->sample_at_ns : deadline;
 }
 
@@ -258,6 +268,7 @@ static enum facet_status device_new(struct scheduler *scheduler, const char *dev
     pthread_mutex_init(&device->lock, NULL);
     snprintf(device->id, sizeof device->id, "%s", device_id);
     facet_fair_init(&device->fair, &scheduler->config, facet_clock_now_ns());
+    facet_residence_init(&device->residence, &scheduler->residence, facet_clock_now_ns());
 
     enum facet_status status = bell_path(scheduler, device_id, device->bell_path, sizeof device->bell_path, error);
     if (status == FACET_OK)
@@ -361,6 +372,8 @@ enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **re
 
     enum facet_status status = read_config(&scheduler->config, error);
     if (status == FACET_OK)
+        status = residence_configure(&scheduler->residence, error);
+    if (status == FACET_OK)
         status = facet_path_make(scheduler->folder, 0700, error);
     if (status != FACET_OK) {
         scheduler_stop(scheduler);
@@ -429,6 +442,7 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
     if (!client)
         return false;
     *client = (struct client){.used = true, .frozen = frozen, .fair = -1, .owner = owner};
+    client->residence = residence_add(&device->residence, owner, limits);
     snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
     facet_owner_totals(owner, &client->totals);
     if (mode_is_timed(limits->mode)) {
@@ -476,6 +490,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
     facet_owner_close(device->clients[index].owner);
     if (device->clients[index].fair >= 0)
         facet_fair_remove(&device->fair, device->clients[index].fair);
+    residence_remove(&device->residence, device->clients[index].residence);
     device->clients[index] = (struct client){0};
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
@@ -494,6 +509,7 @@ enum facet_status scheduler_set_limits(struct scheduler *scheduler, const char *
     facet_owner_set_limits(device->clients[index].owner, limits);
     if (device->clients[index].fair >= 0)
         facet_fair_set_limits(&device->fair, device->clients[index].fair, limits);
+    residence_set_limits(&device->residence, device->clients[index].residence, limits);
     tell_fallbacks(device);
     pthread_mutex_unlock(&device->lock);
     wake(device);

@@ -71,6 +71,13 @@ static bool exists(CUcontext context)
     return at;
 }
 
+_Atomic bool fake_faulted;
+
+void fake_fault(void)
+{
+    atomic_store(&fake_faulted, true);
+}
+
 static CUresult check(CUcontext context)
 {
     if (atomic_load_explicit(&context->dead, memory_order_acquire))

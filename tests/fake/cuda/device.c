@@ -9,6 +9,8 @@
 
 CUresult fake_device_check(uint32_t physical)
 {
+    if (__builtin_expect(atomic_load_explicit(&fake_faulted, memory_order_relaxed), 0))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
     return atomic_load_explicit(&fake_state()->devices[physical].lost, memory_order_relaxed) ? CUDA_ERROR_UNKNOWN
                                                                                              : CUDA_SUCCESS;
 }

@@ -119,6 +119,9 @@ CUresult fake_submit(CUstream stream, struct fake_work work);
 /* Runs the function when what is in the stream is complete. */
 CUresult fake_submit_host(CUstream stream, void (*run)(void *argument, CUstream stream), void *argument);
 
+/* What moving so many bytes takes: within a device, or between it and the host. */
+uint64_t fake_copy_ns(uint64_t bytes, bool within);
+
 void fake_stream_until(CUstream stream, uint64_t end_ns);
 void fake_sleep_until(uint64_t when_ns);
 

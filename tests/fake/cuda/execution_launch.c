@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: launches of kernels, and copies and fills in stream order.
- * Never: runs a kernel, which only takes time; but for "store_words" (docs/providers.md), whose three arguments are an
- * address, a count and a value: it stores as it is submitted, for nothing that was submitted is ever taken back.
+ * Never: runs a kernel, which only takes time; but for those whose names begin with "store_words" (docs/providers.md)
+ * or "add_words". Their three arguments are an address, a count and a value; they work as they are submitted, for
+ * nothing that was submitted is ever taken back, and use the memory until they are complete.
  */
 #include <string.h>
 
@@ -12,9 +13,16 @@
 #ifndef FAKE_LAUNCH_END /* another vendor's library is compiled with its own */
 #define FAKE_LAUNCH_END CU_LAUNCH_PARAM_END
 #endif
-#define MAX_BLOCK      1024u
-#define COPY_BYTES_NS  50u /* 50 GB/s */
-#define MAX_GRID_OTHER 65535u
+#define MAX_BLOCK       1024u
+#define DEVICE_BYTES_NS 50u /* within a device */
+#define MAX_GRID_OTHER  65535u
+
+uint64_t fake_copy_ns(uint64_t bytes, bool within)
+{
+    double bytes_s = (double)fake_state()->copy_bytes_s;
+
+    return within ? bytes / DEVICE_BYTES_NS : (uint64_t)((double)bytes * 1e9 / bytes_s);
+}
 
 CUresult fake_submit(CUstream stream, struct fake_work work)
 {
@@ -111,17 +119,20 @@ static bool take_arguments(void **parameters, void **extra, struct stored *ret_a
     return true;
 }
 
-static CUresult store_words(void **parameters, void **extra)
+static CUresult store_words(CUstream stream, bool adds, void **parameters, void **extra)
 {
     struct stored arguments;
 
     if (!take_arguments(parameters, extra, &arguments))
         return CUDA_ERROR_INVALID_VALUE;
     if (!fake_memory_usable(arguments.address, arguments.count * sizeof(uint64_t)))
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (uint64_t i = 0; i < arguments.count; i++)
-        ((uint64_t *)(uintptr_t)arguments.address)[i] = arguments.value; /* NOLINT: an address is a number */
-    return CUDA_SUCCESS;
+        fake_fault();
+    CUresult result = fake_device_check(stream->context->physical);
+    uint64_t *words = (uint64_t *)(uintptr_t)arguments.address; /* NOLINT: an address is a number */
+    for (uint64_t i = 0; result == CUDA_SUCCESS && i < arguments.count; i++)
+        words[i] = arguments.value + (adds ? words[i] : 0);
+    fake_virtual_touch(arguments.address, arguments.count * sizeof *words, atomic_load(&stream->until_ns));
+    return result;
 }
 
 static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct shape grid, struct shape block,
@@ -130,10 +141,13 @@ static CUresult do_cuLaunchKernel(bool per_thread, CUfunction function, struct s
     CUstream stream;
     CUresult result = launch(function, grid, block, handle, per_thread);
 
-    if (result != CUDA_SUCCESS || strcmp(function->name, "store_words") != 0)
+    bool adds = result == CUDA_SUCCESS && strncmp(function->name, "add_words", 9) == 0;
+    if (result != CUDA_SUCCESS || (!adds && strncmp(function->name, "store_words", 11) != 0))
         return result;
     result = fake_stream(handle, per_thread, &stream);
-    return result != CUDA_SUCCESS || atomic_load(&stream->captured) ? result : store_words(parameters, extra);
+    if (result != CUDA_SUCCESS || atomic_load(&stream->captured))
+        return result;
+    return store_words(stream, adds, parameters, extra);
 }
 FAKE_BOTH(cuLaunchKernel, (LAUNCH_PARAMETERS, void **extra), function, LAUNCH_SHAPES, stream, parameters, extra)
 
@@ -206,9 +220,9 @@ CUresult cuLaunch(CUfunction function)
 
 /*
  * Bytes are where they shall be when the call returns: earlier than on a device, which no program may count on.
- * `usable` says that the device's side of it is an allocation.
+ * `usable` says that the device's side of it is an allocation. *ret_now: the stream; NULL while it is captured.
  */
-static CUresult begin_move(CUstream handle, bool per_thread, bool usable, size_t bytes, bool *ret_now)
+static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64_t cost_ns, CUstream *ret_now)
 {
     CUstream stream;
     CUresult result = fake_stream(handle, per_thread, &stream);
@@ -217,17 +231,21 @@ static CUresult begin_move(CUstream handle, bool per_thread, bool usable, size_t
         return result;
     if (!usable)
         return CUDA_ERROR_INVALID_VALUE;
-    *ret_now = !atomic_load(&stream->captured);
-    return fake_submit(stream, (struct fake_work){.cost_ns = bytes / COPY_BYTES_NS});
+    *ret_now = atomic_load(&stream->captured) ? NULL : stream;
+    return fake_submit(stream, (struct fake_work){.cost_ns = cost_ns});
 }
 
-static CUresult copy(CUstream stream, bool per_thread, bool usable, uint64_t to, uint64_t from, size_t bytes)
+static CUresult copy(CUstream stream, bool per_thread, bool usable, bool within, uint64_t to, uint64_t from,
+                     size_t bytes)
 {
-    bool now = false;
-    CUresult result = begin_move(stream, per_thread, usable, bytes, &now);
+    CUstream now = NULL;
+    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(bytes, within), &now);
 
-    if (result == CUDA_SUCCESS && now)
-        memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    if (result != CUDA_SUCCESS || !now)
+        return result;
+    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    fake_virtual_touch(to, bytes, atomic_load(&now->until_ns));
+    fake_virtual_touch(from, bytes, atomic_load(&now->until_ns));
     return result;
 }
 
@@ -240,12 +258,15 @@ struct fill {
 static CUresult fill(CUstream stream, bool per_thread, struct fill fill)
 {
     size_t row = fill.width * fill.size, span = fill.height ? fill.pitch * (fill.height - 1) + row : 0;
-    bool now = false, usable = fill.pitch >= row && fake_memory_usable(fill.to, span);
-    CUresult result = begin_move(stream, per_thread, usable, row * fill.height, &now);
+    bool usable = fill.pitch >= row && fake_memory_usable(fill.to, span);
+    CUstream now = NULL;
+    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(row * fill.height, true), &now);
 
     for (size_t y = 0; result == CUDA_SUCCESS && now && y < fill.height; y++)
         for (size_t x = 0; x < fill.width; x++)
             memcpy((char *)(uintptr_t)fill.to + y * fill.pitch + x * fill.size, &fill.value, fill.size);
+    if (result == CUDA_SUCCESS && now)
+        fake_virtual_touch(fill.to, span, atomic_load(&now->until_ns));
     return result;
 }
 
@@ -259,17 +280,18 @@ static CUresult fill(CUstream stream, bool per_thread, struct fill fill)
         return function(stream, true, __VA_ARGS__);                                                                    \
     }
 
-BOTH(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy, to &&from, to, from, bytes)
+BOTH(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy, to &&from, true, to, from,
+     bytes)
 BOTH(cuMemcpyPeerAsync,
      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream),
-     copy, to_context &&from_context &&fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), to, from,
+     copy, to_context &&from_context &&fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), true, to, from,
      bytes)
 BOTH(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream), copy,
-     from &&fake_memory_usable(to, bytes), to, (uintptr_t)from, bytes)
+     from &&fake_memory_usable(to, bytes), false, to, (uintptr_t)from, bytes)
 BOTH(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream), copy,
-     to &&fake_memory_usable(from, bytes), (uintptr_t)to, from, bytes)
+     to &&fake_memory_usable(from, bytes), false, (uintptr_t)to, from, bytes)
 BOTH(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), copy,
-     fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), to, from, bytes)
+     fake_memory_usable(to, bytes) && fake_memory_usable(from, bytes), true, to, from, bytes)
 BOTH(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), fill,
      (struct fill){to, count, count, 1, value, 1})
 BOTH(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), fill,

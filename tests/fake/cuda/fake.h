@@ -53,7 +53,11 @@ CUresult fake_context_check(CUcontext context);
 /* Each living context, until `visit` says false. With no lock held; what begins meanwhile may be missed. */
 void fake_contexts(bool (*visit)(CUcontext context, void *argument), void *argument);
 
-/* What a lost device answers. */
+/* Work on a device touched what was not there: everything answers CUDA_ERROR_ILLEGAL_ADDRESS from now on. */
+extern _Atomic bool fake_faulted;
+void fake_fault(void);
+
+/* What a lost device, or one with such a fault, answers. */
 CUresult fake_device_check(uint32_t physical);
 
 /* Called when a context has just died, before what it cost is given back; a part that is not there is not called. */

@@ -130,6 +130,11 @@ bool fake_allocation_give(struct fake_block *block);
 
 /* ---- memory_virtual.c: under the lock ---- */
 
+/* Whether all of the range is mapped and may be reached. */
+bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes);
+/* Work that uses what is mapped there is complete then: to take a mapping away before is a fault. Takes the lock. */
+void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns);
+
 bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64_t *ret_base, uint64_t *ret_bytes);
 
 /* Memory that another process, or this one, has: what travels in a handle. */

@@ -7,10 +7,10 @@
 
 #include "memory.h"
 
-/* Time of the engine: 50 bytes a nanosecond. */
-static CUresult spend(CUcontext context, size_t bytes)
+/* In the order of the legacy stream, and waited for. */
+static CUresult spend(CUcontext context, uint64_t cost_ns)
 {
-    fake_run(context->physical, 0, bytes / 50);
+    fake_sleep_until(fake_run(context->physical, fake_stream_ready_ns(&fake_execution_of(context)->legacy), cost_ns));
     return CUDA_SUCCESS;
 }
 
@@ -24,7 +24,7 @@ static CUresult copy(uint64_t to, bool to_device, uint64_t from, bool from_devic
     if ((to_device && !fake_memory_usable(to, bytes)) || (from_device && !fake_memory_usable(from, bytes)))
         return CUDA_ERROR_INVALID_VALUE;
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    return spend(context, bytes);
+    return spend(context, fake_copy_ns(bytes, to_device && from_device));
 }
 
 static bool is_device(uint64_t address)
@@ -143,7 +143,7 @@ static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t cou
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         memcpy((char *)(uintptr_t)to + i * width, value, width);
-    return spend(context, count * width);
+    return spend(context, fake_copy_ns(count * width, true));
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count)

@@ -18,7 +18,11 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 
     if (!pointer || !bytes || flags > (CU_MEMHOSTALLOC_WRITECOMBINED << 1) - 1)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!fake_pin(fake_round(bytes, FAKE_PAGE)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = fake_memory_make(FAKE_BLOCK_HOST, FAKE_PLAIN, bytes, 0, &block);
+    if (result != CUDA_SUCCESS)
+        fake_unpin(fake_round(bytes, FAKE_PAGE));
     if (result == CUDA_SUCCESS)
         *pointer = (void *)(uintptr_t)block->address;
     return result;
@@ -38,8 +42,10 @@ CUresult cuMemFreeHost(void *pointer)
     fake_memory_lock();
     struct fake_block *block = fake_block_at((uintptr_t)pointer);
     bool ours = block && block->sort == FAKE_BLOCK_HOST && block->address == (uintptr_t)pointer;
-    if (ours)
+    if (ours) {
+        fake_unpin(block->span);
         fake_block_free(block);
+    }
     fake_memory_unlock();
     return ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -113,6 +113,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 
 void fake_memory_release(struct fake_block *block)
 {
+    if (block->sort == FAKE_BLOCK_HOST)
+        fake_unpin(block->span);
     fake_give(block->physical, block->kind, block->taken);
     fake_block_free(block);
 }

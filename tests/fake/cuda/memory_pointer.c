@@ -28,7 +28,8 @@ bool fake_memory_usable(uint64_t address, uint64_t bytes)
     fake_memory_lock();
     bool ours = fake_block_at(address);
     bool usable = ours && fake_memory_range(address, &block, &base, &size) &&
-                  (block->sort == FAKE_BLOCK_RESERVED || bytes <= base + size - address);
+                  (block->sort == FAKE_BLOCK_RESERVED ? fake_virtual_usable(block, address, bytes)
+                                                      : bytes <= base + size - address);
     fake_memory_unlock();
     return usable;
 }

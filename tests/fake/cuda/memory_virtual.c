@@ -26,6 +26,7 @@ struct mapping {
     uint64_t address, bytes, offset;
     struct physical *memory;
     int access;
+    uint64_t used_until_ns; /* by work on the device */
 };
 
 /* In a block of reserved addresses. */
@@ -207,6 +208,35 @@ bool fake_virtual_range(const struct fake_block *block, uint64_t address, uint64
     return true;
 }
 
+static uint64_t overlap(const struct mapping *mapping, uint64_t address, uint64_t bytes)
+{
+    uint64_t first = mapping->address > address ? mapping->address : address;
+    uint64_t end = mapping->address + mapping->bytes, wanted = address + bytes;
+
+    end = end < wanted ? end : wanted;
+    return end > first ? end - first : 0;
+}
+
+bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes)
+{
+    uint64_t found = 0;
+
+    for (const struct mapping *at = ((struct reserved *)block->detail)->first; at; at = at->next)
+        found += at->access != CU_MEM_ACCESS_FLAGS_PROT_NONE ? overlap(at, address, bytes) : 0;
+    return found == bytes;
+}
+
+void fake_virtual_touch(uint64_t address, uint64_t bytes, uint64_t until_ns)
+{
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at(address);
+    bool reserved = block && block->sort == FAKE_BLOCK_RESERVED;
+    for (struct mapping *at = reserved ? ((struct reserved *)block->detail)->first : NULL; at; at = at->next)
+        if (overlap(at, address, bytes) && at->used_until_ns < until_ns)
+            at->used_until_ns = until_ns;
+    fake_memory_unlock();
+}
+
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
     fake_memory_lock();
@@ -301,6 +331,8 @@ static void unmap(struct fake_block *block, uint64_t address, uint64_t bytes)
             continue;
         }
         *at = mapping->next;
+        if (mapping->used_until_ns > fake_now())
+            fake_fault();
         mapping->memory->mappings--;
         let_go(mapping->memory);
         free(mapping);

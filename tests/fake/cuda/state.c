@@ -17,6 +17,9 @@
 
 #include "vendor/cuda/checkpoint.h"
 
+#define DEFAULT_COPY (UINT64_C(50) * 1000 * 1000 * 1000)
+#define DEFAULT_HOST (UINT64_C(1024) << 30)
+
 static struct fake_state *state;
 static struct fake_process *process;
 static int state_fd = -1;
@@ -73,6 +76,8 @@ static void make(struct fake_state *made)
     made->device_count = number_of("DEVICES", fake_model.devices, FAKE_DEVICES);
     made->driver_version = number_of("VERSION", fake_model.version, 99999999);
     made->context_bytes = bytes_of(variable("CONTEXT"), fake_model.context_bytes);
+    made->copy_bytes_s = bytes_of(variable("COPY"), DEFAULT_COPY);
+    made->host_bytes = bytes_of(variable("HOST"), DEFAULT_HOST);
     for (uint32_t i = 0; i < made->device_count; i++) {
         made->management.mig[i].mode = made->management.mig[i].pending = number_of("MIG", 0, 1);
         each = bytes_of(memory, each);
@@ -114,6 +119,7 @@ static void clear(struct fake_process *gone)
         atomic_store(&gone->devices[i].busy_ns, 0);
         atomic_store(&gone->devices[i].launches, 0);
     }
+    atomic_store(&gone->pinned, 0);
     atomic_store(&gone->pid, 0);
 }
 
@@ -330,6 +336,28 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes)
         errno = ERANGE;
         die("more memory was given than taken");
     }
+}
+
+bool fake_pin(uint64_t bytes)
+{
+    uint64_t sum = 0, most = fake_state()->host_bytes;
+    _Atomic uint64_t *mine = &fake_process()->pinned;
+
+    if (bytes > most)
+        return false;
+    atomic_fetch_add(mine, bytes);
+    for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
+        if (atomic_load(&state->processes[i].pid) && fake_lives(i))
+            sum += atomic_load(&state->processes[i].pinned);
+    if (sum <= most)
+        return true;
+    atomic_fetch_sub(mine, bytes);
+    return false;
+}
+
+void fake_unpin(uint64_t bytes)
+{
+    atomic_fetch_sub(&fake_process()->pinned, bytes);
 }
 
 uint64_t fake_now(void)

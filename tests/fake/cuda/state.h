@@ -12,6 +12,8 @@
  *   FAKE_CUDA_DEVICES    number of GPUs, default 1
  *   FAKE_CUDA_MEMORY     bytes of each, "8G", or a list "8G,4G"; default 8G
  *   FAKE_CUDA_CONTEXT    bytes that a context costs, default 300M
+ *   FAKE_CUDA_COPY       bytes a second between a device and the host, default 50G
+ *   FAKE_CUDA_HOST       bytes of the host that all processes together may pin, default 1024G
  *   FAKE_CUDA_UNITS      multiprocessors, default 132
  *   FAKE_CUDA_VERSION    what cuDriverGetVersion says, default 13000; entry points newer than it are not there
  *   FAKE_CUDA_HIDDEN     set: cuGetProcAddress answers for cuInit with a function that is not exported
@@ -55,6 +57,7 @@ struct fake_process_device {
 struct fake_process {
     _Atomic uint32_t pid;        /* 0: free */
     _Atomic uint32_t checkpoint; /* CUprocessState: what is checkpointed holds nothing of a device */
+    _Atomic uint64_t pinned;     /* bytes of the host */
     struct fake_process_device devices[FAKE_DEVICES];
 };
 
@@ -85,7 +88,7 @@ struct fake_state {
     uint32_t size;
     uint32_t device_count;
     uint32_t driver_version;
-    uint64_t context_bytes;
+    uint64_t context_bytes, copy_bytes_s, host_bytes;
     struct fake_device devices[FAKE_DEVICES];
     struct fake_process processes[FAKE_PROCESSES];
     struct fake_management management; /* what only NVML shows: nvml_state.h */
@@ -110,6 +113,10 @@ struct fake_process *fake_process(void);
 /* Takes or gives memory of a device for this process. False when the device has not so much free. */
 bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes);
 void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes);
+
+/* The same of the host's memory, which has to be pinned for devices. */
+bool fake_pin(uint64_t bytes);
+void fake_unpin(uint64_t bytes);
 
 /* What the living hold of a device, and what `pid` holds of it (0 when it is not there). */
 uint64_t fake_used(uint32_t device);

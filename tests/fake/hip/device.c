@@ -18,6 +18,8 @@
 /* What the machine's parts ask. */
 CUresult fake_device_check(uint32_t physical)
 {
+    if (__builtin_expect(atomic_load_explicit(&fake_faulted, memory_order_relaxed), 0))
+        return hipErrorIllegalAddress;
     return atomic_load_explicit(&fake_state()->devices[physical].lost, memory_order_relaxed) ? hipErrorUnknown
                                                                                              : hipSuccess;
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what residence.h says. Never: keeps state of its own. */
+#include "residence.h"
+
+#include "base/config.h"
+
+enum facet_status residence_configure(struct facet_residence_config *ret_config, struct facet_error *error)
+{
+    uint64_t factor;
+    enum facet_status status = facet_config_u64(FACET_SETTING_SWAP_FACTOR, &factor, error);
+
+    if (status != FACET_OK)
+        return status;
+    *ret_config = facet_residence_defaults;
+    ret_config->factor = (uint32_t)factor;
+    return FACET_OK;
+}
+
+int residence_add(struct facet_residence *residence, const struct facet_owner *owner, const struct facet_limits *limits)
+{
+    struct facet_usage_totals totals;
+
+    if (!facet_owner_is_oversubscribed(owner))
+        return -1;
+    int index = facet_residence_add(residence, limits->compute_request_milli);
+    facet_owner_totals(owner, &totals);
+    /* An adopted one that is partly away comes in when it is its turn. */
+    if (index >= 0 && totals.resident_bytes < totals.swappable_bytes)
+        residence->clients[index].most_bytes = totals.resident_bytes;
+    return index;
+}
+
+void residence_remove(struct facet_residence *residence, int index)
+{
+    if (index >= 0)
+        facet_residence_remove(residence, index);
+}
+
+void residence_set_limits(struct facet_residence *residence, int index, const struct facet_limits *limits)
+{
+    if (index >= 0)
+        facet_residence_set_weight(residence, index, limits->compute_request_milli);
+}
+
+void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen)
+{
+    if (index < 0)
+        return;
+    residence->clients[index].demand = (struct facet_residence_demand){
+        .set_bytes = totals->swappable_bytes,
+        .resident_bytes = totals->resident_bytes,
+        .short_bytes = totals->short_bytes,
+        .absent = totals->absent,
+        .busy = totals->inflight || totals->waiting,
+        .frozen = frozen,
+        .used_ns = totals->touched_ns > totals->idle_since_ns ? totals->touched_ns : totals->idle_since_ns,
+    };
+}
+
+void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner)
+{
+    if (index >= 0)
+        facet_owner_set_resident_most(owner, residence->clients[index].most_bytes);
+}

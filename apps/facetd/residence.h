@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the segments of oversubscribed vGPUs and the policy of their turns (src/compute/residence.h).
+ *
+ * Owns: what of a segment is demand, and telling a vGPU how much of it may be on the device.
+ * Never: decides; has a lock: the device's scheduler holds its own.
+ */
+#ifndef FACETD_RESIDENCE_H
+#define FACETD_RESIDENCE_H
+
+#include "compute/residence.h"
+#include "limiter/owner.h"
+
+/* The policy's settings, from the daemon's. */
+enum facet_status residence_configure(struct facet_residence_config *ret_config, struct facet_error *error);
+
+/* Puts a vGPU under the policy if it was made for that: its index, else -1, which all of the others accept. */
+int residence_add(struct facet_residence *residence, const struct facet_owner *owner,
+                  const struct facet_limits *limits);
+void residence_remove(struct facet_residence *residence, int index);
+void residence_set_limits(struct facet_residence *residence, int index, const struct facet_limits *limits);
+
+/* Before a step, and after it. */
+void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen);
+void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner);
+
+#endif
