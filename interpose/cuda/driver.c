@@ -12,6 +12,7 @@
 #include "interpose/kit/real.h"
 #include "lookup.h"
 #include "process.h"
+#include "swap/swap.h"
 
 struct facet_cuda_driver facet_cuda_driver;
 struct facet_cuda_plain facet_cuda_plain;
@@ -90,5 +91,5 @@ void *facet_forward_target(const char *name)
     void *hook = facet_cuda_is_tenant() ? facet_cuda_hook(name) : NULL;
     if (!own)
         return (void *)no_function;
-    return hook ? hook : own;
+    return facet_cuda_swap_target(name, hook ? hook : own);
 }

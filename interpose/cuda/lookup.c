@@ -9,6 +9,7 @@
 
 #include "hooks.h"
 #include "interpose/kit/forward.h"
+#include "swap/swap.h"
 
 enum { ANY, LEGACY, PER_THREAD };
 
@@ -113,7 +114,7 @@ CUresult facet_cuGetProcAddress_v2(const char *symbol, void **function, int vers
     CUresult result = facet_cuda_driver.cuGetProcAddress_v2(symbol, function, version, flags, status);
 
     if (result == CUDA_SUCCESS && *function)
-        *function = swap(symbol, *function);
+        *function = facet_cuda_swap_target(symbol, swap(symbol, *function));
     return result;
 }
 
@@ -122,6 +123,6 @@ CUresult facet_cuGetProcAddress(const char *symbol, void **function, int version
     CUresult result = facet_cuda_driver.cuGetProcAddress(symbol, function, version, flags);
 
     if (result == CUDA_SUCCESS && *function)
-        *function = swap(symbol, *function);
+        *function = facet_cuda_swap_target(symbol, swap(symbol, *function));
     return result;
 }

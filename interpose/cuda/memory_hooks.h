@@ -111,6 +111,16 @@
     X(cuGraphChildGraphNodeGetGraph)                                                                                   \
     X(cuKernelGetLibrary)                                                                                              \
     X(cuMemPoolGetAttribute)                                                                                           \
+    X(cuMemGetAddressRange_v2)                                                                                         \
+    X(cuMemGetHandleForAddressRange)                                                                                   \
+    X(cuPointerGetAttribute)                                                                                           \
+    X(cuMemAddressReserve)                                                                                             \
+    X(cuMemAddressFree)                                                                                                \
+    X(cuMemSetAccess)                                                                                                  \
+    X(cuMemHostAlloc)                                                                                                  \
+    X(cuMemFreeHost)                                                                                                   \
+    X(cuMemcpyHtoD_v2)                                                                                                 \
+    X(cuMemcpyDtoH_v2)                                                                                                 \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuStreamIsCapturing_ptsz)
 

@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "hooks.h"
 #include "interpose/kit/execution/track.h"
+#include "swap/swap.h"
 #include "visible.h"
 
 #define VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES"
@@ -190,6 +191,7 @@ static bool attach(void)
         return false;
     }
     facet_cuda_process.count = keep_chosen(all, count);
+    facet_cuda_swap_attached();
     if (show_devices())
         return true;
     detach(facet_cuda_process.tenants, facet_cuda_process.count);

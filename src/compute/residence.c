@@ -243,11 +243,19 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
     return soonest == FACET_RESIDENCE_NEVER ? soonest : larger(soonest, now_ns + 1);
 }
 
+static bool others_keep(struct facet_residence *residence)
+{
+    EACH_CLIENT(residence, client)
+    if (client != &residence->clients[residence->head] && keeps(client))
+        return true;
+    return false;
+}
+
 /* What has gone just now the head may not have taken yet: it is given a moment before more is asked for. */
 static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 {
-    uint64_t coming = on_the_way(residence), wanted = residence->clients[residence->head].demand.short_bytes;
-    struct facet_residence_client *client;
+    struct facet_residence_client *head = &residence->clients[residence->head], *client;
+    uint64_t coming = on_the_way(residence), wanted = head->demand.short_bytes;
 
     if (coming)
         residence->settled_ns = now_ns + residence->config.settle_ns;
@@ -261,9 +269,10 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
         client->most_bytes = keeps(client) - gives;
         wanted -= gives;
     }
+    head->most_bytes = wanted && !others_keep(residence) ? FACET_RESIDENCE_LAST : FACET_RESIDENCE_ALL;
     if (!wanted)
         return FACET_RESIDENCE_NEVER;
-    residence->clients[residence->head].begun_ns = now_ns; /* waiting for others' turns is not moving */
+    head->begun_ns = now_ns; /* waiting for others' turns is not moving */
     return soonest_ns(residence, now_ns);
 }
 

@@ -24,6 +24,7 @@
 
 #define FACET_RESIDENCE_CLIENTS 128u
 #define FACET_RESIDENCE_ALL     UINT64_MAX
+#define FACET_RESIDENCE_LAST    (UINT64_MAX - 1) /* everything, and nobody else has anything left to give */
 #define FACET_RESIDENCE_NEVER   UINT64_MAX
 
 struct facet_residence_config {

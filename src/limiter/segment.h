@@ -94,8 +94,9 @@ struct facet_policy {
     _Atomic uint64_t resident_most_bytes;
 };
 
-/* resident_most_bytes: all that the vGPU has. */
-#define FACET_RESIDENT_ALL UINT64_MAX
+/* resident_most_bytes: all that the vGPU has; and the same, when nobody is left who could make room for it. */
+#define FACET_RESIDENT_ALL  UINT64_MAX
+#define FACET_RESIDENT_LAST (UINT64_MAX - 1)
 
 /* One process. Three cache lines: what every launch touches, the rest, and what swapping says. */
 struct facet_slot {

@@ -209,6 +209,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer);
 
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t bytes, int type,
+                                       unsigned long long flags);
+
 /* Plain, pitched, managed. cuMemFree takes what any of them gave, and what cuMemAllocAsync gave. */
 CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes);
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);

@@ -11,6 +11,7 @@
 #include "charge.h"
 #include "code.h"
 #include "graph.h"
+#include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/execution/stream.h"
 #include "measure.h"
 #include "pool.h"
@@ -114,6 +115,7 @@ static void ended(struct context **at)
 
     *at = context->next;
     facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, context->handle);
+    facet_cuda_swap_context_ended(context->handle);
     facet_cuda_charge_drop(&context->charge);
     facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));
     facet_cuda_pools_settle(context->charge.device);
@@ -240,6 +242,7 @@ CUresult facet_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice 
 
 static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
 {
+    facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
     CUresult result = end(handle);
@@ -248,6 +251,7 @@ static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
         ended(at);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(result == CUDA_SUCCESS ? handle : NULL);
+    facet_cuda_swap_release();
     return result;
 }
 
@@ -357,6 +361,7 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
 {
     CUcontext gone = NULL;
 
+    facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
     CUresult result = end(device);
@@ -364,6 +369,7 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
         gone = facet_cuda_primary_look(device);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(gone);
+    facet_cuda_swap_release();
     return result;
 }
 
@@ -385,6 +391,28 @@ CUresult facet_cuDevicePrimaryCtxReset(CUdevice device)
 CUresult facet_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     return let_go(device, facet_cuda_driver.cuDevicePrimaryCtxReset_v2);
+}
+
+static bool wait_for(CUcontext handle)
+{
+    CUcontext popped;
+
+    if (facet_cuda_plain.cuCtxPushCurrent_v2(handle) != CUDA_SUCCESS)
+        return false;
+    CUresult result = facet_cuda_plain.cuCtxSynchronize();
+    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+    return result == CUDA_SUCCESS;
+}
+
+bool facet_cuda_contexts_wait(void)
+{
+    bool quiet = true;
+
+    pthread_mutex_lock(&lock);
+    for (const struct context *at = contexts; at && quiet; at = at->next)
+        quiet = wait_for(at->handle);
+    pthread_mutex_unlock(&lock);
+    return quiet;
 }
 
 void facet_cuda_contexts_before_fork(void)

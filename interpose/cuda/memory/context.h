@@ -12,6 +12,8 @@
 #ifndef FACET_CUDA_CONTEXT_H
 #define FACET_CUDA_CONTEXT_H
 
+#include <stdbool.h>
+
 #include "vendor/cuda/driver.h"
 
 /* Nobody makes, ends or measures a context or what is loaded into it, but who holds them. The driver is called so. */
@@ -28,6 +30,9 @@ CUresult facet_cuda_context_charge_more(uint64_t bytes);
  * then returns which it was. */
 CUresult facet_cuda_primary_retain(CUcontext *ret_context, CUdevice device);
 CUcontext facet_cuda_primary_look(CUdevice device);
+
+/* Waits until every context has done what it was given. False when one cannot be waited for. */
+bool facet_cuda_contexts_wait(void);
 
 void facet_cuda_contexts_before_fork(void);
 void facet_cuda_contexts_after_fork(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, graphs, pools, green ones.
- * Never: more.
+/* Owns: the order of memory's locks, in which they are taken anywhere: contexts, virtual, graphs, pools, green ones,
+ * swapping. Never: more.
  */
 #include "interpose/cuda/process.h"
 
@@ -12,6 +12,8 @@
 #include "pool.h"
 #include "virtual.h"
 
+#include "interpose/cuda/swap/swap.h"
+
 void facet_cuda_memory_before_fork(void)
 {
     facet_cuda_contexts_before_fork();
@@ -19,10 +21,12 @@ void facet_cuda_memory_before_fork(void)
     facet_cuda_graphs_before_fork();
     facet_cuda_pools_before_fork();
     facet_cuda_greens_before_fork();
+    facet_cuda_swap_before_fork();
 }
 
 void facet_cuda_memory_after_fork(void)
 {
+    facet_cuda_swap_after_fork();
     facet_cuda_greens_after_fork();
     facet_cuda_pools_after_fork();
     facet_cuda_graphs_after_fork();
@@ -32,6 +36,7 @@ void facet_cuda_memory_after_fork(void)
 
 void facet_cuda_memory_forked(void)
 {
+    facet_cuda_swap_forked();
     facet_cuda_greens_forked();
     facet_cuda_pools_forked();
     facet_cuda_graphs_forked();

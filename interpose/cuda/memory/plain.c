@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
 #include "charge.h"
+#include "interpose/cuda/swap/swap.h"
 #include "pool.h"
 
 static CUresult free_sync(uint64_t pointer, CUstream stream)
@@ -24,9 +25,12 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
 
 CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
+    uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_charge_take(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
 
+    if (facet_cuda_swap_takes(device, bytes) && pointer)
+        return facet_cuda_swap_allocate(pointer, device, bytes);
+    CUresult result = facet_cuda_charge_take(device, facet_cuda_granted(bytes), &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
@@ -52,13 +56,27 @@ static uint64_t pitched(uint64_t pitch, uint64_t height)
     return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : facet_cuda_granted(bytes);
 }
 
+/* Rows as the driver would choose them; what it would refuse goes to it. */
+static bool is_swapped_pitch(uint32_t device, const size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    uint64_t bytes;
+
+    return pitch && (element == 4 || element == 8 || element == 16) &&
+           !__builtin_mul_overflow(facet_cuda_round(width, 512), height, &bytes) &&
+           facet_cuda_swap_takes(device, bytes);
+}
+
 /* The pitch is known only afterwards: until then it is taken for what drivers choose. */
 CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
 {
+    uint32_t device = facet_cuda_current_device();
     struct facet_cuda_charge charge;
-    CUresult result =
-        facet_cuda_charge_take(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
 
+    if (pointer && is_swapped_pitch(device, pitch, width, height, element)) {
+        *pitch = facet_cuda_round(width, 512);
+        return facet_cuda_swap_allocate(pointer, device, *pitch * height);
+    }
+    CUresult result = facet_cuda_charge_take(device, pitched(facet_cuda_round(width, 512), height), &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
@@ -111,6 +129,10 @@ CUresult facet_cuMemFree(CUdeviceptr_v1 pointer)
 
 CUresult facet_cuMemFree_v2(CUdeviceptr pointer)
 {
+    CUresult result;
+
+    if (facet_cuda_swap_free(pointer, &result))
+        return result;
     return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_sync, NULL);
 }
 
@@ -130,14 +152,22 @@ static CUresult free_async_ptsz(uint64_t pointer, CUstream stream)
  */
 CUresult facet_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
+    CUresult result;
+
     if (facet_cuda_is_capturing(stream, false))
         return facet_cuda_driver.cuMemFreeAsync(pointer, stream);
+    if (facet_cuda_swap_free(pointer, &result))
+        return result;
     return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_async, stream);
 }
 
 CUresult facet_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
+    CUresult result;
+
     if (facet_cuda_is_capturing(stream, true))
         return facet_cuda_driver.cuMemFreeAsync_ptsz(pointer, stream);
+    if (facet_cuda_swap_free(pointer, &result))
+        return result;
     return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_async_ptsz, stream);
 }

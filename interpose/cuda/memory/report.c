@@ -9,11 +9,16 @@ static uint64_t smaller(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* The driver's answer, within the quota. Other tenants are on the device, too: free is what both leave. */
+/*
+ * The driver's answer, within the quota. Other tenants are on the device, too: free is what both leave; but that others
+ * give way to a vGPU with oversubscription.
+ */
 static void narrow(struct facet_tenant *tenant, uint64_t *is_free, uint64_t *total)
 {
+    bool gives_way = atomic_load_explicit(&tenant->policy->oversubscribed, memory_order_relaxed);
+
     *total = smaller(*total, facet_tenant_memory_limit(tenant));
-    *is_free = smaller(*is_free, facet_tenant_memory_free(tenant));
+    *is_free = smaller(gives_way ? *total : *is_free, facet_tenant_memory_free(tenant));
 }
 
 static struct facet_tenant *up_to_date(void)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what door.h says. Never: calls the driver. */
+#include "door.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "interpose/cuda/process.h"
+#include "move.h"
+
+#define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
+#define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* with a door that closes; longer each time it was in vain */
+#define PATIENCE_MOST (60 * FACET_NS_PER_S)
+
+static _Atomic uint32_t state, inside; /* futex words */
+static _Atomic uint64_t closing_ns, patience_ns = PATIENCE_NS;
+
+/* A dlopened library may have a word or two of the fast kind of thread's memory. */
+static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
+static _Thread_local bool comes_again __attribute__((tls_model("initial-exec")));
+static _Thread_local CUresult refusal __attribute__((tls_model("initial-exec")));
+
+enum facet_cuda_door facet_cuda_door_state(void)
+{
+    return (enum facet_cuda_door)atomic_load(&state);
+}
+
+bool facet_cuda_door_change(enum facet_cuda_door from, enum facet_cuda_door to)
+{
+    uint32_t expected = from;
+    bool changed = atomic_compare_exchange_strong(&state, &expected, (uint32_t)to);
+
+    if (changed)
+        facet_futex_wake(&state);
+    return changed;
+}
+
+static void step_out(void)
+{
+    if (atomic_fetch_sub_explicit(&inside, 1, memory_order_seq_cst) == 1 &&
+        atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_DOOR_CLOSING)
+        facet_futex_wake(&inside);
+}
+
+static void knock(void)
+{
+    uint64_t patience = atomic_load(&patience_ns);
+
+    if (facet_clock_now_ns() - atomic_load(&closing_ns) < patience)
+        return;
+    if (facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_OPEN) && patience < PATIENCE_MOST)
+        atomic_store(&patience_ns, 2 * patience);
+}
+
+/* True: inside. False with CUDA_SUCCESS: look again. */
+static bool wait_at_door(CUresult *ret_result)
+{
+    uint32_t now = atomic_load(&state);
+
+    *ret_result = CUDA_SUCCESS;
+    if (now == FACET_CUDA_DOOR_AWAY)
+        return facet_cuda_move_in(ret_result);
+    if (now != FACET_CUDA_DOOR_OPEN)
+        facet_futex_wait(&state, now, LOOK_AGAIN_NS);
+    if (now == FACET_CUDA_DOOR_CLOSING)
+        knock();
+    return false;
+}
+
+/* Counted first, then the door is read; who closes it writes it first, then reads the count: one sees the other. */
+CUresult facet_cuda_swap_enter(void)
+{
+    CUresult result = CUDA_SUCCESS;
+    int saved = errno;
+
+    for (;;) {
+        atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+        is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_DOOR_OPEN;
+        if (__builtin_expect(is_inside, 1))
+            break;
+        step_out();
+        if (wait_at_door(&result) || result != CUDA_SUCCESS)
+            break;
+    }
+    refusal = result;
+    errno = saved;
+    return result;
+}
+
+/* The coarse clock is enough for what is judged by the tenth of a second. */
+static void note_use(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        atomic_store_explicit(&facet_cuda_process.tenants[i].slot->touched_ns, facet_timespec_ns(&now),
+                              memory_order_relaxed);
+}
+
+CUresult facet_cuda_swap_leave(CUresult result)
+{
+    if (!is_inside) /* it waited in the middle, and did not come in again */
+        return refusal;
+    is_inside = false;
+    note_use();
+    step_out();
+    return result;
+}
+
+void facet_cuda_door_let_go(void)
+{
+    comes_again = is_inside;
+    is_inside = false;
+    if (comes_again)
+        step_out();
+}
+
+bool facet_cuda_door_take_again(void)
+{
+    return !comes_again || facet_cuda_swap_enter() == CUDA_SUCCESS;
+}
+
+/* Who frees makes room, and does not wait for others to: a door that closes is opened again. */
+void facet_cuda_door_hold(void)
+{
+    for (;;) {
+        atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+        is_inside = atomic_load_explicit(&state, memory_order_seq_cst) == FACET_CUDA_DOOR_OPEN;
+        if (is_inside)
+            return;
+        step_out();
+        facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_OPEN);
+        if (facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING))
+            return;
+        uint32_t now = atomic_load(&state);
+        if (now == FACET_CUDA_DOOR_MOVING)
+            facet_futex_wait(&state, now, LOOK_AGAIN_NS);
+    }
+}
+
+void facet_cuda_door_release(void)
+{
+    if (is_inside)
+        step_out();
+    else
+        facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY);
+    is_inside = false;
+}
+
+bool facet_cuda_door_close(void)
+{
+    uint32_t now;
+
+    atomic_store(&closing_ns, facet_clock_now_ns());
+    if (!facet_cuda_door_change(FACET_CUDA_DOOR_OPEN, FACET_CUDA_DOOR_CLOSING))
+        return false;
+    while ((now = atomic_load(&inside)) && atomic_load(&state) == FACET_CUDA_DOOR_CLOSING)
+        facet_futex_wait(&inside, now, LOOK_AGAIN_NS);
+    return atomic_load(&state) == FACET_CUDA_DOOR_CLOSING;
+}
+
+void facet_cuda_door_open_and_enter(void)
+{
+    atomic_fetch_add_explicit(&inside, 1, memory_order_seq_cst);
+    is_inside = true;
+    atomic_store(&patience_ns, PATIENCE_NS);
+    facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_OPEN);
+}
+
+/* Only the forking thread is there, and it was not inside. */
+void facet_cuda_door_forked(void)
+{
+    atomic_store(&state, FACET_CUDA_DOOR_OPEN);
+    atomic_store(&inside, 0);
+    is_inside = false;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what move.h says. Never: waits for its turn with the door in hand: who is told to give way can. */
+#include "move.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "block.h"
+#include "door.h"
+#include "interpose/cuda/memory/context.h"
+#include "interpose/kit/execution/capture.h"
+
+#define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
+#define ASK_AGAIN_NS  FACET_NS_PER_MS         /* a device that refused */
+#define REFUSED_NS    FACET_NS_PER_S          /* by a device, when nobody is left who could make room */
+#define IN_VAIN_NS    (200 * FACET_NS_PER_MS) /* after nothing could be sent out */
+#define PARK_TRIES    200                     /* times 5 ms, at exit */
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool running, exit_handled;
+static _Atomic uint32_t ending, moving; /* moving: the helper is at it */
+
+static struct facet_tenant *tenant_at(uint32_t index)
+{
+    return &facet_cuda_process.tenants[index];
+}
+
+static bool is_orphan(struct facet_tenant *tenant)
+{
+    facet_tenant_supervise(tenant, facet_clock_now_ns());
+    return atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
+}
+
+static uint64_t most_of(const struct facet_tenant *tenant)
+{
+    return atomic_load(&tenant->policy->resident_most_bytes);
+}
+
+/* ---- in ---- */
+
+struct arrival {
+    struct facet_tenant *waits_for; /* whose turn it is not; NULL: all vGPUs of the process may come in */
+    uint32_t residence;             /* of it, as of the look */
+    bool last;                      /* all may come in, and nobody else can make room */
+    uint64_t refused_ns;            /* since when the device refuses then */
+};
+
+/* Announced before the word is read, so that its change is not missed. */
+static void look(struct arrival *arrival)
+{
+    arrival->waits_for = NULL;
+    arrival->last = false;
+    for (uint32_t i = 0; i < facet_cuda_process.count && !arrival->waits_for; i++) {
+        struct facet_tenant *tenant = tenant_at(i);
+
+        arrival->residence = atomic_load(&tenant->policy->residence);
+        if (is_orphan(tenant))
+            continue;
+        if (most_of(tenant) < FACET_RESIDENT_LAST)
+            arrival->waits_for = tenant;
+        arrival->last |= most_of(tenant) == FACET_RESIDENT_LAST;
+    }
+}
+
+static bool is_lost(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        if (atomic_load(&tenant_at(i)->policy->retired))
+            return true;
+    return false;
+}
+
+static void ring(struct facet_tenant *tenant)
+{
+    facet_bell_ring(tenant->bell);
+}
+
+static void announce(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
+        atomic_fetch_add(&tenant_at(i)->slot->absent, 1);
+        ring(tenant_at(i));
+    }
+}
+
+static void withdraw(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
+        struct facet_slot *slot = tenant_at(i)->slot;
+
+        atomic_store(&slot->touched_ns, facet_clock_now_ns());
+        atomic_store(&slot->short_bytes, 0);
+        atomic_fetch_sub(&slot->absent, 1);
+        ring(tenant_at(i));
+    }
+}
+
+static uint64_t missing_of(const struct facet_slot *slot)
+{
+    uint64_t all = atomic_load(&slot->swappable_bytes), here = atomic_load(&slot->resident_bytes);
+
+    return here < all ? all - here : 0;
+}
+
+static void tell_shortage(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
+        uint64_t missing = missing_of(tenant_at(i)->slot);
+
+        if (atomic_exchange(&tenant_at(i)->slot->short_bytes, missing) != missing)
+            ring(tenant_at(i));
+    }
+}
+
+/* Away, and the device's turn to say whether it has the memory. False: not done, `*ret_result` why if it is for good.
+ */
+static bool try_in(struct arrival *arrival, CUresult *ret_result)
+{
+    uint64_t missing, now_ns;
+    CUresult result = facet_cuda_blocks_bring_in(&missing);
+
+    if (!missing) {
+        facet_cuda_door_open_and_enter();
+        return true;
+    }
+    facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY);
+    tell_shortage();
+    now_ns = facet_clock_now_ns();
+    if (!arrival->last || !arrival->refused_ns)
+        arrival->refused_ns = now_ns;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || now_ns - arrival->refused_ns > REFUSED_NS)
+        *ret_result = result;
+    else
+        facet_futex_wait(&tenant_at(0)->policy->residence, atomic_load(&tenant_at(0)->policy->residence), ASK_AGAIN_NS);
+    return false;
+}
+
+/* One look. True: there is nothing more to do here. */
+static bool step_in(struct arrival *arrival, bool *ret_inside, CUresult *ret_result)
+{
+    if (is_lost())
+        *ret_result = CUDA_ERROR_SYSTEM_NOT_READY;
+    if (*ret_result != CUDA_SUCCESS || facet_cuda_door_state() == FACET_CUDA_DOOR_OPEN)
+        return true;
+    look(arrival);
+    if (arrival->waits_for) {
+        facet_futex_wait(&arrival->waits_for->policy->residence, arrival->residence, LOOK_AGAIN_NS);
+        return false;
+    }
+    if (!facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING))
+        return true; /* somebody else moves: the caller waits for him at the door */
+    *ret_inside = try_in(arrival, ret_result);
+    return *ret_inside;
+}
+
+bool facet_cuda_move_in(CUresult *ret_result)
+{
+    struct arrival arrival = {0};
+    bool inside = false;
+
+    *ret_result = CUDA_SUCCESS;
+    announce();
+    while (!step_in(&arrival, &inside, ret_result))
+        ;
+    withdraw();
+    return inside;
+}
+
+/* ---- out ---- */
+
+/* How much of this process is to go, of one vGPU: its part of what the vGPU's processes have too much. */
+static uint64_t excess_of(struct facet_tenant *tenant)
+{
+    uint64_t most = most_of(tenant), own = atomic_load(&tenant->slot->resident_bytes);
+    struct facet_usage_totals totals;
+
+    if (most == FACET_RESIDENT_ALL || !own || is_orphan(tenant))
+        return 0;
+    facet_usage_sum(tenant->usage, &totals);
+    if (totals.resident_bytes <= most)
+        return 0;
+    uint64_t excess = totals.resident_bytes - most;
+    return excess < own ? excess : own;
+}
+
+static bool any_excess(void)
+{
+    uint64_t excess = 0;
+
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        excess |= excess_of(tenant_at(i));
+    return excess;
+}
+
+/* Nobody is inside and the device has done all it was given: the door is ours. A capture would not survive the
+ * question.
+ */
+static bool close_door(void)
+{
+    if (atomic_load(&facet_flight_captures) || !facet_cuda_door_close())
+        return false;
+    if (!atomic_load(&facet_flight_captures) && facet_cuda_contexts_wait() &&
+        facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_MOVING))
+        return true;
+    facet_cuda_door_change(FACET_CUDA_DOOR_CLOSING, FACET_CUDA_DOOR_OPEN);
+    return false;
+}
+
+/* Since a part is away nothing was given to the device. */
+static bool take_door(void)
+{
+    return facet_cuda_door_change(FACET_CUDA_DOOR_AWAY, FACET_CUDA_DOOR_MOVING) || close_door();
+}
+
+bool facet_cuda_move_away(void)
+{
+    return facet_cuda_door_state() == FACET_CUDA_DOOR_AWAY ||
+           (close_door() && facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, FACET_CUDA_DOOR_AWAY));
+}
+
+static bool is_whole(void)
+{
+    uint64_t missing = 0;
+
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        missing += missing_of(tenant_at(i)->slot);
+    return !missing;
+}
+
+/* False: nothing could go. */
+static bool move_out(void)
+{
+    uint64_t gone = 0;
+
+    if (!take_door())
+        return false;
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
+        uint64_t excess = excess_of(tenant_at(i));
+
+        gone += excess ? facet_cuda_blocks_send_out(i, excess) : 0;
+        ring(tenant_at(i));
+    }
+    facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, is_whole() ? FACET_CUDA_DOOR_OPEN : FACET_CUDA_DOOR_AWAY);
+    return gone;
+}
+
+/* The first vGPU's word is waited for; those of others are looked at as often. */
+static void rest(uint32_t seen)
+{
+    facet_futex_wait(&tenant_at(0)->policy->residence, seen,
+                     facet_cuda_process.count == 1 ? 5 * LOOK_AGAIN_NS : LOOK_AGAIN_NS);
+}
+
+static void *run(void *unused)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    prctl(PR_SET_NAME, "facet-swap");
+    facet_cuda_plain.cuThreadExchangeStreamCaptureMode(&mode);
+    while (!atomic_load(&ending)) {
+        uint32_t seen = atomic_load(&tenant_at(0)->policy->residence);
+
+        atomic_store(&moving, 1);
+        bool in_vain = !atomic_load(&ending) && any_excess() && !move_out();
+        atomic_store(&moving, 0);
+        if (in_vain)
+            facet_futex_wait(&ending, 0, IN_VAIN_NS);
+        else
+            rest(seen);
+    }
+    return unused;
+}
+
+/* Runs before the driver's own destructors: what is being moved is, and nothing more. */
+static void on_exit_of_process(void)
+{
+    atomic_store(&ending, 1);
+    facet_futex_wake(&ending);
+    for (int i = 0; i < PARK_TRIES && atomic_load(&moving); i++)
+        facet_futex_wait(&moving, 1, 5 * FACET_NS_PER_MS);
+}
+
+/* Inherits a mask in which everything is blocked: no handler of the program ever runs on our thread. */
+static bool start_thread(void)
+{
+    sigset_t all, old;
+    pthread_t thread;
+
+    if (!exit_handled && atexit(on_exit_of_process) != 0)
+        return false;
+    exit_handled = true;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
+        return false;
+    bool made = pthread_create(&thread, NULL, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (made)
+        pthread_detach(thread);
+    return made;
+}
+
+bool facet_cuda_move_start(void)
+{
+    pthread_mutex_lock(&start_lock);
+    if (!running)
+        running = start_thread();
+    bool there = running;
+    pthread_mutex_unlock(&start_lock);
+    return there;
+}
+
+void facet_cuda_move_forked(void)
+{
+    pthread_mutex_init(&start_lock, NULL);
+    running = false;
+    atomic_store(&moving, 0);
+}

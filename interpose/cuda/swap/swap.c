@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what swap.h says. Never: moves memory itself (move.h). */
+#include "swap.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "block.h"
+#include "door.h"
+#include "guard.h"
+#include "move.h"
+
+#define LEAST_BYTES (UINT64_C(1) << 20) /* what is smaller comes out of the driver's slabs, and stays */
+#define TRIES       3                   /* to find the device quiet, for an allocation that it has no memory for */
+
+_Atomic bool facet_cuda_swap_used;
+
+static pthread_once_t look_once = PTHREAD_ONCE_INIT;
+static bool swaps;
+
+static bool is_oversubscribed(const char *dir)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    void *policy;
+    size_t size;
+
+    if (dir_fd < 0 ||
+        facet_segment_map(dir_fd, "policy", false, sizeof(struct facet_policy), &policy, &size, &fd, NULL) != FACET_OK)
+        return false;
+    bool is = facet_policy_check(policy, size, "policy", NULL) == FACET_OK &&
+              atomic_load(&((const struct facet_policy *)policy)->oversubscribed);
+    munmap(policy, size);
+    return is;
+}
+
+/* The program may have fetched every function before cuInit, so that attaching would be too late to ask. */
+static void look_at_segments(void)
+{
+    const char *given = getenv(FACET_ENV_VGPU_DIR);
+    char *dirs = given ? strdup(given) : NULL, *rest = dirs, *dir;
+
+    while (dirs && (dir = strsep(&rest, ":")))
+        swaps = swaps || is_oversubscribed(dir);
+    free(dirs);
+}
+
+bool facet_cuda_swaps(void)
+{
+    pthread_once(&look_once, look_at_segments);
+    return swaps;
+}
+
+void facet_cuda_swap_attached(void)
+{
+    for (uint32_t i = 0; facet_cuda_swaps() && i < facet_cuda_process.count; i++) {
+        facet_cuda_process.tenants[i].let_go = facet_cuda_door_let_go;
+        facet_cuda_process.tenants[i].take_again = facet_cuda_door_take_again;
+    }
+}
+
+/* ---- functions that lead elsewhere ---- */
+
+/* The driver knows mappings, of which one allocation has several, or just now none. */
+static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+    CUdeviceptr first;
+    size_t bytes;
+
+    if (!facet_cuda_blocks_range(pointer, &first, &bytes))
+        return facet_cuda_plain.cuMemGetAddressRange_v2(base, size, pointer);
+    if (base)
+        *base = first;
+    if (size)
+        *size = bytes;
+    return CUDA_SUCCESS;
+}
+
+static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    CUdeviceptr first;
+    size_t bytes;
+    CUresult result;
+
+    if (data && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && facet_cuda_blocks_range(pointer, &first, &bytes))
+        return memcpy(data, &first, sizeof first), CUDA_SUCCESS;
+    if (data && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && facet_cuda_blocks_range(pointer, &first, &bytes))
+        return memcpy(data, &bytes, sizeof bytes), CUDA_SUCCESS;
+    result = facet_cuda_swap_enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    return facet_cuda_swap_leave(facet_cuda_plain.cuPointerGetAttribute(data, attribute, pointer));
+}
+
+/* A handle by which others reach memory that may leave would soon lead to somebody else's. */
+static CUresult no_handle(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
+{
+    CUdeviceptr first;
+    size_t size;
+
+    if (facet_cuda_blocks_range(pointer, &first, &size))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return facet_cuda_plain.cuMemGetHandleForAddressRange(handle, pointer, bytes, type, flags);
+}
+
+void *facet_cuda_swap_target(const char *name, void *target)
+{
+    if (!target || !facet_cuda_swaps())
+        return target;
+    if (target == (void *)facet_cuda_plain.cuMemGetAddressRange_v2)
+        return (void *)address_range;
+    if (target == (void *)facet_cuda_plain.cuPointerGetAttribute)
+        return (void *)pointer_attribute;
+    if (target == (void *)facet_cuda_plain.cuMemGetHandleForAddressRange)
+        return (void *)no_handle;
+    return facet_cuda_guard_is_for(name) ? facet_cuda_guard(target) : target;
+}
+
+/* ---- allocating and freeing ---- */
+
+static bool driver_can(void)
+{
+    return facet_cuda_driver.cuMemCreate && facet_cuda_driver.cuMemRelease && facet_cuda_driver.cuMemMap &&
+           facet_cuda_driver.cuMemUnmap && facet_cuda_plain.cuMemAddressReserve && facet_cuda_plain.cuMemAddressFree &&
+           facet_cuda_plain.cuMemSetAccess && facet_cuda_plain.cuMemHostAlloc;
+}
+
+bool facet_cuda_swap_takes(uint32_t device, uint64_t bytes)
+{
+    if (bytes < LEAST_BYTES || !facet_cuda_swaps() || !driver_can() || !facet_cuda_owner())
+        return false;
+    struct facet_tenant *tenant = facet_cuda_tenant(device);
+    if (!tenant || !atomic_load(&tenant->policy->oversubscribed) || !facet_cuda_move_start())
+        return false;
+    atomic_store_explicit(&facet_cuda_swap_used, true, memory_order_relaxed);
+    return true;
+}
+
+/* The device has no memory for it now: it is made without, and brought in with all the rest. */
+static CUresult wait_for_memory(void)
+{
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+    for (int i = 0; i < TRIES && result == CUDA_ERROR_OUT_OF_MEMORY; i++)
+        if (facet_cuda_move_away())
+            result = facet_cuda_swap_enter();
+    return result == CUDA_SUCCESS ? facet_cuda_swap_leave(result) : result;
+}
+
+static bool is_whole(const struct facet_cuda_block *block)
+{
+    for (uint32_t i = 0; i < block->count; i++)
+        if (!block->chunks[i].handle)
+            return false;
+    return true;
+}
+
+CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_t bytes)
+{
+    struct facet_cuda_block *block;
+    CUresult result = facet_cuda_swap_enter();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_block_make(device, bytes, &block);
+    if (result != CUDA_SUCCESS)
+        return facet_cuda_swap_leave(result);
+    result = facet_cuda_block_bring_in(block);
+    CUdeviceptr address = block->address;
+    bool whole = is_whole(block);
+    facet_cuda_blocks_add(block);
+    facet_cuda_swap_leave(CUDA_SUCCESS);
+    if (!whole && result == CUDA_ERROR_OUT_OF_MEMORY)
+        result = wait_for_memory();
+    if (result == CUDA_SUCCESS)
+        *pointer = address;
+    else
+        facet_cuda_swap_free(address, &(CUresult){0});
+    return result;
+}
+
+/* As the driver's own does, it waits for what the context has been given. */
+static void wait_and_free(struct facet_cuda_block *block)
+{
+    CUcontext popped;
+
+    if (facet_cuda_plain.cuCtxPushCurrent_v2(block->context) != CUDA_SUCCESS) {
+        facet_cuda_block_free(block, true);
+        return;
+    }
+    facet_cuda_plain.cuCtxSynchronize();
+    facet_cuda_block_free(block, false);
+    facet_cuda_plain.cuCtxPopCurrent_v2(&popped);
+}
+
+bool facet_cuda_swap_free_slow(CUdeviceptr pointer, CUresult *ret_result)
+{
+    facet_cuda_swap_hold();
+    struct facet_cuda_block *block = facet_cuda_blocks_take(pointer);
+    if (block)
+        wait_and_free(block);
+    facet_cuda_swap_release();
+    if (block)
+        *ret_result = CUDA_SUCCESS;
+    return block;
+}
+
+/* ---- contexts ---- */
+
+void facet_cuda_swap_hold(void)
+{
+    if (atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed))
+        facet_cuda_door_hold();
+}
+
+void facet_cuda_swap_release(void)
+{
+    if (atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed))
+        facet_cuda_door_release();
+}
+
+void facet_cuda_swap_context_ended(CUcontext context)
+{
+    struct facet_cuda_block *block;
+
+    while (atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed) &&
+           (block = facet_cuda_blocks_take_of(context)))
+        facet_cuda_block_free(block, true);
+}
+
+/* ---- fork ---- */
+
+void facet_cuda_swap_before_fork(void)
+{
+    facet_cuda_blocks_before_fork();
+}
+
+void facet_cuda_swap_after_fork(void)
+{
+    facet_cuda_blocks_after_fork();
+}
+
+void facet_cuda_swap_forked(void)
+{
+    facet_cuda_blocks_forked();
+    facet_cuda_door_forked();
+    facet_cuda_move_forked();
+}
