@@ -53,6 +53,7 @@ void residence_look(struct facet_residence *residence, int index, const struct f
         .absent = totals->absent,
         .busy = totals->inflight || totals->waiting,
         .frozen = frozen,
+        .stays = totals->stays,
         .used_ns = totals->touched_ns > totals->idle_since_ns ? totals->touched_ns : totals->idle_since_ns,
     };
 }

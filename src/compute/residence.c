@@ -175,12 +175,18 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
     best->most_bytes = FACET_RESIDENCE_ALL;
 }
 
-/* Who waits and is not the next must not take what others give away for the next. */
+/* Who waits and is not the next must not take what others give away for the next. Who cannot go is asked no more. */
 static void hold_others(struct facet_residence *residence)
 {
     EACH_CLIENT(residence, client)
-    if (client != &residence->clients[residence->head] && client->demand.absent)
-        client->most_bytes = keeps(client);
+    {
+        if (client == &residence->clients[residence->head])
+            continue;
+        if (client->demand.stays)
+            client->most_bytes = FACET_RESIDENCE_ALL;
+        if (client->demand.absent)
+            client->most_bytes = keeps(client);
+    }
 }
 
 /* ---- who gives way ---- */
@@ -197,6 +203,11 @@ static enum readiness readiness_of(const struct facet_residence *residence, cons
     return now_ns >= client->turn_end_ns ? TURN_IS_OVER : STAYS;
 }
 
+static bool can_go(const struct facet_residence *residence, const struct facet_residence_client *client)
+{
+    return client != &residence->clients[residence->head] && keeps(client) && !client->demand.stays;
+}
+
 static struct facet_residence_client *next_to_go(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
@@ -206,7 +217,7 @@ static struct facet_residence_client *next_to_go(struct facet_residence *residen
     {
         enum readiness is = readiness_of(residence, client, now_ns);
 
-        if (client == &residence->clients[residence->head] || !keeps(client) || is == STAYS)
+        if (!can_go(residence, client) || is == STAYS)
             continue;
         if (!best || is < best_is || (is == best_is && client->vtime > best->vtime)) {
             best = client;
@@ -234,7 +245,7 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
 
     EACH_CLIENT(residence, client)
     {
-        if (client == &residence->clients[residence->head] || !keeps(client))
+        if (!can_go(residence, client))
             continue;
         soonest = smaller(soonest, client->turn_end_ns);
         if (!client->demand.busy)
@@ -246,7 +257,7 @@ static uint64_t soonest_ns(struct facet_residence *residence, uint64_t now_ns)
 static bool others_keep(struct facet_residence *residence)
 {
     EACH_CLIENT(residence, client)
-    if (client != &residence->clients[residence->head] && keeps(client))
+    if (can_go(residence, client))
         return true;
     return false;
 }

@@ -41,6 +41,7 @@ struct facet_residence_demand {
     uint64_t short_bytes; /* refused by the device to who is being brought in */
     uint32_t absent;      /* threads that wait until all is there */
     bool busy, frozen;    /* has work on the device or waiting for it; may not work */
+    bool stays;           /* cannot give way: the host has no memory for it */
     uint64_t used_ns;     /* when it was last used */
 };
 

@@ -138,6 +138,7 @@ static void add_residence(struct facet_usage_totals *totals, const struct facet_
     totals->resident_bytes = add_saturating(totals->resident_bytes, atomic_load(&slot->resident_bytes));
     totals->short_bytes = add_saturating(totals->short_bytes, atomic_load(&slot->short_bytes));
     totals->absent += atomic_load(&slot->absent);
+    totals->stays += atomic_load(&slot->stays);
     totals->touched_ns = later(totals->touched_ns, atomic_load_explicit(&slot->touched_ns, memory_order_relaxed));
 }
 

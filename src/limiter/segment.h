@@ -120,6 +120,7 @@ struct facet_slot {
     _Atomic uint64_t short_bytes;                  /* what the device refused to who brings them in */
     _Atomic uint64_t touched_ns;                   /* when any of it was last used by a call */
     _Atomic uint32_t absent;                       /* threads that wait until all is on the device */
+    _Atomic uint32_t stays;                        /* 1: the host has no memory for what should leave */
 };
 _Static_assert(sizeof(struct facet_slot) == 192, "three cache lines a slot");
 
@@ -176,7 +177,7 @@ struct facet_usage_totals {
     uint64_t inflight_ns;   /* what was charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
     uint64_t swappable_bytes, resident_bytes, short_bytes, touched_ns;
-    uint32_t absent;
+    uint32_t absent, stays;
 };
 
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */

@@ -57,6 +57,7 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->resident_bytes, 0);
     atomic_store(&slot->short_bytes, 0);
     atomic_store(&slot->absent, 0);
+    atomic_store(&slot->stays, 0);
 }
 
 /* "pid (comm) state ppid ...": the name may hold anything, so fields are counted from the last ')'. */

@@ -14,10 +14,11 @@
 #include "interpose/kit/execution/capture.h"
 
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
-#define ASK_AGAIN_NS  FACET_NS_PER_MS         /* a device that refused */
-#define REFUSED_NS    FACET_NS_PER_S          /* by a device, when nobody is left who could make room */
-#define IN_VAIN_NS    (200 * FACET_NS_PER_MS) /* after nothing could be sent out */
-#define PARK_TRIES    200                     /* times 5 ms, at exit */
+#define ASK_AGAIN_NS  FACET_NS_PER_MS /* a device that refused */
+#define REFUSED_NS    FACET_NS_PER_S  /* by a device, when nobody is left who could make room */
+#define NOT_QUIET_NS  (50 * FACET_NS_PER_MS)
+#define STAYS_NS      (5 * FACET_NS_PER_S) /* until the host is asked for memory again */
+#define PARK_TRIES    200                  /* times 5 ms, at exit */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running, exit_handled;
@@ -230,21 +231,29 @@ static bool is_whole(void)
     return !missing;
 }
 
-/* False: nothing could go. */
-static bool move_out(void)
+static void say_whether_it_stays(bool stays)
 {
-    uint64_t gone = 0;
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        if (atomic_exchange(&tenant_at(i)->slot->stays, stays) != stays)
+            ring(tenant_at(i));
+}
+
+/* How long until the next attempt; 0: it was done. */
+static uint64_t move_out(void)
+{
+    bool stays = false;
 
     if (!take_door())
-        return false;
+        return NOT_QUIET_NS;
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         uint64_t excess = excess_of(tenant_at(i));
 
-        gone += excess ? facet_cuda_blocks_send_out(i, excess) : 0;
+        stays |= facet_cuda_blocks_send_out(i, excess) < excess;
         ring(tenant_at(i));
     }
     facet_cuda_door_change(FACET_CUDA_DOOR_MOVING, is_whole() ? FACET_CUDA_DOOR_OPEN : FACET_CUDA_DOOR_AWAY);
-    return gone;
+    say_whether_it_stays(stays);
+    return stays ? STAYS_NS : 0;
 }
 
 /* The first vGPU's word is waited for; those of others are looked at as often. */
@@ -264,12 +273,13 @@ static void *run(void *unused)
         uint32_t seen = atomic_load(&tenant_at(0)->policy->residence);
 
         atomic_store(&moving, 1);
-        bool in_vain = !atomic_load(&ending) && any_excess() && !move_out();
+        uint64_t again_ns = !atomic_load(&ending) && any_excess() ? move_out() : 0;
         atomic_store(&moving, 0);
-        if (in_vain)
-            facet_futex_wait(&ending, 0, IN_VAIN_NS);
+        if (again_ns)
+            facet_futex_wait(&ending, 0, again_ns);
         else
             rest(seen);
+        say_whether_it_stays(false);
     }
     return unused;
 }

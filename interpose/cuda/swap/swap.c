@@ -17,7 +17,7 @@
 #include "move.h"
 
 #define LEAST_BYTES (UINT64_C(1) << 20) /* what is smaller comes out of the driver's slabs, and stays */
-#define TRIES       3                   /* to find the device quiet, for an allocation that it has no memory for */
+#define TRIES       8                   /* to find the device quiet, for an allocation that it has no memory for */
 
 _Atomic bool facet_cuda_swap_used;
 
@@ -141,23 +141,31 @@ bool facet_cuda_swap_takes(uint32_t device, uint64_t bytes)
     return true;
 }
 
-/* The device has no memory for it now: it is made without, and brought in with all the rest. */
-static CUresult wait_for_memory(void)
-{
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-
-    for (int i = 0; i < TRIES && result == CUDA_ERROR_OUT_OF_MEMORY; i++)
-        if (facet_cuda_move_away())
-            result = facet_cuda_swap_enter();
-    return result == CUDA_SUCCESS ? facet_cuda_swap_leave(result) : result;
-}
-
 static bool is_whole(const struct facet_cuda_block *block)
 {
     for (uint32_t i = 0; i < block->count; i++)
         if (!block->chunks[i].handle)
             return false;
     return true;
+}
+
+/*
+ * The device has no memory for it now: it is made without, and brought in with all the rest, by this thread or by who
+ * is at it already. Who comes in finds everything there.
+ */
+static CUresult wait_for_memory(const struct facet_cuda_block *block)
+{
+    CUresult result = CUDA_SUCCESS;
+    bool whole = false;
+
+    for (int i = 0; i < TRIES && result == CUDA_SUCCESS && !whole; i++) {
+        facet_cuda_move_away();
+        result = facet_cuda_swap_enter();
+        whole = result == CUDA_SUCCESS && is_whole(block);
+        if (result == CUDA_SUCCESS)
+            facet_cuda_swap_leave(result);
+    }
+    return result == CUDA_SUCCESS && !whole ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_t bytes)
@@ -176,7 +184,7 @@ CUresult facet_cuda_swap_allocate(CUdeviceptr *pointer, uint32_t device, uint64_
     facet_cuda_blocks_add(block);
     facet_cuda_swap_leave(CUDA_SUCCESS);
     if (!whole && result == CUDA_ERROR_OUT_OF_MEMORY)
-        result = wait_for_memory();
+        result = wait_for_memory(block);
     if (result == CUDA_SUCCESS)
         *pointer = address;
     else

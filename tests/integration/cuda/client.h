@@ -74,6 +74,15 @@
     X(cuMemcpyDtoD_v2_ptds)                                                                                            \
     X(cuMemPrefetchAsync)                                                                                              \
     X(cuMemPrefetchAsync_v2)                                                                                           \
+    X(cuMemAllocPitch_v2)                                                                                              \
+    X(cuMemFree_v2)                                                                                                    \
+    X(cuMemGetInfo_v2)                                                                                                 \
+    X(cuMemGetAddressRange_v2)                                                                                         \
+    X(cuPointerGetAttribute)                                                                                           \
+    X(cuIpcGetMemHandle)                                                                                               \
+    X(cuMemcpyHtoD_v2)                                                                                                 \
+    X(cuMemcpyDtoH_v2)                                                                                                 \
+    X(cuGetProcAddress_v2)                                                                                             \
     X(cuMemcpyHtoDAsync_v2)                                                                                            \
     X(cuMemcpyDtoHAsync_v2)
 

@@ -43,23 +43,21 @@ void world_close(struct world *world)
         complain(world->root, "is left behind");
 }
 
-int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
+static int add(struct world *world, struct facet_owner_spec spec)
 {
     uint32_t index = world->count;
-    struct facet_owner_spec spec = {.vgpu_id = world->ids[index], .vgpu_name = "t"};
     struct facet_owner *owner;
     struct facet_error error = {0};
     char bell[128], root[sizeof world->root];
+
+    spec.vgpu_id = world->ids[index];
+    spec.vgpu_name = "t";
 
     if (index == WORLD_VGPUS)
         return -1;
     snprintf(world->ids[index], sizeof world->ids[index], "v%u", index % WORLD_VGPUS);
     memcpy(root, world->root, sizeof root);
     snprintf(world->dirs[index], sizeof world->dirs[index], "%s/v%u", root, index);
-    facet_limits_init(&spec.limits);
-    spec.limits.memory_bytes = UINT64_C(1) << 30;
-    spec.limits.compute_request_milli = request_milli;
-    spec.limits.compute_limit_milli = limit_milli;
     spec.device.memory_bytes = UINT64_C(8) << 30;
     snprintf(spec.device.id, sizeof spec.device.id, "%s", WORLD_DEVICE);
     snprintf(spec.device.address, sizeof spec.device.address, "%s", world_vendor.address);
@@ -71,6 +69,27 @@ int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
     }
     world->count++;
     return (int)index;
+}
+
+int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
+{
+    struct facet_owner_spec spec = {0};
+
+    facet_limits_init(&spec.limits);
+    spec.limits.memory_bytes = UINT64_C(1) << 30;
+    spec.limits.compute_request_milli = request_milli;
+    spec.limits.compute_limit_milli = limit_milli;
+    return add(world, spec);
+}
+
+int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli)
+{
+    struct facet_owner_spec spec = {.oversubscribed = true};
+
+    facet_limits_init(&spec.limits);
+    spec.limits.memory_bytes = memory_bytes;
+    spec.limits.compute_request_milli = request_milli;
+    return add(world, spec);
 }
 
 void world_clear(struct world *world)

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that vGPUs whose memory sums up to more than the device's keep their bytes and their addresses.
+ * Never: asserts a time. The device has 128 MiB, of which a context costs 2.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/integration/cuda/world.h"
+
+#define MIB      (UINT64_C(1) << 20)
+#define LIMIT    (256 * MIB) /* the cost of a context may count neighbours (memory/context.h) */
+#define SET      "96"
+#define LAUNCHES "4000"
+#define KERNEL   "add_words_200us"
+#define WAIT_NS  (60 * FACET_NS_PER_S)
+
+static struct world world;
+
+static int open_world(void **state)
+{
+    setenv("FAKE_CUDA_MEMORY", "128M", 1);
+    setenv("FAKE_CUDA_CONTEXT", "2M", 1);
+    setenv("FAKE_CUDA_COPY", "4G", 1);
+    if (!getenv("FAKE_CUDA_HOST"))
+        setenv("FAKE_CUDA_HOST", "64G", 1);
+    if (!world_open(&world))
+        return -1;
+    world.quiet = true;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    world_clear(&world);
+    world_close(&world);
+    unsetenv("FAKE_CUDA_HOST");
+    return 0;
+}
+
+static pid_t start(int vgpu, const char *set, const char *launches, const char *kernel)
+{
+    char *command[] = {getenv("FACET_TEST_CUDA_SWAP_TENANT"), (char *)(uintptr_t)set, (char *)(uintptr_t)launches,
+                       (char *)(uintptr_t)kernel, NULL};
+
+    return world_start(&world, vgpu, command);
+}
+
+static pid_t start_usual(int vgpu)
+{
+    return start(vgpu, SET, LAUNCHES, KERNEL);
+}
+
+static void sleep_ms(unsigned milliseconds)
+{
+    usleep(milliseconds * 1000);
+}
+
+static bool is_partly_away(int vgpu)
+{
+    struct facet_usage_totals totals = world_totals(&world, vgpu);
+
+    return totals.resident_bytes < totals.swappable_bytes;
+}
+
+static bool is_whole(int vgpu)
+{
+    struct facet_usage_totals totals = world_totals(&world, vgpu);
+
+    return totals.swappable_bytes == 96 * MIB && totals.resident_bytes == totals.swappable_bytes;
+}
+
+/* Bounded; what does not come fails the test. */
+static void wait_until(bool (*is)(int vgpu), int vgpu)
+{
+    for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS; !is(vgpu); sleep_ms(1))
+        assert_true(facet_clock_now_ns() < end_ns);
+}
+
+static void assert_nothing_left(int vgpu)
+{
+    struct facet_usage_totals totals = world_totals(&world, vgpu);
+
+    assert_int_equal(totals.memory_bytes, 0);
+    assert_int_equal(totals.swappable_bytes, 0);
+    assert_int_equal(totals.resident_bytes, 0);
+    assert_int_equal(totals.absent, 0);
+}
+
+static bool has_nothing(int vgpu)
+{
+    return world_totals(&world, vgpu).memory_bytes == 0;
+}
+
+static bool has_its_set(int vgpu)
+{
+    return world_totals(&world, vgpu).memory_bytes >= 96 * MIB;
+}
+
+static void test_two_of_three_quarters_both_keep_every_word(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t pids[] = {start_usual(one), start_usual(other)};
+
+    wait_until(is_partly_away, one);
+    wait_until(is_partly_away, other);
+    assert_int_equal(world_wait(pids[0]), 0);
+    assert_int_equal(world_wait(pids[1]), 0);
+    wait_until(has_nothing, one);
+    wait_until(has_nothing, other);
+    assert_nothing_left(one);
+    assert_nothing_left(other);
+}
+
+static void test_four_processes_in_two_vgpus(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 700), other = world_add_oversubscribed(&world, LIMIT, 100);
+    pid_t pids[4];
+
+    for (int i = 0; i < 4; i++)
+        pids[i] = start(i % 2 ? one : other, "48", "2000", KERNEL);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(world_wait(pids[i]), 0);
+}
+
+static void test_who_fits_is_never_moved(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t pids[] = {start(one, "48", "2000", KERNEL), start(other, "48", "2000", KERNEL)};
+
+    while (waitpid(pids[0], NULL, WNOHANG) == 0) {
+        assert_false(is_partly_away(other));
+        sleep_ms(5);
+    }
+    assert_int_equal(world_wait(pids[1]), 0);
+}
+
+/* At moments that differ, so that it hits every step of moving. */
+static void test_one_that_is_killed_while_it_moves_holds_nobody_up(void **state)
+{
+    int victim = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t survivor = start(other, SET, "1000000", KERNEL);
+
+    for (unsigned i = 0; i < 12; i++) {
+        pid_t pid = start_usual(victim);
+
+        wait_until(is_partly_away, i % 2 ? victim : other);
+        usleep(i * 3700);
+        kill(pid, SIGKILL);
+        assert_int_equal(world_wait(pid), 1000 + SIGKILL);
+        wait_until(has_nothing, victim);
+        assert_nothing_left(victim);
+    }
+    kill(survivor, SIGTERM);
+    assert_int_equal(world_wait(survivor), 0);
+}
+
+/* Nobody can leave, and so nobody else can come: that one is refused, the first goes on with all its words. */
+static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t first = start(one, SET, "1000000", KERNEL);
+
+    wait_until(is_whole, one);
+    assert_int_equal(world_wait(start_usual(other)), 3);
+    kill(first, SIGTERM);
+    assert_int_equal(world_wait(first), 0);
+    wait_until(has_nothing, other);
+    assert_nothing_left(other);
+}
+
+static int open_world_without_host_memory(void **state)
+{
+    setenv("FAKE_CUDA_HOST", "16M", 1);
+    return open_world(state);
+}
+
+/* What is held outside of oversubscription does not give way: the program is told so, and not kept waiting for ever. */
+static void test_a_device_that_others_hold_refuses(void **state)
+{
+    int own = world_add(&world, 0, 1000), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t hog = start(own, SET, "1000000", KERNEL);
+
+    wait_until(has_its_set, own);
+    assert_int_equal(world_wait(start_usual(other)), 3);
+    kill(hog, SIGTERM);
+    assert_int_equal(world_wait(hog), 0);
+}
+
+static void test_frozen_ones_give_way_and_go_on_when_resumed(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t pid = start_usual(one);
+
+    wait_until(is_whole, one);
+    assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[one], true, NULL), FACET_OK);
+    assert_int_equal(world_wait(start_usual(other)), 0);
+    assert_true(is_partly_away(one));
+    assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[one], false, NULL), FACET_OK);
+    assert_int_equal(world_wait(pid), 0);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(test_two_of_three_quarters_both_keep_every_word),
+        IN_WORLD(test_four_processes_in_two_vgpus),
+        IN_WORLD(test_who_fits_is_never_moved),
+        IN_WORLD(test_one_that_is_killed_while_it_moves_holds_nobody_up),
+        cmocka_unit_test_setup_teardown(test_a_host_without_memory_refuses_and_nothing_is_lost,
+                                        open_world_without_host_memory, close_world),
+        IN_WORLD(test_a_device_that_others_hold_refuses),
+        IN_WORLD(test_frozen_ones_give_way_and_go_on_when_resumed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
