@@ -11,7 +11,7 @@ const struct facet_residence_config facet_residence_defaults = {
     .least_turn_ns = 100 * MS,
     .factor = 20,
     .idle_ns = 200 * MS,
-    .settle_ns = 5 * MS,
+    .settle_ns = 20 * MS,
 };
 
 /* What best effort weighs. */
@@ -122,6 +122,8 @@ static void account(struct facet_residence *residence, uint64_t now_ns)
             client->vtime = larger(client->vtime, floor);
         client->active = uses || waits(client);
     }
+    if (residence->head >= 0 && !residence->waiting)
+        residence->moved_ns += elapsed;
     residence->last_ns = now_ns;
 }
 
@@ -139,7 +141,7 @@ static uint32_t least_weight(struct facet_residence *residence)
 
 static void begin_turn(struct facet_residence *residence, struct facet_residence_client *client, uint64_t now_ns)
 {
-    client->cost_ns = now_ns - client->begun_ns;
+    client->cost_ns = residence->moved_ns;
     uint64_t turn_ns = larger(residence->config.least_turn_ns, residence->config.factor * client->cost_ns);
     uint32_t least = least_weight(residence);
 
@@ -161,7 +163,7 @@ static void let_head_go(struct facet_residence *residence, uint64_t now_ns)
     residence->head = -1;
 }
 
-static void choose_head(struct facet_residence *residence, uint64_t now_ns)
+static void choose_head(struct facet_residence *residence)
 {
     struct facet_residence_client *best = NULL;
 
@@ -171,7 +173,8 @@ static void choose_head(struct facet_residence *residence, uint64_t now_ns)
     if (!best)
         return;
     residence->head = (int)(best - residence->clients);
-    best->begun_ns = now_ns;
+    residence->moved_ns = 0;
+    residence->waiting = false;
     best->most_bytes = FACET_RESIDENCE_ALL;
 }
 
@@ -268,6 +271,7 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     struct facet_residence_client *head = &residence->clients[residence->head], *client;
     uint64_t coming = on_the_way(residence), wanted = head->demand.short_bytes;
 
+    residence->waiting = false;
     if (coming)
         residence->settled_ns = now_ns + residence->config.settle_ns;
     if (coming || !wanted)
@@ -283,7 +287,7 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     head->most_bytes = wanted && !others_keep(residence) ? FACET_RESIDENCE_LAST : FACET_RESIDENCE_ALL;
     if (!wanted)
         return FACET_RESIDENCE_NEVER;
-    head->begun_ns = now_ns; /* waiting for others' turns is not moving */
+    residence->waiting = true;
     return soonest_ns(residence, now_ns);
 }
 
@@ -294,7 +298,7 @@ uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns
     if (residence->head >= 0)
         let_head_go(residence, now_ns);
     if (residence->head < 0)
-        choose_head(residence, now_ns);
+        choose_head(residence);
     if (residence->head < 0)
         return FACET_RESIDENCE_NEVER;
     hold_others(residence);

@@ -53,15 +53,17 @@ struct facet_residence_client {
     uint64_t most_bytes; /* the decision: so much may be on the device; FACET_RESIDENCE_ALL: everything */
     uint64_t vtime;      /* time that it had its set on the device, by weight */
     uint64_t cost_ns;    /* what bringing it in took last */
-    uint64_t begun_ns, turn_end_ns;
+    uint64_t turn_end_ns;
     bool active; /* wanted its set, or used it, at the last step */
 };
 
 struct facet_residence {
     struct facet_residence_config config;
     struct facet_residence_client clients[FACET_RESIDENCE_CLIENTS];
-    uint32_t top; /* one past the highest client ever used */
-    int head;     /* who is brought in; -1: nobody */
+    uint32_t top;      /* one past the highest client ever used */
+    int head;          /* who is brought in; -1: nobody */
+    bool waiting;      /* for others' turns to end, as of the last step */
+    uint64_t moved_ns; /* what bringing in the head has taken so far, without that */
     uint64_t last_ns, settled_ns;
 };
 

@@ -73,6 +73,7 @@ static CUresult bring_in(struct facet_cuda_block *block, uint32_t index)
 
     if (result != CUDA_SUCCESS)
         return result;
+    atomic_store(&slot_of(block)->short_bytes, 0); /* it goes on: nobody needs to give more as yet */
     result = map(block, index, handle);
     if (result == CUDA_SUCCESS)
         result = fill(block, index);

@@ -2,9 +2,10 @@
 /*
  * Programs in vGPUs of a fake GPU, with the daemon's scheduler: cuda-host SECONDS VGPU[,VGPU...] COMMAND...
  *
- * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, or "+" (another process in the one before). Each
- * runs the command; what they print comes through. With SECONDS above 0, prints for each of as many seconds what every
- * process got of the device, by the driver's own count, and what the limiter told, in milli:
+ * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (with oversubscription, of so much
+ * memory), or "+" (another process in the one before). Each runs the command; what they print comes through. With
+ * SECONDS above 0, prints for each of as many seconds what every process got of the device, by the driver's own count,
+ * and what the limiter told, in milli:
  * {"second": N, "got_milli": [...], "told_milli": [...]}
  *
  * Owns: the machine and the processes. Never: judges what it prints.
@@ -75,12 +76,14 @@ static void watch(struct world *world, struct tenant *tenants, unsigned count, u
 /* The vGPU that an item of the list means; -2 when it means none. */
 static int vgpu_of(struct world *world, const char *item, int last)
 {
-    unsigned request, limit;
+    unsigned request, limit, mebibytes;
 
     if (strcmp(item, "bare") == 0)
         return -1;
     if (strcmp(item, "+") == 0)
         return last;
+    if (sscanf(item, "swap:%u", &mebibytes) == 1)
+        return world_add_oversubscribed(world, (uint64_t)mebibytes << 20, 0);
     return sscanf(item, "%u:%u", &request, &limit) == 2 ? world_add(world, request, limit) : -2;
 }
 
