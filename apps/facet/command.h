@@ -81,6 +81,7 @@ enum long_option {
     OPTION_DRY_RUN,
     OPTION_RENDER,
     OPTION_RESERVATION,
+    OPTION_OVERSUBSCRIBE,
 };
 
 #define COMMAND_OPTION_HELP                                                                                            \

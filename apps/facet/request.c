@@ -41,6 +41,9 @@ bool request_option(struct request *request, int option, const char *value)
     case OPTION_RESERVATION:
         request->reservation = value;
         return true;
+    case OPTION_OVERSUBSCRIBE:
+        request->oversubscribe = true;
+        return true;
     case OPTION_NAME:
         request->name = value;
         return true;
@@ -51,16 +54,17 @@ bool request_option(struct request *request, int option, const char *value)
 
 const char *request_given(const struct request *request)
 {
-    return request->device        ? "--device"
-           : request->memory      ? "--memory"
-           : request->compute     ? "--compute"
-           : request->mode        ? "--mode"
-           : request->template_id ? "--template"
-           : request->priority    ? "--priority"
-           : request->idle_freeze ? "--idle-freeze"
-           : request->reservation ? "--reservation"
-           : request->name        ? "--name"
-                                  : NULL;
+    return request->device          ? "--device"
+           : request->memory        ? "--memory"
+           : request->compute       ? "--compute"
+           : request->mode          ? "--mode"
+           : request->template_id   ? "--template"
+           : request->priority      ? "--priority"
+           : request->idle_freeze   ? "--idle-freeze"
+           : request->reservation   ? "--reservation"
+           : request->oversubscribe ? "--oversubscribe"
+           : request->name          ? "--name"
+                                    : NULL;
 }
 
 /* Whole seconds; "0" is never. */
@@ -213,6 +217,8 @@ enum facet_status request_body(const struct request *request, struct client *cli
     failed |= set_text(body, "template", request->template_id);
     failed |= set_text(body, "priority", request->priority);
     failed |= set_text(body, "reservation", request->reservation);
+    if (request->oversubscribe)
+        failed |= json_object_set_new(body, "oversubscribe", json_true());
     if (failed)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device '%s': not UTF-8",
                                     request->device ? request->device : "");

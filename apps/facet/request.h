@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What -d, -m, -c, --mode, --template, --priority, --idle-freeze, --reservation and --name say, and the JSON they
- * become.
+ * What -d, -m, -c, --mode, --template, --priority, --idle-freeze, --reservation, --oversubscribe and --name say, and
+ * the JSON they become.
  *
  * Owns: checking as much as possible before a daemon is asked or started.
  * Never: prints; enforces anything.
@@ -16,6 +16,7 @@
 /* As typed; NULL = not given. Borrowed from argv. */
 struct request {
     const char *device, *memory, *compute, *mode, *template_id, *priority, *name, *idle_freeze, *reservation;
+    bool oversubscribe;
 };
 
 #define REQUEST_LIMIT_LETTERS "m:c:"
@@ -30,6 +31,7 @@ struct request {
     {"device", required_argument, NULL, 'd'}, REQUEST_LIMIT_WORDS, {"mode", required_argument, NULL, OPTION_MODE},     \
         {"template", required_argument, NULL, OPTION_TEMPLATE},                                                        \
         {"reservation", required_argument, NULL, OPTION_RESERVATION},                                                  \
+        {"oversubscribe", no_argument, NULL, OPTION_OVERSUBSCRIBE},                                                    \
     {                                                                                                                  \
         "name", required_argument, NULL, OPTION_NAME                                                                   \
     }

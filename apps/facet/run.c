@@ -394,7 +394,7 @@ const struct command command_run = {
     .name = "run",
     .help = "usage: facet run [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]] [--mode MODE]\n"
             "                 [--template T] [--priority P] [--idle-freeze S] [--name NAME]\n"
-            "                 [--reservation R] [--report FILE] [-v]\n"
+            "                 [--reservation R] [--oversubscribe] [--report FILE] [-v]\n"
             "                 [--] COMMAND [ARGUMENT...]\n"
             "       facet run --vgpu VGPU... [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
             "\n"
@@ -413,6 +413,8 @@ const struct command command_run = {
             "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
             "      --reservation R      within what 'facet place' reserved: its first device,\n"
             "                           and as much by default; hard cannot have more\n"
+            "      --oversubscribe      swap its memory to the host's when others need the\n"
+            "                           device's, so that quotas may sum above it (CUDA)\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n"
             "      --vgpu VGPU          in this virtual GPU (name or id); several: repeat it\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"

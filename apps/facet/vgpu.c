@@ -208,7 +208,7 @@ static const struct command create = {
     .help = "usage: facet vgpu create [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]]\n"
             "                         [--mode MODE] [--template T] [--priority P]\n"
             "                         [--idle-freeze S] [--reservation R] [--name NAME]\n"
-            "                         [--json]\n"
+            "                         [--oversubscribe] [--json]\n"
             "\n"
             "Creates a virtual GPU that stays until it is destroyed, across restarts of the\n"
             "daemon and of the machine, and prints its name. Programs run in it through\n"
@@ -225,6 +225,8 @@ static const struct command create = {
             "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
             "      --reservation R      within what 'facet place' reserved: its first device,\n"
             "                           and as much by default; hard cannot have more\n"
+            "      --oversubscribe      swap its memory to the host's when others need the\n"
+            "                           device's, so that quotas may sum above it (CUDA)\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n" COMMON_HELP,
     .run = run_create,
 };

@@ -112,6 +112,11 @@ static bool add_idle_freeze(struct libscols_table *card, const json_t *vgpu)
     return view_card_add(card, "freezes when idle", text);
 }
 
+static bool add_oversubscription(struct libscols_table *card, const json_t *vgpu)
+{
+    return !json_is_true(json_object_get(vgpu, "oversubscribe")) || view_card_add(card, "oversubscribed", "yes");
+}
+
 static bool add_counts(struct libscols_table *card, const json_t *vgpu)
 {
     static const struct {
@@ -152,7 +157,7 @@ int vgpu_print_card(const struct command *self, const json_t *vgpu)
         view_card_add(card, "state", view_text(vgpu, "state")) &&
         view_card_add(card, "mode", view_text(vgpu, "mode")) && add_part(card, vgpu) &&
         view_card_add(card, "priority", view_text(vgpu, "priority")) && add_amounts(card, vgpu) &&
-        add_counts(card, vgpu) && add_idle_freeze(card, vgpu) &&
+        add_counts(card, vgpu) && add_idle_freeze(card, vgpu) && add_oversubscription(card, vgpu) &&
         (!view_has(vgpu, "reservation") || view_card_add(card, "reservation", view_text(vgpu, "reservation"))) &&
         view_card_add(card, "kept",
                       json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"

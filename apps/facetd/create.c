@@ -107,6 +107,23 @@ static enum facet_status check_hard_memory(const struct registry *registry, cons
                                 limits->memory_bytes, taken, whole, device->id);
 }
 
+/* Who can swap is the interposer of CUDA; elsewhere, and in a part of the device, a promise to do so would be empty. */
+static enum facet_status check_oversubscription(const struct facet_device_record *device, const struct request *request,
+                                                uint32_t mode, struct facet_error *error)
+{
+    if (!request->oversubscribe)
+        return FACET_OK;
+    if (mode_is_spatial(mode))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "oversubscribe",
+                                    "oversubscribe: mode '%s' never oversubscribes; use soft or shared",
+                                    facet_mode_name((enum facet_mode)mode));
+    if (strncmp(device->info.address, "GPU-", 4) != 0 && strncmp(device->info.address, "MIG-", 4) != 0)
+        return facet_error_argument(error, FACET_UNSUPPORTED, "oversubscribe",
+                                    "oversubscribe: only memory of NVIDIA GPUs can be swapped, and %s is none",
+                                    device->id);
+    return FACET_OK;
+}
+
 /* A provider that lost its state would give the places of its vGPUs away: those get them again first. */
 static enum facet_status check_parts(struct registry *registry, const struct facet_device_record *device,
                                      struct facet_error *error)
@@ -181,6 +198,7 @@ static void fill_row(const struct request *request, const struct facet_device_re
     snprintf(row->device_name, sizeof row->device_name, "%s", device->info.name);
     row->ephemeral = request->ephemeral;
     row->idle_freeze_s = request->idle_freeze_s;
+    row->oversubscribe = request->oversubscribe;
     row->created_ns = registry_wall_clock_ns();
 }
 
@@ -203,6 +221,8 @@ static enum facet_status plan(struct registry *registry, const struct request *r
         status = plan_limits(&wanted, vgpu->device, &row->limits, error);
     if (status == FACET_OK)
         status = check_neighbours(registry, vgpu->device, row->limits.mode, error);
+    if (status == FACET_OK)
+        status = check_oversubscription(vgpu->device, request, row->limits.mode, error);
     if (status == FACET_OK)
         status = reserve_check(registry, row, vgpu->device, error);
     if (status == FACET_OK)

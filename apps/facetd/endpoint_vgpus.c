@@ -30,6 +30,7 @@ static void set_row(json_t *object, const struct vgpu_row *row)
     set_integer(object, "compute_request_milli", row->limits.compute_request_milli);
     set_integer(object, "compute_limit_milli", row->limits.compute_limit_milli);
     set_integer(object, "idle_freeze_s", row->idle_freeze_s);
+    json_object_set_new(object, "oversubscribe", json_boolean(row->oversubscribe));
     if (row->reservation[0])
         set_text(object, "reservation", row->reservation);
     set_integer(object, "created_ns", row->created_ns);

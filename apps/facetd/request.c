@@ -135,13 +135,25 @@ static enum facet_status read_priority(const json_t *value, const char *member, 
     return status == FACET_OK ? facet_parse_priority(text, member, &request->limits.priority, error) : status;
 }
 
-static enum facet_status read_ephemeral(const json_t *value, const char *member, struct request *request,
-                                        struct facet_error *error)
+static enum facet_status read_boolean(const json_t *value, const char *member, bool *ret_value,
+                                      struct facet_error *error)
 {
     if (!json_is_boolean(value))
         return wrong_type(value, member, "true or false", error);
-    request->ephemeral = json_is_true(value);
+    *ret_value = json_is_true(value);
     return FACET_OK;
+}
+
+static enum facet_status read_ephemeral(const json_t *value, const char *member, struct request *request,
+                                        struct facet_error *error)
+{
+    return read_boolean(value, member, &request->ephemeral, error);
+}
+
+static enum facet_status read_oversubscribe(const json_t *value, const char *member, struct request *request,
+                                            struct facet_error *error)
+{
+    return read_boolean(value, member, &request->oversubscribe, error);
 }
 
 /* Ids are names, too. */
@@ -201,6 +213,7 @@ static const struct member {
     {"template", REQUEST_TEMPLATE, read_template},
     {"idle_freeze_s", REQUEST_IDLE_FREEZE, read_idle_freeze},
     {"reservation", REQUEST_RESERVATION, read_reservation},
+    {"oversubscribe", REQUEST_OVERSUBSCRIBE, read_oversubscribe},
 };
 
 enum { MEMBER_COUNT = sizeof members / sizeof members[0] };

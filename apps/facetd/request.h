@@ -32,8 +32,9 @@ enum request_member {
     REQUEST_TEMPLATE = 1u << 8,
     REQUEST_IDLE_FREEZE = 1u << 9,
     REQUEST_RESERVATION = 1u << 10,
+    REQUEST_OVERSUBSCRIBE = 1u << 11,
 };
-#define REQUEST_ALL     0x7ffu
+#define REQUEST_ALL     0xfffu
 #define REQUEST_COMPUTE (REQUEST_COMPUTE_REQUEST | REQUEST_COMPUTE_LIMIT)
 #define REQUEST_CHANGE  (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE | REQUEST_PRIORITY | REQUEST_IDLE_FREEZE)
 
@@ -50,6 +51,7 @@ struct request {
     bool ephemeral;
     uint32_t idle_freeze_s;
     char reservation[FACET_NAME_SIZE]; /* id or name of the one that it is in */
+    bool oversubscribe;
 };
 
 /*

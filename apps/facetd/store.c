@@ -7,66 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 3
-#define APPLICATION_ID 1178817584 /* "FCT0": tells our database from any other */
-
-#define TEXT_OF(number)  TEXT_OF_(number)
-#define TEXT_OF_(number) #number
+#include "store_schema.h"
 
 struct store {
     sqlite3 *db;
     char path[1024];
-};
-
-/* From nothing to version 1, from 1 to 2, and so on: a new database takes every step, an old one those it lacks. */
-static const char *const steps[SCHEMA_VERSION] = {
-    "BEGIN IMMEDIATE;"
-    "CREATE TABLE vgpu ("
-    "  position INTEGER PRIMARY KEY,"
-    "  id TEXT NOT NULL UNIQUE,"
-    "  name TEXT NOT NULL UNIQUE,"
-    "  device_id TEXT NOT NULL,"
-    "  device_uuid TEXT NOT NULL,"
-    "  device_name TEXT NOT NULL,"
-    "  memory_limit_bytes INTEGER NOT NULL CHECK (memory_limit_bytes > 0),"
-    "  compute_request_milli INTEGER NOT NULL CHECK (compute_request_milli BETWEEN 0 AND 1000),"
-    "  compute_limit_milli INTEGER NOT NULL CHECK (compute_limit_milli BETWEEN 1 AND 1000),"
-    "  mode INTEGER NOT NULL CHECK (mode BETWEEN 0 AND 3),"
-    "  priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 2),"
-    "  ephemeral INTEGER NOT NULL CHECK (ephemeral IN (0, 1)),"
-    "  frozen INTEGER NOT NULL CHECK (frozen IN (0, 1)),"
-    "  created_ns INTEGER NOT NULL"
-    ") STRICT;"
-    "PRAGMA application_id = " TEXT_OF(APPLICATION_ID) ";"
-                                                       "PRAGMA user_version = 1;"
-                                                       "COMMIT;",
-
-    "BEGIN IMMEDIATE;"
-    "ALTER TABLE vgpu ADD COLUMN state INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 2);"
-    "ALTER TABLE vgpu ADD COLUMN template TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE vgpu ADD COLUMN start INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE vgpu ADD COLUMN partition_uuid TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE vgpu ADD COLUMN address TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE vgpu ADD COLUMN slice_memory_bytes INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE vgpu ADD COLUMN slice_compute_milli INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE vgpu ADD COLUMN slice_compute_units INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE vgpu ADD COLUMN idle_freeze_s INTEGER NOT NULL DEFAULT 0;"
-    "PRAGMA user_version = 2;"
-    "COMMIT;",
-
-    "BEGIN IMMEDIATE;"
-    "CREATE TABLE reservation ("
-    "  position INTEGER PRIMARY KEY,"
-    "  id TEXT NOT NULL UNIQUE,"
-    "  name TEXT NOT NULL UNIQUE,"
-    "  strategy INTEGER NOT NULL CHECK (strategy BETWEEN 0 AND 1),"
-    "  affinity INTEGER NOT NULL CHECK (affinity BETWEEN 0 AND 2),"
-    "  created_ns INTEGER NOT NULL,"
-    "  resources BLOB NOT NULL"
-    ") STRICT;"
-    "ALTER TABLE vgpu ADD COLUMN reservation TEXT NOT NULL DEFAULT '';"
-    "PRAGMA user_version = 3;"
-    "COMMIT;",
 };
 
 static enum facet_status status_of(int code)
@@ -341,6 +286,7 @@ static void bind_row(sqlite3_stmt *statement, const struct vgpu_row *row)
     bind_integer(statement, ":slice_units", row->slice.compute_units);
     bind_integer(statement, ":idle_freeze", row->idle_freeze_s);
     bind_text(statement, ":reservation", row->reservation);
+    bind_integer(statement, ":oversubscribe", row->oversubscribe);
 }
 
 enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error)
@@ -352,10 +298,11 @@ enum facet_status store_insert(struct store *store, const struct vgpu_row *row, 
                 "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
                 " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state,"
                 " template, start, partition_uuid, address, slice_memory_bytes, slice_compute_milli,"
-                " slice_compute_units, idle_freeze_s, reservation)"
+                " slice_compute_units, idle_freeze_s, reservation, oversubscribe)"
                 " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
                 " :priority, :ephemeral, :frozen, :created, :state, :template, :start, :partition, :address,"
-                " :slice_memory, :slice_milli, :slice_units, :idle_freeze, :reservation);",
+                " :slice_memory, :slice_milli, :slice_units, :idle_freeze, :reservation,"
+                " :oversubscribe);",
                 "creating a vGPU", &statement, error);
     if (status != FACET_OK)
         return status;
@@ -441,6 +388,7 @@ static void copy_row(sqlite3_stmt *statement, struct vgpu_row *row)
     row->slice.compute_units = (uint32_t)sqlite3_column_int(statement, 20);
     row->idle_freeze_s = (uint32_t)sqlite3_column_int64(statement, 21);
     copy_text(statement, 22, row->reservation, sizeof row->reservation);
+    row->oversubscribe = sqlite3_column_int(statement, 23) != 0;
 }
 
 /* An id names a folder and a name appears in metrics: a database edited by hand must not smuggle in others. */
@@ -485,7 +433,7 @@ enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, si
                 "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
                 " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state, template, start,"
                 " partition_uuid, address, slice_memory_bytes, slice_compute_milli, slice_compute_units,"
-                " idle_freeze_s, reservation FROM vgpu ORDER BY position;",
+                " idle_freeze_s, reservation, oversubscribe FROM vgpu ORDER BY position;",
                 "reading", &statement, error);
     while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = append_row(store, statement, &rows, &count, error);

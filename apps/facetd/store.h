@@ -55,6 +55,7 @@ struct vgpu_row {
     struct vgpu_slice slice;
     uint32_t idle_freeze_s;         /* frozen when idle for so long; 0: never */
     char reservation[VGPU_ID_SIZE]; /* the id of the one that it is in; empty: none */
+    bool oversubscribe;             /* its memory may be swapped; said when it is made, for good */
 };
 
 /* A reservation (reservation.h), whose text says what was asked for and granted. */

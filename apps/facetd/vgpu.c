@@ -23,6 +23,7 @@ static void fill_spec(const struct vgpu *vgpu, struct facet_owner_spec *spec)
         .vgpu_name = vgpu->row.name,
         .device.memory_bytes = slice->memory_bytes ? slice->memory_bytes : device->info.memory_bytes,
         .limits = vgpu->row.limits,
+        .oversubscribed = vgpu->row.oversubscribe,
     };
     snprintf(spec->device.id, sizeof spec->device.id, "%s",
              slice->partition_uuid[0] ? slice->partition_uuid : device->id);

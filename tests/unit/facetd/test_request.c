@@ -37,7 +37,8 @@ static void every_member_is_read(void **state)
     struct request request =
         parse("{\"name\":\"render\",\"device\":\"opencl:1\",\"memory_limit_bytes\":9007199254740993,"
               "\"compute_request_milli\":305,\"compute_limit_milli\":600,\"mode\":\"shared\",\"priority\":\"high\","
-              "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90,\"reservation\":\"job-7\"}",
+              "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90,\"reservation\":\"job-7\","
+              "\"oversubscribe\":true}",
               REQUEST_ALL);
 
     assert_int_equal(request.present, REQUEST_ALL);
@@ -52,6 +53,7 @@ static void every_member_is_read(void **state)
     assert_string_equal(request.template_id, "1g.10gb");
     assert_int_equal(request.idle_freeze_s, 90);
     assert_string_equal(request.reservation, "job-7");
+    assert_true(request.oversubscribe);
 }
 
 static void a_change_leaves_alone_what_it_does_not_name(void **state)
@@ -104,6 +106,8 @@ static const struct refusal {
     {"{\"ephemeral\":1}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "ephemeral"},
     {"{\"template\":\"\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "template"},
     {"{\"template\":\"a-name-of-thirty-two-characters--\"}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "template"},
+    {"{\"oversubscribe\":1}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "oversubscribe"},
+    {"{\"oversubscribe\":true}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "oversubscribe"},
     {"{\"idle_freeze_s\":-1}", REQUEST_ALL, FACET_OUT_OF_RANGE, "idle_freeze_s"},
     {"{\"template\":\"half\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "template"},
     {"{\"name\":\"new\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "name"},

@@ -17,6 +17,7 @@ static void rows_come_back_as_they_were(void **state)
     row.ephemeral = row.frozen = true;
     row.state = ROW_CREATING;
     row.idle_freeze_s = 90;
+    row.oversubscribe = true;
     row.slice = (struct vgpu_slice){.template_id = "1g.10gb",
                                     .partition_uuid = "some-partition",
                                     .start = UINT32_MAX,
@@ -43,6 +44,7 @@ static void rows_come_back_as_they_were(void **state)
     assert_int_equal(rows[0].created_ns, row.created_ns);
     assert_int_equal(rows[0].state, ROW_CREATING);
     assert_int_equal(rows[0].idle_freeze_s, 90);
+    assert_true(rows[0].oversubscribe);
     assert_memory_equal(&rows[0].slice, &row.slice, sizeof row.slice);
     free(rows);
     store_close(store);
@@ -163,7 +165,7 @@ static void a_database_of_something_else_is_left_alone(void **state)
 static void a_newer_schema_is_refused(void **state)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 4;");
+    run_sql("PRAGMA user_version = 5;");
     assert_refused(FACET_ABI_MISMATCH);
 }
 

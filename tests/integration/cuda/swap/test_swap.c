@@ -18,7 +18,7 @@
 #include "tests/integration/cuda/world.h"
 
 #define MIB      (UINT64_C(1) << 20)
-#define LIMIT    (256 * MIB) /* the cost of a context may count neighbours (memory/context.h) */
+#define LIMIT    (1024 * MIB) /* the cost of a context may count neighbours (memory/context.h) */
 #define SET      "96"
 #define LAUNCHES "4000"
 #define KERNEL   "add_words_200us"
