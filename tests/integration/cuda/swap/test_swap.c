@@ -79,6 +79,11 @@ static bool is_whole(int vgpu)
     return totals.swappable_bytes == 96 * MIB && totals.resident_bytes == totals.swappable_bytes;
 }
 
+static bool has_half_a_set(int vgpu)
+{
+    return world_totals(&world, vgpu).resident_bytes == 48 * MIB;
+}
+
 /* Bounded; what does not come fails the test. */
 static void wait_until(bool (*is)(int vgpu), int vgpu)
 {
@@ -137,6 +142,8 @@ static void test_who_fits_is_never_moved(void **state)
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pids[] = {start(one, "48", "2000", KERNEL), start(other, "48", "2000", KERNEL)};
 
+    wait_until(has_half_a_set, one);
+    wait_until(has_half_a_set, other);
     while (waitpid(pids[0], NULL, WNOHANG) == 0) {
         assert_false(is_partly_away(other));
         sleep_ms(5);
@@ -209,6 +216,87 @@ static void test_frozen_ones_give_way_and_go_on_when_resumed(void **state)
     assert_int_equal(world_wait(pid), 0);
 }
 
+static pid_t start_role(int vgpu, const char *role)
+{
+    char *command[] = {getenv("FACET_TEST_CUDA_SWAP_ROLES"), (char *)(uintptr_t)role, NULL};
+
+    return world_start(&world, vgpu, command);
+}
+
+static void test_an_allocation_is_one_whatever_it_is_made_of(void **state)
+{
+    int vgpu = world_add_oversubscribed(&world, LIMIT, 0);
+
+    assert_int_equal(world_wait(start_role(vgpu, "facts")), 0);
+    wait_until(has_nothing, vgpu);
+    assert_nothing_left(vgpu);
+}
+
+/* A role whose memory somebody else has taken, told to go on. */
+static pid_t start_and_push_out(int vgpu, const char *role, int other, pid_t *ret_other)
+{
+    pid_t pid = start_role(vgpu, role);
+
+    wait_until(is_whole, vgpu);
+    *ret_other = start(other, SET, "1000000", KERNEL);
+    wait_until(is_partly_away, vgpu);
+    wait_until(is_whole, other);
+    kill(pid, SIGTERM);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    assert_int_equal(world_wait(pid), 0);
+}
+
+static void test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away(void **state)
+{
+    static const char *const roles[] = {"reset", "free"};
+    int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        pid_t neighbour, pid = start_and_push_out(vgpu, roles[i], other, &neighbour);
+
+        assert_int_equal(world_wait(pid), 0);
+        wait_until(has_nothing, vgpu);
+        assert_nothing_left(vgpu);
+        end(neighbour);
+        wait_until(has_nothing, other);
+    }
+}
+
+static void test_a_graph_finds_its_memory_there(void **state)
+{
+    int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t neighbour, pid = start_and_push_out(vgpu, "graph", other, &neighbour);
+
+    wait_until(is_whole, vgpu);
+    end(pid);
+    end(neighbour);
+}
+
+static void test_functions_that_were_fetched_go_by_the_door(void **state)
+{
+    int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t neighbour, pid = start_and_push_out(vgpu, "lookup", other, &neighbour);
+
+    assert_int_equal(world_wait(pid), 0);
+    end(neighbour);
+}
+
+static void test_a_program_that_forks_goes_on(void **state)
+{
+    int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t neighbour = start(other, SET, "1000000", KERNEL);
+
+    wait_until(is_whole, other);
+    pid_t pid = start_role(vgpu, "fork");
+    assert_int_equal(world_wait(pid), 0);
+    end(neighbour);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
 
 int main(void)
@@ -222,6 +310,11 @@ int main(void)
                                         open_world_without_host_memory, close_world),
         IN_WORLD(test_a_device_that_others_hold_refuses),
         IN_WORLD(test_frozen_ones_give_way_and_go_on_when_resumed),
+        IN_WORLD(test_an_allocation_is_one_whatever_it_is_made_of),
+        IN_WORLD(test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away),
+        IN_WORLD(test_a_graph_finds_its_memory_there),
+        IN_WORLD(test_functions_that_were_fetched_go_by_the_door),
+        IN_WORLD(test_a_program_that_forks_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program does with memory that may be away: cuda-swap-roles ROLE
+ *
+ * A role fills a set of 96 MiB. Those that say so wait for SIGTERM then, while somebody else takes the device's memory.
+ *
+ * Owns: the roles. Never: includes anything of Facet; judges by time.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/integration/cuda/client.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define SET (96 * MIB)
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+#define OK(call) CHECK((call) == CUDA_SUCCESS)
+
+static CUdeviceptr set;
+
+static CUdeviceptr take(uint64_t bytes)
+{
+    CUdeviceptr pointer = 0;
+
+    OK(client.cuMemAlloc_v2(&pointer, bytes));
+    return pointer;
+}
+
+static void run(const char *name, uint64_t address, uint64_t words, uint64_t value)
+{
+    void *parameters[] = {&address, &words, &value};
+
+    OK(client.cuLaunchKernel(client_function(name), 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
+}
+
+static void fill(void)
+{
+    set = take(SET);
+    run("store_words_100us", set, SET / 8, 77);
+    OK(client.cuCtxSynchronize());
+}
+
+/* By the copy that is given, a piece at a time. */
+static void check_set(__typeof__(&cuMemcpyDtoH_v2) copy, uint64_t value)
+{
+    static uint64_t words[1 << 18];
+
+    for (uint64_t at = 0; at < SET; at += sizeof words) {
+        OK(copy(words, set + at, sizeof words));
+        for (size_t i = 0; i < sizeof words / 8; i++)
+            CHECK(words[i] == value);
+    }
+}
+
+static void wait_for_signal(void)
+{
+    sigset_t awaited;
+    int signal;
+
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGTERM);
+    CHECK(sigwait(&awaited, &signal) == 0);
+}
+
+/* An allocation is one to who asks, whatever it is made of. */
+static void role_facts(void)
+{
+    CUdeviceptr pointer = take(40 * MIB), base = 0, pitched;
+    CUdeviceptr small = take(4096);
+    size_t bytes = 0, pitch = 0, is_free = 0, total = 0;
+    CUipcMemHandle handle;
+
+    OK(client.cuMemGetAddressRange_v2(&base, &bytes, pointer + 39 * MIB));
+    CHECK(base == pointer && bytes == 40 * MIB);
+    bytes = 0;
+    OK(client.cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, pointer + 1));
+    CHECK(bytes == 40 * MIB);
+    CHECK(client.cuIpcGetMemHandle(&handle, pointer) != CUDA_SUCCESS);
+    OK(client.cuMemAllocPitch_v2(&pitched, &pitch, 1000, 2048, 4));
+    CHECK(pitch == 1024);
+    OK(client.cuMemsetD8Async(pitched, 1, pitch * 2048, NULL));
+    OK(client.cuMemGetInfo_v2(&is_free, &total));
+    CHECK(total == 128 * MIB && is_free <= total);
+    CHECK(client.cuMemAlloc_v2(&base, 2048 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    OK(client.cuMemFree_v2(pitched));
+    OK(client.cuMemFree_v2(pointer));
+    OK(client.cuMemFree_v2(small));
+    CHECK(client.cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The context goes while its memory is away, and a new one begins with nothing. */
+static void role_reset(void)
+{
+    fill();
+    wait_for_signal();
+    OK(client.cuDevicePrimaryCtxReset_v2(0));
+    OK(client.cuDevicePrimaryCtxRetain(&client.context, 0));
+    OK(client.cuCtxSetCurrent(client.context));
+    CHECK(client.cuMemFree_v2(set) == CUDA_ERROR_INVALID_VALUE);
+    OK(client.cuMemFree_v2(take(16 * MIB)));
+}
+
+/* Freed while it is away: nothing is brought in for that. */
+static void role_free(void)
+{
+    fill();
+    wait_for_signal();
+    OK(client.cuMemFree_v2(set));
+}
+
+static void role_fork(void)
+{
+    int status = -1;
+
+    fill();
+    for (unsigned i = 0; i < 200; i++) {
+        pid_t pid = i % 10 == 0 ? fork() : 0;
+
+        if (i % 10 == 0 && pid == 0)
+            _exit(0);
+        if (i % 10 == 0)
+            CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        run("add_words_2000us", set, 512, 1);
+        run("add_words_10us", set, 512, UINT64_MAX);
+        OK(client.cuCtxSynchronize());
+    }
+    check_set(client.cuMemcpyDtoH_v2, 77);
+}
+
+/* Nothing but the launch of a graph uses the memory after the signal. */
+static void role_graph(void)
+{
+    CUgraphExec executable;
+    CUstream stream;
+    CUgraph graph;
+
+    fill();
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(client_launch(client_function("work_100us"), 8, stream));
+    OK(client.cuStreamEndCapture(stream, &graph));
+    OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
+    wait_for_signal();
+    OK(client.cuGraphLaunch(executable, stream));
+    OK(client.cuStreamSynchronize(stream));
+    wait_for_signal();
+    check_set(client.cuMemcpyDtoH_v2, 77);
+}
+
+/* Functions that were fetched, as the runtime does, go by the door, too. */
+static void role_lookup(void)
+{
+    __typeof__(&cuMemcpyDtoH_v2) copy = NULL;
+    CUdriverProcAddressQueryResult status;
+    void *found = NULL;
+
+    OK(client.cuGetProcAddress_v2("cuMemcpyDtoH", &found, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status));
+    memcpy(&copy, &found, sizeof copy);
+    fill();
+    wait_for_signal();
+    check_set(copy, 77);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} roles[] = {
+    {"facts", role_facts}, {"reset", role_reset}, {"free", role_free},
+    {"fork", role_fork},   {"graph", role_graph}, {"lookup", role_lookup},
+};
+
+int main(int argc, char **argv)
+{
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    for (size_t i = 0; argc == 2 && i < sizeof roles / sizeof roles[0]; i++) {
+        if (strcmp(roles[i].name, argv[1]) != 0)
+            continue;
+        CHECK(client_open());
+        roles[i].run();
+        return 0;
+    }
+    fprintf(stderr, "usage: cuda-swap-roles ROLE\n");
+    return 2;
+}
