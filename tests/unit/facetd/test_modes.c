@@ -270,6 +270,24 @@ static void what_is_set_once_is_not_changed(void **state)
     assert_int_equal(info.row.idle_freeze_s, 60);
 }
 
+static void only_what_can_swap_is_oversubscribed(void **state)
+{
+    struct facet_device_info *info = &devices[SPATIAL].info;
+    struct vgpu_info made;
+
+    assert_refusal("{\"device\":\"test:2\",\"oversubscribe\":true}", FACET_UNSUPPORTED, "oversubscribe", "NVIDIA");
+    snprintf(info->address, sizeof info->address, "GPU-0");
+    assert_refusal("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"oversubscribe\":true}",
+                   FACET_INVALID_ARGUMENT, "oversubscribe", "'hard' never oversubscribes");
+    made = create("{\"name\":\"much\",\"device\":\"test:2\",\"oversubscribe\":true}");
+    assert_true(made.row.oversubscribe);
+    assert_true(facet_owner_is_oversubscribed(client_of(made.row.id)->owner));
+    stop();
+    start();
+    assert_int_equal(registry_find(registry, "much", &made, NULL), FACET_OK);
+    assert_true(made.row.oversubscribe);
+}
+
 /* --- a provider that loses its state, or is lost ----------------------------------------------------------------- */
 
 static void a_partition_that_vanished_is_made_again(void **state)
@@ -540,6 +558,7 @@ int main(void)
         MODES_TEST(who_lost_a_partition_in_use_is_told),
         MODES_TEST(two_vgpus_never_have_the_same_partition),
         MODES_TEST(a_partition_of_a_missing_device_is_not_forgotten),
+        MODES_TEST(only_what_can_swap_is_oversubscribed),
         MODES_TEST(limits_of_a_missing_device_are_not_forgotten),
         MODES_TEST(a_missing_device_keeps_no_daemon),
         MODES_TEST(what_never_comes_back_can_be_forgotten_by_force),

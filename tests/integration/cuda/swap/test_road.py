@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole road: `facet run --oversubscribe` by the real daemon, with the provider over the fake driver.
+
+Owns: that the option does what it says, and that without it the second program is refused as ever. Never: judges time.
+"""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../command"))
+
+from place import Place, wait_until
+from tap import contains, equal, main, test
+
+TENANT = os.environ["FACET_TEST_CUDA_SWAP_TENANT"]
+NO_MEMORY = 3  # what the program ends with when the driver refuses it something
+
+
+def machine(place):
+    place.env.update(LD_LIBRARY_PATH=os.environ["FACET_TEST_CUDA_FAKE"], FAKE_CUDA_STATE=place.path("machine"),
+                     FAKE_CUDA_MEMORY="128M", FAKE_CUDA_CONTEXT="2M", FAKE_CUDA_COPY="4G")
+
+
+def start(place, *options, launches="3000"):
+    return place.start("run", "-d", "cuda:0", "-m", "128M", *options, "--", TENANT, "80", launches, "add_words_200us")
+
+
+@test
+def two_programs_that_do_not_fit_both_run():
+    with Place(real=True) as place:
+        machine(place)
+        running = [start(place, "--oversubscribe", "--name", name) for name in ("one", "other")]
+        wait_until(lambda: len(place.json("vgpu", "list", "--json")["vgpus"]) == 2, "both are there")
+        equal(place.json("vgpu", "show", "one", "--json")["oversubscribe"], True)
+        for process in running:
+            output, errors = process.communicate(timeout=120)
+            equal(process.returncode, 0, errors)
+            equal(json.loads(output)["wrong"], 0)
+
+
+@test
+def without_the_option_the_second_is_refused_memory():
+    with Place(real=True) as place:
+        machine(place)
+        first = start(place, "--name", "one", launches="100000")
+        wait_until(lambda: place.facet("vgpu", "show", "one").returncode == 0 and
+                   place.json("vgpu", "show", "one", "--json").get("memory_used_bytes", 0) >= 80 << 20, "its set")
+        second = start(place)
+        second.communicate(timeout=120)
+        equal(second.returncode, NO_MEMORY)
+        first.terminate()
+        first.communicate(timeout=120)
+
+
+@test
+def where_nothing_can_swap_it_is_refused():
+    with Place(real=True) as place:
+        machine(place)
+        done = place.facet("run", "-d", "opencl:0", "--oversubscribe", "true")
+        equal(done.returncode, 1)
+        contains(done.stderr, "only memory of NVIDIA GPUs can be swapped")
+
+
+main()
