@@ -75,7 +75,8 @@ static double median_ns(void (*call)(void), uint64_t milliseconds)
     for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !count || (count < KEPT && gpu_now_ns() < end);)
         batches_ns[count++] = run_batch(call);
     qsort(batches_ns, count, sizeof *batches_ns, compare);
-    return (double)batches_ns[count / 2] / BATCH;
+    uint64_t median_ns = batches_ns[count / 2];
+    return (double)median_ns / BATCH;
 }
 
 int main(int argc, char **argv)

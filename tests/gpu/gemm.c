@@ -127,9 +127,9 @@ static double time_us(const struct product *product, unsigned count)
 static double measure_us(const struct product *product, uint64_t milliseconds)
 {
     unsigned count = ROUND, kept = 0;
-    double batches[1024], took;
+    double batches[1024];
 
-    while ((took = time_us(product, count)) < BATCH_US && count < 1u << 20)
+    while (time_us(product, count) < BATCH_US && count < 1u << 20)
         count *= 2;
     for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !kept || (kept < 1024 && gpu_now_ns() < end); kept++) {
         double one = time_us(product, count) / count;

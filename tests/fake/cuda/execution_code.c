@@ -12,6 +12,7 @@
 #ifndef FAKE_CODE
 #define FAKE_CODE (UINT64_C(64) << 10) /* 0: code takes nothing */
 #endif
+static const uint64_t code_bytes = FAKE_CODE;
 
 /* A piece of a module in a context: a function's code; its globals, or all of it, when `function` is NULL. */
 struct piece {
@@ -60,8 +61,10 @@ static struct piece *load(CUmodule module, CUfunction function, CUcontext contex
 /* What is not listed has one function for all, as far as its code is loaded with it. */
 static bool load_globals(CUmodule module, CUcontext context)
 {
-    uint64_t bytes = module->globals_bytes + (fake_code_eager() && !module->listed ? FAKE_CODE : 0);
+    uint64_t bytes = module->globals_bytes;
 
+    if (fake_code_eager() && !module->listed)
+        bytes += code_bytes;
     return !bytes || load(module, NULL, context, bytes);
 }
 
@@ -70,7 +73,7 @@ static bool load_function(CUfunction function, CUcontext context)
     bool with_module = fake_code_eager() && !function->module->listed;
 
     return load_globals(function->module, context) &&
-           (!FAKE_CODE || with_module || load(function->module, function, context, FAKE_CODE));
+           (code_bytes == 0 || with_module || load(function->module, function, context, code_bytes));
 }
 
 CUresult fake_code_load(CUfunction function, CUcontext context)

@@ -61,7 +61,9 @@ static inline uint64_t fake_round(uint64_t bytes, uint64_t step)
 /* What the device gives for `bytes`. */
 static inline uint64_t fake_granted(uint64_t bytes)
 {
-    return bytes >= FAKE_SMALL ? fake_round(bytes, FAKE_LARGE_STEP) : fake_round(bytes, FAKE_SMALL_STEP);
+    static const uint64_t steps[] = {FAKE_SMALL_STEP, FAKE_LARGE_STEP};
+
+    return fake_round(bytes, steps[bytes >= FAKE_SMALL]);
 }
 
 void fake_memory_lock(void);
