@@ -47,7 +47,7 @@ static enum facet_status find_worker(struct gpu_device *device, const char *name
 static enum facet_status limit_memory(struct gpu_machine *machine, uint32_t device, const char *name, uint64_t bytes,
                                       struct facet_error *error)
 {
-    struct gpu_worker *worker;
+    struct gpu_worker *worker = NULL;
     enum facet_status status = find_worker(&machine->devices[device], name, FACET_WORKER_HAS_MEMORY, &worker, error);
 
     if (status != FACET_OK)
