@@ -233,7 +233,7 @@ static enum facet_status rocm_partition_placements(struct facet_provider_instanc
                                                    uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
     struct facet_partition_placement found[ROCM_MAX_PARTS];
-    const struct template *template;
+    const struct template *template = NULL;
     struct view view;
     enum facet_status status = open_view(instance, device, &view, error);
     uint32_t count = 0;
@@ -290,7 +290,7 @@ static enum facet_status enter_mode(struct view *view, const struct template *te
 static enum facet_status take(struct view *view, const char *template_id, uint32_t start,
                               struct facet_partition_info *ret_info, struct facet_error *error)
 {
-    const struct template *template;
+    const struct template *template = NULL;
     uint32_t number = 0;
     enum facet_status status = find_template(view, template_id, &template, error);
 

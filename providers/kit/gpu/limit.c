@@ -105,7 +105,7 @@ static enum facet_status limit_units(struct gpu_machine *machine, uint32_t devic
 static enum facet_status limit_compute(struct gpu_machine *machine, uint32_t device, const char *name, uint32_t units,
                                        struct facet_error *error)
 {
-    struct gpu_worker *worker;
+    struct gpu_worker *worker = NULL;
     enum facet_status status = find_worker(&machine->devices[device], name, FACET_WORKER_HAS_COMPUTE, &worker, error);
 
     if (status != FACET_OK)

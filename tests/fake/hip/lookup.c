@@ -33,7 +33,7 @@ static void *find(const char *symbol, int version, int *status)
 static hipError_t look(const char *symbol, void **function, int version, bool per_thread, int *ret_status)
 {
     char name[128];
-    int status;
+    int status = HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 
     if (!symbol || !function)
         return hipErrorInvalidValue;
