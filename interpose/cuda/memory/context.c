@@ -20,10 +20,12 @@ struct context {
     struct context *next;
     CUcontext handle;
     bool primary;
+    unsigned awaited; /* by so many, without the lock: until then it does not end */
     struct facet_cuda_charge charge;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* one that was awaited is so no more */
 static struct context *contexts;
 
 static struct context **place_of(CUcontext handle)
@@ -33,6 +35,15 @@ static struct context **place_of(CUcontext handle)
     while (*at && (*at)->handle != handle)
         at = &(*at)->next;
     return at;
+}
+
+/* With the lock, which is let go meanwhile. */
+static void leave_alone(CUcontext handle)
+{
+    struct context *at;
+
+    while ((at = *place_of(handle)) && at->awaited)
+        pthread_cond_wait(&left, &lock);
 }
 
 static CUcontext any_of(uint32_t device)
@@ -242,16 +253,17 @@ CUresult facet_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice 
 
 static CUresult destroy(CUcontext handle, CUresult (*end)(CUcontext))
 {
-    facet_cuda_swap_hold();
+    bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
+    leave_alone(handle);
     CUresult result = end(handle);
     struct context **at = place_of(handle);
     if (*at && (result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED))
         ended(at);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(result == CUDA_SUCCESS ? handle : NULL);
-    facet_cuda_swap_release();
+    facet_cuda_swap_release(held);
     return result;
 }
 
@@ -271,8 +283,10 @@ CUresult facet_cuCtxDetach(CUcontext handle)
     unsigned version;
     CUcontext gone = NULL;
 
+    bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
+    leave_alone(handle);
     CUresult result = facet_cuda_driver.cuCtxDetach(handle);
     struct context **at = place_of(handle);
     if (result == CUDA_SUCCESS && *at && facet_cuda_plain.cuCtxGetApiVersion(handle, &version) != CUDA_SUCCESS) {
@@ -281,6 +295,7 @@ CUresult facet_cuCtxDetach(CUcontext handle)
     }
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(gone);
+    facet_cuda_swap_release(held);
     return result;
 }
 
@@ -351,6 +366,7 @@ CUcontext facet_cuda_primary_look(CUdevice device)
 
     if (primary && !is_active(device)) {
         gone = primary->handle;
+        leave_alone(gone);
         ended(place_of(gone));
     }
     return gone;
@@ -361,15 +377,18 @@ static CUresult let_go(CUdevice device, CUresult (*end)(CUdevice))
 {
     CUcontext gone = NULL;
 
-    facet_cuda_swap_hold();
+    bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     pthread_mutex_lock(&lock);
+    struct context *primary = primary_of((uint32_t)device);
+    if (primary)
+        leave_alone(primary->handle);
     CUresult result = end(device);
     if (result == CUDA_SUCCESS)
         gone = facet_cuda_primary_look(device);
     pthread_mutex_unlock(&lock);
     facet_flight_context_ended(gone);
-    facet_cuda_swap_release();
+    facet_cuda_swap_release(held);
     return result;
 }
 
@@ -404,13 +423,20 @@ static bool wait_for(CUcontext handle)
     return result == CUDA_SUCCESS;
 }
 
+/* Without the lock, which a program may need before its contexts can come to their ends. */
 bool facet_cuda_contexts_wait(void)
 {
     bool quiet = true;
 
     pthread_mutex_lock(&lock);
-    for (const struct context *at = contexts; at && quiet; at = at->next)
+    for (struct context *at = contexts; at && quiet; at = at->next) {
+        at->awaited++;
+        pthread_mutex_unlock(&lock);
         quiet = wait_for(at->handle);
+        pthread_mutex_lock(&lock);
+        at->awaited--;
+        pthread_cond_broadcast(&left);
+    }
     pthread_mutex_unlock(&lock);
     return quiet;
 }
@@ -433,5 +459,6 @@ void facet_cuda_contexts_forked(void)
         contexts = gone->next;
         free(gone);
     }
+    left = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* those who waited are not here */
     pthread_mutex_unlock(&lock);
 }

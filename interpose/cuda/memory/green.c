@@ -8,6 +8,7 @@
 
 #include "charge.h"
 #include "context.h"
+#include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/execution/stream.h"
 #include "measure.h"
 
@@ -102,6 +103,7 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
 
     if (!green || !description)
         return facet_cuda_driver.cuGreenCtxCreate(green, description, device, flags);
+    bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     facet_cuda_contexts_hold();
     CUresult result = facet_cuda_primary_retain(&whole, device);
@@ -112,6 +114,7 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
     }
     facet_cuda_contexts_let_go();
     facet_flight_context_ended(gone);
+    facet_cuda_swap_release(held);
     return result;
 }
 
@@ -120,6 +123,7 @@ CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
 {
     CUcontext context = NULL, gone = NULL;
 
+    bool held = facet_cuda_swap_hold();
     facet_flight_context_ends();
     facet_flight_context_ends();
     facet_cuda_contexts_hold();
@@ -134,6 +138,7 @@ CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
     facet_cuda_contexts_let_go();
     facet_flight_context_ended(context);
     facet_flight_context_ended(gone);
+    facet_cuda_swap_release(held);
     return result;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "charge.h"
+#include "interpose/cuda/swap/swap.h"
 #include "virtual.h"
 
 struct memory {
@@ -160,6 +161,8 @@ CUresult facet_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemG
 /* One call may end several mappings. */
 CUresult facet_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
+    if (facet_cuda_swap_has(pointer))
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemUnmap(pointer, bytes);
     size_t first = from(pointer), end = first;
@@ -195,6 +198,8 @@ static void count_handle(struct memory *memory, CUmemGenericAllocationHandle han
 
 CUresult facet_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
+    if (facet_cuda_swap_has((uintptr_t)address))
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemRetainAllocationHandle(handle, address);
     struct memory *memory = result == CUDA_SUCCESS ? mapped_at((uintptr_t)address) : NULL;

@@ -123,7 +123,7 @@ static bool send_out(struct facet_cuda_block *block, uint32_t index)
 static struct facet_cuda_block *new_block(uint64_t asked)
 {
     uint64_t bytes = facet_cuda_round(asked, FACET_CUDA_PAGE);
-    uint64_t count = (bytes + FACET_CUDA_CHUNK - 1) / FACET_CUDA_CHUNK;
+    uint64_t count = bytes / FACET_CUDA_CHUNK + (bytes % FACET_CUDA_CHUNK != 0);
     struct facet_cuda_block *block = NULL;
 
     if (bytes < asked || count > UINT32_MAX)

@@ -208,11 +208,11 @@ static void wait_and_free(struct facet_cuda_block *block)
 
 bool facet_cuda_swap_free_slow(CUdeviceptr pointer, CUresult *ret_result)
 {
-    facet_cuda_swap_hold();
+    bool held = facet_cuda_swap_hold();
     struct facet_cuda_block *block = facet_cuda_blocks_take(pointer);
     if (block)
         wait_and_free(block);
-    facet_cuda_swap_release();
+    facet_cuda_swap_release(held);
     if (block)
         *ret_result = CUDA_SUCCESS;
     return block;
@@ -220,16 +220,28 @@ bool facet_cuda_swap_free_slow(CUdeviceptr pointer, CUresult *ret_result)
 
 /* ---- contexts ---- */
 
-void facet_cuda_swap_hold(void)
+bool facet_cuda_swap_hold(void)
 {
-    if (atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed))
+    bool holds = atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed);
+
+    if (holds)
         facet_cuda_door_hold();
+    return holds;
 }
 
-void facet_cuda_swap_release(void)
+void facet_cuda_swap_release(bool held)
 {
-    if (atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed))
+    if (held)
         facet_cuda_door_release();
+}
+
+bool facet_cuda_swap_has(CUdeviceptr pointer)
+{
+    CUdeviceptr base;
+    size_t bytes;
+
+    return atomic_load_explicit(&facet_cuda_swap_used, memory_order_relaxed) &&
+           facet_cuda_blocks_range(pointer, &base, &bytes);
 }
 
 void facet_cuda_swap_context_ended(CUcontext context)

@@ -38,9 +38,13 @@ static inline bool facet_cuda_swap_free(CUdeviceptr pointer, CUresult *ret_resul
            facet_cuda_swap_free_slow(pointer, ret_result);
 }
 
-/* Around what may end a context: nothing is moved between the two. */
-void facet_cuda_swap_hold(void);
-void facet_cuda_swap_release(void);
+/* Around what may end a context: nothing is moved between the two, the second of which is given what the first
+ * returned. */
+bool facet_cuda_swap_hold(void);
+void facet_cuda_swap_release(bool held);
+
+/* What the driver refuses for memory of cuMemAlloc(), as if this were its: the handle behind it, unmapping it. */
+bool facet_cuda_swap_has(CUdeviceptr pointer);
 
 /* Between them: the context is no more, nor is what was allocated in it. */
 void facet_cuda_swap_context_ended(CUcontext context);
