@@ -114,8 +114,11 @@ static bool check_usage(const struct command *self, int argc, const struct optio
         return false;
     }
     if (options->vgpu_count && given) {
-        command_usage(self, "%s does not go with --vgpu: '%s' has its limits already; 'facet vgpu set' changes them",
-                      given, options->vgpus[0]);
+        command_usage(
+            self,
+            "%s does not go with --vgpu: '%s' has its limits already; 'facet vgpu set' changes some, the others "
+            "are chosen when it is created",
+            given, options->vgpus[0]);
         return false;
     }
     if (options->vgpu_count > 1 && options->report) {

@@ -14,6 +14,7 @@ _Atomic bool facet_hip_begun[FACET_HIP_TENANTS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct facet_memory_charge charges[FACET_HIP_TENANTS];
+static _Thread_local bool begins; /* older runtimes call what they export */
 
 static uint64_t in_use(void)
 {
@@ -26,7 +27,7 @@ static uint64_t in_use(void)
 static hipError_t measure(uint32_t device)
 {
     uint64_t before = in_use();
-    hipError_t result = facet_hip_plain.hipStreamSynchronize(NULL);
+    hipError_t result = facet_hip_driver.hipStreamSynchronize(NULL);
     uint64_t after = in_use();
 
     if (result != hipSuccess)
@@ -58,14 +59,16 @@ hipError_t facet_hip_begin_slow(uint32_t device)
 {
     hipError_t result = hipSuccess;
 
-    if (!facet_hip_tenant(device))
+    if (begins || !facet_hip_tenant(device))
         return hipSuccess;
     pthread_mutex_lock(&lock);
+    begins = true;
     if (!atomic_load_explicit(&facet_hip_begun[device], memory_order_relaxed)) {
         result = begin(device);
         if (result == hipSuccess)
             atomic_store_explicit(&facet_hip_begun[device], true, memory_order_release);
     }
+    begins = false;
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -117,6 +120,14 @@ hipError_t facet_hipDevicePrimaryCtxReset(hipDevice_t device)
         return result == hipSuccess ? facet_hip_driver.symbol(__VA_ARGS__) : result;                                   \
     }
 
+BEGINS(hipDeviceSynchronize, (void))
+BEGINS(hipStreamSynchronize, (hipStream_t stream), stream)
+BEGINS(hipStreamSynchronize_spt, (hipStream_t stream), stream)
+BEGINS(hipHostMalloc, (void **pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
+BEGINS(hipMemset, (void *to, int value, size_t bytes), to, value, bytes)
+BEGINS(hipMemset_spt, (void *to, int value, size_t bytes), to, value, bytes)
+BEGINS(hipMemcpy, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), to, from, bytes, kind)
+BEGINS(hipMemcpy_spt, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), to, from, bytes, kind)
 BEGINS(hipStreamCreate, (hipStream_t * stream), stream)
 BEGINS(hipStreamCreateWithFlags, (hipStream_t * stream, unsigned flags), stream, flags)
 BEGINS(hipStreamCreateWithPriority, (hipStream_t * stream, unsigned flags, int priority), stream, flags, priority)

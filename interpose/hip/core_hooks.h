@@ -9,6 +9,14 @@
     X(hipGetDriverEntryPoint)                                                                                          \
     X(hipGetDriverEntryPoint_spt)                                                                                      \
     /* begin.c: what a program may begin a device with, and what ends one */                                           \
+    X(hipDeviceSynchronize)                                                                                            \
+    X(hipStreamSynchronize)                                                                                            \
+    X(hipStreamSynchronize_spt)                                                                                        \
+    X(hipHostMalloc)                                                                                                   \
+    X(hipMemset)                                                                                                       \
+    X(hipMemset_spt)                                                                                                   \
+    X(hipMemcpy)                                                                                                       \
+    X(hipMemcpy_spt)                                                                                                   \
     X(hipStreamCreate)                                                                                                 \
     X(hipStreamCreateWithFlags)                                                                                        \
     X(hipStreamCreateWithPriority)                                                                                     \

@@ -46,10 +46,8 @@
     X(hipMemImportFromShareableHandle)
 
 #define FACET_HIP_MEMORY_PLAIN(X)                                                                                      \
-    X(hipDeviceSynchronize)                                                                                            \
     X(hipDeviceGetMemPool)                                                                                             \
     X(hipDeviceGetDefaultMemPool)                                                                                      \
-    X(hipMemPoolGetAttribute)                                                                                          \
-    X(hipStreamSynchronize)
+    X(hipMemPoolGetAttribute)
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
 #include "charge.h"
+#include "interpose/hip/begin.h"
 
 #define PITCH_STEP UINT64_C(256) /* the least that runtimes choose */
 
@@ -122,8 +123,13 @@ hipError_t facet_hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent)
                           rows);
 }
 
+/* Of nothing it is what programs begin a device with. */
 hipError_t facet_hipFree(void *pointer)
 {
+    hipError_t result = pointer ? hipSuccess : facet_hip_begin(facet_hip_current_device());
+
+    if (result != hipSuccess)
+        return result;
     return facet_charge_free(FACET_MEMORY_PLAIN, (uintptr_t)pointer, free_now, NULL);
 }
 

@@ -39,7 +39,7 @@ static void undo(struct facet_pool_taking *common)
     struct taking *taking = (struct taking *)common;
 
     facet_hip_driver.hipFreeAsync(*taking->pointer, taking->stream);
-    facet_hip_plain.hipDeviceSynchronize();
+    facet_hip_driver.hipDeviceSynchronize();
     facet_hip_driver.hipMemPoolTrimTo(taking->pool, 0);
 }
 

@@ -36,6 +36,8 @@
     X(cuStreamEndCapture)                                                                                              \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuLaunchHostFunc)                                                                                                \
+    X(cuMemRetainAllocationHandle)                                                                                     \
+    X(cuMemUnmap)                                                                                                      \
     X(cuEventCreate)                                                                                                   \
     X(cuEventDestroy_v2)                                                                                               \
     X(cuEventRecord)                                                                                                   \

@@ -321,6 +321,52 @@ static void role_launches(void *argument)
     CHECK(argument ? fake_used(0) == 0 : fake_used(0) >= MACHINE_BEGIN); /* and code, which nobody pays */
 }
 
+/* What programs warm a device up with. */
+static void warm_up(int way)
+{
+    static char bytes[16], more[16];
+    void *pointer = NULL;
+
+    switch (way) {
+    case 0:
+        CHECK_EQUAL(hip.hipFree(NULL), hipSuccess);
+        break;
+    case 1:
+        CHECK_EQUAL(hip.hipDeviceSynchronize(), hipSuccess);
+        break;
+    case 2:
+        CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
+        break;
+    case 3:
+        CHECK_EQUAL(hip.hipHostMalloc(&pointer, 4096, 0), hipSuccess);
+        break;
+    case 4:
+        hip.hipMemset(bytes, 1, sizeof bytes); /* no memory of the device: refused, and it has begun */
+        break;
+    default:
+        hip.hipMemcpy(bytes, more, sizeof bytes, hipMemcpyHostToHost);
+    }
+}
+
+static void role_warms_up(void *argument)
+{
+    role_open();
+    warm_up(*(const int *)argument);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
+    CHECK_EQUAL(fake_used(0), MACHINE_BEGIN);
+}
+
+static void test_a_device_that_is_warmed_up_is_charged_then(void **state)
+{
+    for (int way = 0; way < 6; way++) {
+        const uint64_t limit = GIB;
+
+        machine_make(1, &limit, "300M");
+        machine_wait(machine_start(role_warms_up, &way, true));
+        machine_remove();
+    }
+}
+
 static void test_a_device_that_begins_with_a_launch_is_charged_there(void **state)
 {
     const uint64_t limits[] = {GIB, 200 * MIB};
@@ -427,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
+        cmocka_unit_test(test_a_device_that_is_warmed_up_is_charged_then),
         cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_there),
         cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),
         cmocka_unit_test(test_a_vgpu_that_cannot_be_used_closes_the_runtime),

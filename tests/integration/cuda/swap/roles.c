@@ -7,6 +7,7 @@
  * Owns: the roles. Never: includes anything of Facet; judges by time.
  */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,7 @@ static void role_facts(void)
     CUdeviceptr small = take(4096);
     size_t bytes = 0, pitch = 0, is_free = 0, total = 0;
     CUipcMemHandle handle;
+    CUmemGenericAllocationHandle behind;
 
     OK(client.cuMemGetAddressRange_v2(&base, &bytes, pointer + 39 * MIB));
     CHECK(base == pointer && bytes == 40 * MIB);
@@ -87,6 +89,8 @@ static void role_facts(void)
     OK(client.cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, pointer + 1));
     CHECK(bytes == 40 * MIB);
     CHECK(client.cuIpcGetMemHandle(&handle, pointer) != CUDA_SUCCESS);
+    CHECK(client.cuMemRetainAllocationHandle(&behind, (void *)(uintptr_t)pointer) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(client.cuMemUnmap(pointer, 32 * MIB) == CUDA_ERROR_INVALID_VALUE);
     OK(client.cuMemAllocPitch_v2(&pitched, &pitch, 1000, 2048, 4));
     CHECK(pitch == 1024);
     OK(client.cuMemsetD8Async(pitched, 1, pitch * 2048, NULL));
@@ -172,12 +176,36 @@ static void role_lookup(void)
     check_set(copy, 77);
 }
 
+static atomic_bool may_go_on;
+
+static void hold(void *unused)
+{
+    while (!atomic_load(&may_go_on))
+        usleep(1000);
+}
+
+/* What the device waits for comes only after a call that needs the interposer's accounts. */
+static void role_callback(void)
+{
+    CUstream stream;
+    CUmodule module;
+
+    fill();
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuLaunchHostFunc(stream, hold, NULL));
+    wait_for_signal();
+    OK(client.cuModuleLoadData(&module, CLIENT_IMAGE));
+    atomic_store(&may_go_on, true);
+    OK(client.cuStreamSynchronize(stream));
+    check_set(client.cuMemcpyDtoH_v2, 77);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } roles[] = {
-    {"facts", role_facts}, {"reset", role_reset}, {"free", role_free},
-    {"fork", role_fork},   {"graph", role_graph}, {"lookup", role_lookup},
+    {"callback", role_callback}, {"facts", role_facts}, {"reset", role_reset},   {"free", role_free},
+    {"fork", role_fork},         {"graph", role_graph}, {"lookup", role_lookup},
 };
 
 int main(int argc, char **argv)

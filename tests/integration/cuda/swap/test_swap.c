@@ -278,6 +278,21 @@ static void test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_aw
     }
 }
 
+/* The neighbour's wish is waited for by who is to give way, and he waits for his program. */
+static void test_what_a_program_does_first_is_not_held_up(void **state)
+{
+    int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t pid = start_role(vgpu, "callback");
+
+    wait_until(is_whole, vgpu);
+    pid_t neighbour = start(other, SET, "1000000", KERNEL);
+    wait_until(has_its_set, other);
+    sleep_ms(300);
+    kill(pid, SIGTERM);
+    assert_int_equal(world_wait(pid), 0);
+    end(neighbour);
+}
+
 static void test_a_graph_finds_its_memory_there(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -323,6 +338,7 @@ int main(void)
         IN_WORLD(test_frozen_ones_give_way_and_go_on_when_resumed),
         IN_WORLD(test_an_allocation_is_one_whatever_it_is_made_of),
         IN_WORLD(test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away),
+        IN_WORLD(test_what_a_program_does_first_is_not_held_up),
         IN_WORLD(test_a_graph_finds_its_memory_there),
         IN_WORLD(test_functions_that_were_fetched_go_by_the_door),
         IN_WORLD(test_a_program_that_forks_goes_on),
