@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process; and some
-against the same loop in C, which shows how fast a kernel that waits for memory can be at all.
+"""Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process; beside
+them their memory, read and written once, and for some the same loop in C: how fast a kernel that waits for memory can
+be at all.
 
 Every output is checked against a reference in plain C; a kernel whose output is wrong has no speed. What is not there
 (a build without the compiler, no PoCL) is named, and nothing is put in its place.
@@ -80,6 +81,7 @@ def ratios(result):
     compared = {"wall": ratio(best(pocl, "wall_ns"), best(facet, "wall_ns")),
                 "device": ratio(best(pocl, "device_ns"), best(facet, "device_ns")),
                 "loop": ratio(best(pocl, "wall_ns"), best(result["loop"], "wall_ns")),
+                "touch": ratio(best(pocl, "wall_ns"), best(result["touch"], "wall_ns")),
                 "cold": None, "cold_again": None, "cold_to_end": None,
                 "hit_us": statistics.median(hits) / 1e3 if hits else None}
     if usable(pocl) and usable(facet):
@@ -113,10 +115,11 @@ def speed_table(results):
         compared = ratios(result)
         rows.append([result["kernel"], result["tag"], milliseconds(best(result["pocl"], "wall_ns")),
                      milliseconds(best(result["facet"], "wall_ns")), number(compared["wall"]),
-                     number(compared["device"]), number(compared["loop"]) if result["threads"] == 1 else "-",
-                     remark(result)])
+                     number(compared["device"]), *[number(compared[road]) if result["threads"] == 1 else "-"
+                                                   for road in ("loop", "touch")], remark(result)])
     return harness.markdown_table(["kernel", "kind", "PoCL ms", "Facet ms", "times faster",
-                                   "by the runtimes' own clocks", "a loop in C", ""], rows)
+                                   "by the runtimes' own clocks", "a loop in C", "its memory read and written once", ""],
+                                  rows)
 
 
 def building_table(results):

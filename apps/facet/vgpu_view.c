@@ -114,7 +114,10 @@ static bool add_idle_freeze(struct libscols_table *card, const json_t *vgpu)
 
 static bool add_oversubscription(struct libscols_table *card, const json_t *vgpu)
 {
-    return !json_is_true(json_object_get(vgpu, "oversubscribe")) || view_card_add(card, "oversubscribed", "yes");
+    bool stuck = json_is_true(json_object_get(vgpu, "memory_stuck"));
+
+    return !json_is_true(json_object_get(vgpu, "oversubscribe")) ||
+           view_card_add(card, "oversubscribed", stuck ? "yes; gives no memory back" : "yes");
 }
 
 static bool add_counts(struct libscols_table *card, const json_t *vgpu)

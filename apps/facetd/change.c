@@ -94,8 +94,10 @@ enum facet_status registry_change(struct registry *registry, const char *ref, co
     enum facet_status status = look_up(registry, ref, &vgpu, error);
     if (status == FACET_OK)
         status = change_limits(registry, vgpu, request, error);
-    if (status == FACET_OK)
+    if (status == FACET_OK) {
         registry_tell(registry, vgpu, ret_info);
+        registry_tell_crowding(registry, request, ret_info);
+    }
     pthread_mutex_unlock(&registry->change);
     return status;
 }

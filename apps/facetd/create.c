@@ -338,6 +338,42 @@ static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *inf
                  slice->compute_milli / 10, slice->compute_milli % 10);
 }
 
+/* What the quotas of a device add up to, as far as their memory cannot be swapped. */
+static uint64_t promised_bytes(const struct registry *registry, const char *device_id)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct vgpu_row *row = &registry->vgpus[i].row;
+        bool counts = row->limits.mode == FACET_MODE_SOFT && !row->oversubscribe && row->state == ROW_READY;
+
+        if (counts && strcmp(row->device_id, device_id) == 0 &&
+            __builtin_add_overflow(sum, row->limits.memory_bytes, &sum))
+            return UINT64_MAX;
+    }
+    return sum;
+}
+
+/* Who names an amount may take it for his own: that it is not is worth saying once. */
+void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info)
+{
+    const struct vgpu_row *row = &info->row;
+    const struct facet_device_record *device = NULL;
+    char promised[16], whole[16];
+
+    if (info->warning[0] || !(request->present & REQUEST_MEMORY_LIMIT) || row->limits.mode != FACET_MODE_SOFT ||
+        row->oversubscribe ||
+        facet_device_table_find(registry->parts.devices, row->device_id, &device, NULL) != FACET_OK ||
+        !(device->info.valid & FACET_DEVICE_HAS_MEMORY))
+        return;
+    uint64_t sum = promised_bytes(registry, row->device_id);
+    if (sum > device->info.memory_bytes)
+        snprintf(info->warning, sizeof info->warning,
+                 "limits on %s add up to %s of %s: programs may be refused memory that is within their limit",
+                 row->device_id, facet_format_size(sum, promised, sizeof promised),
+                 facet_format_size(device->info.memory_bytes, whole, sizeof whole));
+}
+
 enum facet_status registry_create(struct registry *registry, const struct request *request, struct vgpu_info *ret_info,
                                   struct facet_error *error)
 {
@@ -355,6 +391,7 @@ enum facet_status registry_create(struct registry *registry, const struct reques
         registry_add(registry, &vgpu);
         registry_tell(registry, &vgpu, ret_info);
         tell_surplus(&asked, ret_info);
+        registry_tell_crowding(registry, request, ret_info);
     }
     pthread_mutex_unlock(&registry->change);
     return status;

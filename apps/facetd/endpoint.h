@@ -22,6 +22,7 @@ struct daemon {
     struct sessions *sessions;
     struct events *events;
     struct measured *measured;
+    struct books *books;
     uint64_t started_ns;
     bool private;
 };

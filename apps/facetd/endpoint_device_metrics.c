@@ -4,14 +4,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/describe.h"
+#include "tenants.h"
 
 /* All that was read, so that each family is written once over all devices. */
 struct readings {
     const struct facet_device_table *devices;
     struct device_reading *list;
     uint32_t count;
+    const struct vgpu_info *infos;
+    size_t info_count;
 };
 
 static const struct facet_device_record *device_at(const struct readings *readings, uint32_t index)
@@ -225,6 +229,15 @@ static const struct process_metric {
      facet_prometheus_ratio, process_compute},
 };
 
+/* Of a worker, which is a vGPU's id. */
+static const char *name_of(const struct readings *readings, const char *id)
+{
+    for (size_t i = 0; i < readings->info_count; i++)
+        if (strcmp(readings->infos[i].row.id, id) == 0)
+            return readings->infos[i].row.name;
+    return "";
+}
+
 static void write_process_metric(struct facet_prometheus *text, const struct process_metric *metric,
                                  const struct readings *readings)
 {
@@ -237,24 +250,45 @@ static void write_process_metric(struct facet_prometheus *text, const struct pro
             const struct facet_label labels[] = {{"device", device_at(readings, i)->id},
                                                  {"pid", pid},
                                                  {"vgpu", process->worker},
+                                                 {"name", name_of(readings, process->worker)},
                                                  {"partition", process->partition_uuid}};
             if (!(process->valid & metric->bit))
                 continue;
             snprintf(pid, sizeof pid, "%d", process->pid);
             begin(text, &begun, metric->name, metric->type, metric->help);
-            metric->write(text, labels, 4, metric->read(process));
+            metric->write(text, labels, 5, metric->read(process));
         }
 }
 
 /* --- all of it -------------------------------------------------------------------------------------------------- */
+
+/* A provider knows the vGPUs that it was asked to limit; whose segment a process has joined is in the others. */
+static enum facet_status name_workers(struct readings *readings, struct facet_error *error)
+{
+    struct tenants tenants;
+
+    enum facet_status status = tenants_read(readings->infos, readings->info_count, &tenants, error);
+    if (status != FACET_OK)
+        return status;
+    for (uint32_t i = 0; i < readings->count; i++)
+        for (uint32_t j = 0; j < readings->list[i].process_count; j++) {
+            struct facet_process_metrics *process = &readings->list[i].processes[j];
+            const struct vgpu_info *info =
+                process->worker[0] ? NULL : tenants_find(&tenants, device_at(readings, i)->id, process->pid);
+            if (info)
+                snprintf(process->worker, sizeof process->worker, "%s", info->row.id);
+        }
+    tenants_free(&tenants);
+    return FACET_OK;
+}
 
 static enum facet_status read_all(const struct daemon *daemon, struct readings *readings, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
     uint32_t count = facet_device_table_count(daemon->devices);
 
-    *readings =
-        (struct readings){.devices = daemon->devices, .list = calloc(count ? count : 1, sizeof *readings->list)};
+    readings->devices = daemon->devices;
+    readings->list = calloc(count ? count : 1, sizeof *readings->list);
     if (!readings->list)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the metrics of %u devices", count);
     while (status == FACET_OK && readings->count < count) {
@@ -262,7 +296,7 @@ static enum facet_status read_all(const struct daemon *daemon, struct readings *
                                error);
         readings->count += status == FACET_OK;
     }
-    return status;
+    return status == FACET_OK ? name_workers(readings, error) : status;
 }
 
 static void readings_free(struct readings *readings)
@@ -272,10 +306,10 @@ static void readings_free(struct readings *readings)
     free(readings->list);
 }
 
-enum facet_status device_metrics_write(const struct daemon *daemon, struct facet_prometheus *text,
-                                       struct facet_error *error)
+enum facet_status device_metrics_write(const struct daemon *daemon, const struct vgpu_info *infos, size_t info_count,
+                                       struct facet_prometheus *text, struct facet_error *error)
 {
-    struct readings readings;
+    struct readings readings = {.infos = infos, .info_count = info_count};
 
     sessions_watch(daemon->sessions);
     enum facet_status status = read_all(daemon, &readings, error);

@@ -11,7 +11,8 @@
 #include "endpoint.h"
 #include "monitor/prometheus.h"
 
-enum facet_status device_metrics_write(const struct daemon *daemon, struct facet_prometheus *text,
-                                       struct facet_error *error);
+/* `infos` are all vGPUs (registry_list): processes are told with the one that they are in. */
+enum facet_status device_metrics_write(const struct daemon *daemon, const struct vgpu_info *infos, size_t info_count,
+                                       struct facet_prometheus *text, struct facet_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "books.h"
 #include "endpoint_device_metrics.h"
 #include "monitor/prometheus.h"
 
@@ -109,6 +110,25 @@ static void write_vgpu_metric(struct facet_prometheus *text, const struct vgpu_m
     }
 }
 
+/* Beside what is charged; by whoever counts for the device. */
+static void write_books(struct facet_prometheus *text, struct books *books, const struct vgpu_info *infos, size_t count)
+{
+    struct facet_label labels[LABEL_COUNT];
+    struct book book;
+    bool begun = false;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!books_of(books, infos[i].row.id, &book))
+            continue;
+        if (!begun)
+            facet_prometheus_family(text, "facet_vgpu_driver_memory_bytes", FACET_METRIC_GAUGE,
+                                    "Device memory of the vGPU's processes by the driver's own count.");
+        begun = true;
+        fill_labels(&infos[i], labels);
+        facet_prometheus_count(text, labels, LABEL_COUNT, book.driver_bytes);
+    }
+}
+
 /* One sample per state, 1 for the one that it is in: the usual form of an enumeration. */
 static void write_states(struct facet_prometheus *text, const struct vgpu_info *infos, size_t count)
 {
@@ -165,9 +185,10 @@ enum facet_status endpoint_metrics(const struct daemon *daemon, const struct cal
     facet_prometheus_init(&text);
     write_daemon(&text, daemon);
     write_devices(&text, daemon->devices);
-    status = device_metrics_write(daemon, &text, error);
+    status = device_metrics_write(daemon, infos, count, &text, error);
     for (size_t i = 0; i < sizeof vgpu_metrics / sizeof vgpu_metrics[0]; i++)
         write_vgpu_metric(&text, &vgpu_metrics[i], infos, count);
+    write_books(&text, daemon->books, infos, count);
     write_states(&text, infos, count);
     free(infos);
 

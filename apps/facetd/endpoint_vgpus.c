@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "endpoint.h"
+#include "books.h"
 
 static void set_text(json_t *object, const char *member, const char *text)
 {
@@ -87,9 +87,28 @@ static void set_view(json_t *object, const struct scheduler_view *view)
     set_integer(object, "denied_allocations", totals->denied);
     set_integer(object, "processes", totals->processes);
     json_object_set_new(object, "idle_frozen", json_boolean(view->idle_frozen));
+    json_object_set_new(object, "memory_stuck", json_boolean(view->stuck));
 }
 
-static json_t *vgpu_json(const struct vgpu_info *info)
+/* What the driver counts, where it does; too much of it is worth a warning when there is nothing else to say. */
+static void set_book(json_t *object, const struct daemon *daemon, const struct vgpu_info *info)
+{
+    char driver[16], charged[16], warning[256];
+    struct book book;
+
+    if (!books_of(daemon->books, info->row.id, &book))
+        return;
+    set_integer(object, "driver_memory_bytes", book.driver_bytes);
+    if (!book.excess || info->warning[0])
+        return;
+    snprintf(warning, sizeof warning,
+             "the driver counts %s of its processes, and %s are charged: a program goes past the limits",
+             facet_format_size(book.driver_bytes, driver, sizeof driver),
+             facet_format_size(info->view.totals.memory_bytes, charged, sizeof charged));
+    set_text(object, "warning", warning);
+}
+
+static json_t *vgpu_json(const struct daemon *daemon, const struct vgpu_info *info)
 {
     json_t *object = json_object();
 
@@ -103,13 +122,14 @@ static json_t *vgpu_json(const struct vgpu_info *info)
         set_view(object, &info->view);
     if (info->warning[0])
         set_text(object, "warning", info->warning);
+    set_book(object, daemon, info);
     return object;
 }
 
-static enum facet_status answer_vgpu(unsigned http, const struct vgpu_info *info, struct answer *ret_answer,
-                                     struct facet_error *error)
+static enum facet_status answer_vgpu(const struct daemon *daemon, unsigned http, const struct vgpu_info *info,
+                                     struct answer *ret_answer, struct facet_error *error)
 {
-    return answer_json(http, vgpu_json(info), ret_answer, error);
+    return answer_json(http, vgpu_json(daemon, info), ret_answer, error);
 }
 
 enum facet_status endpoint_vgpu_list(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
@@ -123,7 +143,7 @@ enum facet_status endpoint_vgpu_list(const struct daemon *daemon, const struct c
         return status;
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, vgpu_json(&infos[i]));
+        json_array_append_new(list, vgpu_json(daemon, &infos[i]));
     free(infos);
     return answer_json(200, json_pack("{s:o}", "vgpus", list), ret_answer, error);
 }
@@ -137,7 +157,7 @@ enum facet_status endpoint_vgpu_create(const struct daemon *daemon, const struct
     enum facet_status status = request_parse(call->body, call->body_size, REQUEST_ALL, &request, error);
     if (status == FACET_OK)
         status = registry_create(daemon->registry, &request, &info, error);
-    return status == FACET_OK ? answer_vgpu(201, &info, ret_answer, error) : status;
+    return status == FACET_OK ? answer_vgpu(daemon, 201, &info, ret_answer, error) : status;
 }
 
 enum facet_status endpoint_vgpu_show(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
@@ -146,7 +166,7 @@ enum facet_status endpoint_vgpu_show(const struct daemon *daemon, const struct c
     struct vgpu_info info;
 
     enum facet_status status = registry_find(daemon->registry, call->ref, &info, error);
-    return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;
+    return status == FACET_OK ? answer_vgpu(daemon, 200, &info, ret_answer, error) : status;
 }
 
 enum facet_status endpoint_vgpu_change(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
@@ -158,7 +178,7 @@ enum facet_status endpoint_vgpu_change(const struct daemon *daemon, const struct
     enum facet_status status = request_parse(call->body, call->body_size, REQUEST_CHANGE, &request, error);
     if (status == FACET_OK)
         status = registry_change(daemon->registry, call->ref, &request, &info, error);
-    return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;
+    return status == FACET_OK ? answer_vgpu(daemon, 200, &info, ret_answer, error) : status;
 }
 
 enum facet_status endpoint_vgpu_destroy(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,
@@ -186,7 +206,7 @@ static enum facet_status set_frozen(const struct daemon *daemon, const struct ca
         status = request_parse(call->body, call->body_size, 0, &nothing, error);
     if (status == FACET_OK)
         status = registry_set_frozen(daemon->registry, call->ref, frozen, &info, error);
-    return status == FACET_OK ? answer_vgpu(200, &info, ret_answer, error) : status;
+    return status == FACET_OK ? answer_vgpu(daemon, 200, &info, ret_answer, error) : status;
 }
 
 enum facet_status endpoint_vgpu_freeze(const struct daemon *daemon, const struct call *call, struct answer *ret_answer,

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "books.h"
 #include "bus_error.h"
 #include "detach.h"
 #include "limiter/tenant.h"
@@ -120,6 +121,7 @@ static enum facet_status live(struct life *life, struct facet_error *error)
     do {
         signal = sigtimedwait(&life->signals, NULL, &tick);
         registry_tidy(life->daemon->registry, facet_clock_now_ns());
+        books_look(life->daemon->books, life->daemon, facet_clock_now_ns());
         status = keep_reachable(life, error);
     } while (signal < 0 && status == FACET_OK && !is_time_to_leave(life));
     if (status != FACET_OK)
@@ -175,6 +177,8 @@ static enum facet_status open_parts(const struct options *options, struct daemon
     parts->sessions = daemon->sessions;
     if (status == FACET_OK)
         status = measured_open(daemon->devices, daemon->sessions, &daemon->measured, error);
+    if (status == FACET_OK)
+        status = books_open(&daemon->books, error);
     return status == FACET_OK ? scheduler_start(options->runtime, &parts->scheduler, error) : status;
 }
 
@@ -204,6 +208,7 @@ static enum facet_status serve(const struct options *options, const sigset_t *si
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
     measured_close(daemon.measured);
+    books_close(daemon.books);
     sessions_close(daemon.sessions);
     events_close(daemon.events);
     facet_device_table_close(devices);

@@ -2,17 +2,22 @@
 /* Owns: what residence.h says. Never: keeps state of its own. */
 #include "residence.h"
 
+#include "base/clock.h"
 #include "base/config.h"
+#include "base/log.h"
 
 enum facet_status residence_configure(struct facet_residence_config *ret_config, struct facet_error *error)
 {
-    uint64_t factor;
+    uint64_t factor, patience_s;
     enum facet_status status = facet_config_u64(FACET_SETTING_SWAP_FACTOR, &factor, error);
 
+    if (status == FACET_OK)
+        status = facet_config_u64(FACET_SETTING_SWAP_PATIENCE_S, &patience_s, error);
     if (status != FACET_OK)
         return status;
     *ret_config = facet_residence_defaults;
     ret_config->factor = (uint32_t)factor;
+    ret_config->patience_ns = patience_s * FACET_NS_PER_S;
     return FACET_OK;
 }
 
@@ -62,4 +67,17 @@ void residence_tell(const struct facet_residence *residence, int index, struct f
 {
     if (index >= 0)
         facet_owner_set_resident_most(owner, residence->clients[index].most_bytes);
+}
+
+void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
+                    bool *stuck)
+{
+    bool is = index >= 0 && residence->clients[index].stuck;
+
+    if (is != *stuck)
+        facet_log(is ? FACET_LOG_WARNING : FACET_LOG_INFO, "vGPU %s on %s %s", vgpu_id, device_id,
+                  is ? "gives no memory back: a program of it is stopped, captures a stream or runs a kernel that does "
+                       "not end; nobody waits for it any longer"
+                     : "gives memory back again");
+    *stuck = is;
 }

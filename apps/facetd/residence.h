@@ -24,4 +24,8 @@ void residence_set_limits(struct facet_residence *residence, int index, const st
 void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen);
 void residence_tell(const struct facet_residence *residence, int index, struct facet_owner *owner);
 
+/* Whether it is stuck; the log is told when that is another answer than before. */
+void residence_note(const struct facet_residence *residence, int index, const char *vgpu_id, const char *device_id,
+                    bool *stuck);
+
 #endif

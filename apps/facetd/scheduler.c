@@ -8,16 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/paths.h"
 #include "compute/fair.h"
 #include "plan.h"
 #include "residence.h"
+#include "turns.h"
 
 /* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
 #define REAP_NS (25 * FACET_NS_PER_MS)
@@ -41,6 +42,7 @@ struct client {
     bool idle_frozen; /* by itself, because nothing was launched for so long; the next launch resumes it */
     int fair;         /* its index in the policy; -1: it takes no turns, its gate is open unless it is frozen */
     int residence;    /* and in that of memory; -1: all it has is always on the device */
+    bool stuck;       /* there, as of the last look: gives no memory back, and nobody waits for it */
     char vgpu_id[64];
     struct facet_owner *owner;
     struct facet_usage_totals totals; /* as of the last look */
@@ -65,7 +67,7 @@ struct device {
 
 struct scheduler {
     char folder[FACET_PATH_SIZE];
-    struct facet_fair_config config;
+    struct turns turns;
     struct facet_residence_config residence;
     pthread_mutex_t lock; /* guards the list of devices; taken before a device's lock */
     struct device *devices;
@@ -142,6 +144,7 @@ static bool apply_gates(struct device *device)
         if (!client->used)
             continue;
         residence_tell(&device->residence, client->residence, client->owner);
+        residence_note(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
         enum facet_gate gate = gate_of(device, client);
         if (client->fair >= 0)
             facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
@@ -194,6 +197,7 @@ static uint64_t work(struct device *device, uint64_t now_ns)
 static void prefer_this_thread(void)
 {
     setpriority(PRIO_PROCESS, (id_t)gettid(), -15);
+    prctl(PR_SET_TIMERSLACK, 1UL); /* turns are short: the kernel's 50 us are a part of one */
 }
 
 static void *device_main(void *argument)
@@ -267,7 +271,7 @@ static enum facet_status device_new(struct scheduler *scheduler, const char *dev
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the scheduler of %s", device_id);
     pthread_mutex_init(&device->lock, NULL);
     snprintf(device->id, sizeof device->id, "%s", device_id);
-    facet_fair_init(&device->fair, &scheduler->config, facet_clock_now_ns());
+    facet_fair_init(&device->fair, turns_of(&scheduler->turns, device_id), facet_clock_now_ns());
     facet_residence_init(&device->residence, &scheduler->residence, facet_clock_now_ns());
 
     enum facet_status status = bell_path(scheduler, device_id, device->bell_path, sizeof device->bell_path, error);
@@ -344,23 +348,6 @@ static void tell_fallbacks(struct device *device)
 
 /* ---- the contract ---- */
 
-static enum facet_status read_config(struct facet_fair_config *config, struct facet_error *error)
-{
-    uint64_t slice_us, parallel;
-
-    enum facet_status status = facet_config_u64(FACET_SETTING_SLICE_US, &slice_us, error);
-    if (status == FACET_OK)
-        status = facet_config_u64(FACET_SETTING_PARALLEL, &parallel, error);
-    if (status != FACET_OK)
-        return status;
-    *config = facet_fair_defaults;
-    if (slice_us) /* 0: the policy's own */
-        config->slice_ns = slice_us * FACET_NS_PER_US;
-    if (parallel)
-        config->parallel = (uint32_t)parallel;
-    return FACET_OK;
-}
-
 enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **ret_scheduler, struct facet_error *error)
 {
     struct scheduler *scheduler = calloc(1, sizeof *scheduler);
@@ -370,7 +357,7 @@ enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **re
     pthread_mutex_init(&scheduler->lock, NULL);
     snprintf(scheduler->folder, sizeof scheduler->folder, "%s/devices", runtime_dir);
 
-    enum facet_status status = read_config(&scheduler->config, error);
+    enum facet_status status = turns_configure(&scheduler->turns, error);
     if (status == FACET_OK)
         status = residence_configure(&scheduler->residence, error);
     if (status == FACET_OK)
@@ -578,6 +565,7 @@ enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_i
     facet_owner_totals(client->owner, &view.totals);
     view.frozen = client->frozen;
     view.idle_frozen = client->idle_frozen;
+    view.stuck = client->stuck;
     view.in_use = facet_owner_in_use(client->owner);
     view.damaged = facet_owner_damaged(client->owner);
     measure_share(client, &view);

@@ -22,6 +22,7 @@ struct scheduler_view {
     uint32_t share_milli; /* share of the device's time over the last second */
     bool frozen;
     bool idle_frozen; /* by itself: the next launch resumes it */
+    bool stuck;       /* oversubscribed, gives no memory back, and nobody waits for it any longer */
     bool damaged;     /* somebody wrote into or truncated its segment: the figures mean nothing */
     bool in_use;      /* a process or a holder has it */
 };

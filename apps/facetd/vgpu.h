@@ -94,6 +94,10 @@ void vgpu_serve_again(struct registry *registry, struct vgpu *place);
 /* With the change lock (change.c): takes away what is left of one that is half made or half removed; then its row. */
 enum facet_status vgpu_finish_removal(struct registry *registry, const struct vgpu *vgpu, struct facet_error *error);
 
+/* With the change lock (create.c): warns of quotas that add up to more than their device, where the request names one,
+ * and there is nothing else to say. */
+void registry_tell_crowding(const struct registry *registry, const struct request *request, struct vgpu_info *info);
+
 /* With the change lock (create.c): 16 hexadecimal digits, and what the time is. */
 enum facet_status registry_random_id(char ret_id[VGPU_ID_SIZE], struct facet_error *error);
 uint64_t registry_wall_clock_ns(void);

@@ -189,7 +189,7 @@ static void print_road(const struct bench_road *road, const struct bench_kernel 
 
 /* ---- verbs ---- */
 
-#define ROADS 3u
+#define ROADS 4u
 
 static int list(void)
 {
@@ -222,8 +222,9 @@ static int run(const struct bench_data *data, const char *provider, unsigned rou
     bench_road_pocl(&roads[0]);
     bench_road_facet(&roads[1], provider);
     bench_road_loop(&roads[2]);
+    bench_road_touch(&roads[3]);
     for (unsigned i = 0; i < ROADS; i++)
-        if (roads[i].build(&roads[i], data))
+        if (roads[i].build(&roads[i], data) && roads[i].read)
             verify(&roads[i], data);
     for (unsigned turn = 0; turn < rounds * ROADS; turn++) {
         unsigned which = (turn + turn / ROADS) % ROADS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of the set as plain C loops, on one thread: what this processor does when nothing stands between.
+ * Kernels of the set as plain C loops, on one thread: what this processor does when nothing stands between; and their
+ * memory alone, read and written once: the least that any runtime's launch can take.
  *
  * Owns: the loops that are bound by memory or by loads, where no runtime can be many times faster than another one that
  *       makes vector code too. Compiled with -O3 -march=native -ffast-math (meson.build).
@@ -134,7 +135,9 @@ static const struct {
 
 struct loop {
     loop_func run;
+    const struct bench_kernel *kernel;
     void *memory[BENCH_ARGUMENTS_MOST];
+    uint64_t sum; /* of what was read, so that it is */
 };
 
 /* As both runtimes' memory is at best: in huge pages. */
@@ -148,20 +151,15 @@ static void *take(size_t bytes)
     return memory;
 }
 
-static bool build(struct bench_road *road, const struct bench_data *data)
+/* The kernel's inputs and outputs, as a road's own. */
+static struct loop *open_loop(struct bench_road *road, const struct bench_data *data)
 {
     struct loop *loop = calloc(1, sizeof *loop);
 
     if (!loop)
         abort();
     road->state = loop;
-    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
-        if (strcmp(loops[i].file, data->kernel->file) == 0)
-            loop->run = loops[i].run;
-    if (!loop->run) {
-        snprintf(road->missing, sizeof road->missing, "not written as a loop");
-        return false;
-    }
+    loop->kernel = data->kernel;
     for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
         const struct bench_argument *argument = &data->kernel->arguments[i];
         size_t bytes = bench_argument_bytes(argument);
@@ -170,6 +168,20 @@ static bool build(struct bench_road *road, const struct bench_data *data)
             continue;
         loop->memory[i] = take(bytes);
         memcpy(loop->memory[i], data->input[i], bytes);
+    }
+    return loop;
+}
+
+static bool build(struct bench_road *road, const struct bench_data *data)
+{
+    struct loop *loop = open_loop(road, data);
+
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        if (strcmp(loops[i].file, data->kernel->file) == 0)
+            loop->run = loops[i].run;
+    if (!loop->run) {
+        snprintf(road->missing, sizeof road->missing, "not written as a loop");
+        return false;
     }
     loop->run(loop->memory);
     return true;
@@ -180,6 +192,37 @@ static bool launch(struct bench_road *road, uint64_t *ret_device_ns)
     struct loop *loop = road->state;
 
     loop->run(loop->memory);
+    *ret_device_ns = 0;
+    return true;
+}
+
+static uint64_t sum_of(const uint64_t *restrict words, size_t count)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += words[i];
+    return sum;
+}
+
+static bool build_touch(struct bench_road *road, const struct bench_data *data)
+{
+    open_loop(road, data);
+    return true;
+}
+
+static bool touch(struct bench_road *road, uint64_t *ret_device_ns)
+{
+    struct loop *loop = road->state;
+
+    for (unsigned i = 0; i < BENCH_ARGUMENTS_MOST; i++) {
+        const struct bench_argument *argument = &loop->kernel->arguments[i];
+
+        if (argument->kind == BENCH_IN)
+            loop->sum += sum_of(loop->memory[i], bench_argument_bytes(argument) / sizeof(uint64_t));
+        else if (argument->kind == BENCH_OUT)
+            memset(loop->memory[i], (int)(loop->sum & 0xff), bench_argument_bytes(argument));
+    }
     *ret_device_ns = 0;
     return true;
 }
@@ -195,4 +238,9 @@ static bool read_memory(struct bench_road *road, unsigned argument, void *data, 
 void bench_road_loop(struct bench_road *road)
 {
     *road = (struct bench_road){.name = "loop", .build = build, .launch = launch, .read = read_memory};
+}
+
+void bench_road_touch(struct bench_road *road)
+{
+    *road = (struct bench_road){.name = "touch", .build = build_touch, .launch = touch};
 }

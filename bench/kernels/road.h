@@ -49,13 +49,15 @@ struct bench_road {
     bool (*build)(struct bench_road *road, const struct bench_data *data);
     /* Launches once and waits. `ret_device_ns` 0: the runtime did not say. */
     bool (*launch)(struct bench_road *road, uint64_t *ret_device_ns);
+    /* NULL: what it leaves in memory is no answer. */
     bool (*read)(struct bench_road *road, unsigned argument, void *data, size_t bytes);
 };
 
 /* `bench_road_pocl` needs POCL_CACHE_DIR, POCL_MAX_PTHREAD_COUNT in the environment; `bench_road_facet`
  * FACET_CACHE_DIR, FACET_CPU_UNITS. */
 void bench_road_pocl(struct bench_road *road);
-void bench_road_loop(struct bench_road *road); /* one thread, whatever the others have */
+void bench_road_loop(struct bench_road *road);  /* one thread, whatever the others have */
+void bench_road_touch(struct bench_road *road); /* the same; it answers nothing */
 void bench_road_facet(struct bench_road *road, const char *provider);
 
 /* Measures only how long a launch of what is in Facet's cache takes to be queued, in a process that did nothing else.

@@ -114,6 +114,7 @@
     X(cuMemGetAddressRange_v2)                                                                                         \
     X(cuMemGetHandleForAddressRange)                                                                                   \
     X(cuPointerGetAttribute)                                                                                           \
+    X(cuPointerGetAttributes)                                                                                          \
     X(cuMemAddressReserve)                                                                                             \
     X(cuMemAddressFree)                                                                                                \
     X(cuMemSetAccess)                                                                                                  \

@@ -3,39 +3,52 @@
 #include "begin.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "execution/context.h"
+#include "held.h"
 #include "hooks.h"
 #include "interpose/kit/execution/stream.h"
+#include "interpose/kit/memory/graph.h"
 #include "interpose/kit/memory/pool.h"
+#include "measure.h"
 #include "memory/charge.h"
+#include "memory/code.h"
 
 _Atomic bool facet_hip_begun[FACET_HIP_TENANTS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct facet_memory_charge charges[FACET_HIP_TENANTS];
-static _Thread_local bool begins; /* older runtimes call what they export */
+static uint64_t besides[FACET_HIP_TENANTS]; /* what is charged with a device, and nobody measures */
+static _Thread_local bool begins;           /* older runtimes call what they export */
 
-static uint64_t in_use(void)
+bool facet_hip_devices_hold(void)
 {
-    size_t is_free = 0, total = 0;
+    if (begins)
+        return false;
+    pthread_mutex_lock(&lock);
+    begins = true;
+    return true;
+}
 
-    return facet_hip_driver.hipMemGetInfo(&is_free, &total) == hipSuccess ? total - is_free : 0;
+void facet_hip_devices_let_go(void)
+{
+    begins = false;
+    pthread_mutex_unlock(&lock);
 }
 
 /* On the thread's device. Waiting for a stream in which nothing is begins the device, and changes nothing else. */
 static hipError_t measure(uint32_t device)
 {
-    uint64_t before = in_use();
-    hipError_t result = facet_hip_driver.hipStreamSynchronize(NULL);
-    uint64_t after = in_use();
+    struct facet_hip_measure measure;
 
+    facet_hip_measure_begin_first(&measure, device, besides[device]);
+    hipError_t result = facet_hip_driver.hipStreamSynchronize(NULL);
     if (result != hipSuccess)
         return result;
-    uint64_t cost = after > before ? after - before : 0;
-    cost = cost < FACET_HIP_BEGIN_MOST ? cost : FACET_HIP_BEGIN_MOST;
-    result = facet_hip_refusal(facet_charge_take(device, cost, &charges[device]));
-    if (result != hipSuccess)
+    uint64_t bytes = facet_hip_measure_growth(&measure) + besides[device];
+    result = facet_hip_refusal(facet_charge_take(device, bytes, &charges[device]));
+    if (result != hipSuccess && !besides[device])
         facet_hip_driver.hipDeviceReset(); /* nothing of the program's is there yet */
     return result;
 }
@@ -59,18 +72,32 @@ hipError_t facet_hip_begin_slow(uint32_t device)
 {
     hipError_t result = hipSuccess;
 
-    if (begins || !facet_hip_tenant(device))
+    if (!facet_hip_tenant(device) || !facet_hip_devices_hold())
         return hipSuccess;
-    pthread_mutex_lock(&lock);
-    begins = true;
     if (!atomic_load_explicit(&facet_hip_begun[device], memory_order_relaxed)) {
         result = begin(device);
         if (result == hipSuccess)
             atomic_store_explicit(&facet_hip_begun[device], true, memory_order_release);
     }
-    begins = false;
-    pthread_mutex_unlock(&lock);
+    facet_hip_devices_let_go();
     return result;
+}
+
+bool facet_hip_begin_with(uint32_t device, uint64_t bytes)
+{
+    bool begun = atomic_load(&facet_hip_begun[device]);
+
+    if (begun && facet_charge_resize(&charges[device], charges[device].bytes + bytes) != FACET_MEMORY_TAKEN)
+        return false;
+    besides[device] += bytes;
+    return true;
+}
+
+void facet_hip_begin_without(uint32_t device, uint64_t bytes)
+{
+    if (atomic_load(&facet_hip_begun[device]))
+        facet_charge_resize(&charges[device], charges[device].bytes - bytes);
+    besides[device] -= bytes;
 }
 
 /* Gives back what the device cost and what was allocated on it. Pools are asked; virtual memory stays. */
@@ -79,18 +106,22 @@ static void ended(uint32_t device)
     facet_charge_ended(facet_hip_owner(device));
     if (atomic_exchange(&facet_hip_begun[device], false))
         facet_charge_drop(&charges[device]);
+    facet_hip_code_device_ended(device);
     facet_pools_settle(device);
+    if (facet_graphs_were())
+        facet_graphs_settle(device);
 }
 
 static hipError_t reset(uint32_t device, hipError_t (*call)(int device))
 {
     facet_flight_context_ends();
-    pthread_mutex_lock(&lock);
+    bool held = facet_hip_devices_hold();
     hipError_t result = call((int)device);
-    bool gone = result == hipSuccess && device < facet_hip_process.count;
+    bool gone = held && result == hipSuccess && device < facet_hip_process.count;
     if (gone)
         ended(device);
-    pthread_mutex_unlock(&lock);
+    if (held)
+        facet_hip_devices_let_go();
     facet_flight_context_ended(gone ? facet_hip_context((int)device) : NULL);
     return result;
 }
@@ -124,32 +155,44 @@ BEGINS(hipDeviceSynchronize, (void))
 BEGINS(hipStreamSynchronize, (hipStream_t stream), stream)
 BEGINS(hipStreamSynchronize_spt, (hipStream_t stream), stream)
 BEGINS(hipHostMalloc, (void **pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
-BEGINS(hipMemset, (void *to, int value, size_t bytes), to, value, bytes)
-BEGINS(hipMemset_spt, (void *to, int value, size_t bytes), to, value, bytes)
-BEGINS(hipMemcpy, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), to, from, bytes, kind)
-BEGINS(hipMemcpy_spt, (void *to, const void *from, size_t bytes, hipMemcpyKind kind), to, from, bytes, kind)
+BEGINS(hipHostAlloc, (void **pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
+BEGINS(hipMallocHost, (void **pointer, size_t bytes), pointer, bytes)
+BEGINS(hipHostRegister, (void *pointer, size_t bytes, unsigned flags), pointer, bytes, flags)
+BEGINS(hipEventCreate, (hipEvent_t * event), event)
+BEGINS(hipEventCreateWithFlags, (hipEvent_t * event, unsigned flags), event, flags)
 BEGINS(hipStreamCreate, (hipStream_t * stream), stream)
 BEGINS(hipStreamCreateWithFlags, (hipStream_t * stream, unsigned flags), stream, flags)
 BEGINS(hipStreamCreateWithPriority, (hipStream_t * stream, unsigned flags, int priority), stream, flags, priority)
 BEGINS(hipExtStreamCreateWithCUMask, (hipStream_t * stream, uint32_t words, const uint32_t *mask), stream, words, mask)
-BEGINS(hipModuleLoad, (hipModule_t * module, const char *path), module, path)
-BEGINS(hipModuleLoadData, (hipModule_t * module, const void *image), module, image)
-BEGINS(hipModuleLoadDataEx, (hipModule_t * module, const void *image, unsigned count, int *options, void **values),
-       module, image, count, options, values)
+
+hipError_t facet_hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
+{
+    hipError_t result = device < 0 ? hipSuccess : facet_hip_begin((uint32_t)device);
+
+    return result == hipSuccess ? facet_hip_driver.hipDeviceGetDefaultMemPool(pool, device) : result;
+}
+
+/* A runtime may fork within a call around which the devices are held: the compiler is a program of its own. */
+static _Thread_local bool held_for_fork;
 
 void facet_hip_begin_before_fork(void)
 {
-    pthread_mutex_lock(&lock);
+    held_for_fork = facet_hip_devices_hold();
 }
 
 void facet_hip_begin_after_fork(void)
 {
-    pthread_mutex_unlock(&lock);
+    if (held_for_fork)
+        facet_hip_devices_let_go();
 }
 
 void facet_hip_begin_forked(void)
 {
     for (uint32_t i = 0; i < FACET_HIP_TENANTS; i++)
         atomic_store(&facet_hip_begun[i], false);
-    pthread_mutex_unlock(&lock);
+    memset(besides, 0, sizeof besides);
+    facet_hip_code_forked();
+    facet_hip_registered_forked();
+    facet_hip_held_forked();
+    facet_hip_begin_after_fork();
 }

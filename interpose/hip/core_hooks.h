@@ -13,17 +13,16 @@
     X(hipStreamSynchronize)                                                                                            \
     X(hipStreamSynchronize_spt)                                                                                        \
     X(hipHostMalloc)                                                                                                   \
-    X(hipMemset)                                                                                                       \
-    X(hipMemset_spt)                                                                                                   \
-    X(hipMemcpy)                                                                                                       \
-    X(hipMemcpy_spt)                                                                                                   \
+    X(hipHostAlloc)                                                                                                    \
+    X(hipMallocHost)                                                                                                   \
+    X(hipHostRegister)                                                                                                 \
+    X(hipEventCreate)                                                                                                  \
+    X(hipEventCreateWithFlags)                                                                                         \
+    X(hipDeviceGetDefaultMemPool)                                                                                      \
     X(hipStreamCreate)                                                                                                 \
     X(hipStreamCreateWithFlags)                                                                                        \
     X(hipStreamCreateWithPriority)                                                                                     \
     X(hipExtStreamCreateWithCUMask)                                                                                    \
-    X(hipModuleLoad)                                                                                                   \
-    X(hipModuleLoadData)                                                                                               \
-    X(hipModuleLoadDataEx)                                                                                             \
     X(hipDeviceReset)                                                                                                  \
     X(hipDevicePrimaryCtxReset)
 

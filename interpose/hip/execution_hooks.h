@@ -26,18 +26,68 @@
     X(hipModuleLaunchCooperativeKernelMultiDevice)                                                                     \
     FACET_HIP_BOTH_HOOKS(X, hipGraphLaunch)
 
+/* Copies and fills: transfer.c, copy.c, waited.c. */
 #define FACET_HIP_TRANSFER_HOOKS(X)                                                                                    \
     FACET_HIP_BOTH_HOOKS(X, hipMemcpyAsync)                                                                            \
+    FACET_HIP_BOTH_HOOKS(X, hipMemsetAsync)                                                                            \
+    FACET_HIP_BOTH_HOOKS(X, hipMemset2DAsync)                                                                          \
+    FACET_HIP_BOTH_HOOKS(X, hipMemset3DAsync)                                                                          \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy2DAsync)                                                                          \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy2DToArrayAsync)                                                                   \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy2DFromArrayAsync)                                                                 \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy3DAsync)                                                                          \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpyToSymbolAsync)                                                                    \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpyFromSymbolAsync)                                                                  \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpyToSymbol)                                                                         \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpyFromSymbol)                                                                       \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy)                                                                                 \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpyFromArray)                                                                        \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy2D)                                                                               \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy2DToArray)                                                                        \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy2DFromArray)                                                                      \
+    FACET_HIP_BOTH_HOOKS(X, hipMemcpy3D)                                                                               \
+    FACET_HIP_BOTH_HOOKS(X, hipMemset)                                                                                 \
+    FACET_HIP_BOTH_HOOKS(X, hipMemset2D)                                                                               \
+    FACET_HIP_BOTH_HOOKS(X, hipMemset3D)                                                                               \
     X(hipMemcpyWithStream)                                                                                             \
     X(hipMemcpyHtoDAsync)                                                                                              \
     X(hipMemcpyDtoHAsync)                                                                                              \
     X(hipMemcpyDtoDAsync)                                                                                              \
     X(hipMemcpyPeerAsync)                                                                                              \
-    FACET_HIP_BOTH_HOOKS(X, hipMemsetAsync)                                                                            \
-    FACET_HIP_BOTH_HOOKS(X, hipMemset2DAsync)                                                                          \
     X(hipMemsetD8Async)                                                                                                \
     X(hipMemsetD16Async)                                                                                               \
-    X(hipMemsetD32Async)
+    X(hipMemsetD32Async)                                                                                               \
+    X(hipMemsetD2D8Async)                                                                                              \
+    X(hipMemsetD2D16Async)                                                                                             \
+    X(hipMemsetD2D32Async)                                                                                             \
+    X(hipMemcpy3DPeerAsync)                                                                                            \
+    X(hipMemcpyParam2DAsync)                                                                                           \
+    X(hipMemcpyAtoHAsync)                                                                                              \
+    X(hipMemcpyHtoAAsync)                                                                                              \
+    X(hipMemcpyBatchAsync)                                                                                             \
+    X(hipMemcpy3DBatchAsync)                                                                                           \
+    X(hipMemPrefetchAsync)                                                                                             \
+    X(hipMemPrefetchAsync_v2)                                                                                          \
+    X(hipMemcpyHtoD)                                                                                                   \
+    X(hipMemcpyDtoH)                                                                                                   \
+    X(hipMemcpyDtoD)                                                                                                   \
+    X(hipMemcpyPeer)                                                                                                   \
+    X(hipMemcpyAtoA)                                                                                                   \
+    X(hipMemcpyAtoD)                                                                                                   \
+    X(hipMemcpyAtoH)                                                                                                   \
+    X(hipMemcpyDtoA)                                                                                                   \
+    X(hipMemcpyHtoA)                                                                                                   \
+    X(hipMemcpyToArray)                                                                                                \
+    X(hipMemcpy2DArrayToArray)                                                                                         \
+    X(hipMemcpyParam2D)                                                                                                \
+    X(hipDrvMemcpy2DUnaligned)                                                                                         \
+    X(hipMemcpy3DPeer)                                                                                                 \
+    X(hipMemsetD8)                                                                                                     \
+    X(hipMemsetD16)                                                                                                    \
+    X(hipMemsetD32)                                                                                                    \
+    X(hipMemsetD2D8)                                                                                                   \
+    X(hipMemsetD2D16)                                                                                                  \
+    X(hipMemsetD2D32)
 
 #define FACET_HIP_STREAM_HOOKS(X)                                                                                      \
     X(hipStreamDestroy)                                                                                                \

@@ -13,7 +13,8 @@
 #ifndef FACET_HIP_HOOKS_H
 #define FACET_HIP_HOOKS_H
 
-#include "vendor/hip/execution.h"
+#include "vendor/hip/copy.h"
+#include "vendor/hip/graph_memory.h"
 
 #include "core_hooks.h"
 #include "execution_hooks.h"

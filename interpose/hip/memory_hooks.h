@@ -43,11 +43,48 @@
     X(hipMemMap)                                                                                                       \
     X(hipMemUnmap)                                                                                                     \
     X(hipMemRetainAllocationHandle)                                                                                    \
-    X(hipMemImportFromShareableHandle)
+    X(hipMemImportFromShareableHandle)                                                                                 \
+    /* memory/graph.c */                                                                                               \
+    X(hipGraphAddMemAllocNode)                                                                                         \
+    X(hipGraphAddNode)                                                                                                 \
+    X(hipGraphInstantiate)                                                                                             \
+    X(hipGraphInstantiateWithFlags)                                                                                    \
+    X(hipGraphInstantiateWithParams)                                                                                   \
+    X(hipGraphExecDestroy)                                                                                             \
+    X(hipGraphUpload)                                                                                                  \
+    X(hipDeviceGraphMemTrim)                                                                                           \
+    /* memory/code.c */                                                                                                \
+    X(hipModuleLoad)                                                                                                   \
+    X(hipModuleLoadData)                                                                                               \
+    X(hipModuleLoadDataEx)                                                                                             \
+    X(hipModuleLoadFatBinary)                                                                                          \
+    X(hipModuleUnload)                                                                                                 \
+    X(hipLibraryLoadData)                                                                                              \
+    X(hipLibraryLoadFromFile)                                                                                          \
+    X(hipLibraryUnload)                                                                                                \
+    X(hipLibraryGetKernel)                                                                                             \
+    X(hipLibraryGetKernelCount)                                                                                        \
+    X(hipGetFuncBySymbol)                                                                                              \
+    X(hipFuncGetAttributes)                                                                                            \
+    X(hipGetSymbolAddress)                                                                                             \
+    X(hipGetSymbolSize)                                                                                                \
+    X(hipOccupancyMaxActiveBlocksPerMultiprocessor)                                                                    \
+    X(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)                                                           \
+    X(hipOccupancyMaxPotentialBlockSize)                                                                               \
+    X(hipGraphAddKernelNode)                                                                                           \
+    /* memory/registered.c */                                                                                          \
+    X(__hipRegisterManagedVar)                                                                                         \
+    X(__hipUnregisterFatBinary)
 
 #define FACET_HIP_MEMORY_PLAIN(X)                                                                                      \
     X(hipDeviceGetMemPool)                                                                                             \
-    X(hipDeviceGetDefaultMemPool)                                                                                      \
-    X(hipMemPoolGetAttribute)
+    X(hipMemPoolGetAttribute)                                                                                          \
+    X(hipDeviceGetGraphMemAttribute)                                                                                   \
+    X(hipGraphGetNodes)                                                                                                \
+    X(hipGraphGetEdges)                                                                                                \
+    X(hipGraphNodeGetType)                                                                                             \
+    X(hipGraphMemAllocNodeGetParams)                                                                                   \
+    X(hipGraphMemFreeNodeGetParams)                                                                                    \
+    X(hipGraphChildGraphNodeGetGraph)
 
 #endif

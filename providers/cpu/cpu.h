@@ -151,6 +151,8 @@ extern const struct facet_math_ops cpu_math_ops;
 
 /* --- machine.c: what this machine is --- */
 
+/* Those that this process may run on, at most CPU_UNITS_MOST. */
+uint32_t cpu_processors(void);
 /* `ret_features` to free(). */
 enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char **ret_features,
                                        struct facet_error *error);

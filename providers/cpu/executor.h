@@ -31,6 +31,7 @@ struct cpu_stream;
 
 struct cpu_executor_options {
     uint32_t units;       /* threads; 1 to CPU_UNITS_MOST */
+    uint32_t processors;  /* while fewer units than that work, who waits looks for the end before he sleeps; 0: never */
     uint64_t watchdog_ns; /* a work-group that runs longer is reported, once; 0: none is */
     /* Called from the watchdog's thread: which kernel, and for how long by now. NULL: nobody asks. */
     void (*overlong)(void *owner, const char *kernel, uint64_t running_ns);

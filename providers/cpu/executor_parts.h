@@ -69,6 +69,7 @@ struct cpu_stream {
     TAILQ_HEAD(, cpu_job) jobs;
     bool telling; /* a thread is in `done` */
     struct facet_stream_state state;
+    atomic_uint_least64_t completed; /* of `state`, for those who look without the lock */
 
     struct facet_launch_record *records; /* a ring; grows to CPU_RECORDS */
     uint32_t record_room;

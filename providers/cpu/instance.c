@@ -50,7 +50,11 @@ static void report_overlong(void *owner, const char *kernel, uint64_t running_ns
 static enum facet_status open_executor(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct cpu_executor_options options = {
-        .units = instance->info.compute_units, .overlong = report_overlong, .owner = instance};
+        .units = instance->info.compute_units,
+        .processors = cpu_processors(),
+        .overlong = report_overlong,
+        .owner = instance,
+    };
     uint64_t watchdog_ms = 0;
     enum facet_status status = cpu_setting("FACET_CPU_WATCHDOG", WATCHDOG_MS_MOST, &watchdog_ms, error);
 

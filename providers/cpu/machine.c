@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/processor.h"
 #include "cpu.h"
 
 #define MEMORY_STEP (UINT64_C(2) << 20) /* memory_bytes is a multiple of it */
@@ -31,39 +32,7 @@ enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_val
     return FACET_OK;
 }
 
-/* What stands behind "KEY : " in /proc/cpuinfo, to free(). Empty when it is not there; NULL: no memory. */
-static char *read_processor(const char *key)
-{
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char *line = NULL, *found = NULL;
-    size_t room = 0;
-
-    while (file && !found && getline(&line, &room, file) > 0) {
-        char *colon = strchr(line, ':');
-
-        if (!colon || strncmp(line, key, strlen(key)) != 0 || !strchr(" \t:", line[strlen(key)]))
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        found = strdup(colon + 1 + (colon[1] == ' '));
-    }
-    free(line);
-    if (file)
-        fclose(file);
-    return found ? found : strdup("");
-}
-
-/* "fpu vme" as " fpu vme ", so that each has a blank on both sides. */
-static char *read_features(void)
-{
-    char *text = read_processor("flags"), *features = NULL;
-
-    if (text && asprintf(&features, " %s ", text) < 0)
-        features = NULL;
-    free(text);
-    return features;
-}
-
-static uint32_t count_processors(void)
+uint32_t cpu_processors(void)
 {
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -85,7 +54,7 @@ static enum facet_status read_sizes(struct facet_device_info *info, struct facet
         status = cpu_setting("FACET_CPU_MEMORY", MEMORY_MOST, &memory, error);
     if (status != FACET_OK)
         return status;
-    info->compute_units = units ? (uint32_t)units : count_processors();
+    info->compute_units = units ? (uint32_t)units : cpu_processors();
     info->memory_bytes = (memory ? memory : half_of_memory()) / MEMORY_STEP * MEMORY_STEP;
     if (info->memory_bytes == 0)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT,
@@ -128,7 +97,8 @@ enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char 
 
     if (status != FACET_OK)
         return status;
-    char *model = read_processor("model name"), *vendor = read_processor("vendor_id"), *features = read_features();
+    char *model = facet_processor_read("model name"), *vendor = facet_processor_read("vendor_id"),
+         *features = facet_processor_features();
     if (!model || !vendor || !features) {
         free(features);
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory to read what the processor is");

@@ -65,7 +65,8 @@
     X(cuLaunchKernel)                                                                                                  \
     X(cuMemcpyHtoDAsync_v2)                                                                                            \
     X(cuMemcpyDtoDAsync_v2)                                                                                            \
-    X(cuMemsetD8Async)
+    X(cuMemsetD8Async)                                                                                                 \
+    X(cuMemsetD32Async)
 
 /* Parts of the multiprocessors, without MPS (driver 12.5). Kernels of a library, unlike those of a module, run in any
  * part. */

@@ -7,11 +7,10 @@
 
 #include "cuda.h"
 #include "gpu/call.h"
+#include "gpu/math.h"
 #include "library_kit.h"
-#include "math_check.h"
 
 #define TYPE(name) (UINT32_C(1) << FACET_MATH_##name)
-#define INT_MOST   INT32_MAX /* what cuDNN counts in */
 
 /* --- the libraries --- */
 
@@ -32,7 +31,9 @@ void cuda_math_open(struct cuda_math *ret_math)
     }
     if (facet_kit_library_open("FACET_CUDA_CUDNN", dnn_places, &dnn, NULL) == FACET_OK && dnn) {
         CUDA_DNN(CUDA_RESOLVE_DNN)
+        CUDA_DNN_NORMALIZATION(CUDA_RESOLVE_DNN)
         ret_math->dnn_library = true CUDA_DNN(CUDA_AND) ? dnn : NULL;
+        ret_math->normalizes = ret_math->dnn_library CUDA_DNN_NORMALIZATION(CUDA_AND);
     }
 }
 
@@ -94,6 +95,7 @@ static void count_types(const struct cuda_math *math, uint32_t types[FACET_MATH_
     types[FACET_MATH_GEMM] = math->blas_library ? all : 0;
     types[FACET_MATH_CONVOLUTION] = math->dnn_library ? TYPE(F32) : 0;
     types[FACET_MATH_ACTIVATION] = math->dnn_library ? all : 0;
+    types[FACET_MATH_NORMALIZATION] = math->normalizes ? all : 0;
     types[FACET_MATH_ATTENTION] = math->blas_library && math->dnn_library ? TYPE(F32) : 0;
 }
 
@@ -161,41 +163,22 @@ static enum facet_status run(struct gpu_machine *machine, uint32_t device, gpu_s
         return cuda_math_convolution(&call);
     if (operation->operation == FACET_MATH_ACTIVATION)
         return cuda_math_activation(&call);
+    if (operation->operation == FACET_MATH_NORMALIZATION)
+        return cuda_math_normalization(&call);
     return cuda_math_attention(&call);
 }
 
-static enum facet_status not_offered(const struct cuda_math *math, const struct facet_math *operation,
-                                     struct facet_error *error)
-{
-    static const char *const names[FACET_MATH_KINDS] = {"gemm", "convolution", "activation", "normalization",
-                                                        "attention"};
-    static const char *const types[FACET_MATH_TYPES] = {"f32", "bf16", "f16", "int8"};
-    bool blas = operation->operation == FACET_MATH_GEMM || operation->operation == FACET_MATH_ATTENTION;
-    const char *lacking = blas && !math->blas_library                                     ? "cuBLASLt"
-                          : operation->operation != FACET_MATH_GEMM && !math->dnn_library ? "cuDNN"
-                                                                                          : NULL;
-
-    if (lacking)
-        return facet_kit_fail(error, FACET_UNSUPPORTED, "%s: expected the library %s", names[operation->operation],
-                              lacking);
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "%s of %s: not offered here by cuBLASLt and cuDNN",
-                          names[operation->operation], types[operation->type]);
-}
-
-/* cuDNN's sizes are ints. */
 static enum facet_status check_sizes(const struct facet_math *operation, const struct kit_math_operands *operands,
                                      struct facet_error *error)
 {
-    for (uint32_t i = 0; operation->operation != FACET_MATH_GEMM && i < operands->count; i++)
-        if (operands->list[i].bytes > (uint64_t)INT_MOST * 2)
-            return facet_kit_fail(error, FACET_UNSUPPORTED, "%s: %" PRIu64 " bytes: cuDNN expects at most 2^32",
-                                  operands->list[i].name, operands->list[i].bytes);
-    return FACET_OK;
-}
+    const struct facet_normalization *it = &operation->of.normalization;
 
-static bool instance_has_groups(const struct gpu_machine *machine, uint32_t device)
-{
-    return ((const struct facet_provider_instance *)machine)->groups[device].count;
+    if (operation->operation == FACET_MATH_NORMALIZATION && operation->flags & FACET_MATH_TRAINING &&
+        it->batch * it->height * it->width == 1)
+        return facet_kit_fail(error, FACET_UNSUPPORTED,
+                              "normalization in training: channels of one element, of which cuDNN has no variance");
+    return operation->operation == FACET_MATH_GEMM ? FACET_OK
+                                                   : gpu_math_check_sizes(operation, operands, "cuDNN", error);
 }
 
 static const char *implementation_of(const struct facet_math *operation)
@@ -208,24 +191,23 @@ static const char *implementation_of(const struct facet_math *operation)
     case FACET_MATH_ACTIVATION:
         return operation->of.activation.kind == FACET_ACTIVATION_SOFTMAX ? "activation cudnnSoftmaxForward"
                                                                          : "activation cudnnBackendExecute";
+    case FACET_MATH_NORMALIZATION:
+        return operation->flags & FACET_MATH_TRAINING ? "normalization cudnnBatchNormalizationForwardTraining"
+                                                      : "normalization cudnnBatchNormalizationForwardInference";
     default:
         return "attention cublasLtMatmul, cudnnSoftmaxForward";
     }
 }
 
-static enum facet_status check_context(struct gpu_machine *machine, uint64_t number, struct facet_error *error)
+/* The libraries' handles are of the device's primary context, where MPS's limits do not hold. */
+static enum facet_status refuse_context(const struct gpu_machine *machine, const struct gpu_context *context,
+                                        struct facet_error *error)
 {
-    struct gpu_context *context;
-    enum facet_status status = gpu_execution_enter(machine, number, &context, error);
+    const struct facet_provider_instance *instance = (const struct facet_provider_instance *)machine;
 
-    if (status != FACET_OK)
-        return status;
-    status = gpu_device_check(machine, context->device, FACET_CAN_MATH, error);
-    /* The libraries' handles are of the device's primary context. */
-    if (status == FACET_OK && context->worker->slice && !instance_has_groups(machine, context->device))
-        status = facet_kit_fail(error, FACET_UNSUPPORTED, "mathematics for a worker that MPS limits");
-    gpu_context_leave(machine, context);
-    return status;
+    if (!context->worker->slice || instance->groups[context->device].count)
+        return FACET_OK;
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "mathematics for a worker that MPS limits");
 }
 
 static enum facet_status math_run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -234,17 +216,17 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
     uint32_t types[FACET_MATH_KINDS] = {0};
     struct kit_math_operands operands;
     struct facet_math operation;
-    enum facet_status status = check_context(&instance->gpu, context, error);
+    enum facet_status status =
+        gpu_math_take(&instance->gpu, context, refuse_context, given, &operation, &operands, error);
 
-    if (status == FACET_OK && !given)
-        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: expected one, not NULL");
-    if (status == FACET_OK)
-        status = kit_math_check(given, &operation, &operands, error);
     if (status != FACET_OK)
         return status;
     count_types(&instance->math, types);
     if (!(types[operation.operation] >> operation.type & 1))
-        return not_offered(&instance->math, &operation, error);
+        return gpu_math_not_offered(
+            &operation,
+            &(struct gpu_math_libraries){"cuBLASLt", "cuDNN", instance->math.blas_library, instance->math.dnn_library},
+            error);
     status = check_sizes(&operation, &operands, error);
     return status == FACET_OK ? gpu_call_queue(&instance->gpu, context, stream, run, implementation_of(&operation),
                                                &operation, sizeof operation, &operands, error)

@@ -13,8 +13,8 @@
  *     activation    f32, bf16, f16
  *     attention     f32: products, a softmax and, where it is causal, a mask that is added; all scores are in memory at
  *                   a time. Not the 16-bit types: those need cuDNN's fused graphs, as the ABI has scores in f32
- *     normalization not at all: cuDNN keeps 1 / sqrt(variance + epsilon) and an unbiased variance, not what the ABI
- * asks
+ *     normalization f32, bf16, f16. cuDNN gives a sample's variance when it trains, of which the ABI's is made; so not
+ * of channels of one element, which have none
  */
 #ifndef FACET_CUDA_MATH_LIBRARY_H
 #define FACET_CUDA_MATH_LIBRARY_H
@@ -71,11 +71,19 @@
     X(cudnnBackendFinalize)                                                                                            \
     X(cudnnBackendExecute)
 
+/* Deprecated since 9, as all of its kind: a later one may be without them, and normalization with that. */
+#define CUDA_DNN_NORMALIZATION(X)                                                                                      \
+    X(cudnnScaleTensor)                                                                                                \
+    X(cudnnBatchNormalizationForwardInference)                                                                         \
+    X(cudnnBatchNormalizationForwardTraining)
+
 struct cuda_math {
     void *blas_library, *dnn_library; /* NULL: it is not there, or lacks a function */
+    bool normalizes;
 #define CUDA_MEMBER(name) __typeof__(&name) name;
     CUDA_BLAS(CUDA_MEMBER)
     CUDA_DNN(CUDA_MEMBER)
+    CUDA_DNN_NORMALIZATION(CUDA_MEMBER)
 #undef CUDA_MEMBER
     cublasLtHandle_t blas[GPU_MOST]; /* made with the first operation on a device; the executor's thread's */
     cudnnHandle_t dnn[GPU_MOST];
@@ -110,9 +118,10 @@ void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address);
  * there, laid out as C is, is added to each product. */
 enum facet_status cuda_math_gemm(const struct cuda_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
                                  CUdeviceptr addend);
-/* math_convolution.c, math_activation.c, math_attention.c: what the call's operation is. */
+/* math_convolution.c, math_activation.c, math_normalization.c, math_attention.c: what the call's operation is. */
 enum facet_status cuda_math_convolution(const struct cuda_math_call *call);
 enum facet_status cuda_math_activation(const struct cuda_math_call *call);
+enum facet_status cuda_math_normalization(const struct cuda_math_call *call);
 enum facet_status cuda_math_attention(const struct cuda_math_call *call);
 
 /* math_activation.c: softmax over the channels of a tensor, in f32 or as it is. */

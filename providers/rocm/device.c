@@ -125,7 +125,8 @@ static void describe_modes(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
 
 /* Whether a device maps memory only the runtime would say, which is not initialised here: where it has the functions,
  * all do. */
-static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, const struct facet_device_info *info)
+static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, const struct rocm_math *math,
+                                        const struct facet_device_info *info)
 {
     uint64_t can = FACET_CAN_MEMORY | FACET_CAN_LIMIT_MEMORY;
 
@@ -136,6 +137,8 @@ static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, cons
     can |= FACET_CAN_EXECUTE | FACET_CAN_ENQUEUE | FACET_CAN_RECORD | FACET_CAN_SHARE | FACET_CAN_SCHEDULE;
     if (runtime->hipExtStreamCreateWithCUMask && info->valid & FACET_DEVICE_HAS_COMPUTE_UNITS)
         can |= FACET_CAN_LIMIT_COMPUTE | FACET_CAN_CONTROL;
+    if (math->blas_library || math->dnn_library)
+        can |= FACET_CAN_MATH;
     return can;
 }
 
@@ -159,7 +162,7 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
     if (gpu->is_cut)
         can |= FACET_CAN_PARTITION;
     if (!gpu->is_cut && instance->runtime.library)
-        can |= capabilities_by_runtime(&instance->runtime, info);
+        can |= capabilities_by_runtime(&instance->runtime, &instance->math, info);
     return can;
 }
 

@@ -114,13 +114,6 @@ static enum facet_status retain(struct gpu_machine *machine, uint32_t index, str
     return status;
 }
 
-static void release(struct gpu_machine *machine, uint32_t device)
-{
-    /* The runtime keeps what it has of a device until the process ends. */
-    (void)machine;
-    (void)device;
-}
-
 static enum facet_status enter(struct gpu_machine *machine, uint32_t device, struct facet_error *error)
 {
     const struct rocm_runtime *runtime = runtime_of(machine);
@@ -134,6 +127,17 @@ static enum facet_status enter(struct gpu_machine *machine, uint32_t device, str
 static void leave(struct gpu_machine *machine)
 {
     runtime_of(machine)->hipSetDevice(device_before);
+}
+
+static void release(struct gpu_machine *machine, uint32_t device)
+{
+    struct rocm_math *math = &((struct facet_provider_instance *)machine)->math;
+
+    /* What the runtime itself has of a device it keeps until the process ends. */
+    if ((math->blas[device] || math->dnn[device]) && enter(machine, device, NULL) == FACET_OK) {
+        rocm_math_leave(math, device);
+        leave(machine);
+    }
 }
 
 static enum facet_status synchronize(struct gpu_machine *machine, struct facet_error *error)

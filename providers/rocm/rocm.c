@@ -6,9 +6,9 @@
  * Never: claims what it could not read; changes how a GPU's memory is parted: that reloads the driver under everybody.
  *
  * Libraries. Both are opened at run time: libamd_smi.so and libamdhip64.so, or the files that FACET_ROCM_SMI and
- * FACET_ROCM_HIP name. Without AMD SMI the kernel's files are read, which say less. Without HIP there are devices to be
- * seen and shared, but no memory and no kernels. When one is there and cannot be used, a property says why:
- * `smi_error`, `hip_error`.
+ * FACET_ROCM_HIP name; and hipBLASLt and MIOpen for mathematics (math_library.h). Without AMD SMI the kernel's files
+ * are read, which say less. Without HIP there are devices to be seen and shared, but no memory and no kernels. When one
+ * is there and cannot be used, a property says why: `smi_error`, `hip_error`.
  *
  * HIP is initialised with the first context, not before: the driver cuts no GPU while any process has it open.
  *
@@ -44,6 +44,8 @@ static enum facet_status find_all(struct facet_provider_instance *instance, stru
     if (rocm_smi_open(&instance->smi, &reason) != FACET_OK)
         FACET_KIT_TEXT(instance->smi_error, reason.message);
     rocm_runtime_open(&instance->runtime);
+    if (rocm_runtime_executes(&instance->runtime))
+        rocm_math_open(&instance->math);
     enum facet_status status = rocm_gpus_find(instance, error);
     if (status == FACET_OK)
         rocm_events_begin(instance);
@@ -101,6 +103,7 @@ static const struct facet_provider provider = {
     .container = &rocm_container_ops,
     .memory = &gpu_memory_ops,
     .execution = &gpu_execution_ops,
+    .math = &rocm_math_ops,
 };
 
 enum facet_status facet_provider_entry(const struct facet_provider_host *host,

@@ -21,6 +21,7 @@
 
 #include "gpu/machine.h"
 #include "library.h"
+#include "math_library.h"
 #include "provider_kit.h"
 #include "runtime.h"
 #include "slice.h"
@@ -56,6 +57,7 @@ struct facet_provider_instance {
 
     pthread_mutex_t runtime_lock;
     struct rocm_runtime runtime;
+    struct rocm_math math;
     struct rocm_units promised[GPU_MOST]; /* to workers; under the machine's context_lock */
 
     pthread_mutex_t lock;

@@ -35,6 +35,7 @@ void rocm_runtime_open(struct rocm_runtime *ret_runtime)
         ROCM_NEEDED(ROCM_RESOLVE)
         ROCM_MAPPING(ROCM_RESOLVE)
         ROCM_EXECUTING(ROCM_RESOLVE)
+        ROCM_SCRATCH(ROCM_RESOLVE)
         ROCM_MASKING(ROCM_RESOLVE)
 #undef ROCM_RESOLVE
         const char *absent = missing(&runtime);

@@ -63,6 +63,11 @@
     X(hipMemcpyDtoDAsync)                                                                                              \
     X(hipMemsetD8Async)
 
+/* Memory in the order of a stream. */
+#define ROCM_SCRATCH(X)                                                                                                \
+    X(hipMallocAsync)                                                                                                  \
+    X(hipFreeAsync)
+
 /* Streams on some of the compute units. */
 #define ROCM_MASKING(X) X(hipExtStreamCreateWithCUMask)
 
@@ -75,6 +80,7 @@ struct rocm_runtime {
     ROCM_NEEDED(ROCM_MEMBER)
     ROCM_MAPPING(ROCM_MEMBER)
     ROCM_EXECUTING(ROCM_MEMBER)
+    ROCM_SCRATCH(ROCM_MEMBER)
     ROCM_MASKING(ROCM_MEMBER)
 #undef ROCM_MEMBER
 };

@@ -132,6 +132,13 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                            "as long as that took; 0: nobody keeps any",
                                    .parse = parse_number,
                                    .most = 10000},
+    [FACET_SETTING_SWAP_PATIENCE_S] = {.name = "swap_patience_s",
+                                       .variable = "FACET_SWAP_PATIENCE_S",
+                                       .fallback = "30",
+                                       .help = "seconds that an oversubscribed vGPU may take to begin giving memory "
+                                               "back before nobody waits for it; 0: they wait for ever",
+                                       .parse = parse_number,
+                                       .most = 86400},
     [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",
                                    .variable = "FACET_IDLE_EXIT_S",
                                    .fallback = "30",

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "compute/fair_parts.h"
+
 #define MS UINT64_C(1000000)
 
 const struct facet_fair_config facet_fair_defaults = {
@@ -13,6 +15,20 @@ const struct facet_fair_config facet_fair_defaults = {
     .alone_ns = 20 * MS,
     .burst_ns = 10 * MS,
     .handover_ns = 150 * 1000,
+    .bonus_ns = 10 * MS,
+    .parallel = 1,
+};
+
+const struct facet_fair_config facet_fair_queue = {
+    .by_work = true,
+    .slice_ns = 2 * MS,
+    .round_ns = 3600 * 1000,
+    .least_ns = 400 * 1000,
+    .grace_ns = 60 * 1000,
+    .overrun_ns = 100 * MS,
+    .alone_ns = 20 * MS,
+    .burst_ns = 10 * MS,
+    .handover_ns = 400 * 1000,
     .bonus_ns = 10 * MS,
     .parallel = 1,
 };
@@ -30,15 +46,8 @@ const struct facet_fair_config facet_fair_defaults = {
 #define REOPEN_NS      MS
 #define REOPEN_WAIT_NS (2 * MS)
 
-static uint64_t later(uint64_t left, uint64_t right)
-{
-    return left > right ? left : right;
-}
-
-static uint64_t sooner(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
+/* How often in a turn what is in flight is looked at. */
+#define TURN_LOOKS 4u
 
 static bool capped(const struct facet_fair_client *client)
 {
@@ -50,15 +59,9 @@ static bool wants(const struct facet_fair_client *client)
     return client->demand.waiting || client->demand.inflight;
 }
 
-/* Has work of its own on the device, or keeps others off it. */
-static bool on_device(const struct facet_fair_client *client)
-{
-    return client->gate != FACET_FAIR_CLOSED || client->draining;
-}
-
 static uint64_t reopen_ns(const struct facet_fair_client *client)
 {
-    return sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
+    return facet_fair_sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
 }
 
 /*
@@ -67,7 +70,7 @@ static uint64_t reopen_ns(const struct facet_fair_client *client)
  */
 static int64_t cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    return client->cap_credit_ns - (int64_t)sooner(client->demand.inflight_ns, fair->config.burst_ns / 2);
+    return client->cap_credit_ns - (int64_t)facet_fair_sooner(client->demand.inflight_ns, fair->config.burst_ns / 2);
 }
 
 /* Could run if it were let: what makes others give way. */
@@ -77,18 +80,38 @@ static bool eligible(const struct facet_fair *fair, const struct facet_fair_clie
            (!capped(client) || cap_left_ns(fair, client) >= (int64_t)reopen_ns(client));
 }
 
-/* Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
+/* When the work in flight is expected to end, if anybody can tell; it began when what was before it on the device
+ * ended. */
+static uint64_t drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    uint64_t began_ns =
+        facet_fair_later(facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
+
+    return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
+}
+
+/* The same, and now where nobody can tell, or it should have ended. */
+static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    uint64_t end_ns = drained_ns(fair, client);
+
+    return client->demand.inflight && end_ns != FACET_FAIR_NEVER ? facet_fair_later(end_ns, fair->last_ns)
+                                                                 : fair->last_ns;
+}
+
+/*
+ * Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
+ * With exclusive leases what is in flight counts as had: it will be, before anybody else's.
  */
 static int64_t rank(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     int64_t level = (int64_t)client->priority - FACET_PRIORITY_NORMAL;
+    uint64_t coming_ns =
+        facet_fair_by_work(fair) && facet_fair_on_device(client) ? ends_ns(fair, client) - fair->last_ns : 0;
 
-    return (int64_t)(client->vtime - fair->floor) - level * (int64_t)fair->config.bonus_ns;
+    return (int64_t)(client->vtime + coming_ns * FACET_MILLI_WHOLE / client->weight_milli - fair->floor) -
+           level * (int64_t)fair->config.bonus_ns;
 }
-
-#define EACH_CLIENT(fair, client)                                                                                      \
-    for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->top; client++)         \
-        if (client->used)
 
 /*
  * With several leases at a time a free lease alone would let everybody run: who is a slice ahead of the one that has
@@ -99,7 +122,7 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
     if (fair->config.parallel == 1)
         return false;
     EACH_CLIENT(fair, client)
-    if (client != candidate && (eligible(fair, client) || (on_device(client) && wants(client))) &&
+    if (client != candidate && (eligible(fair, client) || (facet_fair_on_device(client) && wants(client))) &&
         rank(fair, candidate) - rank(fair, client) > (int64_t)fair->config.slice_ns)
         return true;
     return false;
@@ -195,48 +218,7 @@ uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
     return request < limit ? request : limit;
 }
 
-/* ---- charging ---- */
-
-/* Until when in (last, now] this client had the device: a drained one had it until its last work ended. */
-static uint64_t had_until(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
-{
-    if (client->demand.inflight || !client->draining)
-        return now_ns;
-    return later(fair->last_ns, sooner(now_ns, client->demand.idle_since_ns));
-}
-
-/* The first moment after `from_ns` at which one of those on the device left it; 0 = there is nobody any more. */
-static uint64_t next_departure(struct facet_fair *fair, uint64_t from_ns, uint64_t now_ns, uint64_t *ret_sharers)
-{
-    uint64_t departure = 0, sharers = 0;
-
-    EACH_CLIENT(fair, client)
-    {
-        if (!on_device(client) || had_until(fair, client, now_ns) <= from_ns)
-            continue;
-        departure = departure ? sooner(departure, had_until(fair, client, now_ns)) : had_until(fair, client, now_ns);
-        sharers++;
-    }
-    *ret_sharers = sharers;
-    return departure;
-}
-
-/* Walks the device's timeline: clients on it at once share the charge, so nobody pays for the same moment twice. */
-static void charge(struct facet_fair *fair, uint64_t now_ns)
-{
-    uint64_t from_ns = fair->last_ns, to_ns, sharers;
-
-    while ((to_ns = next_departure(fair, from_ns, now_ns, &sharers)) != 0) {
-        EACH_CLIENT(fair, client)
-        {
-            if (!on_device(client) || had_until(fair, client, now_ns) < to_ns)
-                continue;
-            client->held_ns += (to_ns - from_ns) / sharers;
-            client->vtime += (to_ns - from_ns) * FACET_MILLI_WHOLE / client->weight_milli / sharers;
-        }
-        from_ns = to_ns;
-    }
-}
+/* ---- accounting ---- */
 
 /* A cap is held against the device time that was measured, whoever else runs. */
 static void charge_cap(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
@@ -256,9 +238,9 @@ static void raise_floor(struct facet_fair *fair)
 
     EACH_CLIENT(fair, client)
     if (client->active)
-        least = sooner(least, client->vtime);
+        least = facet_fair_sooner(least, client->vtime);
     if (least != UINT64_MAX)
-        fair->floor = later(fair->floor, least);
+        fair->floor = facet_fair_later(fair->floor, least);
 }
 
 /* Notices who began and who ceased to want the device. Time spent not wanting it is not saved up. */
@@ -266,12 +248,13 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
 {
     if (client->draining && client->demand.inflight == 0) {
         client->draining = client->overrun = false;
-        fair->handed_over_ns = later(fair->handed_over_ns, sooner(client->demand.idle_since_ns, now_ns));
+        fair->handed_over_ns =
+            facet_fair_later(fair->handed_over_ns, facet_fair_sooner(client->demand.idle_since_ns, now_ns));
     }
     if (wants(client)) {
         client->last_wanted_ns = now_ns;
         if (!client->active && fair->floor > COMEBACK_NS)
-            client->vtime = later(client->vtime, fair->floor - COMEBACK_NS);
+            client->vtime = facet_fair_later(client->vtime, fair->floor - COMEBACK_NS);
     }
     client->active = wants(client) || client->gate != FACET_FAIR_CLOSED;
 }
@@ -280,26 +263,60 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t elapsed = now_ns - fair->last_ns;
 
-    charge(fair, now_ns);
+    facet_fair_charge(fair, now_ns);
     raise_floor(fair);
+    fair->round_milli = 0;
     EACH_CLIENT(fair, client)
     {
         charge_cap(fair, client, elapsed);
         note_demand(fair, client, now_ns);
+        fair->round_milli += client->active ? client->weight_milli : 0;
     }
     fair->last_ns = now_ns;
 }
 
 /* ---- deciding ---- */
 
-static struct facet_fair_client *next_client(struct facet_fair *fair)
+/* How long a client's turn is beside the others who want the device now. */
+static uint64_t turn_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    struct facet_fair_client *best = NULL;
+    if (!facet_fair_by_work(fair) || fair->round_milli <= client->weight_milli)
+        return fair->config.slice_ns;
+    return facet_fair_sooner(
+        fair->config.slice_ns,
+        facet_fair_later(fair->config.least_ns, fair->config.round_ns * client->weight_milli / fair->round_milli));
+}
+
+static int64_t turn_rank(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    return (int64_t)(turn_ns(fair, client) * FACET_MILLI_WHOLE / client->weight_milli);
+}
+
+static const struct facet_fair_client *least_ranked(struct facet_fair *fair)
+{
+    const struct facet_fair_client *best = NULL;
 
     EACH_CLIENT(fair, client)
     if (eligible(fair, client) && !too_far_ahead(fair, client) && (!best || rank(fair, client) < rank(fair, best)))
         best = client;
     return best;
+}
+
+/*
+ * Of those who have had about as little as the one who has had least, whose last turn is longest ago: what was charged
+ * a few microseconds too much or too little must not change the order of a round, or somebody waits for nearly two.
+ */
+static struct facet_fair_client *next_client(struct facet_fair *fair)
+{
+    const struct facet_fair_client *least = least_ranked(fair);
+    struct facet_fair_client *next = NULL;
+
+    EACH_CLIENT(fair, client)
+    if (least && eligible(fair, client) && !too_far_ahead(fair, client) &&
+        rank(fair, client) <= rank(fair, least) + (facet_fair_by_work(fair) ? turn_rank(fair, client) / 2 : 0) &&
+        (!next || client->lease_start_ns < next->lease_start_ns))
+        next = client;
+    return next;
 }
 
 static void close_gate(struct facet_fair_client *client)
@@ -308,10 +325,45 @@ static void close_gate(struct facet_fair_client *client)
     client->draining = true; /* until a later look says that nothing is in flight: it may have launched just now */
 }
 
+/* Since when a client could have launched something and has not. */
+static uint64_t idle_since_ns(const struct facet_fair_client *client)
+{
+    return facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns);
+}
+
 static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
-    return !wants(client) && now_ns >= client->demand.idle_since_ns + fair->config.grace_ns &&
-           now_ns + fair->config.slice_ns >= client->lease_end_ns + fair->config.grace_ns;
+    return !wants(client) && now_ns >= idle_since_ns(client) + fair->config.grace_ns;
+}
+
+/*
+ * Whether what is in flight fills the turn, as another launch like it would reach past the end; or the turn is over as
+ * soon as somebody waits, because this client has had so much more than who waits (its cap kept that one back).
+ */
+static bool turn_is_over(const struct facet_fair *fair, const struct facet_fair_client *client,
+                         const struct facet_fair_client *other, uint64_t now_ns)
+{
+    const struct facet_fair_demand *demand = &client->demand;
+    uint64_t next_ns = demand->inflight ? demand->inflight_ns / demand->inflight : 0;
+
+    if (now_ns >= client->lease_end_ns)
+        return true;
+    if (!other || !facet_fair_by_work(fair))
+        return false;
+    return ends_ns(fair, client) + next_ns > client->lease_end_ns ||
+           rank(fair, client) - rank(fair, other) >= turn_rank(fair, client);
+}
+
+/* A client goes on: until it has had as much as who waits, or for a turn. */
+static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fair_client *client,
+                            const struct facet_fair_client *other, uint64_t now_ns)
+{
+    uint64_t most_ns = turn_ns(fair, client);
+
+    if (!other || !facet_fair_by_work(fair))
+        return now_ns + most_ns;
+    uint64_t behind_ns = (uint64_t)(rank(fair, other) - rank(fair, client)) * client->weight_milli / FACET_MILLI_WHOLE;
+    return ends_ns(fair, client) + facet_fair_sooner(facet_fair_later(behind_ns, fair->config.least_ns), most_ns);
 }
 
 /* Whether a leased or open client must leave, and how its lease goes on if not. `other` is the best of those who wait.
@@ -325,7 +377,7 @@ static void review(struct facet_fair *fair, struct facet_fair_client *client, co
     }
     if (client->gate == FACET_FAIR_OPEN && (other || capped(client) || too_far_ahead(fair, client))) {
         client->gate = FACET_FAIR_LEASED;
-        client->lease_end_ns = now_ns + fair->config.slice_ns;
+        client->lease_end_ns = now_ns + turn_ns(fair, client);
     }
     if (client->gate == FACET_FAIR_OPEN)
         return;
@@ -333,21 +385,12 @@ static void review(struct facet_fair *fair, struct facet_fair_client *client, co
         close_gate(client);
         return;
     }
-    if (now_ns < client->lease_end_ns)
+    if (!turn_is_over(fair, client, other, now_ns))
         return;
     if ((other && rank(fair, other) < rank(fair, client)) || too_far_ahead(fair, client))
         close_gate(client);
     else
-        client->lease_end_ns = now_ns + fair->config.slice_ns;
-}
-
-/* When the work in flight is expected to end, if anybody can tell; it began when what was before it on the device
- * ended. */
-static uint64_t drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
-{
-    uint64_t began_ns = later(later(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
-
-    return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
+        client->lease_end_ns = extended_ns(fair, client, other, now_ns);
 }
 
 static bool nearly_drained(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
@@ -369,10 +412,21 @@ static uint32_t leases_out(struct facet_fair *fair, uint64_t now_ns)
     {
         if (client->draining && now_ns >= client->lease_end_ns + fair->config.overrun_ns)
             client->overrun = true;
-        leases += on_device(client) && !client->overrun;
+        leases += facet_fair_on_device(client) && !client->overrun;
         ending += !client->overrun && nearly_drained(fair, client, now_ns);
     }
     return ending && leases == fair->config.parallel ? leases - 1 : leases;
+}
+
+/* When the device comes to work that is launched now: behind what is about to end. */
+static uint64_t comes_ns(struct facet_fair *fair, uint64_t now_ns)
+{
+    uint64_t comes = now_ns;
+
+    EACH_CLIENT(fair, client)
+    if (facet_fair_by_work(fair) && client->draining && !client->overrun)
+        comes = facet_fair_later(comes, ends_ns(fair, client));
+    return comes;
 }
 
 static void grant(struct facet_fair *fair, uint64_t now_ns)
@@ -383,10 +437,10 @@ static void grant(struct facet_fair *fair, uint64_t now_ns)
         client = next_client(fair);
         if (!client)
             return;
+        client->lease_start_ns = comes_ns(fair, now_ns);
+        client->lease_end_ns = client->lease_start_ns + turn_ns(fair, client);
         client->gate = FACET_FAIR_LEASED;
         client->draining = client->overrun = false;
-        client->lease_start_ns = now_ns;
-        client->lease_end_ns = now_ns + fair->config.slice_ns;
     }
 }
 
@@ -397,7 +451,7 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
 
     EACH_CLIENT(fair, client)
     {
-        if (!on_device(client) && now_ns - client->last_wanted_ns >= fair->config.alone_ns)
+        if (!facet_fair_on_device(client) && now_ns - client->last_wanted_ns >= fair->config.alone_ns)
             continue;
         if (only)
             return;
@@ -408,7 +462,7 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
 }
 
 /* Alone with its cap, a client has no more in flight than the cap's credit pays for: who waits for more, waits long.
- * Beside others it has what keeps the device busy in its turn. */
+ * Beside others it has a turn's work. */
 static void set_depths(struct facet_fair *fair)
 {
     uint32_t active = 0;
@@ -419,18 +473,38 @@ static void set_depths(struct facet_fair *fair)
     {
         uint64_t credit_ns = client->cap_credit_ns > 0 ? (uint64_t)client->cap_credit_ns : 0;
 
-        client->depth_ns =
-            capped(client) && active <= 1 ? sooner(fair->config.slice_ns, credit_ns) : fair->config.slice_ns;
+        client->depth_ns = turn_ns(fair, client);
+        if (capped(client) && active <= 1)
+            client->depth_ns = facet_fair_sooner(client->depth_ns, credit_ns);
     }
 }
 
 /* ---- when to look again ---- */
 
+/* Who has enough already waits for others, and they have deadlines of their own. */
 static uint64_t cap_ready_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
     int64_t missing = (int64_t)reopen_ns(client) - cap_left_ns(fair, client);
 
-    return now_ns + (missing > 0 ? (uint64_t)missing * FACET_MILLI_WHOLE / client->limit_milli + 1 : 1);
+    return missing > 0 ? now_ns + (uint64_t)missing * FACET_MILLI_WHOLE / client->limit_milli + 1 : FACET_FAIR_NEVER;
+}
+
+/*
+ * While others wait, what is in flight is looked at now and then: what ends is followed by more, and then reaches to
+ * the end of the turn before the turn is over.
+ */
+static uint64_t turn_deadline(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
+{
+    uint64_t deadline = client->lease_end_ns;
+
+    if (facet_fair_by_work(fair)) {
+        uint64_t filled_ns = deadline - facet_fair_sooner(deadline, client->demand.inflight_ns);
+        uint64_t look_ns = facet_fair_sooner(facet_fair_later(filled_ns, now_ns + fair->config.handover_ns),
+                                             now_ns + turn_ns(fair, client) / TURN_LOOKS);
+
+        deadline = facet_fair_sooner(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : look_ns);
+    }
+    return wants(client) ? deadline : facet_fair_sooner(deadline, idle_since_ns(client) + fair->config.grace_ns);
 }
 
 static uint64_t client_deadline(const struct facet_fair *fair, const struct facet_fair_client *client, bool contended,
@@ -441,29 +515,25 @@ static uint64_t client_deadline(const struct facet_fair *fair, const struct face
     if (client->draining && !client->overrun && !nearly_drained(fair, client, now_ns)) {
         deadline = client->lease_end_ns + fair->config.overrun_ns;
         if (drained_ns(fair, client) != FACET_FAIR_NEVER)
-            deadline = sooner(deadline, drained_ns(fair, client) - fair->config.handover_ns);
+            deadline = facet_fair_sooner(deadline, drained_ns(fair, client) - fair->config.handover_ns);
     }
-    if (client->gate == FACET_FAIR_LEASED && contended) {
-        deadline = sooner(deadline, client->lease_end_ns);
-        if (!wants(client))
-            deadline =
-                sooner(deadline, later(client->demand.idle_since_ns, client->lease_end_ns - fair->config.slice_ns) +
-                                     fair->config.grace_ns);
-    }
+    if (client->gate == FACET_FAIR_LEASED && contended)
+        deadline = facet_fair_sooner(deadline, turn_deadline(fair, client, now_ns));
     if (client->gate == FACET_FAIR_LEASED && !capped(client))
-        deadline = sooner(deadline, now_ns + fair->config.alone_ns);
+        deadline = facet_fair_sooner(deadline, now_ns + fair->config.alone_ns);
     if (capped(client) && client->gate == FACET_FAIR_CLOSED && client->demand.waiting && !client->frozen)
-        deadline = sooner(deadline, cap_ready_ns(fair, client, now_ns));
+        deadline = facet_fair_sooner(deadline, cap_ready_ns(fair, client, now_ns));
     if (capped(client) && client->gate == FACET_FAIR_LEASED)
-        deadline = sooner(deadline, now_ns + (uint64_t)(cap_left_ns(fair, client) > 0 ? cap_left_ns(fair, client) : 0));
-    return later(deadline, now_ns + 1);
+        deadline = facet_fair_sooner(
+            deadline, now_ns + (uint64_t)(cap_left_ns(fair, client) > 0 ? cap_left_ns(fair, client) : 0));
+    return facet_fair_later(deadline, now_ns + 1);
 }
 
 uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t deadline = FACET_FAIR_NEVER;
 
-    now_ns = later(now_ns, fair->last_ns);
+    now_ns = facet_fair_later(now_ns, fair->last_ns);
     account(fair, now_ns);
 
     const struct facet_fair_client *other = next_client(fair);
@@ -478,6 +548,6 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
     EACH_CLIENT(fair, client)
     contended = contended || eligible(fair, client) || (fair->config.parallel > 1 && wants(client));
     EACH_CLIENT(fair, client)
-    deadline = sooner(deadline, client_deadline(fair, client, contended, now_ns));
+    deadline = facet_fair_sooner(deadline, client_deadline(fair, client, contended, now_ns));
     return deadline;
 }

@@ -5,12 +5,14 @@
  * Owns: virtual times, leases, caps and priorities of the clients of one device.
  * Never: reads a clock, touches a segment, sleeps or allocates. State and time in, decisions out.
  *
- * A client (a vGPU) that wants the device gets a lease: the right to launch, exclusively, for a slice of time. When
- * others wait and the slice is over its gate is closed, its work in flight drains, and the client that has had the
- * least device time per weight goes next: a moment before the drain is expected to end, because a hand-over passes
- * through four threads, and the device would idle meanwhile. A lease costs the time it withheld the device from others:
- * while several clients are on the device at once (an overrun, or leases allowed in parallel), each is charged its part
- * of that time. A client alone on the device and without a cap is left alone: its gate is open.
+ * A client (a vGPU) that wants the device gets a lease: the right to launch, exclusively, for a turn. Turns are as long
+ * as lets everybody who wants the device have one in each round: a client's part of the round is its part of the
+ * weights. A turn is counted in work: when others wait, and what is in flight reaches to its end, or the next launch
+ * would reach past it, the gate is closed, what is in flight drains, and the client that has had the least device time
+ * per weight goes next: a moment before the drain is expected to end, because a hand-over passes through four threads,
+ * and the device would idle meanwhile. A lease costs the time it withheld the device from others: while several clients
+ * are on the device at once (an overrun, or leases allowed in parallel), each is charged its part of that time. A
+ * client alone on the device and without a cap is left alone: its gate is open.
  *
  * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: one scheduler
  * calls it.
@@ -27,7 +29,10 @@
 #define FACET_FAIR_NEVER   UINT64_MAX
 
 struct facet_fair_config {
-    uint64_t slice_ns;    /* length of a lease while others wait */
+    bool by_work;         /* turns are counted in work; else in time, and what is in flight then comes on top */
+    uint64_t slice_ns;    /* the longest turn while others wait; with leases in parallel, each turn */
+    uint64_t round_ns;    /* in which everybody who wants the device is to have a turn */
+    uint64_t least_ns;    /* the shortest turn, however many take part in the round */
     uint64_t grace_ns;    /* how long a leased client may have nothing in flight before it loses the lease */
     uint64_t overrun_ns;  /* past the slice by this much, the next client goes although work is still in flight */
     uint64_t alone_ns;    /* nobody else wanted the device for so long: open the gate */
@@ -37,8 +42,12 @@ struct facet_fair_config {
     uint32_t parallel;    /* leases at a time; 1 = exclusive */
 };
 
-/* The defaults, measured in bench/share (docs/adr/0003). */
-extern const struct facet_fair_config facet_fair_defaults;
+/*
+ * The defaults, measured in bench/share, and those for a device that runs what is launched one after the other, whoever
+ * launched it: a GPU's queue (docs/adr/0003). There who is let in early stands behind the other's work. Elsewhere both
+ * run at once for that moment, of which short turns would gain more than long ones: so turns are of time, and alike.
+ */
+extern const struct facet_fair_config facet_fair_defaults, facet_fair_queue;
 
 /* What a client wants, read from its segment just before a step. */
 struct facet_fair_demand {
@@ -64,12 +73,12 @@ struct facet_fair_client {
     uint64_t depth_ns;         /* with it: how much expected work may be in flight */
     uint64_t vtime;            /* device time had, divided by weight, in ns of a whole device */
     uint64_t weight_milli;
-    uint64_t lease_start_ns, lease_end_ns;
-    uint64_t last_wanted_ns; /* when it last had work waiting or in flight */
-    bool active;             /* wanted or had the device at the last step */
-    bool draining;           /* gate closed, work still in flight */
-    bool overrun;            /* draining for too long: no longer holds others up */
-    uint64_t held_ns;        /* device time charged in all: what shares are measured from */
+    uint64_t lease_start_ns, lease_end_ns; /* its turn; the start is when the device is expected to come to it */
+    uint64_t last_wanted_ns;               /* when it last had work waiting or in flight */
+    bool active;                           /* wanted or had the device at the last step */
+    bool draining;                         /* gate closed, work still in flight */
+    bool overrun;                          /* draining for too long: no longer holds others up */
+    uint64_t held_ns;                      /* device time charged in all: what shares are measured from */
 
     int64_t cap_credit_ns; /* of a capped client */
     uint64_t cap_busy_ns;  /* busy_ns up to which the cap was charged */
@@ -81,6 +90,7 @@ struct facet_fair {
     uint32_t top; /* one past the highest client ever used: no loop goes further */
     uint64_t last_ns;
     uint64_t handed_over_ns; /* when a drain last ended: work submitted before may have begun only then */
+    uint64_t round_milli;    /* the weights of all who want the device */
     uint64_t floor;          /* virtual time of the device: no client that comes back starts before it */
 };
 

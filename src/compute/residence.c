@@ -12,6 +12,8 @@ const struct facet_residence_config facet_residence_defaults = {
     .factor = 20,
     .idle_ns = 200 * MS,
     .settle_ns = 20 * MS,
+    .leave_ns = 5000 * MS,
+    .patience_ns = 30000 * MS,
 };
 
 /* What best effort weighs. */
@@ -59,6 +61,8 @@ int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli
 
 void facet_residence_remove(struct facet_residence *residence, int client)
 {
+    if (residence->clients[client].demand.resident_bytes)
+        residence->left_ns = residence->last_ns;
     residence->clients[client] = (struct facet_residence_client){0};
     if (residence->head == client)
         residence->head = -1;
@@ -76,6 +80,12 @@ static bool waits(const struct facet_residence_client *client)
     return client->demand.absent && !client->demand.frozen;
 }
 
+/* It was brought in, and keeps what it has. */
+static bool in_turn(const struct facet_residence_client *client, uint64_t now_ns)
+{
+    return now_ns < client->turn_end_ns;
+}
+
 static uint64_t idle_from_ns(const struct facet_residence *residence, const struct facet_residence_client *client)
 {
     return client->demand.used_ns + larger(residence->config.idle_ns, client->cost_ns);
@@ -91,6 +101,49 @@ static bool is_idle(const struct facet_residence *residence, const struct facet_
 static uint64_t keeps(const struct facet_residence_client *client)
 {
     return smaller(client->demand.resident_bytes, client->most_bytes);
+}
+
+static bool owes(const struct facet_residence_client *client)
+{
+    return client->demand.resident_bytes > keeps(client);
+}
+
+/* ---- who is waited for ---- */
+
+/* Each byte that goes is a sign of life, after which the client is waited for anew. To wait for nothing was no moving.
+ */
+static void watch(struct facet_residence *residence, uint64_t now_ns)
+{
+    uint64_t patience_ns = residence->config.patience_ns;
+
+    EACH_CLIENT(residence, client)
+    {
+        bool gives = client->demand.resident_bytes < client->seen_bytes, was_stuck = client->stuck;
+
+        client->seen_bytes = client->demand.resident_bytes;
+        if (gives && client - residence->clients != residence->head)
+            residence->left_ns = now_ns;
+        if (!owes(client))
+            client->owes_since_ns = 0;
+        else if (gives || !client->owes_since_ns)
+            client->owes_since_ns = now_ns;
+        client->stuck = owes(client) && patience_ns && now_ns - client->owes_since_ns >= patience_ns;
+        if (client->stuck && !was_stuck)
+            residence->moved_ns -= smaller(residence->moved_ns, now_ns - client->owes_since_ns);
+    }
+}
+
+/* When the first of those that owe will have been waited for long enough. */
+static uint64_t patience_ends_ns(struct facet_residence *residence)
+{
+    uint64_t soonest = FACET_RESIDENCE_NEVER;
+
+    if (!residence->config.patience_ns)
+        return soonest;
+    EACH_CLIENT(residence, client)
+    if (owes(client) && !client->stuck)
+        soonest = smaller(soonest, larger(client->owes_since_ns, residence->last_ns) + residence->config.patience_ns);
+    return soonest;
 }
 
 /* ---- charging ---- */
@@ -152,25 +205,45 @@ static void begin_turn(struct facet_residence *residence, struct facet_residence
     client->turn_end_ns = now_ns + turn_ns;
 }
 
+/* It has its turn yet to come, and somebody in his own needs more: that one is brought in first. */
+static bool head_steps_back(struct facet_residence *residence, uint64_t now_ns)
+{
+    if (in_turn(&residence->clients[residence->head], now_ns))
+        return false;
+    EACH_CLIENT(residence, client)
+    if (waits(client) && in_turn(client, now_ns))
+        return true;
+    return false;
+}
+
 static void let_head_go(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *client = &residence->clients[residence->head];
 
     if (waits(client))
         return;
-    if (is_whole(client) && client->demand.set_bytes)
+    if (is_whole(client) && client->demand.set_bytes && !in_turn(client, now_ns))
         begin_turn(residence, client, now_ns);
     residence->head = -1;
 }
 
-static void choose_head(struct facet_residence *residence)
+/* Who waits in its own turn has asked for more than it had: it is before those that wait for one. */
+static bool goes_before(const struct facet_residence_client *client, const struct facet_residence_client *other,
+                        uint64_t now_ns)
+{
+    if (in_turn(client, now_ns) != in_turn(other, now_ns))
+        return in_turn(client, now_ns);
+    return client->vtime < other->vtime;
+}
+
+static void choose_head(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
 
     EACH_CLIENT(residence, client)
-    if (waits(client) && (!best || client->vtime < best->vtime))
+    if (waits(client) && (!best || goes_before(client, best, now_ns)))
         best = client;
-    if (!best)
+    if (!best || best - residence->clients == residence->head)
         return;
     residence->head = (int)(best - residence->clients);
     residence->moved_ns = 0;
@@ -208,7 +281,7 @@ static enum readiness readiness_of(const struct facet_residence *residence, cons
 
 static bool can_go(const struct facet_residence *residence, const struct facet_residence_client *client)
 {
-    return client != &residence->clients[residence->head] && keeps(client) && !client->demand.stays;
+    return client != &residence->clients[residence->head] && keeps(client) && !client->demand.stays && !client->stuck;
 }
 
 static struct facet_residence_client *next_to_go(struct facet_residence *residence, uint64_t now_ns)
@@ -230,13 +303,13 @@ static struct facet_residence_client *next_to_go(struct facet_residence *residen
     return best;
 }
 
-/* What was asked for and has not gone yet. */
+/* What was asked for, has not gone yet, and is waited for. */
 static uint64_t on_the_way(struct facet_residence *residence)
 {
     uint64_t bytes = 0;
 
     EACH_CLIENT(residence, client)
-    if (client != &residence->clients[residence->head])
+    if (client != &residence->clients[residence->head] && !client->stuck)
         bytes += client->demand.resident_bytes - keeps(client);
     return bytes;
 }
@@ -272,10 +345,11 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     uint64_t coming = on_the_way(residence), wanted = head->demand.short_bytes;
 
     residence->waiting = false;
+    head->most_bytes = FACET_RESIDENCE_ALL;
     if (coming)
         residence->settled_ns = now_ns + residence->config.settle_ns;
     if (coming || !wanted)
-        return FACET_RESIDENCE_NEVER;
+        return patience_ends_ns(residence);
     if (now_ns < residence->settled_ns)
         return residence->settled_ns;
     while (wanted && (client = next_to_go(residence, now_ns))) {
@@ -284,21 +358,26 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
         client->most_bytes = keeps(client) - gives;
         wanted -= gives;
     }
-    head->most_bytes = wanted && !others_keep(residence) ? FACET_RESIDENCE_LAST : FACET_RESIDENCE_ALL;
     if (!wanted)
-        return FACET_RESIDENCE_NEVER;
+        return patience_ends_ns(residence);
     residence->waiting = true;
-    return soonest_ns(residence, now_ns);
+    if (others_keep(residence))
+        return soonest_ns(residence, now_ns);
+    if (now_ns < residence->left_ns + residence->config.leave_ns)
+        return smaller(patience_ends_ns(residence), residence->left_ns + residence->config.leave_ns);
+    head->most_bytes = FACET_RESIDENCE_LAST;
+    return FACET_RESIDENCE_NEVER;
 }
 
 uint64_t facet_residence_step(struct facet_residence *residence, uint64_t now_ns)
 {
     now_ns = larger(now_ns, residence->last_ns);
     account(residence, now_ns);
+    watch(residence, now_ns);
     if (residence->head >= 0)
         let_head_go(residence, now_ns);
-    if (residence->head < 0)
-        choose_head(residence);
+    if (residence->head < 0 || head_steps_back(residence, now_ns))
+        choose_head(residence, now_ns);
     if (residence->head < 0)
         return FACET_RESIDENCE_NEVER;
     hold_others(residence);

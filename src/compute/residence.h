@@ -11,8 +11,13 @@
  * is not whole itself, then who is idle, then whose turn is over; each with no more than is missing.
  *
  * Who was brought in keeps what it has for `factor` times as long as that took, so that moving never takes more than
- * about 1/factor of the time, however large the sets are and however fast the bus is; longer by weight. As long as
- * everything fits nobody is ever asked to give way.
+ * about 1/factor of the time, however large the sets are and however fast the bus is; longer by weight. Who asks for
+ * more in its turn has it before those that wait for theirs. As long as everything fits nobody is ever asked to give
+ * way.
+ *
+ * Who was asked and has given nothing for `patience_ns` is stuck: it is stopped, holds a capture open, or its kernels
+ * do not end. It is still asked, but nobody waits for it any longer: others are asked in its place, and when there are
+ * none the client being brought in is told so (FACET_RESIDENCE_LAST), so that the next one has its turn.
  *
  * Times are nanoseconds of one monotonic clock. Not thread-safe: one scheduler calls it.
  */
@@ -32,6 +37,9 @@ struct facet_residence_config {
     uint32_t factor;        /* a turn is so many times as long as bringing in took; 0: nobody may keep anything */
     uint64_t idle_ns;       /* unused for so long it gives way before its turn is over, or for as long as moving took */
     uint64_t settle_ns;     /* after others gave way, before more is asked for */
+    uint64_t leave_ns; /* after somebody's memory went, before the head is told that nobody is left: a driver takes its
+                          time with what a program had that ended */
+    uint64_t patience_ns; /* for who was asked and gives nothing; 0: without end */
 };
 extern const struct facet_residence_config facet_residence_defaults;
 
@@ -54,7 +62,10 @@ struct facet_residence_client {
     uint64_t vtime;      /* time that it had its set on the device, by weight */
     uint64_t cost_ns;    /* what bringing it in took last */
     uint64_t turn_end_ns;
-    bool active; /* wanted its set, or used it, at the last step */
+    uint64_t owes_since_ns; /* asked to give way and has given nothing since; 0: owes nothing */
+    uint64_t seen_bytes;    /* what it had on the device at the last step */
+    bool stuck;             /* has owed for longer than anybody waits */
+    bool active;            /* wanted its set, or used it, at the last step */
 };
 
 struct facet_residence {
@@ -65,6 +76,7 @@ struct facet_residence {
     bool waiting;      /* for others' turns to end, as of the last step */
     uint64_t moved_ns; /* what bringing in the head has taken so far, without that */
     uint64_t last_ns, settled_ns;
+    uint64_t left_ns; /* when memory of somebody else than the head went last */
 };
 
 void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,

@@ -9,6 +9,9 @@
 #include <cpuid.h>
 #endif
 
+#include "base/cleanup.h"
+#include "base/processor.h"
+
 /* Changed when what is kept changes its meaning. */
 static const char format[] = "facet kernel cache 1";
 
@@ -30,9 +33,17 @@ static void add_number(XXH3_state_t *state, uint64_t number)
     XXH3_128bits_update(state, &number, sizeof number);
 }
 
-/* The processor's model and features. What differs between its cores (identifiers in leaf 1) is left out. */
-static void add_processor(XXH3_state_t *state)
+/*
+ * The processor's model and features, its own and those that the kernel lets programs use. What differs between its
+ * cores (identifiers in leaf 1) is left out.
+ */
+static enum facet_status add_processor(XXH3_state_t *state, struct facet_error *error)
 {
+    FACET_CLEANUP_FREE char *features = facet_processor_features();
+
+    if (!features)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a key of the kernel cache");
+    add_text(state, features);
 #if defined(__x86_64__) || defined(__i386__)
     static const unsigned leaves[][2] = {{0, 0},    {1, 0},    {7, 0},    {7, 1},          {0x14, 0},
                                          {0x19, 0}, {0x1e, 0}, {0x24, 0}, {0x80000001, 0}, {0x80000008, 0}};
@@ -47,6 +58,7 @@ static void add_processor(XXH3_state_t *state)
 #endif
     add_number(state, getauxval(AT_HWCAP));
     add_number(state, getauxval(AT_HWCAP2));
+    return FACET_OK;
 }
 
 static void free_state(XXH3_state_t **state)
@@ -59,6 +71,7 @@ enum facet_status facet_cache_key_make(const struct facet_compile_job *job, XXH1
 {
     const struct facet_backend_request *request = &job->request;
     __attribute__((cleanup(free_state))) XXH3_state_t *state = XXH3_createState();
+    enum facet_status status = FACET_OK;
     XXH128_canonical_t canonical;
 
     if (!state)
@@ -75,7 +88,9 @@ enum facet_status facet_cache_key_make(const struct facet_compile_job *job, XXH1
     for (const char *const *argument = request->arguments; argument && *argument; argument++)
         add_text(state, *argument);
     if (job->target.family == FACET_TARGET_HOST && !job->target.processor[0])
-        add_processor(state);
+        status = add_processor(state, error);
+    if (status != FACET_OK)
+        return status;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
     memcpy(ret_key->bytes, canonical.digest, sizeof ret_key->bytes);
     return FACET_OK;

@@ -3,7 +3,7 @@
  * What a cached image is found by.
  *
  * Owns: which facts decide what a compile makes. Two compiles with the same key make the same image.
- * Never: reads files other than the compiler's own marks.
+ * Never: reads files other than the compiler's own marks and what the kernel says of the processor.
  */
 #ifndef FACET_KERNEL_KEY_H
 #define FACET_KERNEL_KEY_H

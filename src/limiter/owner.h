@@ -122,4 +122,23 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
 enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
                                             struct facet_error *error);
 
+/* A process in a segment, as it calls itself: by its number where it lives, which may be a namespace of its own. */
+struct facet_segment_process {
+    uint32_t pid;
+    uint64_t start_ticks; /* since the machine started; 0: not known */
+};
+
+/* Those of any segment folder; `ret_processes` has room for FACET_SEGMENT_SLOTS. */
+enum facet_status facet_segment_read_processes(const char *dir, struct facet_segment_process *ret_processes,
+                                               uint32_t *ret_count, struct facet_error *error);
+
+/* A process as this one knows it, and whether it is that of a segment. False: it is gone, or not to be seen. */
+struct facet_process_identity {
+    uint32_t pid, inner_pid;
+    uint64_t start_ticks;
+};
+bool facet_process_identify(int32_t pid, struct facet_process_identity *ret_identity);
+bool facet_segment_process_is(const struct facet_segment_process *process,
+                              const struct facet_process_identity *identity);
+
 #endif

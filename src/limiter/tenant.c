@@ -209,6 +209,12 @@ static void wait_for_thaw(struct facet_tenant *tenant)
     atomic_fetch_sub_explicit(&tenant->slot->allocating, 1, memory_order_seq_cst);
 }
 
+void facet_tenant_thaw_wait(struct facet_tenant *tenant)
+{
+    if (atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed) & MEMORY_FROZEN)
+        wait_for_thaw(tenant);
+}
+
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes)
 {
     if (bytes <= facet_tenant_memory_limit(tenant)) {
@@ -245,12 +251,13 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
     return facet_tenant_fits(tenant, others, estimate_ns) || (estimate_ns == 0 && facet_inflight_count(others) < 2);
 }
 
-static void leave_flight(struct facet_tenant *tenant, uint64_t estimate_ns)
+/* Who rings does so from outside: a scheduler that came at once would take the launch for one that runs. */
+static void leave_flight(struct facet_tenant *tenant, uint64_t estimate_ns, bool rings)
 {
     uint64_t before =
         atomic_fetch_sub_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst);
 
-    if (facet_inflight_count(before) == 1)
+    if (rings || facet_inflight_count(before) == 1)
         facet_bell_ring(tenant->bell);
 }
 
@@ -328,7 +335,7 @@ static bool step_aside(struct facet_tenant *tenant, enum verdict verdict, uint64
     uint64_t started_ns = facet_clock_now_ns();
     bool may = true;
 
-    leave_flight(tenant, estimate_ns);
+    leave_flight(tenant, estimate_ns, verdict == WAIT_GATE);
     if (tenant->let_go)
         tenant->let_go();
     wait_once(tenant, verdict, gate, completions);
@@ -352,8 +359,6 @@ static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
 
         if (verdict == GO || verdict == LOST)
             return verdict;
-        if (verdict == WAIT_GATE)
-            facet_bell_ring(tenant->bell);
         if (!step_aside(tenant, verdict, estimate_ns, gate, completions, &waited_ns))
             return LOST;
         if (verdict == WAIT_DEPTH)
@@ -382,7 +387,7 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate
         enum verdict verdict = wait_turn(tenant, estimate_ns);
         atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         if (verdict == LOST) {
-            leave_flight(tenant, estimate_ns);
+            leave_flight(tenant, estimate_ns, false);
             return FACET_TENANT_LOST;
         }
     }

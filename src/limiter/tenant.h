@@ -52,11 +52,25 @@ void facet_tenant_forked(struct facet_tenant *tenant);
  * facet_tenant_release() when the allocation fails or dies.
  */
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
+
+/* Waits while memory is frozen, for who is about to reserve and holds nothing yet that others may wait for. */
+void facet_tenant_thaw_wait(struct facet_tenant *tenant);
+
+static inline void facet_tenant_thaw(struct facet_tenant *tenant)
+{
+    if (__builtin_expect(atomic_load_explicit(&tenant->policy->frozen, memory_order_relaxed), 0))
+        facet_tenant_thaw_wait(tenant);
+}
+
+/* Gives back what was reserved. */
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
 
 /* Quota in bytes (0 once the vGPU was destroyed), and what is left of it now. */
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
+
+/* What part of the depth is little, see facet_tenant_fits(). */
+#define FACET_TENANT_LITTLE 4u
 
 /* What facet_tenant_launch() returns when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
@@ -65,12 +79,17 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
  * counted in flight already, with `charged_ns`. */
 uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns, uint64_t charged_ns);
 
-/* Whether a launch that came upon `inflight` may go under a lease, as far as that can be said at once. */
+/*
+ * Whether a launch that came upon `inflight` may go under a lease, as far as that can be said at once. One that is
+ * longer than the depth goes behind little: the device would stand idle between the two.
+ */
 static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t inflight, uint64_t estimate_ns)
 {
+    uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
+
     return facet_inflight_count(inflight) == 0 ||
-           (estimate_ns && facet_inflight_ns(inflight) + estimate_ns <=
-                               atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed));
+           (estimate_ns && (facet_inflight_ns(inflight) + estimate_ns <= depth_ns ||
+                            facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
 }
 
 /*

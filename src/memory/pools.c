@@ -190,100 +190,110 @@ static uint64_t pop_recent(struct facet_pool *pool)
     return address;
 }
 
+struct taken {
+    struct facet_slab *slab; /* NULL: none */
+    uint32_t block;
+};
+
 /* What was freed last, if it still is a free block of this lane: its slabs stay while its lock is held. */
-static uint64_t take_recent(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+static struct taken take_recent(struct facet_lane *lane, uint32_t class)
 {
     const struct facet_space *space = lane->space;
     uint64_t address = pop_recent(&lane->pools[class]);
+    const struct taken none = {NULL, FACET_BLOCK_NONE};
 
     if (!address)
-        return 0;
+        return none;
     struct facet_slab *slab =
         atomic_load_explicit(&space->table.slabs[(address - space->base) >> space->page_shift], memory_order_acquire);
     if (!slab || slab->class != class || atomic_load_explicit(&slab->lane, memory_order_relaxed) != lane)
-        return 0;
+        return none;
     uint32_t offset = (uint32_t)(address - atomic_load_explicit(&slab->address, memory_order_relaxed));
-    if (offset % slab->block_bytes || !facet_slab_take_this(slab, offset / slab->block_bytes, bytes, tag, time_ns))
-        return 0;
-    return address;
+    uint32_t block = offset / slab->block_bytes;
+    return offset % slab->block_bytes || !facet_slab_take_this(slab, block) ? none : (struct taken){slab, block};
 }
 
-static uint64_t take_any(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+static struct taken take_any(struct facet_lane *lane, uint32_t class)
 {
     struct facet_pool *pool = &lane->pools[class];
 
     while (pool->current || next_slab(pool)) {
-        uint32_t block = facet_slab_take(pool->current, bytes, tag, time_ns);
+        uint32_t block = facet_slab_take(pool->current);
 
         if (block != FACET_BLOCK_NONE)
-            return atomic_load_explicit(&pool->current->address, memory_order_relaxed) +
-                   (uint64_t)block * pool->current->block_bytes;
+            return (struct taken){pool->current, block};
         if (!next_slab(pool))
             break;
     }
-    return 0;
+    return (struct taken){NULL, FACET_BLOCK_NONE};
 }
 
-/* 0: the lane has no block of that class. */
-static uint64_t take_from(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+static struct taken take_from(struct facet_lane *lane, uint32_t class)
 {
-    uint64_t address = take_recent(lane, class, bytes, tag, time_ns);
+    struct taken taken = take_recent(lane, class);
 
-    if (!address)
-        address = take_any(lane, class, bytes, tag, time_ns);
-    lane->taken += address != 0;
-    lane->taken_bytes += address ? bytes : 0;
-    return address;
+    if (!taken.slab)
+        taken = take_any(lane, class);
+    lane->taken += taken.slab != NULL;
+    return taken;
 }
 
 /* The space is short of memory: what nobody uses goes, and other lanes may have a block. */
-static uint64_t take_from_others(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
-                                 uint64_t time_ns)
+static struct taken take_from_others(struct facet_space *space, uint32_t class)
 {
-    uint64_t address = 0;
+    struct taken taken = {NULL, FACET_BLOCK_NONE};
 
-    for (uint32_t i = 0; i < space->lane_count && !address; i++) {
+    for (uint32_t i = 0; i < space->lane_count && !taken.slab; i++) {
         pthread_mutex_lock(&space->lanes[i]->lock);
-        address = take_from(space->lanes[i], class, bytes, tag, time_ns);
+        taken = take_from(space->lanes[i], class);
         pthread_mutex_unlock(&space->lanes[i]->lock);
     }
-    return address;
+    return taken;
 }
 
-static enum facet_status take_or_add(struct facet_lane *lane, uint32_t class, uint32_t bytes, uint32_t tag,
-                                     uint64_t time_ns, uint64_t *ret_address, struct facet_error *error)
+static enum facet_status take_or_add(struct facet_lane *lane, uint32_t class, struct taken *ret_taken,
+                                     struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
-    uint64_t address;
 
     pthread_mutex_lock(&lane->lock);
-    address = take_from(lane, class, bytes, tag, time_ns);
-    if (!address) {
+    *ret_taken = take_from(lane, class);
+    if (!ret_taken->slab) {
         status = add_slab(lane, class, error);
         if (status == FACET_OK)
-            address = take_from(lane, class, bytes, tag, time_ns);
+            *ret_taken = take_from(lane, class);
     }
     pthread_mutex_unlock(&lane->lock);
-    if (status == FACET_OK)
-        *ret_address = address;
     return status;
+}
+
+static enum facet_status take(struct facet_space *space, uint32_t class, struct taken *ret_taken,
+                              struct facet_error *error)
+{
+    struct facet_lane *lane = own_lane(space);
+    enum facet_status status = take_or_add(lane, class, ret_taken, error);
+
+    if (status != FACET_QUOTA && status != FACET_NO_SPACE)
+        return status;
+    *ret_taken = take_from_others(space, class);
+    if (ret_taken->slab)
+        return FACET_OK;
+    return facet_pools_trim(space) ? take_or_add(lane, class, ret_taken, error) : status;
 }
 
 enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, uint32_t bytes, uint32_t tag,
                                    uint64_t *ret_address, struct facet_error *error)
 {
-    struct facet_lane *lane = own_lane(space);
     uint64_t time_ns = space->memory->backend.tick_ns(space->memory->backend.data);
-    enum facet_status status = take_or_add(lane, class, bytes, tag, time_ns, ret_address, error);
+    struct taken taken;
+    enum facet_status status = take(space, class, &taken, error);
 
-    if (status != FACET_QUOTA && status != FACET_NO_SPACE)
+    if (status != FACET_OK)
         return status;
-    uint64_t address = take_from_others(space, class, bytes, tag, time_ns);
-    if (address) {
-        *ret_address = address;
-        return FACET_OK;
-    }
-    return facet_pools_trim(space) ? take_or_add(lane, class, bytes, tag, time_ns, ret_address, error) : status;
+    facet_slab_note(taken.slab, taken.block, bytes, tag, time_ns);
+    *ret_address = atomic_load_explicit(&taken.slab->address, memory_order_relaxed) +
+                   (uint64_t)taken.block * taken.slab->block_bytes;
+    return FACET_OK;
 }
 
 /* --- giving ------------------------------------------------------------------------------------------------------- */
@@ -333,13 +343,10 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
     if ((uint32_t)offset % slab->block_bytes)
         return refuse(space, address, "is inside a block", error);
     struct facet_lane *owner = atomic_load_explicit(&slab->lane, memory_order_relaxed);
-    uint32_t bytes = atomic_load_explicit(&slab->notes[block].bytes, memory_order_relaxed);
     enum facet_slab_given given = facet_slab_give(slab, block);
     if (given == FACET_GIVEN_NOT)
         return refuse(space, address, "is a block that is free already", error);
-    struct facet_lane *lane = own_lane(space);
-    atomic_fetch_add_explicit(&lane->given, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&lane->given_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&own_lane(space)->given, 1, memory_order_relaxed);
     push_recent(owner, slab->class, address);
     if (given == FACET_GIVEN_LAST || (given == FACET_GIVEN_FROM_FULL && atomic_load(&slab->place) == FACET_SLAB_FULL))
         settle_slab(slab);
@@ -355,8 +362,7 @@ enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address
         return FACET_TOO_SMALL;
     uint64_t start = atomic_load_explicit(&slab->address, memory_order_relaxed);
     uint32_t block = (uint32_t)((address - start) / slab->block_bytes);
-    uint32_t old = atomic_exchange(&slab->notes[block].bytes, (uint32_t)bytes);
-    atomic_fetch_add_explicit(&own_lane(space)->given_bytes, old - bytes, memory_order_relaxed);
+    atomic_store_explicit(&slab->notes[block].bytes, (uint32_t)bytes, memory_order_relaxed);
     return FACET_OK;
 }
 

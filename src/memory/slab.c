@@ -75,18 +75,13 @@ static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 }
 
 /* By the only one who takes. */
-static void enter_block(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+static void enter_block(struct facet_slab *slab, uint32_t block)
 {
-    struct facet_note *note = &slab->notes[block];
-
     atomic_fetch_or(&slab->used[block / 64], UINT64_C(1) << block % 64);
     atomic_fetch_add(&slab->live, 1);
-    atomic_store_explicit(&note->time_ns, time_ns, memory_order_relaxed);
-    atomic_store_explicit(&note->tag, tag, memory_order_relaxed);
-    atomic_store_explicit(&note->bytes, bytes, memory_order_relaxed);
 }
 
-uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+uint32_t facet_slab_take(struct facet_slab *slab)
 {
     uint64_t open;
 
@@ -97,18 +92,39 @@ uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, 
         if (!bit)
             continue;
         uint32_t block = word * 64 + (uint32_t)__builtin_ctzll(bit);
-        enter_block(slab, block, bytes, tag, time_ns);
+        enter_block(slab, block);
         return block;
     }
     return FACET_BLOCK_NONE;
 }
 
-bool facet_slab_take_this(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+bool facet_slab_take_this(struct facet_slab *slab, uint32_t block)
 {
     if (block >= slab->blocks || facet_slab_holds(slab, block))
         return false;
-    enter_block(slab, block, bytes, tag, time_ns);
+    enter_block(slab, block);
     return true;
+}
+
+void facet_slab_note(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns)
+{
+    struct facet_note *note = &slab->notes[block];
+
+    atomic_store_explicit(&note->time_ns, time_ns, memory_order_relaxed);
+    atomic_store_explicit(&note->tag, tag, memory_order_relaxed);
+    atomic_store_explicit(&note->bytes, bytes, memory_order_relaxed);
+}
+
+uint64_t facet_slab_asked(const struct facet_slab *slab)
+{
+    uint32_t words = words_of(slab->blocks);
+    uint64_t bytes = 0;
+
+    for (uint32_t word = 0; word < words; word++)
+        for (uint64_t left = atomic_load_explicit(&slab->used[word], memory_order_relaxed); left; left &= left - 1)
+            bytes += atomic_load_explicit(&slab->notes[word * 64 + (uint32_t)__builtin_ctzll(left)].bytes,
+                                          memory_order_relaxed);
+    return bytes;
 }
 
 enum facet_slab_given facet_slab_give(struct facet_slab *slab, uint32_t block)

@@ -10,8 +10,9 @@
  * given back to the host before its space ends, so that whoever comes late with a stale address finds a slab, not a
  * hole.
  *
- * What decides the time of a free among a million blocks is how many cache lines it touches that nobody touched lately:
- * so the fields of that path lie in one line, and what is known of a block in a quarter of one.
+ * What decides the time of a call among a million blocks is how many cache lines it waits for that nobody touched
+ * lately: so the fields of that path lie in one line, what is known of a block is written when nothing waits for it any
+ * more (the lane's lock is given back before), and a free does not ask for it.
  */
 #ifndef FACET_MEMORY_SLAB_H
 #define FACET_MEMORY_SLAB_H
@@ -65,10 +66,15 @@ void facet_slab_destroy(struct facet_slab *slab);
 /* Makes it ready for use at new pages: nothing is in use. */
 void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_page);
 
-/* Takes a block, with what is to be known of it; FACET_BLOCK_NONE: none is free. */
-uint32_t facet_slab_take(struct facet_slab *slab, uint32_t bytes, uint32_t tag, uint64_t time_ns);
+/* Takes a block; FACET_BLOCK_NONE: none is free. */
+uint32_t facet_slab_take(struct facet_slab *slab);
 /* Takes that one. False: it is in use, or there is no such block. */
-bool facet_slab_take_this(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
+bool facet_slab_take_this(struct facet_slab *slab, uint32_t block);
+/* What is to be known of a block that the caller took and has not handed out yet. */
+void facet_slab_note(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
+
+/* What was asked for of all that is in use, added up: so many steps. */
+uint64_t facet_slab_asked(const struct facet_slab *slab);
 
 enum facet_slab_given {
     FACET_GIVEN = 0,

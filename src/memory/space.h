@@ -47,8 +47,8 @@ struct facet_pool {
 struct facet_lane {
     _Alignas(64) pthread_mutex_t lock;
     struct facet_space *space;
-    uint64_t taken, taken_bytes; /* under the lock */
-    _Alignas(64) _Atomic uint64_t given, given_bytes;
+    uint64_t taken; /* under the lock */
+    _Alignas(64) _Atomic uint64_t given;
     struct facet_pool pools[];
 };
 

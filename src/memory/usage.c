@@ -71,17 +71,36 @@ enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes
 
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
+/* What blocks were asked for, from the slabs of so many pages: full ones are on no list, the page table has all. */
+static uint64_t count_asked(const struct facet_space *space, uint64_t pages)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t page = 0; page < space->table.count && pages;) {
+        const struct facet_slab *slab = atomic_load_explicit(&space->table.slabs[page], memory_order_acquire);
+
+        page += slab ? slab->pages : 1;
+        pages -= slab && slab->pages < pages ? slab->pages : slab ? pages : 0;
+        bytes += slab ? facet_slab_asked(slab) : 0;
+    }
+    return bytes;
+}
+
 static void count_blocks(struct facet_space *space, struct facet_space_usage *usage)
 {
+    uint64_t pages = 0;
+
     for (uint32_t i = 0; i < space->lane_count; i++) {
         struct facet_lane *lane = space->lanes[i];
 
         pthread_mutex_lock(&lane->lock);
         usage->allocated_total += lane->taken;
         usage->allocations += lane->taken - atomic_load_explicit(&lane->given, memory_order_relaxed);
-        usage->allocated_bytes += lane->taken_bytes - atomic_load_explicit(&lane->given_bytes, memory_order_relaxed);
+        for (uint32_t class = 0; class < space->memory->classes.count; class ++)
+            pages += lane->pools[class].pages;
         pthread_mutex_unlock(&lane->lock);
     }
+    usage->allocated_bytes += count_asked(space, pages);
 }
 
 static void count_pages(struct facet_space *space, struct facet_space_usage *usage)
@@ -124,6 +143,14 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
         usage.fragmentation_milli = (uint32_t)(1000 - pieces.largest_bytes * 1000 / pieces.free_bytes);
     *ret_usage = usage;
     return FACET_OK;
+}
+
+uint64_t facet_space_reserved_bytes(struct facet_space *space)
+{
+    pthread_mutex_lock(&space->lock);
+    uint64_t bytes = space->pages * space->memory->page_bytes;
+    pthread_mutex_unlock(&space->lock);
+    return bytes;
 }
 
 /* --- a memory ----------------------------------------------------------------------------------------------------- */

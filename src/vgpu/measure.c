@@ -80,15 +80,13 @@ static void add_running(struct facet_vgpu *vgpu, struct facet_sample *sample)
 
 static void look_at(struct facet_vgpu *vgpu, struct facet_sample *ret_sample)
 {
-    struct facet_space_usage usage = {.size = sizeof usage};
-
     *ret_sample = (struct facet_sample){.time_ns = facet_clock_now_ns(), .valid = (1u << FACET_SAMPLE_FIELDS) - 1};
     for (uint32_t i = 0; i < vgpu->streams; i++)
         add_stream(vgpu, &vgpu->stream[i], ret_sample);
     add_running(vgpu, ret_sample);
     ret_sample->valid &= ~(UINT32_C(1) << FACET_SAMPLE_MEMORY_BYTES);
-    if (vgpu->space && facet_space_get_usage(vgpu->space, &usage, NULL) == FACET_OK)
-        facet_sample_set(ret_sample, FACET_SAMPLE_MEMORY_BYTES, usage.reserved_bytes);
+    if (vgpu->space)
+        facet_sample_set(ret_sample, FACET_SAMPLE_MEMORY_BYTES, facet_space_reserved_bytes(vgpu->space));
 }
 
 /* One that was never used has no history: a thousand of those cost nothing. */

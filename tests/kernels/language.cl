@@ -225,3 +225,22 @@ __kernel void large(__global const int *in, __global int *out)
         sum += own[(j / 997 * 7 % 201) * 997];
     out[i] = sum;
 }
+
+/* Fields that are stored, and stored again: what is stored last stays, whatever else is stored beside it. */
+__kernel void fields_again(__global const float *in, __global float2 *pairs, __global float4 *fours)
+{
+    size_t i = get_global_id(0);
+
+    pairs[i].x = 0;
+    pairs[i].y = 1;
+    pairs[i].x = in[i] > 4 ? in[i] : -1;
+    fours[i].x = 7;
+    fours[i].y = 8;
+    fours[i].z = 9;
+    fours[i].w = 10;
+    fours[i].x = in[i];
+    fours[i].z = pairs[i].y + pairs[i].x;
+    fours[i].y = in[i] * 2;
+    fours[i].w = fours[i].z;
+    fours[i].x += 1;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuDNN, as far as convolution, activation and softmax need it.
+ * cuDNN, as far as convolution, activation, softmax and batch normalization need it.
  *
  * Owns: declarations, as vendor/cuda/driver.h says; of versions 8 and 9. Enumerations are int here. What begins with
  * cudnnBackend builds graphs: descriptors with attributes, of which a plan is made that is executed.
@@ -27,6 +27,7 @@ enum {
 enum { CUDNN_TENSOR_NCHW = 0 };
 enum { CUDNN_CROSS_CORRELATION = 1 };
 enum { CUDNN_SOFTMAX_ACCURATE = 1 };
+enum { CUDNN_BATCHNORM_SPATIAL = 1 };
 enum {
     CUDNN_SOFTMAX_MODE_INSTANCE = 0,
     CUDNN_SOFTMAX_MODE_CHANNEL = 1,
@@ -91,6 +92,24 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTenso
 cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, int algorithm, int mode, const void *alpha,
                                   cudnnTensorDescriptor_t x_tensor, const void *x, const void *beta,
                                   cudnnTensorDescriptor_t y_tensor, void *y);
+
+/* y = alpha * y. */
+cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_tensor, void *y, const void *alpha);
+cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, int mode, const void *alpha,
+                                                      const void *beta, cudnnTensorDescriptor_t x_tensor, const void *x,
+                                                      cudnnTensorDescriptor_t y_tensor, void *y,
+                                                      cudnnTensorDescriptor_t channels, const void *scale,
+                                                      const void *bias, const void *mean, const void *variance,
+                                                      double epsilon);
+/* What runs is what it was times 1 - factor, and what was computed times factor; the variance of it is the sample's:
+ * n / (n - 1) times that of the elements. What is saved may be NULL, both. */
+cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, int mode, const void *alpha,
+                                                     const void *beta, cudnnTensorDescriptor_t x_tensor, const void *x,
+                                                     cudnnTensorDescriptor_t y_tensor, void *y,
+                                                     cudnnTensorDescriptor_t channels, const void *scale,
+                                                     const void *bias, double factor, void *running_mean,
+                                                     void *running_variance, double epsilon, void *saved_mean,
+                                                     void *saved_inverse_deviation);
 
 /* Graphs. */
 typedef void *cudnnBackendDescriptor_t;

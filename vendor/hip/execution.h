@@ -147,11 +147,23 @@ hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, unsigne
 hipError_t hipModuleLoad(hipModule_t *module, const char *path);
 hipError_t hipModuleLoadData(hipModule_t *module, const void *image);
 hipError_t hipModuleLoadDataEx(hipModule_t *module, const void *image, unsigned count, int *options, void **values);
+hipError_t hipModuleLoadFatBinary(hipModule_t *module, const void *image);
 hipError_t hipModuleUnload(hipModule_t module);
 hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name);
 hipError_t hipFuncGetAttribute(int *value, int attribute, hipFunction_t function);
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, hipFunction_t function, int block_size,
                                                               size_t shared);
+
+/* Libraries, of 7.2: loaded when something is first asked of them. */
+typedef struct ihipLibrary_t *hipLibrary_t;
+typedef struct ihipKernel_t *hipKernel_t;
+hipError_t hipLibraryLoadData(hipLibrary_t *library, const void *code, int *options, void **values, unsigned count,
+                              int *library_options, void **library_values, unsigned library_count);
+hipError_t hipLibraryLoadFromFile(hipLibrary_t *library, const char *path, int *options, void **values, unsigned count,
+                                  int *library_options, void **library_values, unsigned library_count);
+hipError_t hipLibraryUnload(hipLibrary_t library);
+hipError_t hipLibraryGetKernel(hipKernel_t *kernel, hipLibrary_t library, const char *name);
+hipError_t hipLibraryGetKernelCount(unsigned *count, hipLibrary_t library);
 
 /*
  * What hipcc's output calls: its code objects are registered when the program starts, each kernel by the address of its
@@ -163,6 +175,19 @@ void __hipRegisterFunction(void **modules, const void *host, char *device_name, 
                            void *thread_id, void *block_id, dim3 *block, dim3 *grid, int *warp);
 hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream);
 hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hipStream_t *stream);
+/* `pointer` is where the program has the variable's address. */
+void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
+                             unsigned alignment);
+
+/* What is asked of a kernel, or a variable, by its host symbol. */
+struct hipFuncAttributes; /* not looked into */
+hipError_t hipFuncGetAttributes(struct hipFuncAttributes *attributes, const void *host);
+hipError_t hipGetSymbolAddress(void **address, const void *host);
+hipError_t hipGetSymbolSize(size_t *size, const void *host);
+hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_size, size_t shared);
+hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int block_size,
+                                                                 size_t shared, unsigned flags);
+hipError_t hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *host, size_t shared, int limit);
 hipError_t hipGetFuncBySymbol(hipFunction_t *function, const void *host);
 
 struct vendor_hip_fat_binary {

@@ -76,8 +76,8 @@ static CUresult destroy_mipmapped(uint64_t handle, CUstream stream)
     return facet_cuda_driver.cuMipmappedArrayDestroy((CUmipmappedArray)(uintptr_t)handle);
 }
 
-static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
-                       CUresult (*destroy)(uint64_t, CUstream))
+static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
+                     CUresult (*destroy)(uint64_t, CUstream))
 {
     if (result == CUDA_SUCCESS &&
         facet_cuda_charge_keep(charge, FACET_CUDA_ARRAY, (uintptr_t)handle, facet_cuda_owner()))
@@ -90,10 +90,18 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
     return result;
 }
 
+static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, const void *handle,
+                       CUresult (*destroy)(uint64_t, CUstream))
+{
+    result = keep(charge, result, handle, destroy);
+    facet_transit_leave();
+    return result;
+}
+
 /* A descriptor that is none is the driver's to refuse. */
 static CUresult admit(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels, struct facet_cuda_charge *ret_charge)
 {
-    return facet_cuda_charge_take(facet_cuda_current_device(), array ? array_bytes(array, levels) : 0, ret_charge);
+    return facet_cuda_charge_begin(facet_cuda_current_device(), array ? array_bytes(array, levels) : 0, ret_charge);
 }
 
 CUresult facet_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)

@@ -22,6 +22,21 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
     return CUDA_SUCCESS;
 }
 
+/* Frozen memory is waited for outside. */
+CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
+{
+    struct facet_tenant *tenant = facet_cuda_tenant(device);
+
+    if (!tenant)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    facet_tenant_thaw(tenant);
+    facet_transit_enter(device, bytes);
+    CUresult result = facet_cuda_charge_take(device, bytes, ret_charge);
+    if (__builtin_expect(result != CUDA_SUCCESS, 0))
+        facet_transit_leave();
+    return result;
+}
+
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge)
 {
     facet_tenant_release(charge->tenant, charge->bytes);
@@ -66,13 +81,19 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     struct facet_ledger *ledger = facet_cuda_process.ledger;
     uint64_t key = facet_cuda_key(kind, handle);
     struct facet_ledger_entry entry;
-    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
-    CUresult result = free_it(handle, stream);
 
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
+    if (known && entry.kind != FACET_CUDA_POOLED)
+        facet_transit_is(entry.device, entry.bytes);
+    else
+        facet_transit_leave();
+    CUresult result = free_it(handle, stream);
     if (known && result == CUDA_SUCCESS)
         freed(&entry);
     else if (known && !facet_ledger_add(ledger, key, entry))
-        return result; /* charged for good: it lives, and nobody remembers it */
+        entry.bytes = 0; /* charged for good: it lives, and nobody remembers it */
+    facet_transit_leave();
     return result;
 }
 

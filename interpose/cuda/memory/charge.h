@@ -23,6 +23,7 @@
 
 #include "interpose/cuda/hooks.h"
 #include "interpose/cuda/process.h"
+#include "interpose/kit/transit.h"
 
 enum facet_cuda_kind {
     FACET_CUDA_PLAIN,   /* dies with its owner, a context */
@@ -58,6 +59,11 @@ static inline uint64_t facet_cuda_granted(uint64_t bytes)
 
 /* CUDA_ERROR_OUT_OF_MEMORY when the quota has not so much left, also after pools let go of what nobody uses. */
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
+
+/* The same, in transit until facet_transit_leave() (interpose/kit/transit.h); refused, it is left already. Not with the
+ * contexts held (context.h). */
+CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
+
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 
 /* Makes a charge larger or smaller, as it turned out. */
@@ -69,7 +75,8 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
 
 /*
  * Frees something by `handle`: taken out before the driver is called, as another thread may get the same handle right
- * after; `free_it` calls the driver. What the driver did not free is put back.
+ * after; `free_it` calls the driver. What the driver did not free is put back. In transit meanwhile, but for what is a
+ * pool's. Not with the contexts held.
  */
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream);

@@ -58,7 +58,7 @@ static void begin(struct watch *watch, bool everywhere)
         watch_device(watch, i);
 }
 
-static uint64_t growth_of(const struct watch *watch, uint32_t device)
+static uint64_t growth_of(struct watch *watch, uint32_t device)
 {
     return facet_cuda_measure_growth(&watch->measures[device], facet_cuda_context_of(device));
 }
@@ -91,7 +91,7 @@ static CUresult charge_on(uint32_t device, uint64_t growth, struct image *image)
 }
 
 /* Adds what the call took to the image. */
-static CUresult charge(const struct watch *watch, struct image *image)
+static CUresult charge(struct watch *watch, struct image *image)
 {
     CUresult result = CUDA_SUCCESS;
 
@@ -102,7 +102,7 @@ static CUresult charge(const struct watch *watch, struct image *image)
 }
 
 /* What was just loaded; what is refused the caller unloads. */
-static CUresult keep(const struct watch *watch, const void *handle, bool library)
+static CUresult keep(struct watch *watch, const void *handle, bool library)
 {
     struct image *image = calloc(1, sizeof *image);
 
@@ -260,7 +260,7 @@ CUresult facet_cuLibraryUnload(CUlibrary library)
 /* ---- what is loaded when it is asked for ---- */
 
 /* `image` is that of which something is asked, or NULL; `key` is of what is asked. */
-static CUresult grown(const struct watch *watch, const void *handle, uint64_t key, CUresult result)
+static CUresult grown(struct watch *watch, const void *handle, uint64_t key, CUresult result)
 {
     struct image *found = find(handle);
 

@@ -65,7 +65,7 @@ static struct context *primary_of(uint32_t device)
 }
 
 /* Charges a context that was just made; what is refused has to be ended again. */
-static CUresult adopt(CUcontext handle, bool primary, const struct facet_cuda_measure *measure)
+static CUresult adopt(CUcontext handle, bool primary, struct facet_cuda_measure *measure)
 {
     struct context *context = malloc(sizeof *context);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;

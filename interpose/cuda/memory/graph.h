@@ -53,6 +53,9 @@ CUresult facet_cuda_graph_launched(const struct facet_cuda_graph_needs *hold, CU
 void facet_cuda_graphs_settle(uint32_t device);
 void facet_cuda_graphs_let_go(uint32_t device);
 
+/* Settles, but where somebody has the lock, who may wait for something. */
+void facet_cuda_graphs_settle_if_free(uint32_t device);
+
 void facet_cuda_graphs_before_fork(void);
 void facet_cuda_graphs_after_fork(void);
 void facet_cuda_graphs_forked(void);

@@ -63,7 +63,7 @@ static struct green *take(CUgreenCtx handle)
 }
 
 /* Charges what was just made; what is refused has to be ended again. */
-static CUresult adopt(CUgreenCtx handle, CUcontext whole, const struct facet_cuda_measure *measure)
+static CUresult adopt(CUgreenCtx handle, CUcontext whole, struct facet_cuda_measure *measure)
 {
     struct green *green = malloc(sizeof *green);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;

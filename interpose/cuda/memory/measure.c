@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what measure.h says. Never: asks more often than until two answers agree, and then a few times at most. */
+/* Owns: what measure.h says. Never: asks more often than pools change while it asks, and then a few times at most. */
 #include "measure.h"
 
-#include <sched.h>
 #include <string.h>
 
+#include "graph.h"
 #include "interpose/cuda/hooks.h"
 #include "listed.h"
+#include "pool.h"
 
-#define TRIES 8
+#define TRIES        4
+#define MOST_WAIT_NS UINT64_C(50000000) /* until nothing is in transit; a driver's call for GiBs takes milliseconds */
 
 /* Where NVML's figure of this process is known to be of this process. */
 static bool trusted[FACET_CUDA_TENANTS];
@@ -47,49 +49,78 @@ static int64_t unexplained(const struct facet_tenant *tenant, uint32_t device, C
     return by_device(tenant, context, &bytes) ? bytes : 0;
 }
 
+/* What pools and graphs have lost unseen is charged no more. */
+static void settle(uint32_t device)
+{
+    if (facet_cuda_graphs_were())
+        facet_cuda_graphs_settle_if_free(device);
+    if (facet_cuda_pools_any())
+        facet_cuda_pools_settle_if_free(device);
+}
+
+static uint64_t charged(const struct facet_tenant *tenant)
+{
+    return atomic_load(&tenant->slot->memory_bytes);
+}
+
+/* A pool may shrink between the two looks at it: then it is looked at again. */
+static int64_t read_now(const struct facet_tenant *tenant, uint32_t device, CUcontext context)
+{
+    int64_t bytes = 0;
+
+    settle(device);
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t before = charged(tenant);
+
+        bytes = unexplained(tenant, device, context);
+        settle(device);
+        if (charged(tenant) == before)
+            break;
+    }
+    return bytes;
+}
+
+/* With new allocations held off. */
+static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, CUcontext context,
+                            struct facet_transit *ret_left)
+{
+    facet_transit_hold_off(device, MOST_WAIT_NS, ret_left);
+    int64_t bytes = read_now(tenant, device, context);
+    facet_transit_open();
+    return bytes;
+}
+
 void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t device, CUcontext context)
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(device);
 
     *measure = (struct facet_cuda_measure){.device = device, .first = !context};
     if (tenant && context)
-        measure->before = unexplained(tenant, device, context);
+        measure->before = take_reading(tenant, device, context, &measure->left);
     else if (tenant)
         measure->listed = by_process(tenant, &(int64_t){0});
 }
 
-static int64_t growth_now(const struct facet_tenant *tenant, const struct facet_cuda_measure *measure,
-                          CUcontext context)
-{
-    int64_t growth = unexplained(tenant, measure->device, context) - measure->before;
-
-    return trusted[measure->device] || growth < (int64_t)FACET_CUDA_MEASURE_MOST ? growth
-                                                                                 : (int64_t)FACET_CUDA_MEASURE_MOST;
-}
-
 /* A list that has our number before we have anything has another process of that number. */
-uint64_t facet_cuda_measure_growth(const struct facet_cuda_measure *measure, CUcontext context)
+uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext context)
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(measure->device);
-    int64_t growth, last;
+    struct facet_transit left;
 
     if (!tenant)
         return 0;
     if (measure->first)
         trusted[measure->device] = !measure->listed && by_process(tenant, &(int64_t){0});
-    growth = growth_now(tenant, measure, context);
-    for (int i = 0; i < TRIES; i++) {
-        last = growth;
-        growth = growth_now(tenant, measure, context);
-        if (growth == last)
-            break;
-        sched_yield();
-    }
-    return growth > 0 ? (uint64_t)growth : 0;
+    int64_t growth = take_reading(tenant, measure->device, context, &left) - measure->before;
+    if (growth <= 0)
+        return 0;
+    uint64_t explained = facet_transit_explain((uint64_t)growth, &measure->left);
+    return trusted[measure->device] || explained < FACET_CUDA_MEASURE_MOST ? explained : FACET_CUDA_MEASURE_MOST;
 }
 
 void facet_cuda_measures_forked(void)
 {
     memset(trusted, 0, sizeof trusted);
+    facet_transit_forked();
     facet_cuda_listed_forked();
 }

@@ -10,8 +10,7 @@ static CUresult free_sync(uint64_t pointer, CUstream stream)
     return facet_cuda_driver.cuMemFree_v2(pointer);
 }
 
-/* What became of an allocation whose charge is taken. */
-static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
+static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
 {
     if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer, facet_cuda_owner()))
         return CUDA_SUCCESS;
@@ -23,6 +22,14 @@ static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, 
     return result;
 }
 
+/* What became of an allocation whose charge was begun. */
+static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
+{
+    result = keep(charge, result, pointer);
+    facet_transit_leave();
+    return result;
+}
+
 CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
     uint32_t device = facet_cuda_current_device();
@@ -30,7 +37,7 @@ CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 
     if (facet_cuda_swap_takes(device, bytes) && pointer)
         return facet_cuda_swap_allocate(pointer, device, bytes);
-    CUresult result = facet_cuda_charge_take(device, facet_cuda_granted(bytes), &charge);
+    CUresult result = facet_cuda_charge_begin(device, facet_cuda_granted(bytes), &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
@@ -40,7 +47,7 @@ CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
 {
     struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_charge_take(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
+    CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -76,7 +83,7 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
         *pitch = facet_cuda_round(width, 512);
         return facet_cuda_swap_allocate(pointer, device, *pitch * height);
     }
-    CUresult result = facet_cuda_charge_take(device, pitched(facet_cuda_round(width, 512), height), &charge);
+    CUresult result = facet_cuda_charge_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
@@ -91,7 +98,7 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
 CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
 {
     struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_charge_take(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
+    CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -104,7 +111,7 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
 {
     struct facet_cuda_charge charge;
     CUresult result =
-        facet_cuda_charge_take(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
+        facet_cuda_charge_begin(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
 
     if (result != CUDA_SUCCESS)
         return result;

@@ -115,12 +115,25 @@ static uint32_t device_of(CUmemoryPool handle, uint32_t otherwise)
     return otherwise;
 }
 
-void facet_cuda_pools_settle(uint32_t device)
+static void settle_all(uint32_t device)
 {
-    pthread_mutex_lock(&lock);
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->charged_here && pool->device == device)
             settle(pool, 0);
+}
+
+void facet_cuda_pools_settle(uint32_t device)
+{
+    pthread_mutex_lock(&lock);
+    settle_all(device);
+    pthread_mutex_unlock(&lock);
+}
+
+void facet_cuda_pools_settle_if_free(uint32_t device)
+{
+    if (pthread_mutex_trylock(&lock) != 0)
+        return;
+    settle_all(device);
     pthread_mutex_unlock(&lock);
 }
 
@@ -221,6 +234,7 @@ static CUresult allocate_once(CUdeviceptr *pointer, size_t bytes, CUmemoryPool h
 {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, facet_cuda_round(bytes, GROWTH));
     pthread_mutex_lock(&lock);
     struct pool *pool = find(handle), *known = pool;
     if (!pool)
@@ -232,6 +246,7 @@ static CUresult allocate_once(CUdeviceptr *pointer, size_t bytes, CUmemoryPool h
     if (pool && !known && result != CUDA_SUCCESS && !pool->charged)
         forget(pool); /* most likely it is none */
     pthread_mutex_unlock(&lock);
+    facet_transit_leave();
     return result;
 }
 

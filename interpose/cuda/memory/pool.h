@@ -26,6 +26,9 @@ static inline bool facet_cuda_pools_any(void)
 /* Compares what the pools of a device are charged with what they hold. */
 void facet_cuda_pools_settle(uint32_t device);
 
+/* The same, but where somebody has the lock, who may wait for something. */
+void facet_cuda_pools_settle_if_free(uint32_t device);
+
 /* The same, after the driver was told to let go of what nobody uses. */
 void facet_cuda_pools_let_go(uint32_t device);
 

@@ -92,7 +92,7 @@ static bool make_place(void)
 static CUresult create(struct memory *memory, CUmemGenericAllocationHandle *handle, size_t bytes,
                        const CUmemAllocationProp *properties, unsigned long long flags)
 {
-    CUresult result = facet_cuda_charge_take((uint32_t)properties->location.id, bytes, &memory->charge);
+    CUresult result = facet_cuda_charge_begin((uint32_t)properties->location.id, bytes, &memory->charge);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -120,6 +120,7 @@ CUresult facet_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, c
     if (!memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = create(memory, handle, bytes, properties, flags);
+    facet_transit_leave();
     if (result != CUDA_SUCCESS)
         free(memory);
     return result;
@@ -127,6 +128,7 @@ CUresult facet_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, c
 
 CUresult facet_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemRelease(handle);
     struct memory *memory = result == CUDA_SUCCESS ? find(handle) : NULL;
@@ -135,6 +137,7 @@ CUresult facet_cuMemRelease(CUmemGenericAllocationHandle handle)
         let_go(memory);
     }
     pthread_mutex_unlock(&lock);
+    facet_transit_leave();
     return result;
 }
 
@@ -163,6 +166,7 @@ CUresult facet_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 {
     if (facet_cuda_swap_has(pointer))
         return CUDA_ERROR_INVALID_VALUE;
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemUnmap(pointer, bytes);
     size_t first = from(pointer), end = first;
@@ -175,6 +179,7 @@ CUresult facet_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
         memmove(&mappings[first], &mappings[end], (mapping_count - end) * sizeof *mappings);
     mapping_count -= end - first;
     pthread_mutex_unlock(&lock);
+    facet_transit_leave();
     return result;
 }
 

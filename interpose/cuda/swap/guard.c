@@ -41,6 +41,7 @@ static const char *const beginnings[] = {
     "cuGraphInstantiate",
     "cuGraphMemcpyNodeSet",
     "cuGraphMemsetNodeSet",
+    "cuGraphNodeSetParams",
     "cuGraphLaunch",
     "cuGraphUpload",
     "cuStreamBatchMemOp",

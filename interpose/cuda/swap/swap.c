@@ -81,20 +81,40 @@ static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr point
     return CUDA_SUCCESS;
 }
 
-static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+/* Whether it asks for where an allocation begins or ends, and the answer then. */
+static bool answers_range(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
+    bool begins = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
     CUdeviceptr first;
     size_t bytes;
-    CUresult result;
 
-    if (data && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && facet_cuda_blocks_range(pointer, &first, &bytes))
-        return memcpy(data, &first, sizeof first), CUDA_SUCCESS;
-    if (data && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && facet_cuda_blocks_range(pointer, &first, &bytes))
-        return memcpy(data, &bytes, sizeof bytes), CUDA_SUCCESS;
-    result = facet_cuda_swap_enter();
+    if (!data || (!begins && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) ||
+        !facet_cuda_blocks_range(pointer, &first, &bytes))
+        return false;
+    memcpy(data, begins ? (const void *)&first : &bytes, begins ? sizeof first : sizeof bytes);
+    return true;
+}
+
+static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    if (answers_range(data, attribute, pointer))
+        return CUDA_SUCCESS;
+    CUresult result = facet_cuda_swap_enter();
     if (result != CUDA_SUCCESS)
         return result;
     return facet_cuda_swap_leave(facet_cuda_plain.cuPointerGetAttribute(data, attribute, pointer));
+}
+
+static CUresult pointer_attributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr pointer)
+{
+    CUresult result = facet_cuda_swap_enter();
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = facet_cuda_swap_leave(facet_cuda_plain.cuPointerGetAttributes(count, attributes, data, pointer));
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
+        answers_range(data[i], attributes[i], pointer);
+    return result;
 }
 
 /* A handle by which others reach memory that may leave would soon lead to somebody else's. */
@@ -116,6 +136,8 @@ void *facet_cuda_swap_target(const char *name, void *target)
         return (void *)address_range;
     if (target == (void *)facet_cuda_plain.cuPointerGetAttribute)
         return (void *)pointer_attribute;
+    if (target == (void *)facet_cuda_plain.cuPointerGetAttributes)
+        return (void *)pointer_attributes;
     if (target == (void *)facet_cuda_plain.cuMemGetHandleForAddressRange)
         return (void *)no_handle;
     return facet_cuda_guard_is_for(name) ? facet_cuda_guard(target) : target;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls that run kernels and graphs. Never: changes what they are given. */
+#include "interpose/hip/memory/code.h"
+#include "interpose/hip/memory/graph.h"
+#include "interpose/kit/execution/capture.h"
 #include "launch.h"
 
 static uint64_t grid_of(dim3 grid)
@@ -9,46 +12,52 @@ static uint64_t grid_of(dim3 grid)
 
 /* ---- by the host's symbol ---- */
 
+/* A kind that is known was launched before; any other may be what loads its code (memory/code.h). */
+#define LAUNCH(per_thread, grid, call)                                                                                 \
+    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, per_thread), host, grid,                                           \
+                     kind || !loads(host, stream) ? call : facet_hip_code_launch_end(call))
+
+static bool loads(const void *host, hipStream_t stream)
+{
+    return !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed) &&
+           facet_hip_code_launch_begin(host, stream);
+}
+
 #define SYMBOL_PARAMETERS const void *host, dim3 grid, dim3 block, void **arguments
 #define SYMBOL            host, grid, block, arguments
 
 hipError_t facet_hipLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream)
 {
-    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), host, grid_of(grid),
-                     facet_hip_driver.hipLaunchKernel(SYMBOL, shared, stream));
+    LAUNCH(false, grid_of(grid), facet_hip_driver.hipLaunchKernel(SYMBOL, shared, stream));
 }
 
 hipError_t facet_hipLaunchKernel_spt(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream)
 {
-    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, true), host, grid_of(grid),
-                     facet_hip_driver.hipLaunchKernel_spt(SYMBOL, shared, stream));
+    LAUNCH(true, grid_of(grid), facet_hip_driver.hipLaunchKernel_spt(SYMBOL, shared, stream));
 }
 
 hipError_t facet_hipLaunchCooperativeKernel(SYMBOL_PARAMETERS, unsigned shared, hipStream_t stream)
 {
-    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), host, grid_of(grid),
-                     facet_hip_driver.hipLaunchCooperativeKernel(SYMBOL, shared, stream));
+    LAUNCH(false, grid_of(grid), facet_hip_driver.hipLaunchCooperativeKernel(SYMBOL, shared, stream));
 }
 
 hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shared, hipStream_t stream)
 {
-    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, true), host, grid_of(grid),
-                     facet_hip_driver.hipLaunchCooperativeKernel_spt(SYMBOL, shared, stream));
+    LAUNCH(true, grid_of(grid), facet_hip_driver.hipLaunchCooperativeKernel_spt(SYMBOL, shared, stream));
 }
 
 hipError_t facet_hipExtLaunchKernel(SYMBOL_PARAMETERS, size_t shared, hipStream_t stream, hipEvent_t start,
                                     hipEvent_t stop, int flags)
 {
-    FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), host, grid_of(grid),
-                     facet_hip_driver.hipExtLaunchKernel(SYMBOL, shared, stream, start, stop, flags));
+    LAUNCH(false, grid_of(grid), facet_hip_driver.hipExtLaunchKernel(SYMBOL, shared, stream, start, stop, flags));
 }
 
 hipError_t facet_hipLaunchKernelExC(const hipLaunchConfig_t *config, const void *host, void **arguments)
 {
     if (!config)
         return facet_hip_driver.hipLaunchKernelExC(config, host, arguments);
-    FACET_HIP_LAUNCH(facet_flight_stream_of(config->stream, false), host, grid_of(config->gridDim),
-                     facet_hip_driver.hipLaunchKernelExC(config, host, arguments));
+    hipStream_t stream = config->stream;
+    LAUNCH(false, grid_of(config->gridDim), facet_hip_driver.hipLaunchKernelExC(config, host, arguments));
 }
 
 /* It returns nothing: what is refused is only the last error. */
@@ -63,8 +72,11 @@ void facet__ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(u
         facet_hip_refuse();
         return;
     }
+    bool loading = loads((const void *)host, stream);
     facet_hip_driver._ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(host, grid, block, shared,
                                                                                          stream, arguments);
+    if (loading)
+        facet_hip_code_launch_end(hipSuccess);
     facet_flight_end(&launch, target, true);
 }
 
@@ -198,20 +210,43 @@ hipError_t facet_hipConfigureCall(dim3 grid, dim3 block, size_t shared, hipStrea
 
 hipError_t facet_hipLaunchByPtr(const void *host)
 {
-    FACET_HIP_LAUNCH(facet_flight_stream_of(configured.stream, false), host, grid_of(configured.grid),
-                     facet_hip_driver.hipLaunchByPtr(host));
+    hipStream_t stream = configured.stream;
+    LAUNCH(false, grid_of(configured.grid), facet_hip_driver.hipLaunchByPtr(host));
 }
 
 /* ---- graphs: one launch of all that is in it ---- */
 
-hipError_t facet_hipGraphLaunch(hipGraphExec_t executable, hipStream_t stream)
+static hipError_t launch_graph(hipGraphExec_t executable, hipStream_t stream)
 {
     FACET_HIP_LAUNCH(facet_flight_stream_of(stream, false), executable, 0,
                      facet_hip_driver.hipGraphLaunch(executable, stream));
 }
 
-hipError_t facet_hipGraphLaunch_spt(hipGraphExec_t executable, hipStream_t stream)
+static hipError_t launch_graph_spt(hipGraphExec_t executable, hipStream_t stream)
 {
     FACET_HIP_LAUNCH(facet_flight_stream_of(stream, true), executable, 0,
                      facet_hip_driver.hipGraphLaunch_spt(executable, stream));
+}
+
+/* Where some graph allocates, this one may: then there is room for it before it waits for its turn. */
+static hipError_t launch_that_allocates(hipGraphExec_t executable, hipStream_t stream, bool per_thread)
+{
+    struct facet_graph_needs hold;
+    hipStream_t asked = per_thread && !stream ? hipStreamPerThread : stream;
+    hipError_t result = facet_hip_graph_hold(executable, asked, &hold);
+
+    if (result != hipSuccess)
+        return result;
+    result = per_thread ? launch_graph_spt(executable, stream) : launch_graph(executable, stream);
+    return facet_hip_graph_launched(&hold, result);
+}
+
+hipError_t facet_hipGraphLaunch(hipGraphExec_t executable, hipStream_t stream)
+{
+    return facet_graphs_any() ? launch_that_allocates(executable, stream, false) : launch_graph(executable, stream);
+}
+
+hipError_t facet_hipGraphLaunch_spt(hipGraphExec_t executable, hipStream_t stream)
+{
+    return facet_graphs_any() ? launch_that_allocates(executable, stream, true) : launch_graph_spt(executable, stream);
 }

@@ -41,6 +41,16 @@ hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hip
     return result;
 }
 
+void facet_hip_charge_pause(void)
+{
+    depth++;
+}
+
+void facet_hip_charge_resume(void)
+{
+    depth--;
+}
+
 static struct facet_ledger *ledger(void)
 {
     return facet_hip_process.ledger;
@@ -68,6 +78,31 @@ static void pool_trim(void *pool)
     facet_hip_driver.hipMemPoolTrimTo(pool, 0);
 }
 
+static uint64_t graphs_number(uint32_t device, hipGraphMemAttributeType attribute)
+{
+    uint64_t value = 0;
+
+    if (!facet_hip_plain.hipDeviceGetGraphMemAttribute ||
+        facet_hip_plain.hipDeviceGetGraphMemAttribute((int)device, attribute, &value) != hipSuccess)
+        return 0;
+    return value;
+}
+
+static uint64_t graphs_held(uint32_t device)
+{
+    return graphs_number(device, hipGraphMemAttrReservedMemCurrent);
+}
+
+static uint64_t graphs_used(uint32_t device)
+{
+    return graphs_number(device, hipGraphMemAttrUsedMemCurrent);
+}
+
+static void graphs_trim(uint32_t device)
+{
+    facet_hip_driver.hipDeviceGraphMemTrim((int)device);
+}
+
 const struct facet_memory_driver facet_memory_driver = {
     .ledger = ledger,
     .tenant = facet_hip_tenant,
@@ -76,4 +111,7 @@ const struct facet_memory_driver facet_memory_driver = {
     .pool_trim = pool_trim,
     .pool_growth = UINT64_C(2) << 20,
     .pool_step = UINT64_C(2) << 20,
+    .graphs_held = graphs_held,
+    .graphs_used = graphs_used,
+    .graphs_trim = graphs_trim,
 };

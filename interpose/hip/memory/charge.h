@@ -13,7 +13,9 @@
  *   arrays          rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB
  *   pools           what a pool holds of the device, whoever uses it (interpose/kit/memory/pool.h)
  *   virtual         what hipMemCreate made, until its last handle and mapping have gone (.../virtual.h)
- *   devices         what beginning one took of it (interpose/hip/begin.h)
+ *   devices         what beginning one took of it (interpose/hip/begin.h), and managed variables (registered.c)
+ *   code            what its loading took (code.h)
+ *   graphs          what the runtime holds for them of the device (graph.h)
  * Not charged: memory of the host, signals among it; what another process shared, who has paid for it.
  */
 #ifndef FACET_HIP_CHARGE_H
@@ -51,5 +53,9 @@ hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_m
  */
 hipError_t facet_hip_charge_settle(const struct facet_memory_charge *charge, hipError_t result,
                                    enum facet_memory_kind kind, uint64_t handle, int (*free_it)(uint64_t, void *));
+
+/* What the runtime allocates in this thread by its own exported functions meanwhile is charged in another way. */
+void facet_hip_charge_pause(void);
+void facet_hip_charge_resume(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the order of memory's locks, in which they are taken anywhere: devices, virtual, pools. Never: more. */
+/* Owns: the order of memory's locks, in which they are taken anywhere: devices, virtual, graphs, pools. Never: more. */
 #include "interpose/hip/begin.h"
 #include "interpose/hip/process.h"
+#include "interpose/kit/memory/graph.h"
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/virtual.h"
 
@@ -9,12 +10,14 @@ void facet_hip_memory_before_fork(void)
 {
     facet_hip_begin_before_fork();
     facet_virtual_before_fork();
+    facet_graphs_before_fork();
     facet_pools_before_fork();
 }
 
 void facet_hip_memory_after_fork(void)
 {
     facet_pools_after_fork();
+    facet_graphs_after_fork();
     facet_virtual_after_fork();
     facet_hip_begin_after_fork();
 }
@@ -22,6 +25,7 @@ void facet_hip_memory_after_fork(void)
 void facet_hip_memory_forked(void)
 {
     facet_pools_forked();
+    facet_graphs_forked();
     facet_virtual_forked();
     facet_hip_begin_forked();
 }

@@ -2,18 +2,8 @@
 /* Owns: HIP's pools, over interpose/kit/memory/pool.h. Never: touches a stream that is being captured. */
 #include "interpose/kit/memory/pool.h"
 
-#include "charge.h"
+#include "graph.h"
 #include "interpose/hip/begin.h"
-
-/* A stream that cannot be asked, because another is captured, is left alone, too. */
-static bool is_capturing(hipStream_t stream)
-{
-    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
-    hipError_t result = facet_hip_plain.hipStreamIsCapturing ? facet_hip_plain.hipStreamIsCapturing(stream, &status)
-                                                             : hipErrorNotSupported;
-
-    return (result == hipSuccess && status != hipStreamCaptureStatusNone) || result == hipErrorStreamCaptureImplicit;
-}
 
 struct taking {
     struct facet_pool_taking common; /* first: what the kit is given */
@@ -52,6 +42,10 @@ static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t
         .pool = pool,
         .stream = stream};
 
+    hipError_t result = facet_pool_allocate(pool, device, bytes, &taking.common);
+    if (result != hipErrorOutOfMemory || !facet_graphs_were())
+        return result;
+    facet_graphs_let_go(device); /* not with the pools' lock */
     return facet_pool_allocate(pool, device, bytes, &taking.common);
 }
 
@@ -59,10 +53,17 @@ static hipError_t take(void **pointer, size_t bytes, hipMemPool_t pool, uint32_t
 hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream)
 {
     uint32_t device = facet_hip_stream_device(stream);
+    struct facet_graph_needs hold;
     hipMemPool_t pool = NULL;
 
-    if (!pointer || !bytes || is_capturing(stream))
+    if (!pointer || !bytes)
         return facet_hip_driver.hipMallocAsync(pointer, bytes, stream);
+    if (facet_hip_is_capturing(stream)) {
+        hipError_t held = facet_hip_graph_adds(device, bytes, &hold);
+        return held == hipSuccess
+                   ? facet_hip_graph_launched(&hold, facet_hip_driver.hipMallocAsync(pointer, bytes, stream))
+                   : held;
+    }
     hipError_t result = facet_hip_begin(device);
     if (result == hipSuccess)
         result = facet_hip_plain.hipDeviceGetMemPool(&pool, (int)device);
@@ -75,7 +76,7 @@ static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
     hipMemPool_t found = NULL;
 
     for (uint32_t i = 0; i < facet_hip_process.count; i++) {
-        if (facet_hip_plain.hipDeviceGetDefaultMemPool(&found, (int)i) == hipSuccess && found == pool)
+        if (facet_hip_driver.hipDeviceGetDefaultMemPool(&found, (int)i) == hipSuccess && found == pool)
             return i;
         if (facet_hip_plain.hipDeviceGetMemPool(&found, (int)i) == hipSuccess && found == pool)
             return i;
@@ -85,9 +86,17 @@ static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
 
 hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-    if (!pointer || !bytes || !pool || is_capturing(stream))
+    struct facet_graph_needs hold;
+
+    if (!pointer || !bytes || !pool)
         return facet_hip_driver.hipMallocFromPoolAsync(pointer, bytes, pool, stream);
     uint32_t device = device_of(pool, facet_hip_stream_device(stream));
+    if (facet_hip_is_capturing(stream)) {
+        hipError_t held = facet_hip_graph_adds(device, bytes, &hold);
+        return held == hipSuccess ? facet_hip_graph_launched(
+                                        &hold, facet_hip_driver.hipMallocFromPoolAsync(pointer, bytes, pool, stream))
+                                  : held;
+    }
     hipError_t result = facet_hip_begin(device);
     return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
 }

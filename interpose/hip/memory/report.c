@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: how much memory a program is told of. Never: refuses: what the runtime answers is the most that is there. */
 #include "charge.h"
+#include "interpose/kit/memory/graph.h"
 #include "interpose/kit/memory/pool.h"
 
 static uint64_t smaller(uint64_t one, uint64_t other)
@@ -19,6 +20,8 @@ hipError_t facet_hipMemGetInfo(size_t *is_free, size_t *total)
         return result;
     if (facet_pools_any())
         facet_pools_settle(device);
+    if (facet_graphs_were())
+        facet_graphs_settle(device);
     if (total)
         *total = smaller(*total, facet_tenant_memory_limit(tenant));
     if (is_free)

@@ -2,6 +2,7 @@
 /* Owns: what charge.h says. Never: holds a lock while the vendor's library is called. */
 #include "charge.h"
 
+#include "graph.h"
 #include "pool.h"
 
 #define ROW_STEP   UINT64_C(512)
@@ -15,6 +16,8 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
         return FACET_MEMORY_NO_VGPU;
     if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
         facet_pools_let_go(device);
+    if (facet_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
+        facet_graphs_let_go(device);
     if (!facet_tenant_reserve(tenant, bytes))
         return FACET_MEMORY_OUT;
     *ret_charge = (struct facet_memory_charge){.tenant = tenant, .bytes = bytes, .device = device};

@@ -17,6 +17,8 @@ enum facet_memory_kind {
     FACET_MEMORY_ARRAY,   /* the same */
     FACET_MEMORY_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
     FACET_MEMORY_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
+    FACET_MEMORY_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
+    FACET_MEMORY_LOADED,  /* a note: what is of this name is loaded; the interposer's own */
 };
 
 /* Why something was not charged; an interposer says it in its vendor's words. */
@@ -41,7 +43,7 @@ static inline uint64_t facet_memory_round(uint64_t bytes, uint64_t step)
     return bytes > UINT64_MAX - step ? UINT64_MAX : (bytes + step - 1) & ~(step - 1);
 }
 
-/* Refused when the quota has not so much left, also after pools let go of what nobody uses. */
+/* Refused when the quota has not so much left, also after pools and graphs let go of what nobody uses. */
 enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 void facet_charge_drop(const struct facet_memory_charge *charge);
 

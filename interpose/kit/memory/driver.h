@@ -26,6 +26,10 @@ struct facet_memory_driver {
     void (*pool_trim)(void *pool);
     /* The steps in which pools grow most likely, and in which they are given back at the end. */
     uint64_t pool_growth, pool_step;
+    /* What the library holds of a device for graphs, what of it is in use; lets it give back what is not. */
+    uint64_t (*graphs_held)(uint32_t device);
+    uint64_t (*graphs_used)(uint32_t device);
+    void (*graphs_trim)(uint32_t device);
 };
 extern const struct facet_memory_driver facet_memory_driver;
 

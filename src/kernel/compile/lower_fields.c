@@ -7,6 +7,8 @@
  */
 #include "lower_lanes.h"
 
+#include <string.h>
+
 #define MOST 4
 
 struct fields {
@@ -58,28 +60,43 @@ static uint32_t field_of(const struct facet_lanes *lanes, const struct fields *f
     return offset < 0 || offset >= size * (int64_t)fields->count || offset % size ? MOST : (uint32_t)(offset / size);
 }
 
+/* A set of fields begins anew: with nothing. */
+static void forget(struct fields *fields)
+{
+    memset(fields->members, 0, sizeof fields->members);
+    fields->first = fields->last = NULL;
+}
+
+/*
+ * The set that the access is of. A block may access its fields several times: sets are made up from its beginning, each
+ * as early as it is complete, so that all of a set's accesses find the same one.
+ */
 static bool find_members(const struct facet_lanes *lanes, struct fields *fields, LLVMValueRef access)
 {
+    bool has = false, stores = LLVMIsAStoreInst(access) != NULL;
     uint32_t found = 0;
 
-    for (LLVMValueRef at = LLVMGetFirstInstruction(LLVMGetInstructionParent(access)); at && found < fields->count;
+    for (LLVMValueRef at = LLVMGetFirstInstruction(LLVMGetInstructionParent(access)); at;
          at = LLVMGetNextInstruction(at)) {
         bool memory = LLVMIsALoadInst(at) || LLVMIsAStoreInst(at);
         uint32_t field = memory ? field_of(lanes, fields, access, at) : MOST;
+        bool ends = found == fields->count || (field == MOST ? touches(at, stores) : fields->members[field] != NULL);
 
-        if (field == MOST) {
-            if (found && touches(at, LLVMIsAStoreInst(access) != NULL))
-                return false;
-            continue;
+        if (has && ends)
+            break;
+        if (ends) {
+            forget(fields);
+            found = 0;
         }
-        if (fields->members[field])
-            return false;
+        if (field == MOST)
+            continue;
         fields->members[field] = at;
         fields->first = fields->first ? fields->first : at;
         fields->last = at;
+        has = has || at == access;
         found++;
     }
-    return found == fields->count;
+    return has && found == fields->count;
 }
 
 static bool find_fields(const struct facet_lanes *lanes, LLVMValueRef access, struct fields *ret_fields)

@@ -102,7 +102,10 @@ static void copy_flags(LLVMValueRef from, LLVMValueRef to)
         LLVMSetIsDisjoint(to, LLVMGetIsDisjoint(from));
 }
 
-/* A lane that is not there must not divide by what happens to be in it. */
+/*
+ * A lane that is not there must not divide by what happens to be in it. Frozen, as nothing is known of that: of a value
+ * that the item never has as 0 the optimizer would conclude that every lane may divide by it.
+ */
 static LLVMValueRef safe_divisor(struct facet_lanes *lanes, LLVMValueRef divisor)
 {
     LLVMTypeRef type = LLVMTypeOf(divisor);
@@ -110,6 +113,7 @@ static LLVMValueRef safe_divisor(struct facet_lanes *lanes, LLVMValueRef divisor
 
     if (!lanes->masks[lanes->block])
         return divisor;
+    divisor = LLVMBuildFreeze(lanes->builder, divisor, "");
     return LLVMBuildSelect(lanes->builder, lanes->masks[lanes->block], divisor, facet_lanes_splat(lanes, one), "");
 }
 

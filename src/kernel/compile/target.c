@@ -5,10 +5,13 @@
  */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <llvm-c/Target.h>
 
+#include "base/cleanup.h"
+#include "base/processor.h"
 #include "kernel/compile/compile.h"
 #include "kernel/compile/shims.h"
 
@@ -167,6 +170,8 @@ static const char *const cpu_features[][2] = {
     {"vpclmulqdq", "vpclmulqdq"},
 };
 
+enum { WITHHELD_MOST = COUNT(cpu_features) * 24 }; /* characters of "-name," for all of them */
+
 /* Adds a feature's other name to a list that has room for all of them. */
 static void list_feature(void *context, const char *name)
 {
@@ -236,6 +241,22 @@ static void note_had(void *context, const char *name)
         strcat(strcat(had, name), ",");
 }
 
+/*
+ * Takes away what the processor says that it has and the kernel does not list (clearcpuid=, a hypervisor's choice):
+ * whoever loads the image asks the kernel.
+ */
+static void withhold_unlisted(char *list)
+{
+    FACET_CLEANUP_FREE char *flags = facet_processor_features();
+    char word[FACET_COMPILE_NAME_SIZE];
+
+    for (size_t i = 0; flags && flags[2] && i < COUNT(cpu_features); i++) {
+        snprintf(word, sizeof word, " %s ", cpu_features[i][1]);
+        if (!strstr(flags, word))
+            strcat(strcat(strcat(list, "-"), cpu_features[i][0]), ",");
+    }
+}
+
 static void look_at_host(void)
 {
     char had[FACET_COMPILE_FEATURES_SIZE] = ",", *list = this_host.machine_features;
@@ -243,9 +264,10 @@ static void look_at_host(void)
     char *name = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
 
     snprintf(this_host.processor, sizeof this_host.processor, "%s", name);
-    snprintf(list, sizeof this_host.machine_features, "%s,", features);
+    snprintf(list, sizeof this_host.machine_features - WITHHELD_MOST, "%s,", features);
     LLVMDisposeMessage(name);
     LLVMDisposeMessage(features);
+    withhold_unlisted(list);
     facet_shim_features(triple, this_host.processor, "", note_had, had);
     facet_shim_features(triple, this_host.processor, "", drop_known, list);
     drop_absent(list, had);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: convolution, adding, and softmax as cuDNN makes them. Never: takes tensors that do not fit each other. */
+/* Owns: convolution, adding, softmax and normalization as cuDNN makes them. Never: takes tensors that do not fit each
+ * other. */
 #include "vendor/cuda/cudnn.h"
 
-#include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "cudnn_fake.h"
+#include "dnn_fake.h"
 
 #define VERSION   91900u
 #define WORKSPACE 8192u
@@ -23,7 +23,7 @@ struct cudnnFilterStruct {
     int sizes[4];
 };
 struct cudnnConvolutionStruct {
-    int pad[2], stride[2], dilation[2], groups;
+    struct fake_window window;
     cudnnMathType_t math;
 };
 
@@ -117,8 +117,8 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convo
     if (pad_h < 0 || pad_w < 0 || stride_h <= 0 || stride_w <= 0 || dilation_h <= 0 || dilation_w <= 0 ||
         mode != CUDNN_CROSS_CORRELATION || compute != CUDNN_DATA_FLOAT)
         return CUDNN_STATUS_BAD_PARAM;
-    *convolution = (struct cudnnConvolutionStruct){
-        {pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w}, 1, CUDNN_DEFAULT_MATH};
+    *convolution = (struct cudnnConvolutionStruct){{{pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w}, 1},
+                                                   CUDNN_DEFAULT_MATH};
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -130,24 +130,24 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convoluti
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convolution, int groups)
 {
-    convolution->groups = groups;
+    convolution->window.groups = groups;
     return groups > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 /* ---- convolution ---- */
 
-static int outputs(const struct cudnnConvolutionStruct *it, int in, int kernel, int i)
+static struct fake_convolution made_of(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
+                                       const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
 {
-    return (in + 2 * it->pad[i] - it->dilation[i] * (kernel - 1) - 1) / it->stride[i] + 1;
+    return (struct fake_convolution){&it->window, x->sizes, w->sizes, y->sizes};
 }
 
 static bool fits(const struct cudnnConvolutionStruct *it, const struct cudnnTensorStruct *x,
                  const struct cudnnFilterStruct *w, const struct cudnnTensorStruct *y)
 {
-    return x->type == CUDNN_DATA_FLOAT && w->type == x->type && y->type == x->type &&
-           w->sizes[1] * it->groups == x->sizes[1] && w->sizes[0] == y->sizes[1] && x->sizes[0] == y->sizes[0] &&
-           outputs(it, x->sizes[2], w->sizes[2], 0) == y->sizes[2] &&
-           outputs(it, x->sizes[3], w->sizes[3], 1) == y->sizes[3];
+    const struct fake_convolution whole = made_of(it, x, w, y);
+
+    return x->type == CUDNN_DATA_FLOAT && w->type == x->type && y->type == x->type && fake_convolution_fits(&whole);
 }
 
 /* The first is one that a caller with no workspace must not take. */
@@ -165,52 +165,19 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
     return CUDNN_STATUS_SUCCESS;
 }
 
-struct convolving {
-    const struct cudnnConvolutionStruct *it;
-    const struct cudnnTensorStruct *xt, *yt;
-    const struct cudnnFilterStruct *wt;
-    const float *x, *w;
-};
-
-static float output_at(const struct convolving *of, int n, int k, int row, int column)
-{
-    const int *filter = of->wt->sizes, *input = of->xt->sizes;
-    int first = k / (filter[0] / of->it->groups) * filter[1];
-    float sum = 0;
-
-    for (int c = 0; c < filter[1]; c++)
-        for (int i = 0; i < filter[2]; i++)
-            for (int j = 0; j < filter[3]; j++) {
-                int y = row * of->it->stride[0] - of->it->pad[0] + i * of->it->dilation[0];
-                int x = column * of->it->stride[1] - of->it->pad[1] + j * of->it->dilation[1];
-
-                if (y < 0 || x < 0 || y >= input[2] || x >= input[3])
-                    continue;
-                sum += of->x[((n * input[1] + first + c) * input[2] + y) * input[3] + x] *
-                       of->w[((k * filter[1] + c) * filter[2] + i) * filter[3] + j];
-            }
-    return sum;
-}
-
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_tensor,
                                       const void *x, cudnnFilterDescriptor_t w_filter, const void *w,
                                       cudnnConvolutionDescriptor_t convolution, int algorithm, void *workspace,
                                       size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t y_tensor,
                                       void *y)
 {
-    const struct convolving of = {convolution, x_tensor, y_tensor, w_filter, x, w};
-    const int *sizes = y_tensor->sizes;
-    float *to = y;
+    const struct fake_convolution it = made_of(convolution, x_tensor, w_filter, y_tensor);
 
     if (!handle || !handle->stream || algorithm != 1 || !workspace || workspace_bytes < WORKSPACE ||
         *(const float *)alpha != 1 || *(const float *)beta != 0 || !fits(convolution, x_tensor, w_filter, y_tensor))
         return CUDNN_STATUS_BAD_PARAM;
     last_math = convolution->math;
-    for (int n = 0; n < sizes[0]; n++)
-        for (int k = 0; k < sizes[1]; k++)
-            for (int i = 0; i < sizes[2]; i++)
-                for (int j = 0; j < sizes[3]; j++)
-                    *to++ = output_at(&of, n, k, i, j);
+    fake_convolve(&it, x, w, y);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -221,42 +188,137 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTenso
                              const void *beta, cudnnTensorDescriptor_t c_tensor, void *c)
 {
     const int *sizes = c_tensor->sizes, *from = a_tensor->sizes;
-    float *to = c;
 
     if (!handle || from[0] != 1 || from[2] != 1 || from[3] != 1 || from[1] != sizes[1] ||
         a_tensor->type != CUDNN_DATA_FLOAT || c_tensor->type != CUDNN_DATA_FLOAT || *(const float *)beta != 1)
         return CUDNN_STATUS_BAD_PARAM;
-    for (int n = 0; n < sizes[0]; n++)
-        for (int k = 0; k < sizes[1]; k++)
-            for (int i = 0; i < sizes[2] * sizes[3]; i++)
-                *to++ += *(const float *)alpha * ((const float *)a)[k];
+    fake_add_channels(sizes, a, *(const float *)alpha, c);
     return CUDNN_STATUS_SUCCESS;
-}
-
-static void softmax_of(enum fake_type type, const void *x, void *y, uint64_t at, uint64_t step, int count)
-{
-    float most = -INFINITY, sum = 0;
-
-    for (int i = 0; i < count; i++)
-        most = fmaxf(most, fake_get(type, x, at + (uint64_t)i * step));
-    for (int i = 0; i < count; i++)
-        sum += expf(fake_get(type, x, at + (uint64_t)i * step) - most);
-    for (int i = 0; i < count; i++)
-        fake_put(type, y, at + (uint64_t)i * step, expf(fake_get(type, x, at + (uint64_t)i * step) - most) / sum);
 }
 
 cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, int algorithm, int mode, const void *alpha,
                                   cudnnTensorDescriptor_t x_tensor, const void *x, const void *beta,
                                   cudnnTensorDescriptor_t y_tensor, void *y)
 {
-    const int *sizes = x_tensor->sizes;
-    uint64_t step = (uint64_t)sizes[2] * (uint64_t)sizes[3];
-
     if (!handle || algorithm != CUDNN_SOFTMAX_ACCURATE || mode != CUDNN_SOFTMAX_MODE_CHANNEL ||
         memcmp(x_tensor, y_tensor, sizeof *x_tensor) != 0 || *(const float *)alpha != 1 || *(const float *)beta != 0)
         return CUDNN_STATUS_BAD_PARAM;
-    for (uint64_t n = 0; n < (uint64_t)sizes[0]; n++)
-        for (uint64_t i = 0; i < step; i++)
-            softmax_of(fake_cudnn_type(x_tensor->type), x, y, n * (uint64_t)sizes[1] * step + i, step, sizes[1]);
+    fake_softmax(fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- normalization ---- */
+
+cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_tensor, void *y, const void *alpha)
+{
+    const int *sizes = y_tensor->sizes;
+
+    if (!handle || y_tensor->type != CUDNN_DATA_FLOAT)
+        return CUDNN_STATUS_BAD_PARAM;
+    for (int i = 0; i < sizes[0] * sizes[1] * sizes[2] * sizes[3]; i++)
+        ((float *)y)[i] *= *(const float *)alpha;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+struct normalizing {
+    enum fake_type type;
+    const int *sizes;
+    const void *x;
+    void *y;
+    const float *scale, *bias;
+    double epsilon;
+};
+
+static bool normalizes(cudnnHandle_t handle, int mode, const void *alpha, const void *beta,
+                       const struct cudnnTensorStruct *x, const struct cudnnTensorStruct *y,
+                       const struct cudnnTensorStruct *channels)
+{
+    const int *of = channels->sizes;
+
+    return handle && mode == CUDNN_BATCHNORM_SPATIAL && *(const float *)alpha == 1 && *(const float *)beta == 0 &&
+           memcmp(x, y, sizeof *x) == 0 && channels->type == CUDNN_DATA_FLOAT && of[0] == 1 && of[1] == x->sizes[1] &&
+           of[2] == 1 && of[3] == 1;
+}
+
+/* Element i of a channel, counted over all images. */
+static uint64_t place_of(const struct normalizing *of, int channel, int i)
+{
+    int places = of->sizes[2] * of->sizes[3];
+
+    return (uint64_t)((i / places * of->sizes[1] + channel) * places + i % places);
+}
+
+static void normalize(const struct normalizing *of, int channel, double mean, double variance)
+{
+    int count = of->sizes[0] * of->sizes[2] * of->sizes[3];
+
+    for (int i = 0; i < count; i++) {
+        uint64_t at = place_of(of, channel, i);
+        double value = (fake_get(of->type, of->x, at) - mean) / sqrt(variance + of->epsilon);
+
+        fake_put(of->type, of->y, at, (float)(value * of->scale[channel] + of->bias[channel]));
+    }
+}
+
+cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, int mode, const void *alpha,
+                                                      const void *beta, cudnnTensorDescriptor_t x_tensor, const void *x,
+                                                      cudnnTensorDescriptor_t y_tensor, void *y,
+                                                      cudnnTensorDescriptor_t channels, const void *scale,
+                                                      const void *bias, const void *mean, const void *variance,
+                                                      double epsilon)
+{
+    const struct normalizing of = {fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
+
+    if (!normalizes(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias || !mean || !variance)
+        return CUDNN_STATUS_BAD_PARAM;
+    for (int channel = 0; channel < of.sizes[1]; channel++)
+        normalize(&of, channel, (double)((const float *)mean)[channel], (double)((const float *)variance)[channel]);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static void measure(const struct normalizing *of, int channel, double *ret_mean, double *ret_variance)
+{
+    int count = of->sizes[0] * of->sizes[2] * of->sizes[3];
+    double sum = 0, squares = 0;
+
+    for (int i = 0; i < count; i++) {
+        double value = (double)fake_get(of->type, of->x, place_of(of, channel, i));
+
+        sum += value;
+        squares += value * value;
+    }
+    *ret_mean = sum / count;
+    *ret_variance = squares / count - *ret_mean * *ret_mean;
+}
+
+/* What was there is multiplied, too, as the library's is: what is no number stays none. */
+static void let_run(void *running, int channel, double factor, double value)
+{
+    float *to = (float *)running + channel;
+
+    *to = (float)((double)*to * (1 - factor) + value * factor);
+}
+
+cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, int mode, const void *alpha,
+                                                     const void *beta, cudnnTensorDescriptor_t x_tensor, const void *x,
+                                                     cudnnTensorDescriptor_t y_tensor, void *y,
+                                                     cudnnTensorDescriptor_t channels, const void *scale,
+                                                     const void *bias, double factor, void *running_mean,
+                                                     void *running_variance, double epsilon, void *saved_mean,
+                                                     void *saved_inverse_deviation)
+{
+    const struct normalizing of = {fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
+    int count = of.sizes[0] * of.sizes[2] * of.sizes[3];
+    double mean, variance;
+
+    if (!normalizes(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias || !running_mean ||
+        !running_variance || !saved_mean != !saved_inverse_deviation)
+        return CUDNN_STATUS_BAD_PARAM;
+    for (int channel = 0; channel < of.sizes[1]; channel++) {
+        measure(&of, channel, &mean, &variance);
+        let_run(running_mean, channel, factor, mean);
+        let_run(running_variance, channel, factor, variance * count / (count - 1));
+        normalize(&of, channel, mean, variance);
+    }
     return CUDNN_STATUS_SUCCESS;
 }

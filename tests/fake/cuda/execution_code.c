@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: what modules have on devices: their globals, and the code of each function that was asked for.
- * Never: holds any code: a function takes FAKE_CODE bytes in each context in which it is loaded.
+ * Never: holds any code: a function takes as many bytes as the machine says in each context in which it is loaded.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "execution.h"
 #include "memory.h"
 
-#ifndef FAKE_CODE
-#define FAKE_CODE (UINT64_C(64) << 10) /* 0: code takes nothing */
-#endif
-static const uint64_t code_bytes = FAKE_CODE;
+static uint64_t code_bytes(void)
+{
+    return fake_state()->code_bytes;
+}
 
 /* A piece of a module in a context: a function's code; its globals, or all of it, when `function` is NULL. */
 struct piece {
@@ -29,7 +29,7 @@ bool fake_code_eager(void)
 {
     const char *mode = getenv("CUDA_MODULE_LOADING");
 
-    return mode && strcmp(mode, "EAGER") == 0;
+    return fake_model.eager || (mode && strcmp(mode, "EAGER") == 0);
 }
 
 static struct piece *find(CUmodule module, CUfunction function, CUcontext context)
@@ -64,7 +64,7 @@ static bool load_globals(CUmodule module, CUcontext context)
     uint64_t bytes = module->globals_bytes;
 
     if (fake_code_eager() && !module->listed)
-        bytes += code_bytes;
+        bytes += code_bytes();
     return !bytes || load(module, NULL, context, bytes);
 }
 
@@ -73,7 +73,7 @@ static bool load_function(CUfunction function, CUcontext context)
     bool with_module = fake_code_eager() && !function->module->listed;
 
     return load_globals(function->module, context) &&
-           (code_bytes == 0 || with_module || load(function->module, function, context, code_bytes));
+           (code_bytes() == 0 || with_module || load(function->module, function, context, code_bytes()));
 }
 
 CUresult fake_code_load(CUfunction function, CUcontext context)

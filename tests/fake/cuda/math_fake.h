@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum fake_type { FAKE_F32, FAKE_BF16, FAKE_F16 };
+enum fake_type { FAKE_F32, FAKE_BF16, FAKE_F16, FAKE_INT8, FAKE_INT32 };
 
 static inline float fake_of_bf16(uint16_t bits)
 {
@@ -59,6 +59,7 @@ static inline uint16_t fake_to_f16(float value)
     return (uint16_t)(sign | (fraction < 1024 ? fraction : ((exponent + 15) << 10) + fraction - 1024));
 }
 
+/* Not of whole numbers. */
 static inline float fake_get(enum fake_type type, const void *at, uint64_t index)
 {
     if (type == FAKE_F32)
@@ -77,9 +78,12 @@ static inline void fake_put(enum fake_type type, void *at, uint64_t index, float
 /* What the last product was to be computed in (cublasComputeType_t), the last convolution (cudnnMathType_t); -1: none
  * was. */
 int fake_cublas_compute(void);
+int fake_hipblas_compute(void); /* hipblasComputeType_t */
 int fake_cudnn_math(void);
 /* How many handles and descriptors there are: none when a program is through. */
 int fake_cublas_living(void);
+int fake_hipblas_living(void);
+int fake_miopen_living(void);
 int fake_cudnn_living(void);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: linear memory, plain, pitched and managed; how much there is; the end of a context's. Never: moves any. */
 #include <string.h>
+#include <time.h>
 
 #include "memory.h"
+
+#define LARGE (UINT64_C(16) << 20)
 
 bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes)
 {
@@ -28,6 +31,15 @@ static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum f
     return block;
 }
 
+/* As a real driver's calls for large memory take their time; with no lock held. */
+static void linger(uint64_t bytes)
+{
+    uint64_t ns = bytes < LARGE ? 0 : fake_state()->linger_ns;
+
+    if (ns)
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
+}
+
 /* Allocating and freeing may wait for the device: not while somebody captures. */
 static CUresult enter(CUcontext *ret_context)
 {
@@ -44,6 +56,7 @@ CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t byt
 
     if (result != CUDA_SUCCESS)
         return result;
+    linger(bytes);
     fake_memory_lock();
     struct fake_block *block = make_in(context, sort, kind, bytes, take);
     fake_memory_unlock();
@@ -146,8 +159,11 @@ static bool give_back(uint64_t address)
 static CUresult free_at(CUdeviceptr pointer)
 {
     fake_memory_lock();
+    const struct fake_block *block = fake_block_at(pointer);
+    uint64_t bytes = block && block->address == pointer ? block->taken : 0;
     bool given = give_back(pointer);
     fake_memory_unlock();
+    linger(bytes);
     return given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -22,5 +22,6 @@ const struct fake_model fake_model = {
     .version = 13000,
     .memory_bytes = UINT64_C(8) << 30,
     .context_bytes = UINT64_C(300) << 20,
+    .code_bytes = UINT64_C(64) << 10,
     .describe = describe,
 };

@@ -76,7 +76,9 @@ static void make(struct fake_state *made)
     made->device_count = number_of("DEVICES", fake_model.devices, FAKE_DEVICES);
     made->driver_version = number_of("VERSION", fake_model.version, 99999999);
     made->context_bytes = bytes_of(variable("CONTEXT"), fake_model.context_bytes);
+    made->code_bytes = bytes_of(variable("CODE"), fake_model.code_bytes);
     made->copy_bytes_s = bytes_of(variable("COPY"), DEFAULT_COPY);
+    made->linger_ns = bytes_of(variable("LINGER"), 0);
     made->host_bytes = bytes_of(variable("HOST"), DEFAULT_HOST);
     for (uint32_t i = 0; i < made->device_count; i++) {
         made->management.mig[i].mode = made->management.mig[i].pending = number_of("MIG", 0, 1);
@@ -313,6 +315,12 @@ uint64_t fake_held(uint32_t device, enum fake_kind kind)
     return sum;
 }
 
+static void changed(uint32_t device)
+{
+    if (fake_model.changed)
+        fake_model.changed(device, fake_belongings(fake_process(), device));
+}
+
 bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
 {
     uint64_t size = fake_state()->devices[device].memory_bytes;
@@ -322,8 +330,10 @@ bool fake_take(uint32_t device, enum fake_kind kind, uint64_t bytes)
         return false;
     atomic_fetch_add(mine, bytes);
     /* Most often there is room whoever lives; the locks are asked only when the dead would make the difference. */
-    if (sum_used(device, NULL) <= size || sum_used(device, fake_lives) <= size)
+    if (sum_used(device, NULL) <= size || sum_used(device, fake_lives) <= size) {
+        changed(device);
         return true;
+    }
     atomic_fetch_sub(mine, bytes);
     return false;
 }
@@ -336,6 +346,7 @@ void fake_give(uint32_t device, enum fake_kind kind, uint64_t bytes)
         errno = ERANGE;
         die("more memory was given than taken");
     }
+    changed(device);
 }
 
 bool fake_pin(uint64_t bytes)

@@ -12,7 +12,9 @@
  *   FAKE_CUDA_DEVICES    number of GPUs, default 1
  *   FAKE_CUDA_MEMORY     bytes of each, "8G", or a list "8G,4G"; default 8G
  *   FAKE_CUDA_CONTEXT    bytes that a context costs, default 300M
+ *   FAKE_CUDA_CODE       bytes that the code of a function takes, default 64K
  *   FAKE_CUDA_COPY       bytes a second between a device and the host, default 50G
+ *   FAKE_CUDA_LINGER     ns by which large memory is late: taken after the call, given back before its end; default 0
  *   FAKE_CUDA_HOST       bytes of the host that all processes together may pin, default 1024G
  *   FAKE_CUDA_UNITS      multiprocessors, default 132
  *   FAKE_CUDA_VERSION    what cuDriverGetVersion says, default 13000; entry points newer than it are not there
@@ -88,7 +90,7 @@ struct fake_state {
     uint32_t size;
     uint32_t device_count;
     uint32_t driver_version;
-    uint64_t context_bytes, copy_bytes_s, host_bytes;
+    uint64_t context_bytes, code_bytes, copy_bytes_s, host_bytes, linger_ns;
     struct fake_device devices[FAKE_DEVICES];
     struct fake_process processes[FAKE_PROCESSES];
     struct fake_management management; /* what only NVML shows: nvml_state.h */
@@ -99,8 +101,10 @@ struct fake_model {
     const char *prefix; /* of the variables: "FAKE_CUDA_" */
     uint64_t magic;
     uint32_t devices, units, version; /* where no variable says it */
-    uint64_t memory_bytes, context_bytes;
+    uint64_t memory_bytes, context_bytes, code_bytes;
+    bool eager;                                                   /* code is loaded with its module, always */
     void (*describe)(struct fake_device *device, uint32_t index); /* name, uuid, place, capability */
+    void (*changed)(uint32_t device, uint64_t bytes); /* what this process holds now; NULL: nobody wants to know */
 };
 extern const struct fake_model fake_model;
 

@@ -6,7 +6,8 @@
 
 #include "fake.h"
 #include "tests/fake/cuda/execution.h"
-#include "vendor/cuda/memory.h"
+#include "vendor/cuda/graph_memory.h"
+#include "vendor/hip/graph_memory.h"
 
 #define MASK_WORDS 32u
 
@@ -203,3 +204,40 @@ FAKE_HIP(hipGraphExecDestroy, (hipGraphExec_t executable), cuGraphExecDestroy(EX
 FAKE_HIP(hipGraphUpload, (hipGraphExec_t executable, hipStream_t stream),
          cuGraphUpload(EXEC(executable), STREAM(stream)))
 BOTH(hipGraphLaunch, cuGraphLaunch, (hipGraphExec_t executable, hipStream_t stream), EXEC(executable), STREAM(stream))
+
+_Static_assert(sizeof(hipMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v1), "one layout");
+
+FAKE_HIP(hipGraphInstantiateWithParams,
+         (hipGraphExec_t * executable, hipGraph_t graph, hipGraphInstantiateParams *parameters),
+         parameters ? cuGraphInstantiateWithFlags((CUgraphExec *)executable, GRAPH(graph), parameters->flags)
+                    : hipErrorInvalidValue)
+FAKE_HIP(hipGraphAddMemAllocNode,
+         (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+          hipMemAllocNodeParams *parameters),
+         cuGraphAddMemAllocNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count,
+                                (CUDA_MEM_ALLOC_NODE_PARAMS_v1 *)parameters))
+FAKE_HIP(hipGraphAddMemFreeNode,
+         (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count, void *pointer),
+         cuGraphAddMemFreeNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count, at(pointer)))
+FAKE_HIP(hipGraphAddNode,
+         (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+          hipGraphNodeParams *parameters),
+         (parameters && parameters->type == hipGraphNodeTypeMemAlloc)
+             ? cuGraphAddMemAllocNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count,
+                                      (CUDA_MEM_ALLOC_NODE_PARAMS_v1 *)&parameters->alloc)
+             : hipErrorNotSupported)
+FAKE_HIP(hipGraphMemAllocNodeGetParams, (hipGraphNode_t node, hipMemAllocNodeParams *parameters),
+         cuGraphMemAllocNodeGetParams((CUgraphNode)node, (CUDA_MEM_ALLOC_NODE_PARAMS_v1 *)parameters))
+FAKE_HIP(hipGraphMemFreeNodeGetParams, (hipGraphNode_t node, void *pointer),
+         cuGraphMemFreeNodeGetParams((CUgraphNode)node, pointer))
+FAKE_HIP(hipGraphNodeGetType, (hipGraphNode_t node, hipGraphNodeType *type),
+         cuGraphNodeGetType((CUgraphNode)node, type))
+FAKE_HIP(hipGraphGetNodes, (hipGraph_t graph, hipGraphNode_t *nodes, size_t *count),
+         cuGraphGetNodes(GRAPH(graph), NODE(nodes), count))
+FAKE_HIP(hipGraphGetEdges, (hipGraph_t graph, hipGraphNode_t *from, hipGraphNode_t *to, size_t *count),
+         cuGraphGetEdges(GRAPH(graph), NODE(from), NODE(to), count))
+FAKE_HIP(hipDeviceGraphMemTrim, (int device), cuDeviceGraphMemTrim(device))
+FAKE_HIP_ASKS(hipDeviceGetGraphMemAttribute, (int device, hipGraphMemAttributeType attribute, void *value),
+              cuDeviceGetGraphMemAttribute(device, attribute, value))
+FAKE_HIP_ASKS(hipDeviceSetGraphMemAttribute, (int device, hipGraphMemAttributeType attribute, void *value),
+              cuDeviceSetGraphMemAttribute(device, attribute, value))

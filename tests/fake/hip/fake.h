@@ -9,8 +9,10 @@
  * Never: lets a device begin with a call that only asks; ships.
  *
  * Environment: FAKE_HIP_STATE, FAKE_HIP_DEVICES (default 2), FAKE_HIP_MEMORY (192G), FAKE_HIP_CONTEXT (300M),
- * FAKE_HIP_UNITS (304), FAKE_HIP_VERSION (70200000), as tests/fake/cuda/state.h says of FAKE_CUDA_...;
- * ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES are read as the real runtimes do (visible.c).
+ * FAKE_HIP_CODE (0), FAKE_HIP_UNITS (304), FAKE_HIP_VERSION (70200000), as tests/fake/cuda/state.h says of
+ * FAKE_CUDA_...; FAKE_HIP_KFD, the folder for the compute driver's files (kernel_files.h); FAKE_HIP_BEGIN, how many
+ * milliseconds a device's beginning takes before it holds anything, and again behind that (0); ROCR_VISIBLE_DEVICES,
+ * HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES are read as the real runtimes do (visible.c).
  */
 #ifndef FAKE_HIP_FAKE_H
 #define FAKE_HIP_FAKE_H

@@ -2,7 +2,7 @@
 /* Owns: what a machine with AMD's GPUs is where no variable says it: two like the MI300X. Never: more. */
 #include <stdio.h>
 
-#include "tests/fake/cuda/state.h"
+#include "kernel_files.h"
 
 /* The uuid is the 16 digits that hipDeviceGetUuid() gives: text, as the runtime has it. */
 static void describe(struct fake_device *device, uint32_t index)
@@ -15,6 +15,7 @@ static void describe(struct fake_device *device, uint32_t index)
     snprintf(digits, sizeof digits, "fa%014x", 0xcade00u + index);
     __builtin_memcpy(device->uuid, digits, sizeof device->uuid);
     snprintf(device->name, sizeof device->name, "Fake Instinct 304");
+    fake_kernel_files_describe(device, index);
 }
 
 const struct fake_model fake_model = {
@@ -25,5 +26,7 @@ const struct fake_model fake_model = {
     .version = 70200000, /* 7.2.0, as hipRuntimeGetVersion() counts */
     .memory_bytes = UINT64_C(192) << 30,
     .context_bytes = UINT64_C(300) << 20,
+    .eager = true,
     .describe = describe,
+    .changed = fake_kernel_files_changed,
 };

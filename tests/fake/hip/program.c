@@ -12,6 +12,7 @@
 
 #include "fake.h"
 #include "tests/fake/cuda/execution.h"
+#include "vendor/cuda/memory.h"
 
 /* What __hipRegisterFatBinary returns a handle of. */
 struct binary {
@@ -20,6 +21,13 @@ struct binary {
         CUcontext context; /* in which it was loaded */
         CUmodule module;
     } loaded[FAKE_DEVICES];
+};
+
+/* A managed variable, which is there from its registration on. */
+struct managed {
+    struct managed *next;
+    const void *modules;
+    void *pointer;
 };
 
 struct kernel {
@@ -35,6 +43,7 @@ struct kernel {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kernel *kernels;
+static struct managed *variables;
 
 void **__hipRegisterFatBinary(const void *wrapper)
 {
@@ -49,11 +58,40 @@ void **__hipRegisterFatBinary(const void *wrapper)
     return (void **)binary;
 }
 
+static void free_variables(const void *modules)
+{
+    for (struct managed **at = &variables; *at;) {
+        struct managed *variable = *at;
+
+        if (variable->modules != modules) {
+            at = &variable->next;
+            continue;
+        }
+        *at = variable->next;
+        cuMemFree_v2((uintptr_t)variable->pointer);
+    }
+}
+
+/* Also what is registered with a context that has ended: its modules ended with it. */
+static void unload_all(struct binary *binary)
+{
+    CUcontext context = NULL;
+
+    if (!fake_hip_has_begun(fake_hip_device()) || fake_hip_enter() != hipSuccess ||
+        cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+        return;
+    for (uint32_t i = 0; i < FAKE_DEVICES; i++)
+        if (binary->loaded[i].context == context)
+            cuModuleUnload(binary->loaded[i].module);
+}
+
 void __hipUnregisterFatBinary(void **modules)
 {
     struct binary *binary = (struct binary *)modules;
 
     pthread_mutex_lock(&lock);
+    unload_all(binary);
+    free_variables(modules);
     for (struct kernel **at = &kernels; *at;) {
         struct kernel *kernel = *at;
 
@@ -62,10 +100,8 @@ void __hipUnregisterFatBinary(void **modules)
             continue;
         }
         *at = kernel->next;
-        free(kernel);
     }
     pthread_mutex_unlock(&lock);
-    free(binary);
 }
 
 void __hipRegisterFunction(void **modules, const void *host, char *device_name, const char *name, unsigned threads,
@@ -79,6 +115,21 @@ void __hipRegisterFunction(void **modules, const void *host, char *device_name, 
     pthread_mutex_lock(&lock);
     kernel->next = kernels;
     kernels = kernel;
+    pthread_mutex_unlock(&lock);
+}
+
+/* As the older runtimes: by beginning the device. */
+void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
+                             unsigned alignment)
+{
+    struct managed *variable = fake_execution_make(sizeof *variable);
+
+    if (hipMallocManaged(pointer, size, hipMemAttachGlobal) != hipSuccess)
+        return;
+    memcpy(*pointer, start, size);
+    pthread_mutex_lock(&lock);
+    *variable = (struct managed){.next = variables, .modules = modules, .pointer = *pointer};
+    variables = variable;
     pthread_mutex_unlock(&lock);
 }
 
@@ -117,6 +168,53 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function)
     return result;
 }
 
+/* ---- libraries: loaded when something is first asked of them ---- */
+
+struct ihipLibrary_t {
+    const void *image;
+    CUmodule module;
+};
+
+static hipError_t load_library(hipLibrary_t *library, const void *image, unsigned count)
+{
+    if (!library || !image || count)
+        return hipErrorInvalidValue;
+    *library = fake_execution_make(sizeof **library);
+    (*library)->image = image;
+    return hipSuccess;
+}
+
+static hipError_t ask_library(hipLibrary_t library)
+{
+    if (!library)
+        return hipErrorInvalidValue;
+    return library->module ? hipSuccess : cuModuleLoadData(&library->module, library->image);
+}
+
+static hipError_t get_kernel(hipKernel_t *kernel, hipLibrary_t library, const char *name)
+{
+    hipError_t result = ask_library(library);
+
+    return result == hipSuccess ? cuModuleGetFunction((CUfunction *)kernel, library->module, name) : result;
+}
+
+static hipError_t unload_library(hipLibrary_t library)
+{
+    if (!library)
+        return hipErrorInvalidValue;
+    return library->module ? cuModuleUnload(library->module) : hipSuccess;
+}
+
+FAKE_HIP(hipLibraryLoadData,
+         (hipLibrary_t * library, const void *code, int *options, void **values, unsigned count, int *library_options,
+          void **library_values, unsigned library_count),
+         load_library(library, code, count))
+FAKE_HIP(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name),
+         get_kernel(kernel, library, name))
+FAKE_HIP(hipLibraryUnload, (hipLibrary_t library), unload_library(library))
+
+FAKE_HIP(hipModuleLoadFatBinary, (hipModule_t * module, const void *image),
+         cuModuleLoadFatBinary((CUmodule *)module, image))
 FAKE_HIP(hipGetFuncBySymbol, (hipFunction_t * function, const void *host),
          fake_hip_function(host, (CUfunction *)function))
 FAKE_HIP(hipModuleLoad, (hipModule_t * module, const char *path), cuModuleLoad((CUmodule *)module, path))

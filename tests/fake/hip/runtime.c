@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the runtime's beginning, each thread's device and last error. Never: begins a device that is only asked of. */
 #include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "entry_points.h"
 #include "fake.h"
@@ -71,14 +73,25 @@ int fake_not_supported(void)
     return fake_hip_done(result == hipSuccess ? hipErrorNotSupported : result);
 }
 
+static void take_time(void)
+{
+    const char *text = getenv("FAKE_HIP_BEGIN");
+    long milliseconds = text ? strtol(text, NULL, 10) : 0;
+
+    nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000}, NULL);
+}
+
 static hipError_t begin(CUcontext *ret_context)
 {
     hipError_t result = hipSuccess;
 
     pthread_mutex_lock(&lock);
     *ret_context = atomic_load(&contexts[device]);
-    if (!*ret_context)
+    if (!*ret_context) {
+        take_time();
         result = cuDevicePrimaryCtxRetain(ret_context, device);
+        take_time();
+    }
     if (result == hipSuccess)
         atomic_store(&contexts[device], *ret_context);
     pthread_mutex_unlock(&lock);

@@ -424,6 +424,7 @@ def threads_never_take_more_than_there_is():
 
 @test
 def what_is_made_is_ended():
+    gc.collect()  # what other tests left ends here
     with world.counted() as count:
         for _ in range(20):
             alloc_map = make({"a": "1"})

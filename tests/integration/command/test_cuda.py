@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from cuda import CONTEXT, GIB, GPU, MOST, SMI, TENANT, CudaPlace
+from cuda import CONTEXT, FAKES, GIB, GPU, MOST, SMI, TENANT, CudaPlace
 from place import BUILD, wait_until
 from tap import contains, equal, main, test
 
@@ -111,6 +111,37 @@ def everything_is_seen_from_outside():
                         if line.startswith("facet_process_memory_used_bytes")]
         equal([line.split()[-1] for line in wait_until(told, "the device's reading")], [str(held)],
               "the driver's word of the process")
+        contains(told()[0], f'vgpu="{shown["id"]}",name="seen"')
+        counted = lambda: place.json("vgpu", "show", "seen", "--json").get("driver_memory_bytes")
+        equal(wait_until(counted, "the books"), held, "the driver's count beside the limiter's")
+        contains(place.facet("metrics").stdout, f'facet_vgpu_driver_memory_bytes{{vgpu="{shown["id"]}",name="seen",')
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+PAST_THE_LIMITER = """
+import ctypes, sys, time
+ours, driver = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(sys.argv[1])
+context, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+assert ours.cuInit(0) == 0
+assert ours.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and ours.cuCtxSetCurrent(context) == 0
+assert driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(1 << 30)) == 0
+print("there", flush=True)
+time.sleep(60)
+"""
+
+
+@test
+def who_goes_past_the_limiter_is_seen_in_the_drivers_count():
+    with CudaPlace() as place:
+        process = place.start("run", "-d", "cuda:0", "-m", "4G", "--name", "sly", "--", "/usr/bin/python3", "-c",
+                              PAST_THE_LIMITER, os.path.join(FAKES, "libcuda.so.1"))
+        equal(process.stdout.readline(), "there\n")
+        shown = lambda: place.json("vgpu", "show", "sly", "--json")
+        equal(wait_until(lambda: shown().get("driver_memory_bytes"), "the driver's count"), GIB + CONTEXT)
+        wait_until(lambda: "warning" in shown(), "the warning")
+        contains(shown()["warning"], "the driver counts 1.3 GiB of its processes, and 300 MiB are charged")
+        contains(place.facet("vgpu", "show", "sly").stdout, "the driver counts")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]
+ * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]
  *
- * Launches KERNEL, at most DEPTH launches ahead of what is complete (1: each is waited for), and says at the end how
- * long launches stood: {"launches","stall_p99_us","stall_most_us"}.
+ * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of what is complete (1: each is
+ * waited for), and says at the end how long launches stood: {"launches","stall_p99_us","stall_most_us"}.
  *
  * Owns: that loop. Never: includes anything of Facet.
  */
@@ -14,7 +14,8 @@
 
 #include "client.h"
 
-#define STALLS 65536u
+#define STALLS  65536u
+#define KERNELS 8u
 
 static uint32_t stalls_us[STALLS];
 
@@ -31,6 +32,15 @@ static int compare(const void *left, const void *right)
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
     return a < b ? -1 : a > b;
+}
+
+static unsigned take_kernels(char *list, CUfunction *functions)
+{
+    unsigned count = 0;
+
+    for (char *name = strtok(list, ","); name && count < KERNELS; name = strtok(NULL, ","))
+        functions[count++] = client_function(name);
+    return count;
 }
 
 static CUgraphExec make_graph(CUfunction function, unsigned blocks, int nodes)
@@ -75,17 +85,18 @@ int main(int argc, char **argv)
 {
     struct ring ring = {.next = 0};
     unsigned long count = 0;
+    CUfunction functions[KERNELS];
     CUstream stream;
 
     if (argc < 5 || !client_open()) {
-        fprintf(stderr, "usage: cuda-burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]\n");
+        fprintf(stderr, "usage: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]\n");
         return 2;
     }
-    CUfunction function = client_function(argv[2]);
+    unsigned kernels = take_kernels(argv[2], functions);
     unsigned blocks = (unsigned)atoi(argv[3]);
-    CUgraphExec graph = argc > 6 ? make_graph(function, blocks, atoi(argv[6])) : NULL;
+    CUgraphExec graph = argc > 6 ? make_graph(functions[0], blocks, atoi(argv[6])) : NULL;
     ring.depth = (unsigned)atoi(argv[4]);
-    if (!ring.depth || ring.depth > 256)
+    if (!kernels || !ring.depth || ring.depth > 256)
         return 2;
     client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     for (unsigned i = 0; i < ring.depth; i++)
@@ -94,7 +105,8 @@ int main(int argc, char **argv)
     while (now_seconds() < end) {
         wait_for_room(&ring);
         double before = now_seconds();
-        CUresult result = graph ? client.cuGraphLaunch(graph, stream) : client_launch(function, blocks, stream);
+        CUresult result =
+            graph ? client.cuGraphLaunch(graph, stream) : client_launch(functions[count % kernels], blocks, stream);
         if (result != CUDA_SUCCESS) {
             fprintf(stderr, "cuda-burn: launch %lu: %d\n", count, result);
             return 1;

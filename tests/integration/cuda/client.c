@@ -56,3 +56,10 @@ CUresult client_launch(CUfunction function, unsigned blocks, CUstream stream)
 {
     return client.cuLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
+
+int client_enter(client_stream_t *ret_stream)
+{
+    CUresult result = client.cuCtxSetCurrent(client.context);
+
+    return result == CUDA_SUCCESS ? client.cuStreamCreate(ret_stream, CU_STREAM_NON_BLOCKING) : result;
+}

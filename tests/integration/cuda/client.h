@@ -81,6 +81,7 @@
     X(cuMemGetInfo_v2)                                                                                                 \
     X(cuMemGetAddressRange_v2)                                                                                         \
     X(cuPointerGetAttribute)                                                                                           \
+    X(cuPointerGetAttributes)                                                                                          \
     X(cuIpcGetMemHandle)                                                                                               \
     X(cuMemcpyHtoD_v2)                                                                                                 \
     X(cuMemcpyDtoH_v2)                                                                                                 \
@@ -97,6 +98,13 @@ struct client {
     CUmodule module;
 };
 extern struct client client;
+
+/* The words that launch.c has for any vendor's. */
+typedef CUfunction client_function_t;
+typedef CUstream client_stream_t;
+
+/* A stream of the calling thread's own, which waits for no other. 0, or the driver's error. */
+int client_enter(client_stream_t *ret_stream);
 
 /* Begins as a fatbin does, and is no kind of image of the fake driver's own: it has every function that is asked for.
  */

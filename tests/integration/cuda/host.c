@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs in vGPUs of a fake GPU, with the daemon's scheduler: cuda-host SECONDS VGPU[,VGPU...] COMMAND...
+ * Programs in vGPUs of a fake GPU, with the daemon's scheduler: cuda-host SECONDS VGPU[,VGPU...] COMMAND...; hip-host
+ * is the same, linked with that vendor's words (world.h).
  *
  * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (with oversubscription, of so much
  * memory), or "+" (another process in the one before). Each runs the command; what they print comes through. With
@@ -108,7 +109,7 @@ int main(int argc, char **argv)
     int status = 0;
 
     if (argc < 4) {
-        fprintf(stderr, "usage: cuda-host SECONDS VGPU[,VGPU...] COMMAND...\n");
+        fprintf(stderr, "usage: host SECONDS VGPU[,VGPU...] COMMAND...\n");
         return 2;
     }
     if (!world_open(&world))

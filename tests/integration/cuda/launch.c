@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one launch costs the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]
+ * What one launch costs the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]; so hip-launch, compiled
+ * with that client.
  *
- * Run with the bare driver and in a vGPU by bench/cuda_launch.py, which compares. The kernel takes no device time, so
+ * Run with the bare driver and in a vGPU by bench/launch.py, which compares. The kernel takes no device time, so
  * nothing ever waits; every thread has a stream of its own. KERNELS (1, 2, 4 or 8) are launched in turn. Prints
  * ns_per_call, the median of batches: those in which the machine did something else do not count.
  *
- * Owns: the timed loop. Never: includes anything of Facet but the driver's declarations.
+ * Owns: the timed loop. Never: knows a vendor but by its client.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "client.h"
+#include <client.h> /* the vendor's: that of the folder which this is compiled for */
 
 #define MAX_THREADS 16u
 #define MAX_KERNELS 8u
@@ -22,7 +23,7 @@
 #define WARM_UP     200u /* batches: the driver and the limiter come to know the kernel */
 
 struct worker {
-    CUfunction functions[MAX_KERNELS];
+    client_function_t functions[MAX_KERNELS];
     unsigned kernels;
     uint64_t duration_ns;
     pthread_barrier_t *barrier;
@@ -38,31 +39,30 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void check(CUresult result, const char *call)
+static void check(int result, const char *call)
 {
-    if (result == CUDA_SUCCESS)
+    if (result == 0)
         return;
-    fprintf(stderr, "cuda-launch: %s: %d\n", call, result);
+    fprintf(stderr, "launch: %s: %d\n", call, result);
     exit(EXIT_FAILURE);
 }
 
-static uint64_t run_batch(const struct worker *worker, CUstream stream)
+static uint64_t run_batch(const struct worker *worker, client_stream_t stream)
 {
     unsigned mask = worker->kernels - 1;
     uint64_t begun = now_ns();
 
     for (unsigned i = 0; i < BATCH; i++)
-        check(client_launch(worker->functions[i & mask], 8, stream), "cuLaunchKernel");
+        check(client_launch(worker->functions[i & mask], 8, stream), "a launch");
     return now_ns() - begun;
 }
 
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    CUstream stream;
+    client_stream_t stream;
 
-    check(client.cuCtxSetCurrent(client.context), "cuCtxSetCurrent");
-    check(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    check(client_enter(&stream), "a stream");
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(worker, stream);
     pthread_barrier_wait(worker->barrier);
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 
     if (!threads || threads > MAX_THREADS || !kernels || kernels > MAX_KERNELS || kernels & (kernels - 1) ||
         !client_open()) {
-        fprintf(stderr, "usage: cuda-launch MILLISECONDS THREADS [KERNELS]\n");
+        fprintf(stderr, "usage: launch MILLISECONDS THREADS [KERNELS]\n");
         return 2;
     }
     pthread_barrier_init(&barrier, NULL, threads);

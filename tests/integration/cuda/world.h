@@ -15,7 +15,7 @@
 #include "tests/fake/cuda/state.h"
 
 #define WORLD_VGPUS  8
-#define WORLD_DEVICE "fake:0"
+#define WORLD_DEVICE "cuda:0"
 
 /* What is another with each vendor's library; defined by who is linked with this (vendor.c). */
 struct world_vendor {

@@ -182,6 +182,16 @@ def guarantees_above_the_whole_are_warned_of():
 
 
 @test
+def limits_above_the_whole_are_warned_of_once():
+    with Facetd() as daemon:
+        whole = daemon.create(name="whole")["memory_limit_bytes"]
+        vgpu = daemon.create(name="a", memory_limit_bytes=whole // 2)
+        contains(vgpu["warning"], f"limits on {vgpu['device']} add up to")
+        equal("warning" in daemon.get("/v1/vgpus/a").json, False, "said once")
+        equal("warning" in daemon.create(name="b"), False, "names no amount")
+
+
+@test
 def an_ephemeral_vgpu_goes_when_nobody_has_it():
     with Facetd() as daemon:
         vgpu = daemon.create(name="brief", ephemeral=True)

@@ -23,7 +23,7 @@
 #include "limiter/segment.h"
 #include "segment.h"
 #include "tests/fake/cuda/state.h"
-#include "vendor/hip/execution.h"
+#include "vendor/hip/graph_memory.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
@@ -103,6 +103,11 @@ uint64_t machine_own(uint32_t device);
     X(hipFree)                                                                                                         \
     X(hipFreeAsync)                                                                                                    \
     X(hipHostMalloc)                                                                                                   \
+    X(hipHostAlloc)                                                                                                    \
+    X(hipMallocHost)                                                                                                   \
+    X(hipHostRegister)                                                                                                 \
+    X(hipEventCreate)                                                                                                  \
+    X(hipEventCreateWithFlags)                                                                                         \
     X(hipHostFree)                                                                                                     \
     X(hipMallocAsync)                                                                                                  \
     X(hipMallocFromPoolAsync)                                                                                          \
@@ -134,7 +139,34 @@ uint64_t machine_own(uint32_t device);
     X(hipMemset)                                                                                                       \
     X(hipLaunchKernel)                                                                                                 \
     X(__hipRegisterFatBinary)                                                                                          \
-    X(__hipRegisterFunction)
+    X(__hipRegisterFunction)                                                                                           \
+    X(hipStreamBeginCapture)                                                                                           \
+    X(hipStreamEndCapture)                                                                                             \
+    X(hipGraphCreate)                                                                                                  \
+    X(hipGraphDestroy)                                                                                                 \
+    X(hipGraphAddMemAllocNode)                                                                                         \
+    X(hipGraphAddMemFreeNode)                                                                                          \
+    X(hipGraphAddNode)                                                                                                 \
+    X(hipGraphInstantiate)                                                                                             \
+    X(hipGraphInstantiateWithFlags)                                                                                    \
+    X(hipGraphExecDestroy)                                                                                             \
+    X(hipGraphUpload)                                                                                                  \
+    X(hipGraphLaunch)                                                                                                  \
+    X(hipGraphLaunch_spt)                                                                                              \
+    X(hipDeviceGraphMemTrim)                                                                                           \
+    X(hipDeviceGetGraphMemAttribute)                                                                                   \
+    X(hipModuleLoad)                                                                                                   \
+    X(hipModuleLoadData)                                                                                               \
+    X(hipModuleLoadDataEx)                                                                                             \
+    X(hipModuleLoadFatBinary)                                                                                          \
+    X(hipModuleUnload)                                                                                                 \
+    X(hipModuleGetFunction)                                                                                            \
+    X(hipLibraryLoadData)                                                                                              \
+    X(hipLibraryGetKernel)                                                                                             \
+    X(hipLibraryUnload)                                                                                                \
+    X(hipGetFuncBySymbol)                                                                                              \
+    X(__hipRegisterManagedVar)                                                                                         \
+    X(__hipUnregisterFatBinary)
 
 struct hip {
 #define MACHINE_FIELD(name) __typeof__(&name) name;

@@ -96,6 +96,29 @@ static void test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_
     machine_run(role_kinds, GIB);
 }
 
+/* Whatever a program begins a device with. */
+static void role_first_calls(void *argument)
+{
+    static char page[4096];
+    hipEvent_t event;
+    hipMemPool_t pool;
+    void *pointer;
+
+    role_open();
+    CHECK_EQUAL(hip.hipEventCreate(&event), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipEventCreateWithFlags(&event, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipDeviceGetDefaultMemPool(&pool, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipHostAlloc(&pointer, 4096, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMallocHost(&pointer, 4096), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipHostRegister(page, sizeof page, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
+}
+
+static void test_a_quota_below_what_a_device_costs_is_told_so_by_the_first_call(void **state)
+{
+    machine_run(role_first_calls, MACHINE_BEGIN / 3);
+}
+
 static void role_arrays(void *argument)
 {
     hipChannelFormatDesc four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
@@ -465,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_memory_is_charged_as_the_runtime_takes_it),
+        cmocka_unit_test(test_a_quota_below_what_a_device_costs_is_told_so_by_the_first_call),
         cmocka_unit_test(test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_the_hosts_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
         cmocka_unit_test(test_pools_are_charged_for_what_they_hold),

@@ -46,6 +46,20 @@ def structs_by_value_and_in_memory():
 
 
 @test
+def fields_that_are_stored_again():
+    x = numpy.arange(COUNT, dtype=numpy.float32)
+    pairs, fours = numpy.zeros((COUNT, 2), numpy.float32), numpy.zeros((COUNT, 4), numpy.float32)
+    pairs[:, 0], pairs[:, 1] = numpy.where(x > 4, x, -1), 1
+    fours[:, 0], fours[:, 1] = x + 1, x * 2
+    fours[:, 2] = fours[:, 3] = pairs[:, 0] + 1
+    results = LANGUAGE.run("fields_again", COUNT, [x, oracle.out(numpy.float32, COUNT * 2),
+                                                   oracle.out(numpy.float32, COUNT * 4)], 16)
+    oracle.exact(results, 1, pairs.reshape(-1), "pairs")
+    oracle.exact(results, 2, fours.reshape(-1), "fours")
+    oracle.need_facet()
+
+
+@test
 def values_of_all_sizes():
     floats = numpy.array([1, 2, 3, 0], numpy.float32)
     arguments = [numpy.int8(-5), numpy.uint16(60000), numpy.int64(-(1 << 40)), oracle.Value(floats),

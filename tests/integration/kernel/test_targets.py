@@ -6,6 +6,7 @@ PTX is assembled by ptxas where a CUDA toolkit is found; AMDGPU objects are read
 SPIR-V is validated by spirv-val. Old processors of the host's kind get the tests' kernels too, with what they lack.
 """
 import glob
+import json
 import os
 import platform
 import re
@@ -121,6 +122,37 @@ def images_for_processors_without_fma_and_sse4():
 @test
 def images_for_processors_without_fma():
     image_is_whole("x86-64-v2")
+
+
+LEADING_ZEROS = """kernel void leading_zeros(global uint *x) {
+    size_t i = get_global_id(0);
+    x[i] = clz(x[i]);
+}
+"""
+
+
+@test
+def what_the_kernel_withholds_is_not_used():
+    """A feature that /proc/cpuinfo does not list (clearcpuid=) is in no image, nor in one of the cache."""
+    flags = Path("/proc/cpuinfo").read_text()
+    if " bmi1 " not in flags:
+        raise Skip("this processor has nothing to withhold")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "k.cl").write_text(LEADING_ZEROS)
+        (Path(folder) / "cpuinfo").write_text(re.sub(r" (bmi1|abm|avx512\w+)(?= )", "", flags))
+        (Path(folder) / "run").write_text(
+            'mount --bind cpuinfo /proc/cpuinfo && exec "$1" kernel run k.cl --arg buffer:u32:64=16 --json\n')
+        inside = ["unshare", "--user", "--map-root-user", "--mount", "--keep-caps"]
+        if not shutil.which("unshare") or subprocess.run([*inside, "mount", "--bind", "cpuinfo", "/proc/cpuinfo"],
+                                                         cwd=folder, capture_output=True, check=False).returncode:
+            raise Skip("no mount namespaces for this user")
+        if not (BUILD / "facet-kernel-compiler.so").exists():
+            raise Skip("this build has no kernel compiler")
+        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+        whole = ran("sh", "-c", 'exec "$1" kernel run k.cl --arg buffer:u32:64=16 --json', "sh", BUILD / "facet",
+                    cwd=folder, env=environment)
+        less = ran(*inside, "sh", "run", BUILD / "facet", cwd=folder, env=environment)
+        equal([json.loads(text)["results"][0]["values"][0] for text in (whole, less)], [27, 27])
 
 
 @test

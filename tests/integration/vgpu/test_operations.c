@@ -119,7 +119,7 @@ static void tensor_cores_are_switched_at_run_time(void **state)
 
     need(FACET_MATH_GEMM, FACET_MATH_BF16);
     if (!(support.tensor_types & 1u << FACET_MATH_BF16))
-        skip();
+        return; /* there is nothing to be switched off */
     vgpu_make(1);
     const struct facet_math gemm =
         gemm_of(upload(ones, sizeof ones), upload(ones, sizeof ones), vgpu_memory(1, sizeof ones), FACET_MATH_BF16);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver on the device `cpu`, with kernels of kernels_image.c, for test_*.c of this folder.
+ * A driver on the device `cpu`, or of the provider FACET_TEST_PROVIDER, with kernels of kernels_image.c, for test_*.c
+ * of this folder.
  *
  * Owns: opening and closing, and the shortest way to a launch. Never: asserts what a test is about.
  *
@@ -55,9 +56,15 @@ static inline struct facet_driver_config world_config(void)
 {
     const char *place = getenv("FACET_TEST_PLACE");
 
-    snprintf(world.provider, sizeof world.provider, "%s/facet-provider-cpu.so", getenv("FACET_LIB_DIR"));
-    world.memory = (struct facet_memory_config){
-        .size = sizeof world.memory, .memory_bytes = 64 * MIB, .page_bytes = 64 * KIB, .chunk_bytes = MIB};
+    const char *provider = getenv("FACET_TEST_PROVIDER");
+
+    snprintf(world.provider, sizeof world.provider, "%s/facet-provider-%s.so", getenv("FACET_LIB_DIR"),
+             provider ? provider : "cpu");
+    /* A GPU's own pages are larger than this machine's. */
+    world.memory = (struct facet_memory_config){.size = sizeof world.memory,
+                                                .memory_bytes = 64 * MIB,
+                                                .page_bytes = provider ? 2 * MIB : 64 * KIB,
+                                                .chunk_bytes = provider ? 8 * MIB : MIB};
     return (struct facet_driver_config){.size = sizeof(struct facet_driver_config),
                                         .providers = world.provider,
                                         .place = place ? (uint32_t)atoi(place) : FACET_SESSION_CHILD,

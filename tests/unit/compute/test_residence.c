@@ -78,7 +78,7 @@ static void live(struct model *model, struct tenant *tenant)
     } else if (!missing && !tenant->idle && !demand->frozen) {
         tenant->worked_ms++;
         demand->used_ns = model->now_ns;
-    } else if (client->most_bytes == FACET_RESIDENCE_ALL && demand->absent) {
+    } else if (client->most_bytes >= FACET_RESIDENCE_LAST && demand->absent) {
         tenant->resident += least(least(PER_MS, missing), room);
     }
     missing = tenant->set - tenant->resident;
@@ -87,7 +87,7 @@ static void live(struct model *model, struct tenant *tenant)
     demand->absent = missing && !tenant->idle;
     demand->busy = !tenant->idle && !missing && !demand->frozen;
     demand->short_bytes =
-        demand->absent && client->most_bytes == FACET_RESIDENCE_ALL && !left_on_device(model) ? missing : 0;
+        demand->absent && client->most_bytes >= FACET_RESIDENCE_LAST && !left_on_device(model) ? missing : 0;
 }
 
 static void run(struct model *model, uint64_t milliseconds)
@@ -211,6 +211,134 @@ static void test_a_death_while_it_is_brought_in_holds_nobody_up(void **state)
     assert_true(one->worked_ms > before + 1500);
 }
 
+/* Puts `one` on the device whole, and stops it there. */
+static struct tenant *add_one_that_stops(struct model *model, uint64_t set)
+{
+    struct tenant *one = add(model, set, 500);
+
+    run(model, 2000);
+    assert_int_equal(one->resident, set);
+    one->dead = true;
+    return one;
+}
+
+/* As its program is: told that nobody is left to make room, it gives up. */
+static void refuse(struct model *model, struct tenant *tenant)
+{
+    tenant->idle = true;
+    client_of(model, tenant)->demand.absent = 0;
+    client_of(model, tenant)->demand.short_bytes = 0;
+}
+
+static void test_who_gives_nothing_is_waited_for_only_so_long(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
+    run(&model, 20000);
+    assert_false(client_of(&model, one)->stuck);
+    assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
+    run(&model, 20000);
+    assert_true(client_of(&model, one)->stuck);
+    assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
+
+    /* Who is behind in the row, and fits, has its turn. */
+    struct tenant *third = add(&model, 200, 500);
+    refuse(&model, other);
+    run(&model, 2000);
+    assert_true(third->worked_ms > 1500);
+}
+
+/* A driver takes its time with what a program had that ended: until then nobody is told that there is nothing left. */
+static void test_memory_of_one_that_ended_is_waited_for(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
+    run(&model, 500);
+    client_of(&model, one)->demand =
+        (struct facet_residence_demand){0}; /* the books are closed, the memory is not back */
+    run(&model, 4900);
+    assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
+    run(&model, 200);
+    assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
+}
+
+static void test_who_gives_nothing_does_as_soon_as_it_can(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
+    run(&model, 40000);
+    assert_true(client_of(&model, one)->stuck);
+    one->dead = false;
+    run(&model, 10);
+    assert_false(client_of(&model, one)->stuck);
+    assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
+    run(&model, 60000);
+    assert_true(one->worked_ms > 20000 && other->worked_ms > 20000); /* to wait was no moving: turns are no longer */
+}
+
+static void test_others_are_asked_in_place_of_who_gives_nothing(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add_one_that_stops(&model, 400);
+    struct tenant *two = add(&model, 400, 500), *three = add(&model, 500, 500);
+    run(&model, 90000);
+    assert_true(client_of(&model, one)->stuck);
+    assert_true(two->worked_ms > 20000 && three->worked_ms > 20000);
+}
+
+static void test_without_an_end_of_patience_it_is_waited_for(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    model.residence.config.patience_ns = 0;
+    struct tenant *one = add_one_that_stops(&model, 750), *other = add(&model, 750, 500);
+    run(&model, 200000);
+    assert_false(client_of(&model, one)->stuck);
+    assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
+}
+
+static void test_the_step_asks_to_be_called_when_patience_ends(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    add_one_that_stops(&model, 750);
+    add(&model, 750, 500);
+    run(&model, 5000);
+    uint64_t next_ns = facet_residence_step(&model.residence, model.now_ns);
+    assert_true(next_ns > model.now_ns && next_ns <= model.now_ns + model.residence.config.patience_ns);
+}
+
+/* A program that allocates step by step, as most do, is not thrown out at each step. */
+static void test_who_grows_in_its_turn_has_it_at_once(void **state)
+{
+    struct model model;
+
+    model_init(&model, 20);
+    struct tenant *one = add(&model, 750, 500);
+    run(&model, 2000);
+    struct tenant *other = add(&model, 300, 500);
+    while (model.now_ns < 120 * S && other->worked_ms == 0)
+        run(&model, 1);
+    uint64_t began_ns = model.now_ns;
+    for (; other->set < 750; other->set += 50)
+        run(&model, 20);
+    run(&model, 20);
+    assert_int_equal(other->resident, 750);
+    assert_true(model.now_ns - began_ns < S);
+    run(&model, 120000);
+    assert_true(one->worked_ms > 40000 && other->worked_ms > 40000);
+}
+
 static void test_places_are_bounded_and_used_again(void **state)
 {
     struct facet_residence residence;
@@ -234,6 +362,13 @@ int main(void)
         cmocka_unit_test(test_who_is_idle_gives_way_at_once),
         cmocka_unit_test(test_who_is_frozen_gives_way_and_does_not_come_in),
         cmocka_unit_test(test_a_death_while_it_is_brought_in_holds_nobody_up),
+        cmocka_unit_test(test_who_gives_nothing_is_waited_for_only_so_long),
+        cmocka_unit_test(test_memory_of_one_that_ended_is_waited_for),
+        cmocka_unit_test(test_who_gives_nothing_does_as_soon_as_it_can),
+        cmocka_unit_test(test_others_are_asked_in_place_of_who_gives_nothing),
+        cmocka_unit_test(test_without_an_end_of_patience_it_is_waited_for),
+        cmocka_unit_test(test_the_step_asks_to_be_called_when_patience_ends),
+        cmocka_unit_test(test_who_grows_in_its_turn_has_it_at_once),
         cmocka_unit_test(test_places_are_bounded_and_used_again),
     };
 

@@ -160,6 +160,27 @@ static void guarantees_above_the_whole_are_said(void **state)
     assert_non_null(strstr(info.warning, "test:0"));
 }
 
+/* The devices have 1 GiB each. Who names no amount knows that he has the device's, with others. */
+static void limits_above_the_whole_are_said_once(void **state)
+{
+    struct request request = request_of("{\"memory_limit_bytes\":838860800}");
+    struct vgpu_info info = create("{\"name\":\"a\",\"memory_limit_bytes\":805306368}");
+
+    assert_string_equal(info.warning, "");
+    create("{\"name\":\"elsewhere\",\"device\":\"test:1\",\"memory_limit_bytes\":805306368}");
+    info = create("{\"name\":\"b\",\"memory_limit_bytes\":268435456}");
+    assert_string_equal(info.warning, "");
+    info = create("{\"name\":\"c\",\"memory_limit_bytes\":536870912}");
+    assert_non_null(strstr(info.warning, "limits on test:0 add up to 1.5 GiB of 1 GiB"));
+    assert_int_equal(registry_find(registry, "c", &info, NULL), FACET_OK);
+    assert_string_equal(info.warning, "");
+    assert_int_equal(registry_destroy(registry, "c", false, &removal, NULL), FACET_OK);
+    assert_int_equal(registry_change(registry, "a", &request, &info, NULL), FACET_OK);
+    assert_non_null(strstr(info.warning, "limits on test:0 add up to"));
+    info = create("{\"name\":\"all\"}");
+    assert_string_equal(info.warning, "");
+}
+
 static void what_is_held_is_not_destroyed_without_force(void **state)
 {
     struct vgpu_info info = create("{\"name\":\"first\"}");
@@ -356,6 +377,7 @@ int main(void)
         REGISTRY_TEST(an_unsupported_mode_hears_of_those_there_are),
         REGISTRY_TEST(a_change_that_does_not_fit_changes_nothing),
         REGISTRY_TEST(guarantees_above_the_whole_are_said),
+        REGISTRY_TEST(limits_above_the_whole_are_said_once),
         REGISTRY_TEST(what_is_held_is_not_destroyed_without_force),
         REGISTRY_TEST(an_ephemeral_one_goes_when_nobody_has_it),
         REGISTRY_TEST(an_ephemeral_one_survives_a_restart_while_it_is_held),

@@ -252,6 +252,82 @@ static void test_totals_are_read_from_outside(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+static bool is_of_segment(const struct fixture *fixture, pid_t pid)
+{
+    struct facet_segment_process processes[FACET_SEGMENT_SLOTS];
+    struct facet_process_identity identity;
+    uint32_t count = 0;
+    bool found = false;
+
+    assert_int_equal(facet_segment_read_processes(fixture->dir, processes, &count, NULL), FACET_OK);
+    if (!facet_process_identify(pid, &identity))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        found |= facet_segment_process_is(&processes[i], &identity);
+    return found;
+}
+
+static void test_processes_are_known_by_number_and_start(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_false(is_of_segment(fixture, getpid()));
+    struct facet_tenant tenant = fixture_attach(fixture);
+    assert_true(is_of_segment(fixture, getpid()));
+    assert_false(is_of_segment(fixture, getppid()));
+    assert_false(is_of_segment(fixture, 0));
+    assert_false(is_of_segment(fixture, INT32_MAX));
+    atomic_fetch_add(&tenant.slot->start_ticks, 1); /* another had the number before */
+    assert_false(is_of_segment(fixture, getpid()));
+    facet_tenant_detach(&tenant);
+    assert_false(is_of_segment(fixture, getpid()));
+    assert_int_equal(facet_segment_read_processes("/nonexistent", NULL, NULL, NULL), FACET_NOT_FOUND);
+}
+
+/* In a namespace of its own, where it is process 1: attaches, and stays until the pipe is closed. Tells who it is here:
+ * 0 where there can be no such namespace. */
+static void live_elsewhere(const struct fixture *fixture, int tell, int stay)
+{
+    pid_t inner = unshare(CLONE_NEWPID) == 0 ? fork() : 0;
+    bool is_inner = inner == 0 && getpid() == 1;
+    char word;
+
+    if (is_inner) {
+        fixture_attach(fixture);
+        _exit(read(stay, &word, 1) == 0 ? 0 : 1);
+    }
+    if (write(tell, &inner, sizeof inner) == sizeof inner && inner > 0)
+        waitpid(inner, NULL, 0);
+    _exit(0);
+}
+
+static void test_processes_of_other_namespaces_are_known(void **state)
+{
+    struct fixture *fixture = *state;
+    int told[2], stay[2];
+    pid_t inner = 0;
+
+    assert_int_equal(pipe2(told, O_CLOEXEC) | pipe2(stay, O_CLOEXEC), 0);
+    pid_t middle = fork();
+    if (middle == 0) {
+        close(stay[1]);
+        live_elsewhere(fixture, told[1], stay[0]);
+    }
+    assert_int_equal(read(told[0], &inner, sizeof inner), sizeof inner);
+    if (inner > 0) {
+        while (!is_of_segment(fixture, inner))
+            assert_int_equal(waitpid(middle, NULL, WNOHANG), 0);
+        assert_false(is_of_segment(fixture, middle));
+    }
+    close(stay[1]);
+    assert_int_equal(waitpid(middle, NULL, 0), middle);
+    close(stay[0]);
+    close(told[0]);
+    close(told[1]);
+    if (inner <= 0)
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +344,8 @@ int main(void)
         TEST(test_corrupt_bell_is_made_anew),
         TEST(test_damage_is_noticed),
         TEST(test_totals_are_read_from_outside),
+        TEST(test_processes_are_known_by_number_and_start),
+        TEST(test_processes_of_other_namespaces_are_known),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
 }

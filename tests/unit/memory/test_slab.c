@@ -21,8 +21,8 @@ static void test_each_block_once(void **state)
         assert_non_null(slab);
         facet_slab_reset(slab, 4096, 0);
         for (uint32_t block = 0; block < counts[i]; block++)
-            assert_int_equal(facet_slab_take(slab, 7, 9, 11), block);
-        assert_int_equal(facet_slab_take(slab, 7, 9, 11), FACET_BLOCK_NONE);
+            assert_int_equal(facet_slab_take(slab), block);
+        assert_int_equal(facet_slab_take(slab), FACET_BLOCK_NONE);
         for (uint32_t block = 0; block < counts[i]; block++)
             assert_int_equal(facet_slab_give(slab, block), block + 1 == counts[i] ? FACET_GIVEN_LAST
                                                            : block == 0           ? FACET_GIVEN_FROM_FULL
@@ -37,20 +37,24 @@ static void test_what_is_known(void **state)
     struct facet_slab *slab = facet_slab_create(512, 100);
 
     facet_slab_reset(slab, 4096, 3);
-    uint32_t block = facet_slab_take(slab, 300, 42, 5);
+    uint32_t block = facet_slab_take(slab);
+    facet_slab_note(slab, block, 300, 42, 5);
     assert_int_equal(slab->notes[block].bytes, 300);
     assert_int_equal(slab->notes[block].tag, 42);
     assert_int_equal(slab->notes[block].time_ns, 5);
     assert_true(facet_slab_holds(slab, block));
-    assert_false(facet_slab_take_this(slab, block, 1, 2, 3));
-    assert_false(facet_slab_take_this(slab, 100, 1, 2, 3));
+    assert_false(facet_slab_take_this(slab, block));
+    assert_false(facet_slab_take_this(slab, 100));
     assert_int_equal(slab->notes[block].bytes, 300);
     assert_false(facet_slab_holds(slab, block + 1));
     assert_false(facet_slab_holds(slab, 100));
-    assert_true(facet_slab_take_this(slab, 70, 200, 43, 6));
+    assert_true(facet_slab_take_this(slab, 70));
+    facet_slab_note(slab, 70, 200, 43, 6);
     assert_int_equal(slab->notes[70].bytes, 200);
     assert_int_equal(slab->live, 2);
+    assert_int_equal(facet_slab_asked(slab), 500);
     assert_int_equal(facet_slab_give(slab, 70), FACET_GIVEN);
+    assert_int_equal(facet_slab_asked(slab), 300);
     assert_int_equal(facet_slab_give(slab, block), FACET_GIVEN_LAST);
     facet_slab_destroy(slab);
 }
@@ -87,7 +91,7 @@ static void test_given_by_another_thread(void **state)
     facet_slab_reset(exchange.slab, 4096, 0);
     assert_int_equal(pthread_create(&thread, NULL, give_all, &exchange), 0);
     for (uint32_t i = 0; i < ROUNDS;) {
-        uint32_t block = facet_slab_take(exchange.slab, 1, 2, 3);
+        uint32_t block = facet_slab_take(exchange.slab);
         uint32_t empty = 0;
 
         if (block == FACET_BLOCK_NONE)
@@ -100,8 +104,8 @@ static void test_given_by_another_thread(void **state)
     assert_int_equal(exchange.refused, 0);
     assert_int_equal(exchange.slab->live, 0);
     for (uint32_t i = 0; i < 130; i++)
-        assert_int_not_equal(facet_slab_take(exchange.slab, 1, 2, 3), FACET_BLOCK_NONE);
-    assert_int_equal(facet_slab_take(exchange.slab, 1, 2, 3), FACET_BLOCK_NONE);
+        assert_int_not_equal(facet_slab_take(exchange.slab), FACET_BLOCK_NONE);
+    assert_int_equal(facet_slab_take(exchange.slab), FACET_BLOCK_NONE);
     facet_slab_destroy(exchange.slab);
 }
 

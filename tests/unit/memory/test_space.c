@@ -294,6 +294,7 @@ static void test_numbers(void **state)
         blocks[i] = take(fixture, 256);
     struct facet_space_usage usage = usage_of(fixture->space);
     assert_int_equal(usage.reserved_bytes, PAGE);
+    assert_int_equal(facet_space_reserved_bytes(fixture->space), PAGE);
     assert_int_equal(usage.free_bytes, 0);
     assert_int_equal(usage.pages_valid, 1);
     assert_int_equal(usage.pools, 1);

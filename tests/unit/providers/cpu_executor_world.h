@@ -131,7 +131,7 @@ static inline void launch(struct cpu_stream *stream, struct work work, uint32_t 
 
 static inline struct cpu_executor *executor_of(uint32_t units, uint64_t (*now_ns)(void *owner))
 {
-    const struct cpu_executor_options options = {.units = units, .now_ns = now_ns};
+    const struct cpu_executor_options options = {.units = units, .processors = units + 1, .now_ns = now_ns};
     struct cpu_executor *executor = NULL;
 
     assert_int_equal(cpu_executor_create(&options, &executor, NULL), FACET_OK);

@@ -271,7 +271,7 @@ static void a_launch_without_scratch_memory_fails_alone(void **state)
 /* Builds all up and runs a job, with the n-th allocation or thread refused: returns whether everything was there. */
 static bool try_all(struct facet_error *error)
 {
-    const struct cpu_executor_options options = {.units = 1};
+    const struct cpu_executor_options options = {.units = 1, .processors = 2};
     const struct facet_launch request = request_of(1, 1, 1);
     const struct work work = {.name = 'r'};
     struct cpu_executor *executor = NULL;

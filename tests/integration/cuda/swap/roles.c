@@ -80,6 +80,7 @@ static void role_facts(void)
     CUdeviceptr pointer = take(40 * MIB), base = 0, pitched;
     CUdeviceptr small = take(4096);
     size_t bytes = 0, pitch = 0, is_free = 0, total = 0;
+    int device = -1;
     CUipcMemHandle handle;
     CUmemGenericAllocationHandle behind;
 
@@ -88,6 +89,14 @@ static void role_facts(void)
     bytes = 0;
     OK(client.cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, pointer + 1));
     CHECK(bytes == 40 * MIB);
+    base = 0;
+    bytes = 0;
+    OK(client.cuPointerGetAttributes(3,
+                                     (CUpointer_attribute[]){CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                                             CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                                             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL},
+                                     (void *[]){&base, &bytes, &device}, pointer + 39 * MIB));
+    CHECK(base == pointer && bytes == 40 * MIB && device == 0);
     CHECK(client.cuIpcGetMemHandle(&handle, pointer) != CUDA_SUCCESS);
     CHECK(client.cuMemRetainAllocationHandle(&behind, (void *)(uintptr_t)pointer) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuMemUnmap(pointer, 32 * MIB) == CUDA_ERROR_INVALID_VALUE);
@@ -162,6 +171,21 @@ static void role_graph(void)
     check_set(client.cuMemcpyDtoH_v2, 77);
 }
 
+/* Nothing may be moved while a capture is open. */
+static void role_capture(void)
+{
+    CUstream stream;
+    CUgraph graph;
+
+    fill();
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    wait_for_signal();
+    OK(client.cuStreamEndCapture(stream, &graph));
+    wait_for_signal();
+    check_set(client.cuMemcpyDtoH_v2, 77);
+}
+
 /* Functions that were fetched, as the runtime does, go by the door, too. */
 static void role_lookup(void)
 {
@@ -205,7 +229,7 @@ static const struct {
     void (*run)(void);
 } roles[] = {
     {"callback", role_callback}, {"facts", role_facts}, {"reset", role_reset},   {"free", role_free},
-    {"fork", role_fork},         {"graph", role_graph}, {"lookup", role_lookup},
+    {"fork", role_fork},         {"graph", role_graph}, {"lookup", role_lookup}, {"capture", role_capture},
 };
 
 int main(int argc, char **argv)

@@ -31,6 +31,7 @@ static int open_world(void **state)
     setenv("FAKE_CUDA_MEMORY", "128M", 1);
     setenv("FAKE_CUDA_CONTEXT", "2M", 1);
     setenv("FAKE_CUDA_COPY", "4G", 1);
+    setenv("FACET_SWAP_FACTOR", "4", 1); /* short turns */
     if (!getenv("FAKE_CUDA_HOST"))
         setenv("FAKE_CUDA_HOST", "64G", 1);
     if (!world_open(&world))
@@ -116,21 +117,25 @@ static bool has_launched_thousands(int vgpu)
     return world_totals(&world, vgpu).launches >= 3000;
 }
 
+static void end(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    assert_int_equal(world_wait(pid), 0);
+}
+
 static void test_two_of_three_quarters_both_keep_every_word(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pids[] = {start(one, SET, "1000000", KERNEL), start(other, SET, "1000000", KERNEL)};
 
-    for (int i = 0; i < 4; i++) { /* one that is whole leaves the other no room to be */
+    for (int i = 0; i < 2; i++) { /* one that is whole leaves the other no room to be */
         wait_until(is_whole, one);
         wait_until(is_whole, other);
     }
     wait_until(has_launched_thousands, one);
     wait_until(has_launched_thousands, other);
-    for (int i = 0; i < 2; i++) {
-        kill(pids[i], SIGTERM);
-        assert_int_equal(world_wait(pids[i]), 0);
-    }
+    end(pids[0]);
+    end(pids[1]);
     wait_until(has_nothing, one);
     wait_until(has_nothing, other);
     assert_nothing_left(one);
@@ -151,15 +156,17 @@ static void test_four_processes_in_two_vgpus(void **state)
 static void test_who_fits_is_never_moved(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t pids[] = {start(one, "48", "2000", KERNEL), start(other, "48", "2000", KERNEL)};
+    pid_t pids[] = {start(one, "48", "1000000", KERNEL), start(other, "48", "1000000", KERNEL)};
 
     wait_until(has_half_a_set, one);
     wait_until(has_half_a_set, other);
-    while (waitpid(pids[0], NULL, WNOHANG) == 0) {
-        assert_false(is_partly_away(other));
-        sleep_ms(5);
+    for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS;
+         !has_launched_thousands(one) || !has_launched_thousands(other); sleep_ms(5)) {
+        assert_true(facet_clock_now_ns() < end_ns);
+        assert_false(is_partly_away(one) || is_partly_away(other));
     }
-    assert_int_equal(world_wait(pids[1]), 0);
+    end(pids[0]);
+    end(pids[1]);
 }
 
 /* At moments that differ, so that it hits every step of moving. */
@@ -178,8 +185,7 @@ static void test_one_that_is_killed_while_it_moves_holds_nobody_up(void **state)
         wait_until(has_nothing, victim);
         assert_nothing_left(victim);
     }
-    kill(survivor, SIGTERM);
-    assert_int_equal(world_wait(survivor), 0);
+    end(survivor);
 }
 
 /* Nobody can leave, and so nobody else can come: that one is refused, the first goes on with all its words. */
@@ -190,8 +196,7 @@ static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
 
     wait_until(is_whole, one);
     assert_int_equal(world_wait(start_usual(other)), 3);
-    kill(first, SIGTERM);
-    assert_int_equal(world_wait(first), 0);
+    end(first);
     wait_until(has_nothing, other);
     assert_nothing_left(other);
 }
@@ -210,8 +215,7 @@ static void test_a_device_that_others_hold_refuses(void **state)
 
     wait_until(has_its_set, own);
     assert_int_equal(world_wait(start_usual(other)), 3);
-    kill(hog, SIGTERM);
-    assert_int_equal(world_wait(hog), 0);
+    end(hog);
 }
 
 static void test_frozen_ones_give_way_and_go_on_when_resumed(void **state)
@@ -254,12 +258,6 @@ static pid_t start_and_push_out(int vgpu, const char *role, int other, pid_t *re
     wait_until(is_whole, other);
     kill(pid, SIGTERM);
     return pid;
-}
-
-static void end(pid_t pid)
-{
-    kill(pid, SIGTERM);
-    assert_int_equal(world_wait(pid), 0);
 }
 
 static void test_a_context_that_is_reset_and_memory_that_is_freed_while_it_is_away(void **state)
@@ -323,7 +321,70 @@ static void test_a_program_that_forks_goes_on(void **state)
     end(neighbour);
 }
 
+static bool is_stuck(int vgpu)
+{
+    struct scheduler_view view;
+
+    assert_int_equal(scheduler_view(world.scheduler, world.ids[vgpu], &view, NULL), FACET_OK);
+    return view.stuck;
+}
+
+static bool gives_again(int vgpu)
+{
+    return !is_stuck(vgpu) && is_partly_away(vgpu);
+}
+
+/* One that holds the device's memory gives none: its neighbour is refused, and not kept waiting for ever. */
+static void expect_refusal(int holder, int other)
+{
+    assert_int_equal(world_wait(start_usual(other)), 3);
+    assert_true(is_stuck(holder));
+    wait_until(has_nothing, other);
+    assert_nothing_left(other);
+}
+
+static void test_one_that_is_stopped_is_not_waited_for_without_end(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t stopped = start(one, SET, "1000000", KERNEL);
+
+    wait_until(is_whole, one);
+    kill(stopped, SIGSTOP);
+    expect_refusal(one, other);
+    kill(stopped, SIGCONT);
+    pid_t neighbour = start(other, SET, "1000000", KERNEL);
+    wait_until(gives_again, one);
+    wait_until(is_whole, other);
+    wait_until(is_whole, one);
+    end(neighbour);
+    end(stopped);
+}
+
+static void test_an_open_capture_is_not_waited_for_without_end(void **state)
+{
+    int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t pid = start_role(one, "capture");
+
+    wait_until(is_whole, one);
+    expect_refusal(one, other);
+    kill(pid, SIGTERM);
+    pid_t neighbour = start(other, SET, "1000000", KERNEL);
+    wait_until(is_whole, other);
+    assert_false(is_stuck(one));
+    end(pid);
+    end(neighbour);
+}
+
+static int open_world_of_the_impatient(void **state)
+{
+    setenv("FACET_SWAP_PATIENCE_S", "1", 1);
+    int failed = open_world(state);
+    unsetenv("FACET_SWAP_PATIENCE_S");
+    return failed;
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
+#define IN_HASTE(test) cmocka_unit_test_setup_teardown(test, open_world_of_the_impatient, close_world)
 
 int main(void)
 {
@@ -342,6 +403,8 @@ int main(void)
         IN_WORLD(test_a_graph_finds_its_memory_there),
         IN_WORLD(test_functions_that_were_fetched_go_by_the_door),
         IN_WORLD(test_a_program_that_forks_goes_on),
+        IN_HASTE(test_one_that_is_stopped_is_not_waited_for_without_end),
+        IN_HASTE(test_an_open_capture_is_not_waited_for_without_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,3 +68,8 @@ hipError_t client_launch(hipFunction_t function, unsigned blocks, hipStream_t st
 {
     return client.hipModuleLaunchKernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
 }
+
+int client_enter(client_stream_t *ret_stream)
+{
+    return client.hipStreamCreateWithFlags(ret_stream, hipStreamNonBlocking);
+}

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "vendor/hip/execution.h"
+#include "vendor/hip/copy.h"
 
 #define CLIENT_EXT_LAUNCH                                                                                              \
     _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j
@@ -70,7 +70,22 @@
     X(hipMemset2DAsync_spt)                                                                                            \
     X(hipMemcpyAsync)                                                                                                  \
     X(hipMemcpyHtoDAsync)                                                                                              \
-    X(hipMemcpyDtoHAsync)
+    X(hipMemcpyDtoHAsync)                                                                                              \
+    X(hipMemcpy2DAsync)                                                                                                \
+    X(hipMemcpy2DAsync_spt)                                                                                            \
+    X(hipMemcpy2DToArrayAsync)                                                                                         \
+    X(hipMemcpy2DFromArrayAsync)                                                                                       \
+    X(hipMemcpy3DAsync)                                                                                                \
+    X(hipMemcpyBatchAsync)                                                                                             \
+    X(hipMemcpy3DBatchAsync)                                                                                           \
+    X(hipMemPrefetchAsync)                                                                                             \
+    X(hipMemPrefetchAsync_v2)                                                                                          \
+    X(hipMallocArray)                                                                                                  \
+    X(hipMemcpy)                                                                                                       \
+    X(hipMemset)                                                                                                       \
+    X(hipMemcpyDtoD)                                                                                                   \
+    X(hipMemcpy2D)                                                                                                     \
+    X(hipDeviceSynchronize)
 
 struct client {
 #define CLIENT_FIELD(name) __typeof__(&name) name;
@@ -80,6 +95,13 @@ struct client {
     hipModule_t module;
 };
 extern struct client client;
+
+/* The words that tests/integration/cuda/launch.c has for any vendor's. */
+typedef hipFunction_t client_function_t;
+typedef hipStream_t client_stream_t;
+
+/* A stream of the calling thread's own, which waits for no other. 0, or the runtime's error. */
+int client_enter(client_stream_t *ret_stream);
 
 /* The host's symbol of a kernel of 20 us, registered by client_open(). */
 extern const char client_symbol;

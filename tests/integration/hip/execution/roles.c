@@ -210,6 +210,69 @@ static void role_transfers(void)
     SETTLED(4);
 }
 
+/* Each of 2 MiB, in pieces that are less than what counts. */
+static void copy_batches(unsigned char *memory, hipStream_t stream)
+{
+    void *from[] = {memory, memory + (1 << 20)}, *to[] = {memory + (8 << 20), memory + (9 << 20)};
+    size_t sizes[] = {1 << 19, 1 << 19};
+    hipMemcpy3DBatchOp boxes[2] = {{.extent = {2048, 256, 1}}};
+
+    boxes[0].src.type = boxes[0].dst.type = hipMemcpyOperandTypePointer;
+    boxes[0].src.op.ptr.ptr = memory;
+    boxes[0].dst.op.ptr.ptr = memory + (8 << 20);
+    boxes[0].src.op.ptr.rowLength = boxes[0].dst.op.ptr.rowLength = 2048;
+    boxes[0].src.op.ptr.layerHeight = boxes[0].dst.op.ptr.layerHeight = 256;
+    boxes[1] = boxes[0];
+    OK(client.hipMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, NULL, stream));
+    OK(client.hipMemcpy3DBatchAsync(2, boxes, NULL, 0, stream));
+}
+
+static void copy_arrays(unsigned char *memory, hipStream_t stream)
+{
+    const hipChannelFormatDesc bytes = {.x = 8, .f = hipChannelFormatKindUnsigned};
+    hipArray_t array;
+
+    OK(client.hipMallocArray(&array, &bytes, 2048, 1024, 0));
+    OK(client.hipMemcpy2DToArrayAsync(array, 0, 0, memory, 4096, 2048, 1024, hipMemcpyDeviceToDevice, stream));
+    OK(client.hipMemcpy2DFromArrayAsync(memory, 4096, array, 0, 0, 2048, 1024, hipMemcpyDeviceToDevice, stream));
+}
+
+/* Rows, boxes, batches, arrays and what is prefetched: by what they move in all. So are those without a stream. */
+static void role_shapes(void)
+{
+    static unsigned char there[2 << 20], back[2 << 20];
+    hipStream_t stream = new_stream();
+    void *memory;
+
+    memset(there, 9, sizeof there);
+    OK(client.hipMalloc(&memory, 16 << 20));
+    OK(client.hipMemcpy2DAsync(memory, 4096, there, 2048, 2048, 511, hipMemcpyHostToDevice, stream));
+    OK(client.hipMemset(memory, 1, 1 << 10));
+    OK(client.hipMemcpy(back, there, sizeof back, hipMemcpyHostToHost));
+    CHECK(totals_inside().inflight == 0 && totals_inside().busy_ns == 0);
+    OK(client.hipMemcpy2DAsync(memory, 4096, there, 2048, 2048, 1024, hipMemcpyHostToDevice, stream));
+    hipMemcpy3DParms box = {.srcPtr = {.ptr = memory, .pitch = 4096, .ysize = 512},
+                            .dstPtr = {.ptr = back, .pitch = 2048, .ysize = 512},
+                            .extent = {2048, 512, 2},
+                            .kind = hipMemcpyDeviceToHost};
+    memset(back, 0, sizeof back);
+    OK(client.hipMemcpy3DAsync(&box, stream));
+    copy_batches(memory, stream);
+    copy_arrays(memory, stream);
+    OK(client.hipMemPrefetchAsync(memory, 4 << 20, 0, stream));
+    OK(client.hipMemPrefetchAsync_v2(memory, 4 << 20, (hipMemLocation){hipMemLocationTypeDevice, 0}, 0, stream));
+    OK(client.hipMemcpy2DAsync_spt(memory, 4096, there, 2048, 2048, 1024, hipMemcpyHostToDevice, NULL));
+    OK(client.hipMemset((char *)memory + (8 << 20), 3, 2 << 20));
+    OK(client.hipMemcpyDtoD((char *)memory + (8 << 20), memory, 2 << 20));
+    OK(client.hipMemcpy2D(memory, 4096, there, 2048, 2048, 1024, hipMemcpyHostToDevice));
+    CHECK(client.hipMemcpy3DAsync(NULL, stream) != hipSuccess);
+    CHECK(client.hipMemcpyBatchAsync(NULL, NULL, NULL, 7, NULL, NULL, 0, NULL, stream) != hipSuccess);
+    CHECK(client.hipMemcpy3DBatchAsync(7, NULL, NULL, 0, stream) != hipSuccess);
+    OK(client.hipDeviceSynchronize());
+    CHECK(memcmp(there, back, sizeof there) == 0);
+    SETTLED(12);
+}
+
 static hipGraphExec_t graph_of(hipFunction_t function, int nodes)
 {
     hipKernelNodeParams parameters = {.func = function, .gridDim = grid, .blockDim = block};

@@ -13,6 +13,7 @@
     X(several)                                                                                                         \
     X(lookup)                                                                                                          \
     X(failures)                                                                                                        \
+    X(shapes)                                                                                                          \
     X(transfers)                                                                                                       \
     X(graphs)                                                                                                          \
     X(capture)                                                                                                         \

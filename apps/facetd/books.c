@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what books.h says. Never: holds its lock while it asks others. */
+#include "books.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "sessions.h"
+#include "tenants.h"
+
+#define SLACK_BYTES (UINT64_C(64) << 20)
+#define SLACK_PART  10 /* one in so many */
+#define PATIENCE_NS (10 * FACET_NS_PER_S)
+
+struct entry {
+    char id[VGPU_ID_SIZE];
+    bool listed;
+    struct book book;
+    uint64_t above_since_ns; /* 0: it is not */
+};
+
+struct books {
+    pthread_mutex_t lock; /* guards the entries */
+    struct entry *entries;
+    size_t count;
+    uint64_t looked_ns;
+};
+
+enum facet_status books_open(struct books **ret_books, struct facet_error *error)
+{
+    struct books *books = calloc(1, sizeof *books);
+
+    if (!books)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the books");
+    pthread_mutex_init(&books->lock, NULL);
+    *ret_books = books;
+    return FACET_OK;
+}
+
+void books_close(struct books *books)
+{
+    if (!books)
+        return;
+    pthread_mutex_destroy(&books->lock);
+    free(books->entries);
+    free(books);
+}
+
+static const struct entry *find(const struct books *books, const char *id)
+{
+    for (size_t i = 0; i < books->count; i++)
+        if (strcmp(books->entries[i].id, id) == 0)
+            return &books->entries[i];
+    return NULL;
+}
+
+bool books_of(struct books *books, const char *vgpu_id, struct book *ret_book)
+{
+    pthread_mutex_lock(&books->lock);
+    const struct entry *entry = find(books, vgpu_id);
+    bool known = entry && entry->listed;
+    if (known)
+        *ret_book = entry->book;
+    pthread_mutex_unlock(&books->lock);
+    return known;
+}
+
+/* Adds what the driver says of processes of one device. */
+static void add_device(const struct daemon *daemon, const struct facet_device_record *device,
+                       const struct tenants *tenants, const struct vgpu_info *infos, struct entry *entries)
+{
+    struct device_reading reading;
+
+    if (sessions_read(daemon->sessions, device, &reading, NULL) != FACET_OK)
+        return;
+    for (uint32_t i = 0; i < reading.process_count; i++) {
+        const struct facet_process_metrics *process = &reading.processes[i];
+        const struct vgpu_info *info =
+            process->valid & FACET_PROCESS_HAS_MEMORY ? tenants_find(tenants, device->id, process->pid) : NULL;
+
+        if (!info)
+            continue;
+        entries[info - infos].listed = true;
+        entries[info - infos].book.driver_bytes += process->memory_used_bytes;
+    }
+    device_reading_free(&reading);
+}
+
+static bool is_above(uint64_t driver_bytes, uint64_t charged)
+{
+    uint64_t more = driver_bytes > charged ? driver_bytes - charged : 0;
+
+    return more > SLACK_BYTES && more > charged / SLACK_PART;
+}
+
+static void judge(const struct books *books, const struct vgpu_info *info, uint64_t now_ns, struct entry *entry)
+{
+    const struct entry *before = find(books, info->row.id);
+
+    memcpy(entry->id, info->row.id, sizeof entry->id);
+    if (!entry->listed || !is_above(entry->book.driver_bytes, info->view.totals.memory_bytes))
+        return;
+    entry->above_since_ns = before && before->above_since_ns ? before->above_since_ns : now_ns;
+    entry->book.excess = now_ns - entry->above_since_ns >= PATIENCE_NS;
+    if (entry->book.excess && !(before && before->book.excess))
+        facet_log(FACET_LOG_WARNING,
+                  "vGPU %s: the driver counts %llu bytes of its processes, of which %llu are charged", info->row.name,
+                  (unsigned long long)entry->book.driver_bytes, (unsigned long long)info->view.totals.memory_bytes);
+}
+
+static void compare(struct books *books, const struct daemon *daemon, const struct vgpu_info *infos, size_t count,
+                    uint64_t now_ns)
+{
+    struct entry *entries = calloc(count ? count : 1, sizeof *entries), *old = entries;
+    struct tenants tenants = {0};
+
+    if (entries && tenants_read(infos, count, &tenants, NULL) == FACET_OK) {
+        for (uint32_t i = 0; tenants.count && i < facet_device_table_count(daemon->devices); i++)
+            add_device(daemon, facet_device_table_at(daemon->devices, i), &tenants, infos, entries);
+        for (size_t i = 0; i < count; i++)
+            judge(books, &infos[i], now_ns, &entries[i]);
+        pthread_mutex_lock(&books->lock);
+        old = books->entries;
+        books->entries = entries;
+        books->count = count;
+        pthread_mutex_unlock(&books->lock);
+    }
+    tenants_free(&tenants);
+    free(old);
+}
+
+/* Only there somebody counts beside the limiter. */
+static bool runs_on_nvidia(const struct daemon *daemon, const struct vgpu_info *info)
+{
+    const struct facet_device_record *device = NULL;
+
+    return info->measured && info->view.totals.processes &&
+           facet_device_table_find(daemon->devices, info->row.device_id, &device, NULL) == FACET_OK &&
+           (strncmp(device->info.address, "GPU-", 4) == 0 || strncmp(device->info.address, "MIG-", 4) == 0);
+}
+
+void books_look(struct books *books, const struct daemon *daemon, uint64_t now_ns)
+{
+    struct vgpu_info *infos = NULL;
+    size_t count = 0;
+
+    if (now_ns - books->looked_ns < FACET_NS_PER_S)
+        return;
+    books->looked_ns = now_ns;
+    if (registry_list(daemon->registry, &infos, &count, NULL) != FACET_OK)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (runs_on_nvidia(daemon, &infos[i])) {
+            sessions_watch(daemon->sessions);
+            break;
+        }
+    compare(books, daemon, infos, count, now_ns);
+    free(infos);
+}

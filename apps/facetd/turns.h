@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the turns of each kind of device are.
+ *
+ * Owns: choosing between the policy's configurations, and what the settings change in them. Never: takes a turn itself.
+ */
+#ifndef FACETD_TURNS_H
+#define FACETD_TURNS_H
+
+#include <facet/error.h>
+
+#include "compute/fair.h"
+
+struct turns {
+    struct facet_fair_config queue, other; /* of GPUs, and of all else */
+};
+
+/* The policy's own, changed as the settings say. */
+enum facet_status turns_configure(struct turns *ret_turns, struct facet_error *error);
+
+const struct facet_fair_config *turns_of(const struct turns *turns, const char *device_id);
+
+#endif

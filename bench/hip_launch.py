@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the HIP interposer adds to a launch: over a fake runtime, bare and in a vGPU, in the same run."""
+from pathlib import Path
+
+import launch
+
+VENDOR = launch.Vendor("hip", "libamdhip64.so.6", Path("tests/integration/hip/execution"))
+
+
+def run(bench, options):
+    launch.run(bench, VENDOR, options)

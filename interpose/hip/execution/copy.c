@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: copies of rows, boxes, arrays and symbols, batches of copies, and moving managed memory, in stream order.
+ * Never: looks into what it cannot size: that is the runtime's to refuse, as what is small.
+ */
+#include "transfer.h"
+
+#include "interpose/hip/begin.h"
+#include "interpose/hip/memory/code.h"
+#include "interpose/kit/execution/capture.h"
+
+#define ONE  FACET_HIP_TRANSFER
+#define BOTH FACET_HIP_TRANSFERS
+
+static uint64_t sum(const size_t *sizes, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; sizes && i < count; i++)
+        bytes += sizes[i];
+    return bytes;
+}
+
+static bool has_array(const hipMemcpy3DBatchOp *one)
+{
+    return one->src.type == hipMemcpyOperandTypeArray || one->dst.type == hipMemcpyOperandTypeArray;
+}
+
+static uint64_t boxes(const hipMemcpy3DBatchOp *list, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; list && i < count; i++)
+        bytes += facet_hip_transfer_box(list[i].extent, has_array(&list[i]));
+    return bytes;
+}
+
+BOTH(hipMemcpy2DAsync, (VENDOR_HIP_ROWS, hipStream_t stream), facet_hip_transfer_times(width, height), to, to_pitch,
+     from, from_pitch, width, height, kind, stream)
+BOTH(hipMemcpy2DToArrayAsync, (VENDOR_HIP_ROWS_TO_ARRAY, hipStream_t stream), facet_hip_transfer_times(width, height),
+     to, x, y, from, from_pitch, width, height, kind, stream)
+BOTH(hipMemcpy2DFromArrayAsync, (VENDOR_HIP_ROWS_FROM_ARRAY, hipStream_t stream),
+     facet_hip_transfer_times(width, height), to, to_pitch, from, x, y, width, height, kind, stream)
+BOTH(hipMemcpy3DAsync, (const hipMemcpy3DParms *copy, hipStream_t stream), facet_hip_transfer_copy(copy), copy, stream)
+ONE(hipMemcpy3DPeerAsync, (hipMemcpy3DPeerParms * copy, hipStream_t stream), false, facet_hip_transfer_peer_copy(copy),
+    copy, stream)
+ONE(hipMemcpyParam2DAsync, (const hip_Memcpy2D *copy, hipStream_t stream), false, facet_hip_transfer_rows(copy), copy,
+    stream)
+ONE(hipMemcpyAtoHAsync, (void *to, hipArray_t from, size_t offset, size_t size, hipStream_t stream), false, size, to,
+    from, offset, size, stream)
+ONE(hipMemcpyHtoAAsync, (hipArray_t to, size_t offset, const void *from, size_t size, hipStream_t stream), false, size,
+    to, offset, from, size, stream)
+
+/* ---- batches ---- */
+
+ONE(hipMemcpyBatchAsync,
+    (void **to, void **from, size_t *sizes, size_t count, hipMemcpyAttributes *attributes, size_t *indices,
+     size_t attribute_count, size_t *wrong, hipStream_t stream),
+    false, sum(sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
+ONE(hipMemcpy3DBatchAsync,
+    (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream), false,
+    boxes(list, count), count, list, wrong, flags, stream)
+
+/* ---- managed memory: charged in full wherever it is, so moving it only takes time ---- */
+
+ONE(hipMemPrefetchAsync, (const void *pointer, size_t size, int device, hipStream_t stream), false, size, pointer, size,
+    device, stream)
+ONE(hipMemPrefetchAsync_v2,
+    (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream), false, size,
+    pointer, size, location, flags, stream)
+
+/* ---- symbols: the first that is done with one loads the code that it is of ---- */
+
+static bool loads(const void *symbol, hipStream_t stream)
+{
+    return !atomic_load_explicit(&facet_flight_captures, memory_order_relaxed) &&
+           facet_hip_code_launch_begin(symbol, stream);
+}
+
+#define SYMBOL(name, parameters, per_thread, ...)                                                                      \
+    hipError_t facet_##name parameters                                                                                 \
+    {                                                                                                                  \
+        hipError_t begun = facet_hip_begin(facet_hip_stream_device(stream));                                           \
+                                                                                                                       \
+        if (begun != hipSuccess)                                                                                       \
+            return begun;                                                                                              \
+        FACET_HIP_TRANSFER_BODY(name, per_thread, size,                                                                \
+                                loads(symbol, stream) ? facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__))  \
+                                                      : facet_hip_driver.name(__VA_ARGS__));                           \
+    }
+#define SYMBOLS(name, parameters, ...)                                                                                 \
+    SYMBOL(name, parameters, false, __VA_ARGS__)                                                                       \
+    SYMBOL(name##_spt, parameters, true, __VA_ARGS__)
+
+SYMBOLS(hipMemcpyToSymbolAsync, (VENDOR_HIP_TO_SYMBOL, hipStream_t stream), symbol, from, size, offset, kind, stream)
+SYMBOLS(hipMemcpyFromSymbolAsync, (VENDOR_HIP_FROM_SYMBOL, hipStream_t stream), to, symbol, size, offset, kind, stream)
+
+static const hipStream_t stream = NULL; /* of those without one */
+
+SYMBOLS(hipMemcpyToSymbol, (VENDOR_HIP_TO_SYMBOL), symbol, from, size, offset, kind)
+SYMBOLS(hipMemcpyFromSymbol, (VENDOR_HIP_FROM_SYMBOL), to, symbol, size, offset, kind)

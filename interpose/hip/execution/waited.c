@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: copies and fills of bytes, rows and boxes without a stream: they are of the default one (transfer.h). A program
+ * may begin a device with them. Never: waits for them more than the runtime does.
+ */
+#include "transfer.h"
+
+#include "interpose/hip/begin.h"
+
+static const hipStream_t stream = NULL; /* of each of them */
+
+#define ONE(name, parameters, per_thread, amount, ...)                                                                 \
+    hipError_t facet_##name parameters                                                                                 \
+    {                                                                                                                  \
+        hipError_t begun = facet_hip_begin(facet_hip_current_device());                                                \
+                                                                                                                       \
+        if (begun != hipSuccess)                                                                                       \
+            return begun;                                                                                              \
+        FACET_HIP_TRANSFER_BODY(name, per_thread, amount, facet_hip_driver.name(__VA_ARGS__));                         \
+    }
+#define BOTH(name, parameters, amount, ...)                                                                            \
+    ONE(name, parameters, false, amount, __VA_ARGS__)                                                                  \
+    ONE(name##_spt, parameters, true, amount, __VA_ARGS__)
+
+/* Within the host the device has nothing to do. */
+static uint64_t on_device(size_t size, hipMemcpyKind kind)
+{
+    return kind == hipMemcpyHostToHost ? 0 : size;
+}
+
+BOTH(hipMemcpy, (void *to, const void *from, size_t size, hipMemcpyKind kind), on_device(size, kind), to, from, size,
+     kind)
+ONE(hipMemcpyHtoD, (hipDeviceptr_t to, void *from, size_t size), false, size, to, from, size)
+ONE(hipMemcpyDtoH, (void *to, hipDeviceptr_t from, size_t size), false, size, to, from, size)
+ONE(hipMemcpyDtoD, (hipDeviceptr_t to, hipDeviceptr_t from, size_t size), false, size, to, from, size)
+ONE(hipMemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t size), false, size, to,
+    to_device, from, from_device, size)
+ONE(hipMemcpyAtoA, (hipArray_t to, size_t to_offset, hipArray_t from, size_t from_offset, size_t size), false, size, to,
+    to_offset, from, from_offset, size)
+ONE(hipMemcpyAtoD, (hipDeviceptr_t to, hipArray_t from, size_t offset, size_t size), false, size, to, from, offset,
+    size)
+ONE(hipMemcpyAtoH, (void *to, hipArray_t from, size_t offset, size_t size), false, size, to, from, offset, size)
+ONE(hipMemcpyDtoA, (hipArray_t to, size_t offset, hipDeviceptr_t from, size_t size), false, size, to, offset, from,
+    size)
+ONE(hipMemcpyHtoA, (hipArray_t to, size_t offset, const void *from, size_t size), false, size, to, offset, from, size)
+ONE(hipMemcpyToArray, (hipArray_t to, size_t x, size_t y, const void *from, size_t size, hipMemcpyKind kind), false,
+    size, to, x, y, from, size, kind)
+BOTH(hipMemcpyFromArray, (void *to, hipArray_t from, size_t x, size_t y, size_t size, hipMemcpyKind kind), size, to,
+     from, x, y, size, kind)
+
+BOTH(hipMemcpy2D, (VENDOR_HIP_ROWS), on_device(facet_hip_transfer_times(width, height), kind), to, to_pitch, from,
+     from_pitch, width, height, kind)
+BOTH(hipMemcpy2DToArray, (VENDOR_HIP_ROWS_TO_ARRAY), facet_hip_transfer_times(width, height), to, x, y, from,
+     from_pitch, width, height, kind)
+BOTH(hipMemcpy2DFromArray, (VENDOR_HIP_ROWS_FROM_ARRAY), facet_hip_transfer_times(width, height), to, to_pitch, from, x,
+     y, width, height, kind)
+ONE(hipMemcpy2DArrayToArray,
+    (hipArray_t to, size_t to_x, size_t to_y, hipArray_t from, size_t from_x, size_t from_y, size_t width,
+     size_t height, hipMemcpyKind kind),
+    false, facet_hip_transfer_times(width, height), to, to_x, to_y, from, from_x, from_y, width, height, kind)
+ONE(hipMemcpyParam2D, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), copy)
+ONE(hipDrvMemcpy2DUnaligned, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), copy)
+BOTH(hipMemcpy3D, (const hipMemcpy3DParms *copy), facet_hip_transfer_copy(copy), copy)
+ONE(hipMemcpy3DPeer, (hipMemcpy3DPeerParms * copy), false, facet_hip_transfer_peer_copy(copy), copy)
+
+BOTH(hipMemset, (void *to, int value, size_t size), size, to, value, size)
+BOTH(hipMemset2D, (void *to, size_t pitch, int value, size_t width, size_t height),
+     facet_hip_transfer_times(width, height), to, pitch, value, width, height)
+BOTH(hipMemset3D, (VENDOR_HIP_FILL_BOX), facet_hip_transfer_box(extent, false), to, value, extent)
+ONE(hipMemsetD8, (hipDeviceptr_t to, unsigned char value, size_t count), false, count, to, value, count)
+ONE(hipMemsetD16, (hipDeviceptr_t to, unsigned short value, size_t count), false, facet_hip_transfer_times(2, count),
+    to, value, count)
+ONE(hipMemsetD32, (hipDeviceptr_t to, int value, size_t count), false, facet_hip_transfer_times(4, count), to, value,
+    count)
+ONE(hipMemsetD2D8, (hipDeviceptr_t to, size_t pitch, unsigned char value, size_t width, size_t height), false,
+    facet_hip_transfer_times(width, height), to, pitch, value, width, height)
+ONE(hipMemsetD2D16, (hipDeviceptr_t to, size_t pitch, unsigned short value, size_t width, size_t height), false,
+    facet_hip_transfer_times(2, facet_hip_transfer_times(width, height)), to, pitch, value, width, height)
+ONE(hipMemsetD2D32, (hipDeviceptr_t to, size_t pitch, unsigned value, size_t width, size_t height), false,
+    facet_hip_transfer_times(4, facet_hip_transfer_times(width, height)), to, pitch, value, width, height)

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what code.h says. Never: touches its list but with the devices held. */
+#include "code.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "interpose/hip/begin.h"
+#include "interpose/hip/measure.h"
+
+/* A module, or a library, on the device where it was loaded. */
+struct image {
+    struct image *next;
+    const void *handle;
+    uint32_t device;
+    bool asked; /* a library, of which something was: it is loaded */
+    uint64_t bytes;
+    uint64_t owed; /* is loaded, and the quota did not reach for it: asked for again */
+};
+
+/* One call, watched on a device; not at all where it is called by the runtime within another. */
+struct watch {
+    bool on;
+    struct facet_hip_measure measure;
+};
+
+static struct image *images;
+static struct image rest[FACET_HIP_TENANTS]; /* what belongs to none */
+
+static struct image **place_of(const void *handle)
+{
+    struct image **at = &images;
+
+    while (*at && (*at)->handle != handle)
+        at = &(*at)->next;
+    return at;
+}
+
+/* ---- watching a call ---- */
+
+static void begin_on(struct watch *watch, uint32_t device)
+{
+    watch->on = device < FACET_HIP_TENANTS && facet_hip_devices_hold();
+    if (watch->on)
+        facet_hip_measure_begin(&watch->measure, device);
+}
+
+static hipError_t begin(struct watch *watch)
+{
+    uint32_t device = facet_hip_current_device();
+    hipError_t result = facet_hip_begin(device);
+
+    if (result == hipSuccess)
+        begin_on(watch, device);
+    return result;
+}
+
+static hipError_t end(const struct watch *watch, hipError_t result)
+{
+    if (watch->on)
+        facet_hip_devices_let_go();
+    return result;
+}
+
+static void pay_back(struct image *image)
+{
+    facet_charge_drop(&(struct facet_memory_charge){
+        .tenant = facet_hip_tenant(image->device), .bytes = image->bytes, .device = image->device});
+    image->bytes = image->owed = 0;
+}
+
+/* Adds what the call took to the image. */
+static hipError_t charge(const struct watch *watch, struct image *image)
+{
+    struct facet_memory_charge paid;
+    uint32_t device = watch->measure.device;
+    uint64_t bytes = facet_hip_measure_growth(&watch->measure) + image->owed;
+    hipError_t result = bytes ? facet_hip_refusal(facet_charge_take(device, bytes, &paid)) : hipSuccess;
+
+    image->device = device;
+    image->owed = result == hipSuccess ? 0 : bytes;
+    image->bytes += result == hipSuccess ? bytes : 0;
+    return result;
+}
+
+/* ---- what need not be watched again ---- */
+
+#define SEEN 1024u /* two in one place displace each other, and are asked for again */
+
+static _Atomic uint64_t seen[SEEN];
+
+/* A symbol on a device: addresses leave the upper bits free. */
+static uint64_t name_of(const void *host, uint32_t device)
+{
+    return (uintptr_t)host | (uint64_t)device << 56;
+}
+
+static _Atomic uint64_t *place_of_seen(uint64_t name)
+{
+    return &seen[(name >> 4 ^ name >> 56) % SEEN];
+}
+
+static uint64_t key_of(uint64_t name)
+{
+    return facet_memory_key(FACET_MEMORY_LOADED, name * UINT64_C(0x9e3779b97f4a7c15) >> 8 | 1);
+}
+
+static bool is_loaded(uint64_t name)
+{
+    struct facet_ledger_entry entry;
+
+    if (atomic_load_explicit(place_of_seen(name), memory_order_relaxed) == name)
+        return true;
+    if (!facet_ledger_find(facet_hip_process.ledger, key_of(name), &entry))
+        return false;
+    atomic_store_explicit(place_of_seen(name), name, memory_order_relaxed);
+    return true;
+}
+
+/* When it cannot be remembered, it is watched again. */
+static void remember(uint64_t name)
+{
+    facet_ledger_add(facet_hip_process.ledger, key_of(name), (struct facet_ledger_entry){.kind = FACET_MEMORY_LOADED});
+}
+
+static bool is_note(const struct facet_ledger_entry *entry, void *nothing)
+{
+    (void)nothing;
+    return entry->kind == FACET_MEMORY_LOADED;
+}
+
+static void ignore(uint64_t key, const struct facet_ledger_entry *entry, void *nothing)
+{
+    (void)key;
+    (void)entry;
+    (void)nothing;
+}
+
+static void forget_seen(void)
+{
+    for (size_t i = 0; i < SEEN; i++)
+        atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+}
+
+/* Symbols' addresses may come again as soon as something was unloaded. */
+static void forget_loaded(void)
+{
+    facet_ledger_drain(facet_hip_process.ledger, is_note, ignore, NULL);
+    forget_seen();
+}
+
+/* ---- loading and unloading ---- */
+
+static hipError_t unload_module(const void *handle)
+{
+    return facet_hip_driver.hipModuleUnload((hipModule_t)(uintptr_t)handle); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static hipError_t unload_library(const void *handle)
+{
+    return facet_hip_driver.hipLibraryUnload((hipLibrary_t)(uintptr_t)handle); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static hipError_t keep(const struct watch *watch, const void *handle)
+{
+    struct image *image = calloc(1, sizeof *image);
+
+    if (!image)
+        return hipErrorOutOfMemory;
+    *image = (struct image){.next = images, .handle = handle};
+    hipError_t result = charge(watch, image);
+    if (result == hipSuccess)
+        images = image;
+    else
+        free(image);
+    return result;
+}
+
+/* What was just loaded; what is refused is unloaded. */
+static hipError_t loaded(const struct watch *watch, hipError_t result, const void *handle,
+                         hipError_t (*unload)(const void *handle))
+{
+    if (result == hipSuccess && watch->on) {
+        result = keep(watch, handle);
+        if (result != hipSuccess)
+            unload(handle);
+    }
+    return end(watch, result);
+}
+
+#define LOAD(name, type, unload, parameters, ...)                                                                      \
+    hipError_t facet_##name parameters                                                                                 \
+    {                                                                                                                  \
+        struct watch watch;                                                                                            \
+        hipError_t result = begin(&watch);                                                                             \
+                                                                                                                       \
+        if (result != hipSuccess)                                                                                      \
+            return result;                                                                                             \
+        result = facet_hip_driver.name(__VA_ARGS__);                                                                   \
+        return loaded(&watch, result, result == hipSuccess ? *type : NULL, unload);                                    \
+    }
+
+LOAD(hipModuleLoad, module, unload_module, (hipModule_t * module, const char *path), module, path)
+LOAD(hipModuleLoadData, module, unload_module, (hipModule_t * module, const void *image), module, image)
+LOAD(hipModuleLoadDataEx, module, unload_module,
+     (hipModule_t * module, const void *image, unsigned count, int *options, void **values), module, image, count,
+     options, values)
+LOAD(hipModuleLoadFatBinary, module, unload_module, (hipModule_t * module, const void *image), module, image)
+LOAD(hipLibraryLoadData, library, unload_library,
+     (hipLibrary_t * library, const void *code, int *options, void **values, unsigned count, int *library_options,
+      void **library_values, unsigned library_count),
+     library, code, options, values, count, library_options, library_values, library_count)
+LOAD(hipLibraryLoadFromFile, library, unload_library,
+     (hipLibrary_t * library, const char *path, int *options, void **values, unsigned count, int *library_options,
+      void **library_values, unsigned library_count),
+     library, path, options, values, count, library_options, library_values, library_count)
+
+static hipError_t unload(const void *handle, hipError_t (*call)(const void *handle))
+{
+    struct watch watch = {.on = facet_hip_devices_hold()};
+    hipError_t result = call(handle);
+    struct image **at = place_of(handle), *image = *at;
+
+    if (watch.on && result == hipSuccess && image) {
+        *at = image->next;
+        pay_back(image);
+        free(image);
+        forget_loaded();
+    }
+    return end(&watch, result);
+}
+
+hipError_t facet_hipModuleUnload(hipModule_t module)
+{
+    return unload(module, unload_module);
+}
+
+hipError_t facet_hipLibraryUnload(hipLibrary_t library)
+{
+    return unload(library, unload_library);
+}
+
+/* ---- what is loaded when something is asked of it ---- */
+
+/* A library that the quota has no room for is asked again, and refused again; its unloading gives it back. */
+static hipError_t asked(const struct watch *watch, const void *handle, hipError_t result)
+{
+    struct image *image = watch->on ? *place_of(handle) : NULL;
+
+    if (result == hipSuccess && image && (!image->asked || image->owed)) {
+        result = charge(watch, image);
+        image->asked = true;
+    }
+    return end(watch, result);
+}
+
+#define ASK(name, parameters, ...)                                                                                     \
+    hipError_t facet_##name parameters                                                                                 \
+    {                                                                                                                  \
+        struct watch watch;                                                                                            \
+        hipError_t result = begin(&watch);                                                                             \
+                                                                                                                       \
+        return result == hipSuccess ? asked(&watch, library, facet_hip_driver.name(__VA_ARGS__)) : result;             \
+    }
+
+ASK(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name), kernel, library, name)
+ASK(hipLibraryGetKernelCount, (unsigned *count, hipLibrary_t library), count, library)
+
+/* What is asked of a host's symbol loads what it belongs to. */
+#define ASK_SYMBOL(name, symbol, parameters, ...)                                                                      \
+    hipError_t facet_##name parameters                                                                                 \
+    {                                                                                                                  \
+        hipError_t result = facet_hip_begin(facet_hip_current_device());                                               \
+                                                                                                                       \
+        if (result != hipSuccess)                                                                                      \
+            return result;                                                                                             \
+        if (!facet_hip_code_launch_begin(symbol, NULL))                                                                \
+            return facet_hip_driver.name(__VA_ARGS__);                                                                 \
+        return facet_hip_code_launch_end(facet_hip_driver.name(__VA_ARGS__));                                          \
+    }
+
+ASK_SYMBOL(hipGetFuncBySymbol, host, (hipFunction_t * function, const void *host), function, host)
+ASK_SYMBOL(hipFuncGetAttributes, host, (struct hipFuncAttributes * attributes, const void *host), attributes, host)
+ASK_SYMBOL(hipGetSymbolAddress, host, (void **address, const void *host), address, host)
+ASK_SYMBOL(hipGetSymbolSize, host, (size_t * size, const void *host), size, host)
+ASK_SYMBOL(hipOccupancyMaxActiveBlocksPerMultiprocessor, host,
+           (int *blocks, const void *host, int block_size, size_t shared), blocks, host, block_size, shared)
+ASK_SYMBOL(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, host,
+           (int *blocks, const void *host, int block_size, size_t shared, unsigned flags), blocks, host, block_size,
+           shared, flags)
+ASK_SYMBOL(hipOccupancyMaxPotentialBlockSize, host, (int *grid, int *block, const void *host, size_t shared, int limit),
+           grid, block, host, shared, limit)
+ASK_SYMBOL(hipGraphAddKernelNode, parameters ? parameters->func : NULL,
+           (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
+            const hipKernelNodeParams *parameters),
+           node, graph, dependencies, count, parameters)
+
+/* ---- what is loaded by its first launch ---- */
+
+/* By whoever holds the devices. */
+static struct watch launching;
+static uint64_t launched;
+
+bool facet_hip_code_launch_begin(const void *host, hipStream_t stream)
+{
+    uint32_t device = facet_hip_stream_device(stream);
+    uint64_t name = name_of(host, device);
+    struct watch watch;
+
+    if (!host || is_loaded(name) || !facet_hip_tenant(device))
+        return false;
+    begin_on(&watch, device);
+    if (!watch.on)
+        return false;
+    launching = watch;
+    launched = name;
+    return true;
+}
+
+hipError_t facet_hip_code_launch_end(hipError_t result)
+{
+    struct watch watch = launching;
+
+    if (result == hipSuccess && charge(&watch, &rest[watch.measure.device]) == hipSuccess)
+        remember(launched);
+    return end(&watch, result);
+}
+
+void facet_hip_code_owes(uint32_t device, uint64_t bytes)
+{
+    rest[device].owed += bytes;
+}
+
+void facet_hip_code_unloaded(uint32_t device, uint64_t bytes)
+{
+    struct facet_tenant *tenant = facet_hip_tenant(device);
+    uint64_t charged = rest[device].bytes < bytes ? rest[device].bytes : bytes;
+
+    if (tenant)
+        facet_tenant_release(tenant, charged);
+    rest[device].bytes -= charged;
+    forget_loaded();
+}
+
+void facet_hip_code_device_ended(uint32_t device)
+{
+    for (struct image *image = images; image; image = image->next)
+        if (image->device == device) {
+            pay_back(image);
+            image->asked = false;
+        }
+    rest[device].device = device;
+    pay_back(&rest[device]);
+    forget_loaded();
+}
+
+void facet_hip_code_forked(void)
+{
+    forget_seen();
+    while (images) {
+        struct image *gone = images;
+
+        images = gone->next;
+        free(gone);
+    }
+    for (uint32_t i = 0; i < FACET_HIP_TENANTS; i++)
+        rest[i] = (struct image){.next = NULL};
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: managed variables of what hipcc's output registers, and what goes when that is unregistered.
+ * Never: refuses, or begins a device: these calls answer nothing, and come before main().
+ *
+ * A managed variable is charged in full, wherever its pages are, when its device begins (begin.h); on one that has
+ * begun at once, and what the quota does not reach for is asked for again with the next code that is loaded.
+ */
+#include <stdlib.h>
+
+#include "charge.h"
+#include "code.h"
+#include "interpose/hip/begin.h"
+#include "interpose/hip/measure.h"
+
+struct variable {
+    struct variable *next;
+    const void *modules;
+    uint32_t device;
+    bool owed; /* not charged with the device */
+    uint64_t bytes;
+};
+
+static struct variable *variables; /* with the devices held */
+
+void facet___hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
+                                   unsigned alignment)
+{
+    uint32_t device = facet_hip_current_device();
+    struct variable *variable = malloc(sizeof *variable);
+    bool held = facet_hip_devices_hold();
+
+    facet_hip_charge_pause(); /* what the runtime allocates for it by its own functions is charged here */
+    facet_hip_driver.__hipRegisterManagedVar(modules, pointer, start, name, size, alignment);
+    facet_hip_charge_resume();
+    if (held && variable && device < FACET_HIP_TENANTS) {
+        *variable = (struct variable){
+            .next = variables, .modules = modules, .device = device, .bytes = facet_memory_round(size, FACET_HIP_STEP)};
+        variables = variable;
+        variable = NULL;
+        variables->owed = !facet_hip_begin_with(device, variables->bytes);
+        if (variables->owed)
+            facet_hip_code_owes(device, variables->bytes);
+    }
+    free(variable);
+    if (held)
+        facet_hip_devices_let_go();
+}
+
+static void forget(const void *modules)
+{
+    for (struct variable **at = &variables; *at;) {
+        struct variable *variable = *at;
+
+        if (variable->modules != modules) {
+            at = &variable->next;
+            continue;
+        }
+        *at = variable->next;
+        if (!variable->owed)
+            facet_hip_begin_without(variable->device, variable->bytes);
+        free(variable);
+    }
+}
+
+/* Code goes from every device; how much, only the compute driver's files say: a neighbour's may go as well. */
+void facet___hipUnregisterFatBinary(void **modules)
+{
+    struct facet_hip_measure measures[FACET_HIP_TENANTS];
+    bool held = facet_hip_devices_hold();
+
+    for (uint32_t i = 0; held && i < facet_hip_process.count; i++)
+        facet_hip_measure_held(&measures[i], i);
+    facet_hip_driver.__hipUnregisterFatBinary(modules);
+    if (!held)
+        return;
+    forget(modules);
+    for (uint32_t i = 0; i < facet_hip_process.count; i++)
+        if (atomic_load(&facet_hip_begun[i]))
+            facet_hip_code_unloaded(i, facet_hip_measure_shrunk(&measures[i]));
+    facet_hip_devices_let_go();
+}
+
+void facet_hip_registered_forked(void)
+{
+    while (variables) {
+        struct variable *gone = variables;
+
+        variables = gone->next;
+        free(gone);
+    }
+}

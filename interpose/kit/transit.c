@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what transit.h says. Never: takes a lock: who allocates may hold any. */
+#include "transit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S    UINT64_C(1000000000)
+#define LOOK_AGAIN  UINT64_C(20000000) /* ns; no wait at the gate is longer than this before it is looked at again */
+#define YIELDS      64u                /* before the reader sleeps between two looks */
+#define BETWEEN_NS  50000
+#define DEVICE_BITS UINT64_C(0xff)
+
+_Thread_local struct facet_transit_cell *facet_transit_mine;
+_Atomic uint32_t facet_transit_shut;
+
+static struct facet_transit_cell *_Atomic cells;
+static pthread_key_t thread_key;
+static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
+static bool thread_keyed;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* ---- a thread's cell ---- */
+
+static void thread_ended(void *cell)
+{
+    struct facet_transit_cell *mine = cell;
+
+    facet_transit_mine = NULL;
+    atomic_store(&mine->bytes, 0);
+    atomic_store(&mine->owned, 0);
+}
+
+static void make_key(void)
+{
+    thread_keyed = pthread_key_create(&thread_key, thread_ended) == 0;
+}
+
+static struct facet_transit_cell *left_behind(void)
+{
+    for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next) {
+        uint32_t nobody = 0;
+
+        if (!atomic_load_explicit(&cell->owned, memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&cell->owned, &nobody, 1))
+            return cell;
+    }
+    return NULL;
+}
+
+static struct facet_transit_cell *fresh(void)
+{
+    struct facet_transit_cell *cell = aligned_alloc(_Alignof(struct facet_transit_cell), sizeof *cell);
+
+    if (!cell)
+        return NULL;
+    *cell = (struct facet_transit_cell){.owned = 1, .next = atomic_load(&cells)};
+    while (!atomic_compare_exchange_weak(&cells, &cell->next, cell))
+        ;
+    return cell;
+}
+
+/* NULL when memory is out: then this thread's bytes are not seen in transit, and a reading may be wrong by them. */
+static struct facet_transit_cell *find_cell(void)
+{
+    struct facet_transit_cell *cell = left_behind();
+
+    if (!cell)
+        cell = fresh();
+    pthread_once(&thread_once, make_key);
+    if (cell && thread_keyed)
+        pthread_setspecific(thread_key, cell);
+    facet_transit_mine = cell;
+    return cell;
+}
+
+/* ---- the gate ---- */
+
+static void wait_until_open(void)
+{
+    const struct timespec longest = {.tv_nsec = LOOK_AGAIN};
+
+    while (atomic_load(&facet_transit_shut))
+        syscall(SYS_futex, &facet_transit_shut, FUTEX_WAIT_PRIVATE, 1, &longest, NULL, 0);
+}
+
+void facet_transit_enter_slow(uint64_t word)
+{
+    struct facet_transit_cell *cell = facet_transit_mine ? facet_transit_mine : find_cell();
+    int saved = errno;
+
+    while (cell) {
+        atomic_fetch_add_explicit(&cell->turn, 1, memory_order_relaxed);
+        atomic_exchange(&cell->bytes, word);
+        if (!atomic_load(&facet_transit_shut))
+            break;
+        atomic_store(&cell->bytes, 0); /* not with the gate shut: it would be waited for */
+        wait_until_open();
+    }
+    errno = saved;
+}
+
+static bool is_of(uint64_t word, uint32_t device)
+{
+    uint64_t of = word & DEVICE_BITS;
+
+    return of && (of == device + 1 || of == FACET_TRANSIT_ANY_DEVICE + 1);
+}
+
+/* Whether somebody is to be waited for; what is in transit is noted either way. */
+static bool look(uint32_t device, struct facet_transit *ret_left)
+{
+    bool wait = false;
+
+    ret_left->count = 0;
+    for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next) {
+        uint64_t word = atomic_load(&cell->bytes);
+
+        if (!is_of(word, device))
+            continue;
+        if (ret_left->count < FACET_TRANSIT_MOST)
+            ret_left->bytes[ret_left->count++] = word & ~DEVICE_BITS;
+        wait = wait || cell->given_up != atomic_load_explicit(&cell->turn, memory_order_relaxed);
+    }
+    return wait;
+}
+
+/* A call of a driver that waits, for a kernel or for whoever: once is enough. */
+static void give_up(void)
+{
+    for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next)
+        if (atomic_load(&cell->bytes))
+            cell->given_up = atomic_load_explicit(&cell->turn, memory_order_relaxed);
+}
+
+bool facet_transit_hold_off(uint32_t device, uint64_t most_ns, struct facet_transit *ret_left)
+{
+    uint64_t end = now_ns() + most_ns;
+
+    atomic_store(&facet_transit_shut, 1);
+    for (unsigned looks = 0; look(device, ret_left); looks++) {
+        if (now_ns() >= end) {
+            give_up();
+            break;
+        }
+        if (looks < YIELDS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = BETWEEN_NS}, NULL);
+    }
+    return ret_left->count == 0;
+}
+
+void facet_transit_open(void)
+{
+    atomic_store(&facet_transit_shut, 0);
+    syscall(SYS_futex, &facet_transit_shut, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static int larger_first(const void *left, const void *right)
+{
+    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+
+    return one < other ? 1 : one > other ? -1 : 0;
+}
+
+uint64_t facet_transit_explain(uint64_t growth, struct facet_transit *left)
+{
+    qsort(left->bytes, left->count, sizeof left->bytes[0], larger_first);
+    for (uint32_t i = 0; i < left->count; i++)
+        growth -= left->bytes[i] <= growth ? left->bytes[i] : 0;
+    return growth;
+}
+
+void facet_transit_forked(void)
+{
+    atomic_store(&facet_transit_shut, 0);
+    for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next) {
+        atomic_store(&cell->bytes, 0);
+        atomic_store(&cell->owned, cell == facet_transit_mine);
+    }
+}

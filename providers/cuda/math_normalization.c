@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: batch normalization through cuDNN. Never: leaves what cuDNN calls a variance where the ABI's is expected. */
+#include "math_library.h"
+
+#include <string.h>
+
+#define EPSILON 1e-5
+
+struct plan {
+    cudnnTensorDescriptor_t elements, channels;
+    CUdeviceptr given;       /* scratch memory: ones, zeros */
+    CUdeviceptr scale, bias; /* the operation's, or of that */
+};
+
+static cudnnDataType_t type_of(uint32_t type)
+{
+    return type == FACET_MATH_F32 ? CUDNN_DATA_FLOAT : type == FACET_MATH_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+}
+
+static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan *plan)
+{
+    const struct facet_normalization *it = &call->operation->of.normalization;
+    const struct cuda_math *math = call->math;
+    cudnnStatus_t result = math->cudnnCreateTensorDescriptor(&plan->elements);
+
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnCreateTensorDescriptor(&plan->channels);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetTensor4dDescriptor(plan->elements, CUDNN_TENSOR_NCHW, type_of(call->operation->type),
+                                                  (int)it->batch, (int)it->channels, (int)it->height, (int)it->width);
+    if (result == CUDNN_STATUS_SUCCESS)
+        result = math->cudnnSetTensor4dDescriptor(plan->channels, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1,
+                                                  (int)it->channels, 1, 1);
+    return result;
+}
+
+/* cuDNN wants a scale and a bias always. */
+static enum facet_status fill_in(const struct cuda_math_call *call, struct plan *plan)
+{
+    const struct facet_normalization *it = &call->operation->of.normalization;
+    const float one = 1;
+    uint32_t bits;
+
+    plan->scale = it->scale;
+    plan->bias = it->bias;
+    if (it->scale && it->bias)
+        return FACET_OK;
+    enum facet_status status = cuda_scratch_take(call, 2 * it->channels * sizeof one, &plan->given);
+    if (status != FACET_OK)
+        return status;
+    if (!it->scale)
+        plan->scale = plan->given;
+    if (!it->bias)
+        plan->bias = plan->given + it->channels * sizeof one;
+    memcpy(&bits, &one, sizeof bits);
+    CUresult result = call->driver->cuMemsetD32Async(plan->given, bits, it->channels, call->stream);
+    if (result == CUDA_SUCCESS)
+        result = call->driver->cuMemsetD32Async(plan->given + it->channels * sizeof one, 0, it->channels, call->stream);
+    return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(call->driver, NULL, "", result);
+}
+
+/* NOLINTBEGIN: the device's addresses are pointers to the library */
+
+static cudnnStatus_t infer(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
+{
+    const struct facet_normalization *it = &call->operation->of.normalization;
+    const float one = 1, zero = 0;
+
+    return call->math->cudnnBatchNormalizationForwardInference(
+        call->dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, plan->elements, (const void *)it->input, plan->elements,
+        (void *)it->output, plan->channels, (const void *)plan->scale, (const void *)plan->bias, (const void *)it->mean,
+        (const void *)it->variance, epsilon);
+}
+
+/*
+ * What runs becomes what was computed with a factor of 1. It is cleared first: times 0, what happens to lie there may
+ * be no number. The sample's variance times (n - 1) / n is that of the elements.
+ */
+static cudnnStatus_t train(const struct cuda_math_call *call, const struct plan *plan, double epsilon)
+{
+    const struct facet_normalization *it = &call->operation->of.normalization;
+    const float one = 1, zero = 0;
+    double count = (double)(it->batch * it->height * it->width);
+    const float biased = (float)((count - 1) / count);
+    cudnnStatus_t result = call->math->cudnnBatchNormalizationForwardTraining(
+        call->dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, plan->elements, (const void *)it->input, plan->elements,
+        (void *)it->output, plan->channels, (const void *)plan->scale, (const void *)plan->bias, 1.0, (void *)it->mean,
+        (void *)it->variance, epsilon, NULL, NULL);
+
+    return result == CUDNN_STATUS_SUCCESS
+               ? call->math->cudnnScaleTensor(call->dnn, plan->channels, (void *)it->variance, &biased)
+               : result;
+}
+
+/* NOLINTEND */
+
+static enum facet_status clear(const struct cuda_math_call *call, CUdeviceptr address)
+{
+    CUresult result =
+        call->driver->cuMemsetD32Async(address, 0, call->operation->of.normalization.channels, call->stream);
+
+    return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(call->driver, NULL, "", result);
+}
+
+static enum facet_status normalize(const struct cuda_math_call *call, const struct plan *plan)
+{
+    const struct facet_normalization *it = &call->operation->of.normalization;
+    double epsilon = it->epsilon > 0 ? (double)it->epsilon : EPSILON;
+
+    if (!(call->operation->flags & FACET_MATH_TRAINING))
+        return cuda_dnn_status(infer(call, plan, epsilon));
+    enum facet_status status = clear(call, it->mean);
+    if (status == FACET_OK)
+        status = clear(call, it->variance);
+    return status == FACET_OK ? cuda_dnn_status(train(call, plan, epsilon)) : status;
+}
+
+enum facet_status cuda_math_normalization(const struct cuda_math_call *call)
+{
+    struct plan plan = {0};
+    enum facet_status status = cuda_dnn_status(make_tensors(call, &plan));
+
+    if (status == FACET_OK)
+        status = fill_in(call, &plan);
+    if (status == FACET_OK)
+        status = normalize(call, &plan);
+    cuda_scratch_give(call, plan.given);
+    if (plan.elements)
+        call->math->cudnnDestroyTensorDescriptor(plan.elements);
+    if (plan.channels)
+        call->math->cudnnDestroyTensorDescriptor(plan.channels);
+    return status;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: activations and softmax of f32 through MIOpen, and the two of gelu that MIOpen has not, made of what it has.
+ * Never: keeps what lies between two steps: that is memory of this provider, for as long as the operation takes.
+ *
+ * x * sigmoid(x) is two steps. gelu by tanh is x * sigmoid(2u), with u = sqrt(2 / pi) * (x + 0.044715 x^3), as
+ * (1 + tanh(u)) / 2 is sigmoid(2u). gelu by erf is relu(x) - |x| / 2 * erfc(|x| / sqrt(2)), and for z >= 0
+ *
+ *     erfc(z) = (a1 t + a2 t^2 + .. + a5 t^5) * exp(-z^2), t = 1 / (1 + p z), to 1.5e-7
+ *
+ * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), far below what the ABI asks. No two large
+ * numbers are subtracted; exp(s) of an s that is not above 0 is elu(s) + 1.
+ */
+#include "math_library.h"
+
+#define STEPS 4 /* of memory between steps, at most */
+
+/* Tensors of one shape, and the result of the first call that failed: the others are left out. */
+struct work {
+    const struct rocm_math_call *call;
+    miopenTensorDescriptor_t tensor;
+    miopenActivationDescriptor_t activation;
+    uint64_t bytes;
+    void *memory[STEPS];
+    miopenStatus_t result;
+};
+
+static const float one = 1, zero = 0;
+
+/* to = mode(from) */
+static void apply(struct work *work, int mode, double alpha, double beta, double gamma, const void *from, void *to)
+{
+    const struct rocm_math *math = work->call->math;
+
+    if (work->result == miopenStatusSuccess)
+        work->result = math->miopenSetActivationDescriptor(work->activation, mode, alpha, beta, gamma);
+    if (work->result == miopenStatusSuccess)
+        work->result = math->miopenActivationForward(work->call->dnn, work->activation, &one, work->tensor, from, &zero,
+                                                     work->tensor, to);
+}
+
+static void combine(struct work *work, int operation, float a_factor, const void *a, float b_factor, const void *b,
+                    void *to)
+{
+    if (work->result == miopenStatusSuccess)
+        work->result = work->call->math->miopenOpTensor(work->call->dnn, operation, &a_factor, work->tensor, a,
+                                                        &b_factor, work->tensor, b, &zero, work->tensor, to);
+}
+
+/* to = factor * a * b */
+static void multiply(struct work *work, float factor, const void *a, const void *b, void *to)
+{
+    combine(work, miopenTensorOpMul, factor, a, 1, b, to);
+}
+
+/* to = a + factor * b */
+static void add(struct work *work, const void *a, float factor, const void *b, void *to)
+{
+    combine(work, miopenTensorOpAdd, 1, a, factor, b, to);
+}
+
+static void softmax(struct work *work, const void *input, void *output)
+{
+    const struct rocm_math_call *call = work->call;
+    const void *from = input;
+
+    if (input == output) { /* whether it may work in place MIOpen does not say */
+        if (call->runtime->hipMemcpyDtoDAsync(work->memory[0], output, work->bytes, call->stream) != hipSuccess)
+            work->result = miopenStatusInternalError;
+        from = work->memory[0];
+    }
+    if (work->result == miopenStatusSuccess)
+        work->result = rocm_math_softmax(call, work->tensor, from, output);
+}
+
+static void silu(struct work *work, const void *input, void *output)
+{
+    void *gate = work->memory[0];
+
+    apply(work, miopenActivationLOGISTIC, 0, 0, 0, input, gate);
+    multiply(work, 1, input, gate, output);
+}
+
+static void gelu_by_tanh(struct work *work, const void *input, void *output)
+{
+    const float slope = 1.5957691216F; /* 2 * sqrt(2 / pi) */
+    void *gate = work->memory[0];
+
+    multiply(work, 0.044715F * slope, input, input, gate);
+    multiply(work, 1, gate, input, gate);
+    add(work, gate, slope, input, gate);
+    apply(work, miopenActivationLOGISTIC, 0, 0, 0, gate, gate);
+    multiply(work, 1, input, gate, output);
+}
+
+static void gelu(struct work *work, const void *input, void *output)
+{
+    static const float factors[] = {1.061405429F, -1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F};
+    const double p = 0.3275911 * 0.70710678118654752; /* of |x|, not of |x| / sqrt(2) */
+    void *size = work->memory[0], *t = work->memory[1], *sum = work->memory[2], *decay = work->memory[3];
+
+    apply(work, miopenActivationABS, 0, 0, 0, input, size);
+    apply(work, miopenActivationPOWER, 1, p, -1, size, t);
+    multiply(work, factors[0], t, t, sum);
+    add(work, sum, factors[1], t, sum);
+    for (int i = 2; i < 5; i++) {
+        multiply(work, 1, sum, t, sum);
+        add(work, sum, factors[i], t, sum);
+    }
+    multiply(work, -0.5F, size, size, decay);
+    apply(work, miopenActivationELU, 1, 0, 0, decay, decay); /* exp - 1 */
+    multiply(work, 1, decay, sum, decay);
+    add(work, decay, 1, sum, decay); /* erfc */
+    multiply(work, 1, size, decay, decay);
+    apply(work, miopenActivationRELU, 0, 0, 0, input, output);
+    add(work, output, -0.5F, decay, output);
+}
+
+static void work_on(struct work *work, const struct facet_activation *it)
+{
+    /* NOLINTBEGIN: the device's addresses are pointers to the library */
+    const void *input = (const void *)it->input;
+    void *output = (void *)it->output;
+    /* NOLINTEND */
+
+    switch (it->kind) {
+    case FACET_ACTIVATION_RELU:
+        return apply(work, miopenActivationRELU, 0, 0, 0, input, output);
+    case FACET_ACTIVATION_SIGMOID:
+        return apply(work, miopenActivationLOGISTIC, 0, 0, 0, input, output);
+    case FACET_ACTIVATION_TANH:
+        return apply(work, miopenActivationTANH, 1, 1, 0, input, output);
+    case FACET_ACTIVATION_GELU:
+        return gelu(work, input, output);
+    case FACET_ACTIVATION_GELU_TANH:
+        return gelu_by_tanh(work, input, output);
+    case FACET_ACTIVATION_SILU:
+        return silu(work, input, output);
+    case FACET_ACTIVATION_LEAKY_RELU:
+        return apply(work, miopenActivationLEAKYRELU, (double)it->alpha, 0, 0, input, output);
+    case FACET_ACTIVATION_ELU:
+        return apply(work, miopenActivationELU, (double)it->alpha, 0, 0, input, output);
+    default:
+        return softmax(work, input, output);
+    }
+}
+
+static int steps_of(const struct facet_activation *it)
+{
+    switch (it->kind) {
+    case FACET_ACTIVATION_GELU:
+        return STEPS;
+    case FACET_ACTIVATION_GELU_TANH:
+    case FACET_ACTIVATION_SILU:
+        return 1;
+    case FACET_ACTIVATION_SOFTMAX:
+        return it->input == it->output;
+    default:
+        return 0;
+    }
+}
+
+enum facet_status rocm_math_activation(const struct rocm_math_call *call)
+{
+    const struct facet_activation *it = &call->operation->of.activation;
+    struct work work = {.call = call, .bytes = it->batch * it->channels * it->height * it->width * sizeof(float)};
+    enum facet_status status = FACET_OK;
+
+    work.result = rocm_math_tensor(call->math, it->batch, it->channels, it->height, it->width, &work.tensor);
+    if (work.result == miopenStatusSuccess)
+        work.result = call->math->miopenCreateActivationDescriptor(&work.activation);
+    for (int i = 0; i < steps_of(it) && status == FACET_OK; i++)
+        status = rocm_scratch_take(call, work.bytes, &work.memory[i]);
+    if (status == FACET_OK && work.result == miopenStatusSuccess)
+        work_on(&work, it);
+    for (int i = 0; i < STEPS; i++)
+        rocm_scratch_give(call, work.memory[i]);
+    if (work.activation)
+        call->math->miopenDestroyActivationDescriptor(work.activation);
+    if (work.tensor)
+        call->math->miopenDestroyTensorDescriptor(work.tensor);
+    return status == FACET_OK ? rocm_dnn_status(work.result) : status;
+}
+
+miopenStatus_t rocm_math_softmax(const struct rocm_math_call *call, miopenTensorDescriptor_t tensor, const void *input,
+                                 void *output)
+{
+    return call->math->miopenSoftmaxForward_V2(call->dnn, &one, tensor, input, &zero, tensor, output,
+                                               MIOPEN_SOFTMAX_ACCURATE, MIOPEN_SOFTMAX_MODE_CHANNEL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mathematics by AMD's libraries, opened at run time.
+ *
+ * Owns: the tables of hipBLASLt's and MIOpen's functions, their handles, and what the files about operations share.
+ * Never: computes anything; calls a library by another thread than the executor's, once an operation is queued;
+ * initialises HIP: what a library is asked needs a context that somebody made, so hipBLASLt's version is not in
+ * `support`.
+ *
+ * libhipblaslt.so.1 or 0 and libMIOpen.so.1, or what FACET_ROCM_HIPBLASLT and FACET_ROCM_MIOPEN name. Products of
+ * matrices need the first, convolution the second, attention both. Without both there is no mathematics. hipBLASLt is
+ * 0.7 (ROCm 6.1) or newer: before, its types had other numbers, and what needs it fails as unsupported.
+ *
+ *     gemm          f32, bf16, f16, and int8 with an int32 result
+ *     convolution   f32, forwards. Not the 16-bit types: a bias in f32 is added after they were rounded
+ *     attention     f32: products, a softmax and, where it is causal, a mask that is added; all scores are in memory at
+ *                   a time. Not the 16-bit types, as the ABI has scores in f32
+ *     activation    f32: gelu and silu, which MIOpen has not, are made of steps that it has (math_activation.c)
+ *     normalization f32
+ *
+ * What multiplies the libraries do not let one choose: 16-bit types and int8 are multiplied by matrix cores, f32 in
+ * f32. So FACET_MATH_NO_TENSOR switches nothing off, which `tensor_types` 0 says, and FACET_MATH_MIXED rounds nothing.
+ */
+#ifndef FACET_ROCM_MATH_LIBRARY_H
+#define FACET_ROCM_MATH_LIBRARY_H
+
+#include <facet/provider.h>
+
+#include "gpu/machine.h"
+#include "runtime.h"
+#include "vendor/hip/hipblaslt.h"
+#include "vendor/hip/miopen.h"
+
+#define ROCM_BLAS(X)                                                                                                   \
+    X(hipblasLtCreate)                                                                                                 \
+    X(hipblasLtDestroy)                                                                                                \
+    X(hipblasLtGetVersion)                                                                                             \
+    X(hipblasLtMatmulDescCreate)                                                                                       \
+    X(hipblasLtMatmulDescDestroy)                                                                                      \
+    X(hipblasLtMatmulDescSetAttribute)                                                                                 \
+    X(hipblasLtMatrixLayoutCreate)                                                                                     \
+    X(hipblasLtMatrixLayoutDestroy)                                                                                    \
+    X(hipblasLtMatrixLayoutSetAttribute)                                                                               \
+    X(hipblasLtMatmulPreferenceCreate)                                                                                 \
+    X(hipblasLtMatmulPreferenceDestroy)                                                                                \
+    X(hipblasLtMatmulPreferenceSetAttribute)                                                                           \
+    X(hipblasLtMatmulAlgoGetHeuristic)                                                                                 \
+    X(hipblasLtMatmul)
+
+#define ROCM_DNN(X)                                                                                                    \
+    X(miopenGetVersion)                                                                                                \
+    X(miopenCreate)                                                                                                    \
+    X(miopenDestroy)                                                                                                   \
+    X(miopenSetStream)                                                                                                 \
+    X(miopenCreateTensorDescriptor)                                                                                    \
+    X(miopenDestroyTensorDescriptor)                                                                                   \
+    X(miopenSet4dTensorDescriptor)                                                                                     \
+    X(miopenOpTensor)                                                                                                  \
+    X(miopenSoftmaxForward_V2)                                                                                         \
+    X(miopenCreateActivationDescriptor)                                                                                \
+    X(miopenDestroyActivationDescriptor)                                                                               \
+    X(miopenSetActivationDescriptor)                                                                                   \
+    X(miopenActivationForward)                                                                                         \
+    X(miopenSetTensor)                                                                                                 \
+    X(miopenCreateReduceTensorDescriptor)                                                                              \
+    X(miopenDestroyReduceTensorDescriptor)                                                                             \
+    X(miopenSetReduceTensorDescriptor)                                                                                 \
+    X(miopenGetReductionWorkspaceSize)                                                                                 \
+    X(miopenReduceTensor)                                                                                              \
+    X(miopenBatchNormalizationForwardInference)                                                                        \
+    X(miopenCreateConvolutionDescriptor)                                                                               \
+    X(miopenDestroyConvolutionDescriptor)                                                                              \
+    X(miopenInitConvolutionDescriptor)                                                                                 \
+    X(miopenSetConvolutionGroupCount)                                                                                  \
+    X(miopenConvolutionForwardGetSolution)                                                                             \
+    X(miopenConvolutionForwardImmediate)
+
+struct rocm_math {
+    void *blas_library, *dnn_library; /* NULL: it is not there, or lacks a function */
+#define ROCM_MATH_MEMBER(name) __typeof__(&name) name;
+    ROCM_BLAS(ROCM_MATH_MEMBER)
+    ROCM_DNN(ROCM_MATH_MEMBER)
+#undef ROCM_MATH_MEMBER
+    /* Made with the first operation on a device that needs them; the executor's thread's. */
+    hipblasLtHandle_t blas[GPU_MOST];
+    miopenHandle_t dnn[GPU_MOST];
+};
+
+/* One operation, in the executor's thread, with the device entered. */
+struct rocm_math_call {
+    const struct rocm_runtime *runtime;
+    const struct rocm_math *math;
+    hipblasLtHandle_t blas; /* NULL: the operation needs none; so `dnn` */
+    miopenHandle_t dnn;
+    hipStream_t stream;
+    const struct facet_math *operation;
+};
+
+/* Opens what is there. */
+void rocm_math_open(struct rocm_math *ret_math);
+/* Ends the handles on a device that is entered. */
+void rocm_math_leave(struct rocm_math *math, uint32_t device);
+
+extern const struct facet_math_ops rocm_math_ops;
+
+/* What a library's result means. */
+enum facet_status rocm_blas_status(hipblasStatus_t result);
+enum facet_status rocm_dnn_status(miopenStatus_t result);
+
+/* Memory for as long as the stream needs it: taken and given back in its order. 0 bytes: none, NULL. */
+enum facet_status rocm_scratch_take(const struct rocm_math_call *call, uint64_t bytes, void **ret_memory);
+void rocm_scratch_give(const struct rocm_math_call *call, void *memory);
+
+/* math_gemm.c: of the call's type, laid out as `flags` say. With `addend` not NULL: instead of beta times C one matrix
+ * there, laid out as C is, is added to each product. */
+enum facet_status rocm_math_gemm(const struct rocm_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
+                                 void *addend);
+/* math_convolution.c, math_activation.c, math_attention.c, math_normalization.c: what the call's operation is. */
+enum facet_status rocm_math_convolution(const struct rocm_math_call *call);
+enum facet_status rocm_math_activation(const struct rocm_math_call *call);
+enum facet_status rocm_math_attention(const struct rocm_math_call *call);
+enum facet_status rocm_math_normalization(const struct rocm_math_call *call);
+
+/* math_convolution.c: a tensor of f32, the caller's to destroy unless it is NULL. */
+miopenStatus_t rocm_math_tensor(const struct rocm_math *math, uint64_t n, uint64_t c, uint64_t h, uint64_t w,
+                                miopenTensorDescriptor_t *ret_tensor);
+/* math_activation.c: over the channels of a tensor, not in place. */
+miopenStatus_t rocm_math_softmax(const struct rocm_math_call *call, miopenTensorDescriptor_t tensor, const void *input,
+                                 void *output);
+
+#endif

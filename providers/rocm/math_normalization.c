@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: batch normalization of f32 through MIOpen.
+ * Never: takes MIOpen's own training: that keeps 1 / sqrt(variance + epsilon), and a variance of one element fewer.
+ *
+ * Training measures first: the mean of each channel, the input less that, and the mean of its squares. From there on it
+ * is what is done with a mean and a variance that were given.
+ */
+#include "math_library.h"
+
+static const float one = 1, zero = 0;
+
+/* Memory that is taken for the operation; NULL: none. */
+struct scratch {
+    void *input;   /* a copy, where it works in place */
+    void *centred; /* the input less its mean */
+    void *workspace, *scale, *bias;
+};
+
+struct work {
+    const struct rocm_math_call *call;
+    miopenTensorDescriptor_t whole, vector; /* of the input; of one number for each channel */
+    miopenReduceTensorDescriptor_t average;
+    uint64_t bytes, vector_bytes;
+    size_t workspace_bytes;
+    const void *input;
+    void *output, *mean, *variance;
+    void *scale, *bias;
+    struct scratch scratch;
+};
+
+static enum facet_status describe(struct work *work, const struct facet_normalization *it)
+{
+    const struct rocm_math *math = work->call->math;
+    miopenStatus_t result = rocm_math_tensor(math, it->batch, it->channels, it->height, it->width, &work->whole);
+
+    if (result == miopenStatusSuccess)
+        result = rocm_math_tensor(math, 1, it->channels, 1, 1, &work->vector);
+    if (result == miopenStatusSuccess)
+        result = math->miopenCreateReduceTensorDescriptor(&work->average);
+    if (result == miopenStatusSuccess)
+        result = math->miopenSetReduceTensorDescriptor(work->average, MIOPEN_REDUCE_TENSOR_AVG, miopenFloat,
+                                                       MIOPEN_PROPAGATE_NAN, MIOPEN_REDUCE_TENSOR_NO_INDICES,
+                                                       MIOPEN_32BIT_INDICES);
+    return rocm_dnn_status(result);
+}
+
+static enum facet_status hip_status(const struct work *work, hipError_t result)
+{
+    return result == hipSuccess ? FACET_OK : rocm_runtime_fail(work->call->runtime, NULL, "", result);
+}
+
+static miopenStatus_t average(const struct work *work, const void *from, void *to)
+{
+    return work->call->math->miopenReduceTensor(work->call->dnn, work->average, NULL, 0, work->scratch.workspace,
+                                                work->workspace_bytes, &one, work->whole, from, &zero, work->vector,
+                                                to);
+}
+
+/* Of one element the mean is itself, and there is nothing that MIOpen could reduce. */
+static enum facet_status measure_one(const struct work *work)
+{
+    const struct rocm_math_call *call = work->call;
+    enum facet_status status =
+        hip_status(work, call->runtime->hipMemcpyDtoDAsync(work->mean, (void *)(uintptr_t)work->input,
+                                                           work->vector_bytes, call->stream));
+
+    if (status != FACET_OK)
+        return status;
+    return hip_status(work, call->runtime->hipMemsetD8Async(work->variance, 0, work->vector_bytes, call->stream));
+}
+
+static enum facet_status measure(struct work *work)
+{
+    const struct rocm_math_call *call = work->call;
+    const struct rocm_math *math = call->math;
+    const float minus = -1;
+
+    if (work->bytes == work->vector_bytes)
+        return measure_one(work);
+    miopenStatus_t result = math->miopenGetReductionWorkspaceSize(call->dnn, work->average, work->whole, work->vector,
+                                                                  &work->workspace_bytes);
+    enum facet_status status = rocm_dnn_status(result);
+    if (status == FACET_OK)
+        status = rocm_scratch_take(call, work->workspace_bytes, &work->scratch.workspace);
+    if (status == FACET_OK)
+        status = rocm_scratch_take(call, work->bytes, &work->scratch.centred);
+    if (status != FACET_OK)
+        return status;
+    result = average(work, work->input, work->mean);
+    if (result == miopenStatusSuccess)
+        result = math->miopenOpTensor(call->dnn, miopenTensorOpAdd, &one, work->whole, work->input, &minus,
+                                      work->vector, work->mean, &zero, work->whole, work->scratch.centred);
+    if (result == miopenStatusSuccess)
+        result = math->miopenOpTensor(call->dnn, miopenTensorOpMul, &one, work->whole, work->scratch.centred, &one,
+                                      work->whole, work->scratch.centred, &zero, work->whole, work->scratch.centred);
+    if (result == miopenStatusSuccess)
+        result = average(work, work->scratch.centred, work->variance);
+    return rocm_dnn_status(result);
+}
+
+/* Scale and bias that were not given are 1 and 0; what works in place reads a copy. */
+static enum facet_status complete(struct work *work)
+{
+    const struct rocm_math_call *call = work->call;
+    enum facet_status status = FACET_OK;
+
+    if (!work->scale)
+        status = rocm_scratch_take(call, work->vector_bytes, &work->scratch.scale);
+    if (status == FACET_OK && !work->bias)
+        status = rocm_scratch_take(call, work->vector_bytes, &work->scratch.bias);
+    if (status == FACET_OK && work->input == work->output)
+        status = rocm_scratch_take(call, work->bytes, &work->scratch.input);
+    if (status == FACET_OK && work->scratch.scale)
+        status = rocm_dnn_status(call->math->miopenSetTensor(call->dnn, work->vector, work->scratch.scale, &one));
+    if (status == FACET_OK && work->scratch.bias)
+        status = rocm_dnn_status(call->math->miopenSetTensor(call->dnn, work->vector, work->scratch.bias, &zero));
+    if (status == FACET_OK && work->scratch.input)
+        status = hip_status(
+            work, call->runtime->hipMemcpyDtoDAsync(work->scratch.input, work->output, work->bytes, call->stream));
+    work->scale = work->scratch.scale ? work->scratch.scale : work->scale;
+    work->bias = work->scratch.bias ? work->scratch.bias : work->bias;
+    work->input = work->scratch.input ? work->scratch.input : work->input;
+    return status;
+}
+
+static void drop(struct work *work)
+{
+    const struct rocm_math *math = work->call->math;
+    void *memory[] = {work->scratch.input, work->scratch.centred, work->scratch.workspace, work->scratch.scale,
+                      work->scratch.bias};
+
+    for (int i = 0; i < 5; i++)
+        rocm_scratch_give(work->call, memory[i]);
+    if (work->whole)
+        math->miopenDestroyTensorDescriptor(work->whole);
+    if (work->vector)
+        math->miopenDestroyTensorDescriptor(work->vector);
+    if (work->average)
+        math->miopenDestroyReduceTensorDescriptor(work->average);
+}
+
+enum facet_status rocm_math_normalization(const struct rocm_math_call *call)
+{
+    const struct facet_normalization *it = &call->operation->of.normalization;
+    uint64_t vector_bytes = it->channels * sizeof(float);
+    /* NOLINTBEGIN: the device's addresses are pointers to the library */
+    struct work work = {.call = call,
+                        .bytes = it->batch * it->height * it->width * vector_bytes,
+                        .vector_bytes = vector_bytes,
+                        .input = (const void *)it->input,
+                        .output = (void *)it->output,
+                        .mean = (void *)it->mean,
+                        .variance = (void *)it->variance,
+                        .scale = (void *)it->scale,
+                        .bias = (void *)it->bias};
+    /* NOLINTEND */
+    float alpha = 1, beta = 0;
+    enum facet_status status = describe(&work, it);
+
+    if (status == FACET_OK)
+        status = complete(&work);
+    if (status == FACET_OK && call->operation->flags & FACET_MATH_TRAINING)
+        status = measure(&work);
+    if (status == FACET_OK)
+        status = rocm_dnn_status(call->math->miopenBatchNormalizationForwardInference(
+            call->dnn, miopenBNSpatial, &alpha, &beta, work.whole, work.input, work.whole, work.output, work.vector,
+            work.scale, work.bias, work.mean, work.variance, (double)it->epsilon));
+    drop(&work);
+    return status;
+}

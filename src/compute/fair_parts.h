@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what fair.c and fair_charge.c share. Never: included from elsewhere; fair.h is the manual. */
+#ifndef FACET_COMPUTE_FAIR_PARTS_H
+#define FACET_COMPUTE_FAIR_PARTS_H
+
+#include "compute/fair.h"
+
+#define EACH_CLIENT(fair, client)                                                                                      \
+    for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->top; client++)         \
+        if (client->used)
+
+static inline uint64_t facet_fair_later(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static inline uint64_t facet_fair_sooner(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* Turns are counted in work, and lengths are parts of a round. */
+static inline bool facet_fair_by_work(const struct facet_fair *fair)
+{
+    return fair->config.by_work && fair->config.parallel == 1;
+}
+
+/* Has work of its own on the device, or keeps others off it. */
+static inline bool facet_fair_on_device(const struct facet_fair_client *client)
+{
+    return client->gate != FACET_FAIR_CLOSED || client->draining;
+}
+
+/* Charges what the clients had of the device since the last step. */
+void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns);
+
+#endif

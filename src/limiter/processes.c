@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which processes a segment has, and which of them somebody means by a number. Never: believes a number alone. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "limiter/owner.h"
+#include "limiter/slot.h"
+
+enum facet_status facet_segment_read_processes(const char *dir, struct facet_segment_process *ret_processes,
+                                               uint32_t *ret_count, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    void *address;
+    size_t size;
+
+    if (dir_fd < 0)
+        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
+    enum facet_status status =
+        facet_segment_map(dir_fd, "usage", false, sizeof(struct facet_usage), &address, &size, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    const struct facet_usage *usage = address;
+    status = facet_usage_check(usage, size, "usage", error);
+    uint32_t count = 0, used = status == FACET_OK ? atomic_load(&usage->slots_used) : 0;
+    for (uint32_t i = 0; i < used && i < FACET_SEGMENT_SLOTS; i++) {
+        const struct facet_slot *slot = &usage->slots[i];
+        struct facet_segment_process process = {.pid = atomic_load(&slot->pid),
+                                                .start_ticks = atomic_load(&slot->start_ticks)};
+        if (process.pid)
+            ret_processes[count++] = process;
+    }
+    munmap(address, size);
+    if (status == FACET_OK)
+        *ret_count = count;
+    return status;
+}
+
+/* "NSpid:\t4711\t12": its number in each namespace of numbers, the innermost last; 0 when that is not known. */
+static uint32_t innermost_pid(int32_t pid)
+{
+    char path[32], line[256];
+    uint32_t found = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof line, file)) {
+        const char *last = strncmp(line, "NSpid:", 6) == 0 ? strrchr(line, '\t') : NULL;
+        found = last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+    }
+    return found;
+}
+
+bool facet_process_identify(int32_t pid, struct facet_process_identity *ret_identity)
+{
+    struct facet_slot_identity identity;
+
+    if (pid <= 0)
+        return false;
+    facet_slot_identify(pid, &identity);
+    *ret_identity = (struct facet_process_identity){
+        .pid = (uint32_t)pid, .inner_pid = innermost_pid(pid), .start_ticks = identity.start_ticks};
+    return identity.start_ticks != 0;
+}
+
+bool facet_segment_process_is(const struct facet_segment_process *process,
+                              const struct facet_process_identity *identity)
+{
+    return process->start_ticks == identity->start_ticks &&
+           (process->pid == identity->pid || process->pid == identity->inner_pid);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products of matrices as cuBLASLt and hipBLASLt make them: the functions that both have, under the library's prefix.
+ *
+ * Owns: descriptors, layouts, what fits to what, and multiplying. Never: takes a layout that is too small for its lead,
+ * or a workspace that it did not ask for; is linked by anything that ships.
+ *
+ * Included by one file of a fake library, which defines before:
+ *
+ *     BLASLT(name), BLASLT_NUMBER(name), BLAS_NUMBER(name)  as providers/kit/gpu/blaslt.h says
+ *     BLASLT_RESULT, BLASLT_COMPUTE, BLASLT_TYPE, BLASLT_STREAM  the types that it names otherwise
+ *     BLASLT_ALGORITHM  what the choice of an algorithm begins with
+ *     blaslt_type_of(type, &fake_type)  false: the library has no such elements
+ *     blaslt_has(compute, factor, result, scale)  whether it multiplies that
+ */
+#ifndef FAKE_CUDA_BLASLT_FAKE_H
+#define FAKE_CUDA_BLASLT_FAKE_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "math_fake.h"
+
+#define WORKSPACE 4096u
+
+struct BLASLT(Context) {
+    int alive;
+};
+struct BLASLT(MatmulDescOpaque_st) {
+    BLASLT_COMPUTE compute;
+    BLASLT_TYPE scale;
+    int32_t operations[2];
+};
+struct BLASLT(MatrixLayoutOpaque_st) {
+    BLASLT_TYPE type;
+    uint64_t rows, columns;
+    int64_t lead, stride;
+    int32_t batch;
+};
+struct BLASLT(MatmulPreferenceOpaque_st) {
+    uint64_t workspace;
+};
+
+static _Atomic int last_compute = -1, living;
+
+static void *make(size_t size)
+{
+    void *made = calloc(1, size);
+
+    if (!made)
+        abort();
+    living++;
+    return made;
+}
+
+static BLASLT_RESULT drop(void *object)
+{
+    living -= object != NULL;
+    free(object);
+    return object ? BLAS_NUMBER(STATUS_SUCCESS) : BLAS_NUMBER(STATUS_INVALID_VALUE);
+}
+
+BLASLT_RESULT BLASLT(Create)(BLASLT(Handle_t) * handle)
+{
+    *handle = make(sizeof **handle);
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+BLASLT_RESULT BLASLT(Destroy)(BLASLT(Handle_t) handle)
+{
+    return drop(handle);
+}
+
+BLASLT_RESULT BLASLT(MatmulDescCreate)(BLASLT(MatmulDesc_t) * operation, BLASLT_COMPUTE compute, BLASLT_TYPE scale)
+{
+    *operation = make(sizeof **operation);
+    **operation = (struct BLASLT(MatmulDescOpaque_st)){compute, scale, {BLAS_NUMBER(OP_N), BLAS_NUMBER(OP_N)}};
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+BLASLT_RESULT BLASLT(MatmulDescDestroy)(BLASLT(MatmulDesc_t) operation)
+{
+    return drop(operation);
+}
+
+BLASLT_RESULT BLASLT(MatmulDescSetAttribute)(BLASLT(MatmulDesc_t) operation, int attribute, const void *value,
+                                             size_t size)
+{
+    int32_t given;
+
+    if (size != sizeof given ||
+        (attribute != BLASLT_NUMBER(MATMUL_DESC_TRANSA) && attribute != BLASLT_NUMBER(MATMUL_DESC_TRANSB)))
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    memcpy(&given, value, size);
+    if (given != BLAS_NUMBER(OP_N) && given != BLAS_NUMBER(OP_T))
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    operation->operations[attribute - BLASLT_NUMBER(MATMUL_DESC_TRANSA)] = given;
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+BLASLT_RESULT BLASLT(MatrixLayoutCreate)(BLASLT(MatrixLayout_t) * layout, BLASLT_TYPE type, uint64_t rows,
+                                         uint64_t columns, int64_t lead)
+{
+    if (!rows || !columns || lead < (int64_t)rows)
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    *layout = make(sizeof **layout);
+    **layout = (struct BLASLT(MatrixLayoutOpaque_st)){type, rows, columns, lead, 0, 1};
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+BLASLT_RESULT BLASLT(MatrixLayoutDestroy)(BLASLT(MatrixLayout_t) layout)
+{
+    return drop(layout);
+}
+
+BLASLT_RESULT BLASLT(MatrixLayoutSetAttribute)(BLASLT(MatrixLayout_t) layout, int attribute, const void *value,
+                                               size_t size)
+{
+    if (attribute == BLASLT_NUMBER(MATRIX_LAYOUT_BATCH_COUNT) && size == sizeof layout->batch)
+        memcpy(&layout->batch, value, size);
+    else if (attribute == BLASLT_NUMBER(MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) && size == sizeof layout->stride)
+        memcpy(&layout->stride, value, size);
+    else
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+BLASLT_RESULT BLASLT(MatmulPreferenceCreate)(BLASLT(MatmulPreference_t) * preference)
+{
+    *preference = make(sizeof **preference);
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+BLASLT_RESULT BLASLT(MatmulPreferenceDestroy)(BLASLT(MatmulPreference_t) preference)
+{
+    return drop(preference);
+}
+
+BLASLT_RESULT BLASLT(MatmulPreferenceSetAttribute)(BLASLT(MatmulPreference_t) preference, int attribute,
+                                                   const void *value, size_t size)
+{
+    if (attribute != BLASLT_NUMBER(MATMUL_PREF_MAX_WORKSPACE_BYTES) || size != sizeof preference->workspace)
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    memcpy(&preference->workspace, value, size);
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+/* ---- multiplying ---- */
+
+static bool transposes(BLASLT(MatmulDesc_t) operation, int which)
+{
+    return operation->operations[which] == BLAS_NUMBER(OP_T);
+}
+
+/* Rows and columns as they are multiplied. */
+static uint64_t side(BLASLT(MatrixLayout_t) layout, bool transposed, bool columns)
+{
+    return transposed != columns ? layout->columns : layout->rows;
+}
+
+static bool fits(BLASLT(MatmulDesc_t) operation, BLASLT(MatrixLayout_t) a, BLASLT(MatrixLayout_t) b,
+                 BLASLT(MatrixLayout_t) c, BLASLT(MatrixLayout_t) d)
+{
+    bool ta = transposes(operation, 0), tb = transposes(operation, 1);
+
+    return side(a, ta, false) == d->rows && side(b, tb, true) == d->columns &&
+           side(a, ta, true) == side(b, tb, false) && c->rows == d->rows && c->columns == d->columns &&
+           a->type == b->type && c->type == d->type && a->batch == d->batch && b->batch == d->batch &&
+           c->batch == d->batch;
+}
+
+BLASLT_RESULT BLASLT(MatmulAlgoGetHeuristic)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) operation,
+                                             BLASLT(MatrixLayout_t) a, BLASLT(MatrixLayout_t) b,
+                                             BLASLT(MatrixLayout_t) c, BLASLT(MatrixLayout_t) d,
+                                             BLASLT(MatmulPreference_t) preference, int wanted,
+                                             BLASLT(MatmulHeuristicResult_t) * results, int *count)
+{
+    if (!handle || wanted < 1 || !fits(operation, a, b, c, d))
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    *count = blaslt_has(operation->compute, a->type, d->type, operation->scale);
+    if (*count)
+        *results = (BLASLT(MatmulHeuristicResult_t)){
+            .algo = BLASLT_ALGORITHM, .workspaceSize = preference->workspace < WORKSPACE ? 0 : WORKSPACE};
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+/* One product of a batch: where each matrix begins, and how op(A)'s rows and op(B)'s columns are walked. */
+struct product {
+    enum fake_type factor, result;
+    const void *a, *b, *c;
+    void *d;
+    uint64_t a_at, b_at, c_at, d_at, a_step, b_step, depth;
+    bool narrow; /* factors are rounded to bf16 */
+};
+
+static float factor_of(const struct product *it, const void *matrix, uint64_t index)
+{
+    float value = fake_get(it->factor, matrix, index);
+
+    return it->narrow ? fake_of_bf16(fake_to_bf16(value)) : value;
+}
+
+static void put_float(const struct product *it, float alpha, float beta)
+{
+    float sum = 0;
+
+    for (uint64_t l = 0; l < it->depth; l++)
+        sum += factor_of(it, it->a, it->a_at + l * it->a_step) * factor_of(it, it->b, it->b_at + l * it->b_step);
+    sum *= alpha;
+    if (beta < 0 || beta > 0)
+        sum += beta * fake_get(it->result, it->c, it->c_at);
+    fake_put(it->result, it->d, it->d_at, sum);
+}
+
+static void put_whole(const struct product *it, int32_t alpha, int32_t beta)
+{
+    const int8_t *a = it->a, *b = it->b;
+    uint32_t sum = 0;
+
+    for (uint64_t l = 0; l < it->depth; l++)
+        sum += (uint32_t)(a[it->a_at + l * it->a_step] * b[it->b_at + l * it->b_step]);
+    sum *= (uint32_t)alpha;
+    if (beta)
+        sum += (uint32_t)beta * (uint32_t)((const int32_t *)it->c)[it->c_at];
+    ((int32_t *)it->d)[it->d_at] = (int32_t)sum;
+}
+
+BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) operation, const void *alpha, const void *a,
+                             BLASLT(MatrixLayout_t) al, const void *b, BLASLT(MatrixLayout_t) bl, const void *beta,
+                             const void *c, BLASLT(MatrixLayout_t) cl, void *d, BLASLT(MatrixLayout_t) dl,
+                             const BLASLT(MatmulAlgo_t) * algorithm, void *workspace, size_t workspace_bytes,
+                             BLASLT_STREAM stream)
+{
+    static const BLASLT(MatmulAlgo_t) chosen = BLASLT_ALGORITHM;
+    bool ta = transposes(operation, 0), tb = transposes(operation, 1);
+    struct product it = {.a = a, .b = b, .c = c, .d = d, .depth = side(al, ta, true)};
+
+    (void)stream;
+    if (!handle || !fits(operation, al, bl, cl, dl) || memcmp(&chosen, algorithm, sizeof chosen) != 0 ||
+        workspace_bytes < WORKSPACE || !workspace)
+        return BLAS_NUMBER(STATUS_INVALID_VALUE);
+    if (!blaslt_type_of(al->type, &it.factor) || !blaslt_type_of(dl->type, &it.result) ||
+        !blaslt_has(operation->compute, al->type, dl->type, operation->scale))
+        return BLAS_NUMBER(STATUS_NOT_SUPPORTED);
+    last_compute = operation->compute;
+    it.narrow = operation->compute == BLAS_NUMBER(COMPUTE_32F_FAST_16BF);
+    it.a_step = ta ? 1 : (uint64_t)al->lead;
+    it.b_step = tb ? (uint64_t)bl->lead : 1;
+    for (int32_t n = 0; n < dl->batch; n++)
+        for (uint64_t j = 0; j < dl->columns; j++)
+            for (uint64_t i = 0; i < dl->rows; i++) {
+                it.a_at = (uint64_t)(n * al->stride) + (ta ? i * (uint64_t)al->lead : i);
+                it.b_at = (uint64_t)(n * bl->stride) + (tb ? j : j * (uint64_t)bl->lead);
+                it.c_at = (uint64_t)(n * cl->stride) + i + j * (uint64_t)cl->lead;
+                it.d_at = (uint64_t)(n * dl->stride) + i + j * (uint64_t)dl->lead;
+                if (it.result == FAKE_INT32)
+                    put_whole(&it, *(const int32_t *)alpha, *(const int32_t *)beta);
+                else
+                    put_float(&it, *(const float *)alpha, *(const float *)beta);
+            }
+    return BLAS_NUMBER(STATUS_SUCCESS);
+}
+
+#endif

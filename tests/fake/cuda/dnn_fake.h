@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the fake cuDNN and the fake MIOpen compute alike.
+ *
+ * Owns: convolution, softmax over channels and adding one number to each channel, in plain loops over NCHW.
+ * Never: is linked by anything that ships.
+ */
+#ifndef FAKE_CUDA_DNN_FAKE_H
+#define FAKE_CUDA_DNN_FAKE_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "math_fake.h"
+
+struct fake_window {
+    int pad[2], stride[2], dilation[2], groups;
+};
+
+struct fake_convolution {
+    const struct fake_window *window;
+    const int *input, *filter, *output; /* four sizes each */
+};
+
+static inline int fake_outputs(const struct fake_convolution *it, int i)
+{
+    const struct fake_window *w = it->window;
+
+    return (it->input[2 + i] + 2 * w->pad[i] - w->dilation[i] * (it->filter[2 + i] - 1) - 1) / w->stride[i] + 1;
+}
+
+static inline bool fake_convolution_fits(const struct fake_convolution *it)
+{
+    return it->filter[1] * it->window->groups == it->input[1] && it->filter[0] == it->output[1] &&
+           it->input[0] == it->output[0] && fake_outputs(it, 0) == it->output[2] &&
+           fake_outputs(it, 1) == it->output[3];
+}
+
+static inline float fake_output_at(const struct fake_convolution *it, const float *from, const float *with,
+                                   const int at[4])
+{
+    const int *filter = it->filter, *input = it->input;
+    const struct fake_window *window = it->window;
+    int first = at[1] / (filter[0] / window->groups) * filter[1];
+    float sum = 0;
+
+    for (int c = 0; c < filter[1]; c++)
+        for (int i = 0; i < filter[2]; i++)
+            for (int j = 0; j < filter[3]; j++) {
+                int y = at[2] * window->stride[0] - window->pad[0] + i * window->dilation[0];
+                int x = at[3] * window->stride[1] - window->pad[1] + j * window->dilation[1];
+
+                if (y < 0 || x < 0 || y >= input[2] || x >= input[3])
+                    continue;
+                sum += from[((at[0] * input[1] + first + c) * input[2] + y) * input[3] + x] *
+                       with[((at[1] * filter[1] + c) * filter[2] + i) * filter[3] + j];
+            }
+    return sum;
+}
+
+static inline void fake_convolve(const struct fake_convolution *it, const float *from, const float *with, float *to)
+{
+    const int *sizes = it->output;
+
+    for (int n = 0; n < sizes[0]; n++)
+        for (int k = 0; k < sizes[1]; k++)
+            for (int i = 0; i < sizes[2]; i++)
+                for (int j = 0; j < sizes[3]; j++)
+                    *to++ = fake_output_at(it, from, with, (const int[]){n, k, i, j});
+}
+
+static inline void fake_add_channels(const int sizes[4], const float *numbers, float factor, float *to)
+{
+    for (int n = 0; n < sizes[0]; n++)
+        for (int k = 0; k < sizes[1]; k++)
+            for (int i = 0; i < sizes[2] * sizes[3]; i++)
+                *to++ += factor * numbers[k];
+}
+
+static inline void fake_softmax_of(enum fake_type type, const void *x, void *y, uint64_t at, uint64_t step, int count)
+{
+    float most = -INFINITY, sum = 0;
+
+    for (int i = 0; i < count; i++)
+        most = fmaxf(most, fake_get(type, x, at + (uint64_t)i * step));
+    for (int i = 0; i < count; i++)
+        sum += expf(fake_get(type, x, at + (uint64_t)i * step) - most);
+    for (int i = 0; i < count; i++)
+        fake_put(type, y, at + (uint64_t)i * step, expf(fake_get(type, x, at + (uint64_t)i * step) - most) / sum);
+}
+
+static inline void fake_softmax(enum fake_type type, const int sizes[4], const void *x, void *y)
+{
+    uint64_t step = (uint64_t)sizes[2] * (uint64_t)sizes[3];
+
+    for (uint64_t n = 0; n < (uint64_t)sizes[0]; n++)
+        for (uint64_t i = 0; i < step; i++)
+            fake_softmax_of(type, x, y, n * (uint64_t)sizes[1] * step + i, step, sizes[1]);
+}
+
+#endif

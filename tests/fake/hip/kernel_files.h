@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the compute driver (KFD) tells in files of the fake machine and of the processes that hold something of it.
+ *
+ * Owns: the nodes' numbers and the folder of each process under FAKE_HIP_KFD, which stands for /. Without that variable
+ * there is no such driver.
+ * Never: takes the folder of a process that ended away: a test takes the whole.
+ */
+#ifndef FAKE_HIP_KERNEL_FILES_H
+#define FAKE_HIP_KERNEL_FILES_H
+
+#include "tests/fake/cuda/state.h"
+
+void fake_kernel_files_describe(const struct fake_device *device, uint32_t index);
+void fake_kernel_files_changed(uint32_t device, uint64_t bytes);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that what a device costs a process is charged to that process, whoever begins the same device at the
+ * same moment, as far as the compute driver's files say it.
+ * Never: asserts how long anything takes.
+ */
+#include <ftw.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "machine.h"
+
+#define AT_ONCE 3u
+
+#define MACHINES_PIDS "pid:[4026531836]"
+#define OTHER_PIDS    "pid:[4026532841]"
+
+static char root[96];
+static _Atomic uint32_t *ready;
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    return remove(path);
+}
+
+/* The folder of the kernel's files, as a process sees it whose namespace of process ids is called so. */
+static void make(const char *namespace, uint64_t limit)
+{
+    char path[128];
+
+    snprintf(root, sizeof root, "/tmp/facet-hip-kernel-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    for (const char *const *part = (const char *const[]){"proc", "proc/self", "proc/self/ns", NULL}; *part; part++) {
+        snprintf(path, sizeof path, "%s/%s", root, *part);
+        assert_int_equal(mkdir(path, 0777), 0);
+    }
+    snprintf(path, sizeof path, "%s/proc/self/ns/pid", root);
+    assert_int_equal(symlink(namespace, path), 0);
+    setenv("FACET_ROCM_ROOT", root, 1);
+    setenv("FAKE_HIP_KFD", root, 1);
+    setenv("FAKE_HIP_BEGIN", "100", 1);
+    machine_make(1, &limit, "300M");
+    ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(ready != MAP_FAILED);
+}
+
+static void clear(void)
+{
+    munmap(ready, 4096);
+    machine_remove();
+    unsetenv("FACET_ROCM_ROOT");
+    unsetenv("FAKE_HIP_KFD");
+    unsetenv("FAKE_HIP_BEGIN");
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Until all are as far. What one holds stays held while another looks. */
+static void meet(uint32_t time)
+{
+    atomic_fetch_add(ready, 1);
+    while (atomic_load(ready) < time * AT_ONCE)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void begin_with_the_others(void)
+{
+    hipStream_t stream;
+    int count;
+
+    role_open();
+    CHECK_EQUAL(hip.hipGetDeviceCount(&count), hipSuccess);
+    meet(1);
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
+    meet(2);
+}
+
+static void role_exact(void *argument)
+{
+    begin_with_the_others();
+    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged(0), 2 * MACHINE_BEGIN);
+    CHECK_EQUAL(fake_used(0), AT_ONCE * MACHINE_BEGIN);
+    meet(3);
+}
+
+static void role_bounded(void *argument)
+{
+    begin_with_the_others();
+    CHECK(machine_own(0) >= MACHINE_BEGIN);
+    CHECK(machine_own(0) <= 512 * MIB);
+    meet(3);
+}
+
+static void role_outside(void *argument)
+{
+    begin_with_the_others();
+    meet(3);
+}
+
+/* Two in one vGPU, and one that is in none. */
+static void run(void (*role)(void *argument), const char *namespace)
+{
+    pid_t pids[AT_ONCE];
+
+    make(namespace, 2 * GIB);
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        pids[i] = machine_start(i ? role : role_outside, NULL, i > 0);
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        machine_wait(pids[i]);
+    clear();
+}
+
+static void test_who_begin_at_once_are_charged_what_each_of_them_took(void **state)
+{
+    run(role_exact, MACHINES_PIDS);
+}
+
+/* The driver's numbers are not ours there: the whole device is looked at, within bounds. */
+static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **state)
+{
+    run(role_bounded, OTHER_PIDS);
+}
+
+static void role_alone(void *argument)
+{
+    hipStream_t stream;
+    void *pointer;
+
+    role_open();
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
+    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 3 * MIB), hipSuccess);
+    CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
+    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 5 * MIB), hipSuccess);
+    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN + 5 * MIB);
+}
+
+static void test_a_device_that_begins_again_is_charged_as_the_first_time(void **state)
+{
+    make(MACHINES_PIDS, GIB);
+    machine_wait(machine_start(role_alone, NULL, true));
+    clear();
+}
+
+/* A beginning that the driver's files show whole is charged whole, however large. */
+static void role_large(void *argument)
+{
+    hipStream_t stream;
+
+    role_open();
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
+    CHECK_EQUAL(machine_own(0), argument ? 700 * MIB : 512 * MIB);
+}
+
+static void test_only_what_may_be_a_neighbours_is_bounded(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        make(i ? MACHINES_PIDS : OTHER_PIDS, GIB);
+        setenv("FAKE_HIP_CONTEXT", "700M", 1);
+        machine_wait(machine_start(role_large, i ? root : NULL, true));
+        clear();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_begin_at_once_are_charged_what_each_of_them_took),
+        cmocka_unit_test(test_in_a_namespace_of_process_ids_the_device_is_measured),
+        cmocka_unit_test(test_a_device_that_begins_again_is_charged_as_the_first_time),
+        cmocka_unit_test(test_only_what_may_be_a_neighbours_is_bounded),
+    };
+
+    return cmocka_run_group_tests_name("hip/begin", tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that what code objects and managed variables take of a device is charged, and given back.
+ * Never: runs for its time. */
+#include <ftw.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "machine.h"
+
+#define CODE    (64 * KIB) /* of each function, as FAKE_HIP_CODE says */
+#define GLOBALS (8 * MIB)
+#define MANAGED (3 * MIB)
+
+static const char image[] = "FAKE-HIP\n@global table 8388608\nfirst 1000\nsecond 1000\n";
+static const struct vendor_hip_fat_binary binary = {.magic = VENDOR_HIP_FAT_BINARY, .version = 1, .binary = image};
+static char first, second;
+static char root[96];
+
+/* What is charged is what the runtime has taken, now. */
+static void check_held(int line, uint64_t code)
+{
+    if (fake_held(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
+        fprintf(stderr, "line %d:\n", line);
+    CHECK_EQUAL(fake_held(0, FAKE_MODULE), code);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + code);
+}
+#define CHECK_HELD(code) check_held(__LINE__, code)
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    return remove(path);
+}
+
+/* With the compute driver's files, or without: then the device is measured. */
+static void run(void (*role)(void *argument), uint64_t limit, bool with_files)
+{
+    char path[128];
+
+    snprintf(root, sizeof root, "/tmp/facet-hip-kernel-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    for (const char *const *part = (const char *const[]){"proc", "proc/self", "proc/self/ns", NULL}; *part; part++) {
+        snprintf(path, sizeof path, "%s/%s", root, *part);
+        assert_int_equal(mkdir(path, 0777), 0);
+    }
+    snprintf(path, sizeof path, "%s/proc/self/ns/pid", root);
+    assert_int_equal(symlink(with_files ? "pid:[4026531836]" : "pid:[4026532841]", path), 0);
+    setenv("FACET_ROCM_ROOT", root, 1);
+    setenv("FAKE_HIP_KFD", root, 1);
+    setenv("FAKE_HIP_CODE", "64K", 1);
+    machine_make(1, &limit, "300M");
+    machine_wait(machine_start(role, with_files ? root : NULL, true));
+    machine_remove();
+    unsetenv("FACET_ROCM_ROOT");
+    unsetenv("FAKE_HIP_KFD");
+    unsetenv("FAKE_HIP_CODE");
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void both(void (*role)(void *argument), uint64_t limit)
+{
+    run(role, limit, true);
+    run(role, limit, false);
+}
+
+static void role_modules(void *argument)
+{
+    hipModule_t modules[2];
+    hipFunction_t function;
+
+    role_open();
+    CHECK_EQUAL(hip.hipModuleLoadData(&modules[0], image), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipModuleGetFunction(&function, modules[0], "first"), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipModuleLoadDataEx(&modules[1], image, 0, NULL, NULL), hipSuccess);
+    CHECK_HELD(2 * (GLOBALS + 2 * CODE));
+    CHECK_EQUAL(hip.hipModuleUnload(modules[0]), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK(hip.hipModuleUnload(modules[0]) != hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+    CHECK_EQUAL(hip.hipModuleLoadFatBinary(&modules[0], image), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+}
+
+static void test_a_module_is_charged_until_it_is_unloaded(void **state)
+{
+    both(role_modules, GIB);
+}
+
+static void role_no_room(void *argument)
+{
+    hipLibrary_t library;
+    hipKernel_t kernel;
+    hipModule_t module;
+
+    role_open();
+    CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipErrorOutOfMemory);
+    CHECK_HELD(0); /* it was loaded, and is not any more */
+    CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
+    CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipModuleLoadData(&module, "FAKE-HIP\nfirst 1000\n"), hipSuccess);
+    CHECK_HELD(CODE);
+}
+
+static void test_a_module_that_the_quota_has_no_room_for_is_refused(void **state)
+{
+    both(role_no_room, MACHINE_BEGIN + 4 * MIB);
+}
+
+static void role_library(void *argument)
+{
+    hipLibrary_t library;
+    hipKernel_t kernel;
+
+    role_open();
+    CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "second"), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
+    CHECK_HELD(0);
+}
+
+static void test_a_library_is_charged_when_something_is_first_asked_of_it(void **state)
+{
+    both(role_library, GIB);
+}
+
+static void **register_kernels(void)
+{
+    static char names[2][8] = {"first", "second"};
+    void **modules = hip.__hipRegisterFatBinary(&binary);
+
+    hip.__hipRegisterFunction(modules, &first, names[0], names[0], 0, NULL, NULL, NULL, NULL, NULL);
+    hip.__hipRegisterFunction(modules, &second, names[1], names[1], 0, NULL, NULL, NULL, NULL, NULL);
+    return modules;
+}
+
+static void role_launches(void *argument)
+{
+    const dim3 one = {1, 1, 1};
+    hipFunction_t function;
+
+    role_open();
+    void **modules = register_kernels();
+    CHECK_EQUAL(machine_charged(0), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_EQUAL(hip.hipLaunchKernel(i == 1 ? &second : &first, one, one, NULL, 0, NULL), hipSuccess);
+        CHECK_HELD(GLOBALS + 2 * CODE);
+    }
+    CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(hip.hipGetFuncBySymbol(&function, &first), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipLaunchKernel(&first, one, one, NULL, 0, NULL), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK(hip.hipLaunchKernel(&function, one, one, NULL, 0, NULL) != hipSuccess);
+    CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
+    hip.__hipUnregisterFatBinary(modules);
+    CHECK_EQUAL(fake_held(0, FAKE_MODULE), 0);
+    CHECK_EQUAL(machine_charged(0),
+                MACHINE_BEGIN + (argument ? 0 : GLOBALS + 2 * CODE)); /* a neighbour may free, too */
+}
+
+static void test_what_a_first_launch_loads_is_charged(void **state)
+{
+    both(role_launches, GIB);
+}
+
+/* The kernel runs; nothing else has room until there is some for what it took. */
+static void role_owes(void *argument)
+{
+    const dim3 one = {1, 1, 1};
+    hipModule_t module;
+    void *pointer;
+
+    role_open();
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 3 * MIB), hipSuccess);
+    register_kernels();
+    CHECK_EQUAL(hip.hipLaunchKernel(&first, one, one, NULL, 0, NULL), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 3 * MIB);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipLaunchKernel(&second, one, one, NULL, 0, NULL), hipSuccess);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+    CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipErrorOutOfMemory);
+    CHECK_HELD(GLOBALS + 2 * CODE);
+}
+
+static void test_what_the_quota_does_not_reach_for_is_asked_for_again(void **state)
+{
+    both(role_owes, MACHINE_BEGIN + 10 * MIB);
+}
+
+/* The older runtimes begin the device there: without the driver's files nobody sees what that took. */
+static void role_managed(void *argument)
+{
+    static char start[MANAGED];
+    uint64_t begin = argument ? MACHINE_BEGIN : 0;
+    void *variable = NULL, *more = NULL, *pointer;
+
+    role_open();
+    void **modules = hip.__hipRegisterFatBinary(&binary), **others = hip.__hipRegisterFatBinary(&binary);
+    start[7] = 7;
+    hip.__hipRegisterManagedVar(modules, &variable, start, "variable", MANAGED, 16);
+    CHECK(((char *)variable)[7] == 7);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, MIB), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), begin + MANAGED + MIB);
+    hip.__hipRegisterManagedVar(others, &more, start, "more", MANAGED - 1, 16);
+    CHECK_EQUAL(machine_charged(0), begin + 2 * MANAGED + MIB);
+    hip.__hipUnregisterFatBinary(modules);
+    CHECK_EQUAL(machine_charged(0), begin + MANAGED + MIB);
+    CHECK_EQUAL(fake_held(0, FAKE_MANAGED), MANAGED);
+    hip.__hipUnregisterFatBinary(others);
+    CHECK_EQUAL(machine_charged(0), begin + MIB);
+}
+
+static void test_managed_variables_are_charged_with_their_device(void **state)
+{
+    both(role_managed, GIB);
+}
+
+static void role_managed_too_large(void *argument)
+{
+    static char start[MANAGED];
+    void *variable = NULL, *pointer;
+
+    role_open();
+    hip.__hipRegisterManagedVar(hip.__hipRegisterFatBinary(&binary), &variable, start, "variable", MANAGED, 16);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 1), hipErrorOutOfMemory);
+    CHECK_EQUAL(machine_charged(0), 0);
+}
+
+static void test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call(void **state)
+{
+    run(role_managed_too_large, MACHINE_BEGIN + MIB, true);
+}
+
+static void *load_and_unload(void *argument)
+{
+    hipLibrary_t library;
+    hipModule_t module;
+    hipKernel_t kernel;
+
+    for (uint32_t i = 0; i < 100; i++) {
+        CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipSuccess);
+        CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
+        CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "second"), hipSuccess);
+        CHECK(machine_charged(0) >= MACHINE_BEGIN + GLOBALS + 2 * CODE);
+        CHECK_EQUAL(hip.hipModuleUnload(module), hipSuccess);
+        CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
+    }
+    return NULL;
+}
+
+/* None takes another's for its own: each finds its growth while nobody else loads. */
+static void role_threads(void *argument)
+{
+    pthread_t threads[4];
+
+    role_open();
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, load_and_unload, NULL), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    CHECK_HELD(0);
+}
+
+static void test_threads_load_at_once(void **state)
+{
+    both(role_threads, GIB);
+}
+
+/* The runtime's own error comes back, and nothing is charged. */
+static void role_garbage(void *argument)
+{
+    hipLibrary_t library = NULL;
+    hipModule_t module = NULL;
+    hipStream_t stream;
+
+    role_open();
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
+    CHECK(hip.hipModuleLoadData(NULL, image) != hipSuccess);
+    CHECK(hip.hipModuleLoadData(&module, NULL) != hipSuccess);
+    CHECK(hip.hipModuleLoadData(&module, "no image") != hipSuccess);
+    CHECK(hip.hipModuleLoad(&module, "/nonexistent") != hipSuccess);
+    CHECK(hip.hipModuleUnload(NULL) != hipSuccess);
+    CHECK(hip.hipLibraryLoadData(&library, NULL, NULL, NULL, 0, NULL, NULL, 0) != hipSuccess);
+    CHECK(hip.hipLibraryUnload(NULL) != hipSuccess);
+    CHECK(hip.hipGetFuncBySymbol(NULL, NULL) != hipSuccess);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_wrong_is_the_runtimes_to_say(void **state)
+{
+    both(role_garbage, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_module_is_charged_until_it_is_unloaded),
+        cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
+        cmocka_unit_test(test_a_library_is_charged_when_something_is_first_asked_of_it),
+        cmocka_unit_test(test_what_a_first_launch_loads_is_charged),
+        cmocka_unit_test(test_what_the_quota_does_not_reach_for_is_asked_for_again),
+        cmocka_unit_test(test_managed_variables_are_charged_with_their_device),
+        cmocka_unit_test(test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call),
+        cmocka_unit_test(test_threads_load_at_once),
+        cmocka_unit_test(test_what_is_wrong_is_the_runtimes_to_say),
+    };
+
+    return cmocka_run_group_tests_name("hip/code", tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that what graphs allocate is charged while it is held, and refused before it is. Never: asks for time.
+ */
+#include <sys/wait.h>
+
+#include "machine.h"
+
+/* What is charged is what the runtime holds for graphs, now. */
+static void check_held(int line, uint64_t bytes)
+{
+    uint64_t reserved;
+
+    CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrReservedMemCurrent, &reserved), hipSuccess);
+    if (reserved != bytes || machine_charged(0) != MACHINE_BEGIN + bytes)
+        fprintf(stderr, "line %d:\n", line);
+    CHECK_EQUAL(reserved, bytes);
+    CHECK_EQUAL(fake_held(0, FAKE_POOL), bytes);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + bytes);
+}
+#define CHECK_HELD(bytes) check_held(__LINE__, bytes)
+
+static hipStream_t enter(void)
+{
+    hipStream_t stream;
+
+    role_open();
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
+    return stream;
+}
+
+static hipError_t add(hipGraph_t graph, hipGraphNode_t *node, hipGraphNode_t *before, uint64_t bytes, void **pointer)
+{
+    hipMemAllocNodeParams parameters = {
+        .poolProps = {.allocType = hipMemAllocationTypePinned, .location = {.type = hipMemLocationTypeDevice}},
+        .bytesize = bytes};
+    hipError_t result = hip.hipGraphAddMemAllocNode(node, graph, before, before != NULL, &parameters);
+
+    *pointer = parameters.dptr;
+    return result;
+}
+
+static hipGraphExec_t instantiate(hipGraph_t graph, unsigned long long flags)
+{
+    hipGraphExec_t executable;
+
+    CHECK_EQUAL(hip.hipGraphInstantiateWithFlags(&executable, graph, flags), hipSuccess);
+    return executable;
+}
+
+/* Allocates and frees `count` times, one after the other, as a captured stream does. */
+static hipGraph_t capture_row(hipStream_t stream, uint32_t count, uint64_t bytes, bool freed)
+{
+    hipGraph_t graph;
+    void *pointer;
+
+    CHECK_EQUAL(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal), hipSuccess);
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK_EQUAL(hip.hipMallocAsync(&pointer, bytes, stream), hipSuccess);
+        if (freed)
+            CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
+    }
+    CHECK_EQUAL(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+    return graph;
+}
+
+static void role_launched(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraph_t graph = capture_row(stream, 1, 10 * MIB, true);
+    hipGraphExec_t executable = instantiate(graph, 0);
+
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
+    CHECK_HELD(10 * MIB);
+    CHECK_EQUAL(hip.hipGraphLaunch_spt(executable, stream), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphUpload(executable, stream), hipSuccess);
+    CHECK_HELD(10 * MIB);
+    CHECK_EQUAL(hip.hipGraphExecDestroy(executable), hipSuccess);
+    CHECK(hip.hipGraphExecDestroy(executable) != hipSuccess);
+    CHECK_EQUAL(hip.hipGraphDestroy(graph), hipSuccess);
+    CHECK_HELD(10 * MIB); /* the runtime holds it on */
+    CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_held_for_graphs_is_charged_until_it_is_trimmed(void **state)
+{
+    machine_run(role_launched, GIB);
+}
+
+static void role_kept(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraphNode_t node;
+    hipGraph_t graph;
+    void *pointer;
+
+    CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
+    CHECK_EQUAL(add(graph, &node, NULL, 6 * MIB, &pointer), hipSuccess);
+    hipGraphExec_t executable = instantiate(graph, 0);
+    CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
+    CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
+    CHECK_HELD(6 * MIB); /* in use */
+    CHECK_EQUAL(hip.hipMemset(pointer, 1, 6 * MIB), hipSuccess);
+    CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
+    CHECK(hip.hipFree(pointer) != hipSuccess);
+    CHECK_HELD(6 * MIB);
+    CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
+    CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), fake_used(0));
+}
+
+static void test_what_outlives_its_graph_is_charged_until_it_is_freed(void **state)
+{
+    machine_run(role_kept, GIB);
+}
+
+/* The quota leaves 100 MiB beside the device's beginning. */
+static void role_refused(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraphExec_t large = instantiate(capture_row(stream, 3, 40 * MIB, false), 0);
+    hipGraphExec_t row = instantiate(capture_row(stream, 8, 40 * MIB, true), 0);
+    uint64_t used;
+    void *pointer;
+
+    CHECK_EQUAL(hip.hipGraphLaunch(large, stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipGraphUpload(large, stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrUsedMemHigh, &used), hipSuccess);
+    CHECK_EQUAL(used, 0); /* the runtime was not called */
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess); /* 320 in sum, 40 at a time */
+    CHECK_HELD(40 * MIB);
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* has room when what is unused goes */
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 80 * MIB);
+    CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
+}
+
+/* A node, or a captured allocation, that cannot fit: some runtimes would allocate it right there. */
+static void role_nodes(void *argument)
+{
+    hipGraphNodeParams any = {.type = hipGraphNodeTypeMemAlloc,
+                              .alloc = {.poolProps = {.allocType = hipMemAllocationTypePinned,
+                                                      .location = {.type = hipMemLocationTypeDevice}},
+                                        .bytesize = 200 * MIB}};
+    hipStream_t stream = enter();
+    hipGraphNode_t nodes[4];
+    hipGraph_t graph;
+    void *pointer;
+
+    CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
+    CHECK_EQUAL(add(graph, &nodes[0], NULL, 200 * MIB, &pointer), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipGraphAddNode(&nodes[0], graph, NULL, 0, &any), hipErrorOutOfMemory);
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal), hipSuccess);
+    CHECK_EQUAL(hip.hipMallocAsync(&pointer, 200 * MIB, stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipStreamEndCapture(stream, &graph), hipSuccess);
+    CHECK_HELD(0);
+    /* Nodes beside each other, of which nobody knows the order, are counted together. */
+    CHECK_EQUAL(hip.hipGraphCreate(&graph, 0), hipSuccess);
+    CHECK_EQUAL(add(graph, &nodes[0], NULL, 60 * MIB, &pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphLaunch(instantiate(graph, 0), stream), hipSuccess);
+    CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
+    CHECK_EQUAL(add(graph, &nodes[2], NULL, 60 * MIB, &pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, pointer), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphLaunch(instantiate(graph, 0), stream), hipErrorOutOfMemory);
+    CHECK_HELD(0);
+}
+
+static void test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_called(void **state)
+{
+    machine_run(role_refused, MACHINE_BEGIN + 100 * MIB);
+    machine_run(role_nodes, MACHINE_BEGIN + 100 * MIB);
+}
+
+/* What graphs do not use makes room for pools, and the other way. */
+static void role_makes_room(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraphExec_t row = instantiate(capture_row(stream, 2, 90 * MIB, true), 0);
+    void *pointer;
+
+    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
+    CHECK_HELD(90 * MIB);
+    CHECK_EQUAL(hip.hipMallocAsync(&pointer, 64 * MIB, stream), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 64 * MIB);
+    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
+    CHECK_EQUAL(hip.hipStreamSynchronize(stream), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_held(0, FAKE_POOL));
+}
+
+static void test_graphs_and_pools_make_room_for_each_other(void **state)
+{
+    machine_run(role_makes_room, MACHINE_BEGIN + 100 * MIB);
+}
+
+static void role_fork(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraphExec_t executable = instantiate(capture_row(stream, 1, 8 * MIB, true), 0);
+    int status = -1;
+
+    CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(hip.hipDeviceGraphMemTrim(0) != hipSuccess);
+        CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 8 * MIB);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
+    CHECK_HELD(0);
+}
+
+static void test_a_child_has_none_of_its_parents_graphs(void **state)
+{
+    machine_run(role_fork, GIB);
+}
+
+static void role_garbage(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraphExec_t executable = NULL;
+    hipGraphNode_t node;
+
+    instantiate(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
+    CHECK(hip.hipGraphInstantiateWithFlags(NULL, NULL, 0) != hipSuccess);
+    CHECK(hip.hipGraphInstantiate(&executable, NULL, NULL, NULL, 0) != hipSuccess);
+    CHECK(hip.hipGraphLaunch(NULL, stream) != hipSuccess);
+    CHECK(hip.hipGraphUpload(NULL, NULL) != hipSuccess);
+    CHECK(hip.hipGraphExecDestroy(NULL) != hipSuccess);
+    CHECK(hip.hipGraphAddMemAllocNode(&node, NULL, NULL, 0, NULL) != hipSuccess);
+    CHECK(hip.hipGraphAddNode(&node, NULL, NULL, 0, NULL) != hipSuccess);
+    CHECK(hip.hipDeviceGraphMemTrim(77) != hipSuccess);
+    CHECK(hip.hipDeviceGraphMemTrim(-1) != hipSuccess);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_wrong_is_the_runtimes_to_say(void **state)
+{
+    machine_run(role_garbage, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_held_for_graphs_is_charged_until_it_is_trimmed),
+        cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
+        cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_called),
+        cmocka_unit_test(test_graphs_and_pools_make_room_for_each_other),
+        cmocka_unit_test(test_a_child_has_none_of_its_parents_graphs),
+        cmocka_unit_test(test_what_is_wrong_is_the_runtimes_to_say),
+    };
+
+    return cmocka_run_group_tests_name("hip/graphs", tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: mathematics of the built rocm provider over the fake libraries, where conformance does not look: what they are
+ * told, what is missing or too old, what is refused, what is left behind. Never: opens a real library.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <facet/provider.h>
+
+#include "vendor/hip/hipblaslt.h"
+
+#define SECOND UINT64_C(1000000000)
+
+enum { SIDE = 3, BYTES = SIDE * SIDE * sizeof(float) };
+
+static const struct facet_provider *provider;
+
+struct world {
+    struct facet_provider_instance *instance;
+    uint64_t context, stream, at; /* `at`: memory of zeros */
+};
+
+static int load_provider(void **state)
+{
+    struct facet_error error = {0};
+    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
+    facet_provider_entry_func entry;
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/facet-provider-rocm.so", getenv("FACET_LIB_DIR"));
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        fail_msg("%s", dlerror());
+    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
+    assert_non_null(entry);
+    assert_int_equal(entry(&host, &provider), FACET_OK);
+    return 0;
+}
+
+static struct facet_provider_instance *open_provider(void)
+{
+    struct facet_provider_instance *instance = NULL;
+    struct facet_error error = {0};
+
+    if (provider->device->open(&instance, &error) != FACET_OK)
+        fail_msg("open: %s", error.message);
+    return instance;
+}
+
+static struct world enter(struct facet_provider_instance *instance)
+{
+    struct world world = {.instance = instance};
+    struct facet_error error = {0};
+
+    if (provider->memory->create_context(instance, 0, NULL, "w", &world.context, &error) != FACET_OK)
+        fail_msg("create_context: %s", error.message);
+    assert_int_equal(provider->execution->create_stream(instance, world.context, &world.stream, NULL), FACET_OK);
+    assert_int_equal(provider->memory->alloc(instance, world.context, 4096, &world.at, NULL), FACET_OK);
+    assert_int_equal(provider->memory->fill(instance, world.context, world.at, 0, 4096, NULL), FACET_OK);
+    return world;
+}
+
+/* At those places; NULL: where they are. */
+static void libraries_are(const char *blas, const char *dnn)
+{
+    setenv("FACET_ROCM_HIPBLASLT", blas ? blas : getenv("FACET_TEST_HIPBLASLT"), 1);
+    setenv("FACET_ROCM_MIOPEN", dnn ? dnn : getenv("FACET_TEST_MIOPEN"), 1);
+}
+
+static struct world open_with(const char *blas, const char *dnn)
+{
+    libraries_are(blas, dnn);
+    return enter(open_provider());
+}
+
+/* What the fake libraries saw; the provider has opened them as well. */
+static int seen(const char *variable, const char *function)
+{
+    int (*ask)(void);
+    void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+
+    assert_non_null(library);
+    *(void **)&ask = dlsym(library, function);
+    assert_non_null(ask);
+    int result = ask();
+    dlclose(library);
+    return result;
+}
+
+static struct facet_math gemm(const struct world *world, uint32_t type, uint32_t flags)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_GEMM, .type = type, .flags = flags};
+
+    math.of.gemm = (struct facet_gemm){.a = world->at,
+                                       .b = world->at + BYTES,
+                                       .c = world->at + 2 * BYTES,
+                                       .m = SIDE,
+                                       .n = SIDE,
+                                       .k = SIDE,
+                                       .alpha = 1};
+    return math;
+}
+
+static struct facet_math convolution(const struct world *world, uint32_t type)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_CONVOLUTION, .type = type};
+
+    math.of.convolution = (struct facet_convolution){.input = world->at,
+                                                     .filter = world->at + 1024,
+                                                     .output = world->at + 2048,
+                                                     .batch = 1,
+                                                     .in_channels = 1,
+                                                     .out_channels = 1,
+                                                     .height = 4,
+                                                     .width = 4,
+                                                     .kernel = {2, 2},
+                                                     .stride = {1, 1}};
+    return math;
+}
+
+static struct facet_math attention(const struct world *world)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_ATTENTION, .flags = FACET_MATH_CAUSAL};
+
+    math.of.attention = (struct facet_attention){.q = world->at,
+                                                 .k = world->at + 1024,
+                                                 .v = world->at + 2048,
+                                                 .output = world->at + 3072,
+                                                 .batch = 1,
+                                                 .heads = 2,
+                                                 .queries = 4,
+                                                 .keys = 4,
+                                                 .dimension = 4};
+    return math;
+}
+
+/* In place. */
+static struct facet_math activation(const struct world *world, uint32_t kind)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_ACTIVATION};
+
+    math.of.activation = (struct facet_activation){.input = world->at,
+                                                   .output = world->at,
+                                                   .batch = 1,
+                                                   .channels = 4,
+                                                   .height = 4,
+                                                   .width = 4,
+                                                   .kind = kind,
+                                                   .alpha = 1};
+    return math;
+}
+
+/* In place, of channels of `side` x `side` elements. */
+static struct facet_math training(const struct world *world, uint64_t side)
+{
+    struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_NORMALIZATION, .flags = FACET_MATH_TRAINING};
+
+    math.of.normalization = (struct facet_normalization){.input = world->at,
+                                                         .output = world->at,
+                                                         .mean = world->at + 2048,
+                                                         .variance = world->at + 2056,
+                                                         .batch = 1,
+                                                         .channels = 2,
+                                                         .height = side,
+                                                         .width = side};
+    return math;
+}
+
+static enum facet_status run(const struct world *world, struct facet_math math, struct facet_error *error)
+{
+    return provider->math->run(world->instance, world->context, world->stream, &math, error);
+}
+
+/* How the first launch of the stream that failed did, once this one is through. */
+static uint32_t failed_after(const struct world *world, struct facet_math math)
+{
+    struct facet_stream_state now = {.size = sizeof now};
+    struct facet_error error = {0};
+
+    if (run(world, math, &error) != FACET_OK)
+        fail_msg("%s", error.message);
+    provider->execution->synchronize(world->instance, world->context, world->stream, 60 * SECOND, NULL);
+    assert_int_equal(provider->execution->query(world->instance, world->context, world->stream, &now, NULL), FACET_OK);
+    return now.failed;
+}
+
+static void run_now(const struct world *world, struct facet_math math)
+{
+    assert_int_equal(failed_after(world, math), 0);
+}
+
+static void is_refused(const struct world *world, struct facet_math math, const char *why)
+{
+    struct facet_error error = {0};
+
+    assert_int_equal(run(world, math, &error), FACET_UNSUPPORTED);
+    if (!strstr(error.message, why))
+        fail_msg("%s: expected it to name %s", error.message, why);
+}
+
+/* --- tests --- */
+
+static void f32_is_multiplied_in_f32_and_int8_in_int32(void **state)
+{
+    static const uint32_t flags[] = {0, FACET_MATH_MIXED, FACET_MATH_NO_TENSOR};
+    struct world world = open_with(NULL, NULL);
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        for (uint32_t type = FACET_MATH_F32; type <= FACET_MATH_INT8; type++) {
+            run_now(&world, gemm(&world, type, flags[i]));
+            assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_compute"),
+                             type == FACET_MATH_INT8 ? HIPBLAS_COMPUTE_32I : HIPBLAS_COMPUTE_32F);
+        }
+    provider->device->close(world.instance);
+}
+
+static void nothing_is_left_behind(void **state)
+{
+    struct world world = open_with(NULL, NULL);
+    struct facet_memory_info before = {.size = sizeof before}, after = before;
+
+    for (int i = 0; i < 2; i++) { /* what pools hold after the first time is all that they hold */
+        assert_int_equal(provider->memory->info(world.instance, world.context, &before, NULL), FACET_OK);
+        run_now(&world, gemm(&world, FACET_MATH_F32, 0));
+        run_now(&world, convolution(&world, FACET_MATH_F32));
+        run_now(&world, attention(&world));
+        for (uint32_t kind = FACET_ACTIVATION_RELU; kind <= FACET_ACTIVATION_SOFTMAX; kind++)
+            run_now(&world, activation(&world, kind));
+        run_now(&world, training(&world, 4));
+    }
+    assert_int_equal(provider->memory->info(world.instance, world.context, &after, NULL), FACET_OK);
+    assert_true(before.used_bytes == after.used_bytes);
+    assert_true(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_living") == 1); /* the handle */
+    assert_true(seen("FACET_TEST_MIOPEN", "fake_miopen_living") == 1);
+    provider->device->close(world.instance);
+    assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_living"), 0);
+    assert_int_equal(seen("FACET_TEST_MIOPEN", "fake_miopen_living"), 0);
+}
+
+/* There is nothing to be reduced: the mean is the element, and the variance 0. */
+static void one_element_is_its_own_mean(void **state)
+{
+    static const float given[2] = {3, -5};
+    struct world world = open_with(NULL, NULL);
+    float found[4];
+
+    assert_int_equal(provider->memory->write(world.instance, world.context, world.at, given, sizeof given, NULL),
+                     FACET_OK);
+    run_now(&world, training(&world, 1));
+    assert_int_equal(provider->memory->read(world.instance, world.context, world.at + 2048, sizeof found, found, NULL),
+                     FACET_OK);
+    assert_memory_equal(found, ((const float[]){3, -5, 0, 0}), sizeof found);
+    provider->device->close(world.instance);
+}
+
+static void what_is_not_offered_says_why(void **state)
+{
+    struct world world = open_with(NULL, NULL);
+    struct facet_math wide = convolution(&world, FACET_MATH_F32), large = wide;
+
+    is_refused(&world, convolution(&world, FACET_MATH_BF16),
+               "convolution of bf16: not offered here by hipBLASLt and MIOpen");
+    /* Sizes that MIOpen's ints do not have: a step that is never taken, and an operand. */
+    wide.of.convolution.stride[1] = (UINT64_C(1) << 32) + 1;
+    is_refused(&world, wide, "stride[1]");
+    large.of.convolution.batch = UINT64_C(1) << 30;
+    is_refused(&world, large, "MIOpen expects at most 2^32");
+    provider->device->close(world.instance);
+}
+
+static void a_library_that_is_missing_is_named(void **state)
+{
+    struct facet_math_support support = {.size = sizeof support};
+    struct world world = open_with("/nonexistent", NULL);
+
+    assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
+    assert_int_equal(support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_ATTENTION], 0);
+    assert_string_equal(support.library, "MIOpen 3.5.0");
+    is_refused(&world, gemm(&world, FACET_MATH_F32, 0), "hipBLASLt");
+    is_refused(&world, attention(&world), "hipBLASLt");
+    run_now(&world, convolution(&world, FACET_MATH_F32));
+    provider->device->close(world.instance);
+
+    world = open_with(NULL, "libm.so.6"); /* one that lacks its functions is as good as none */
+    assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
+    assert_string_equal(support.library, "hipBLASLt");
+    assert_int_equal(support.types[FACET_MATH_GEMM], 15);
+    is_refused(&world, convolution(&world, FACET_MATH_F32), "MIOpen");
+    is_refused(&world, attention(&world), "MIOpen");
+    run_now(&world, gemm(&world, FACET_MATH_F32, 0));
+    provider->device->close(world.instance);
+}
+
+static void without_libraries_there_is_no_mathematics(void **state)
+{
+    struct world world = open_with("/nonexistent", "/nonexistent");
+    struct facet_math_support support = {.size = sizeof support};
+    struct facet_device_info infos[16];
+    struct facet_error error = {0};
+    uint32_t count;
+
+    assert_int_equal(provider->device->list(world.instance, infos, sizeof infos[0], 16, &count, NULL), FACET_OK);
+    assert_false(infos[0].capabilities & FACET_CAN_MATH);
+    assert_int_equal(provider->math->support(world.instance, 0, &support, &error), FACET_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "libhipblaslt.so"));
+    is_refused(&world, gemm(&world, FACET_MATH_F32, 0), "libhipblaslt.so");
+    provider->device->close(world.instance);
+}
+
+/* Its types had other numbers; only a handle tells which it is, so it is the launch that fails. */
+static void an_old_library_multiplies_nothing(void **state)
+{
+    setenv("FAKE_HIP_HIPBLASLT", "600", 1);
+    struct world world = open_with(NULL, NULL);
+    assert_int_equal(failed_after(&world, gemm(&world, FACET_MATH_F32, 0)), (uint32_t)-FACET_UNSUPPORTED);
+    assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_living"), 0);
+    unsetenv("FAKE_HIP_HIPBLASLT");
+    provider->device->close(world.instance);
+}
+
+static void operations_are_bound_as_launches_are(void **state)
+{
+    libraries_are(NULL, NULL);
+    struct facet_provider_instance *instance = open_provider();
+    assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
+    struct world world = enter(instance);
+    run_now(&world, gemm(&world, FACET_MATH_F32, 0));
+    assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
+    run_now(&world, attention(&world));
+    provider->device->close(instance);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(f32_is_multiplied_in_f32_and_int8_in_int32),
+        cmocka_unit_test(nothing_is_left_behind),
+        cmocka_unit_test(one_element_is_its_own_mean),
+        cmocka_unit_test(what_is_not_offered_says_why),
+        cmocka_unit_test(a_library_that_is_missing_is_named),
+        cmocka_unit_test(without_libraries_there_is_no_mathematics),
+        cmocka_unit_test(an_old_library_multiplies_nothing),
+        cmocka_unit_test(operations_are_bound_as_launches_are),
+    };
+
+    return cmocka_run_group_tests(tests, load_provider, NULL);
+}

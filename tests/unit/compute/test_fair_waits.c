@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs of how long launches wait under the fair policy, in virtual time: beside others no more than one in a
+ * hundred waits 5 ms, where no kernel is longer than 1 ms. Never: real time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gate_model.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define S  UINT64_C(1000000000)
+
+#define WAIT_MOST_NS (5 * MS)
+
+struct mix {
+    const char *name;
+    uint64_t kernels_ns[GATE_KERNELS];
+    uint32_t ahead;
+};
+
+static const struct mix mixes[] = {
+    {"5 us", {5 * US}, 64},     {"100 us", {100 * US}, 16},
+    {"500 us", {500 * US}, 16}, {"700 us", {700 * US}, 16},
+    {"1 ms", {1 * MS}, 8},      {"5 us, 100 us, 1 ms in turn", {5 * US, 100 * US, 1 * MS}, 32},
+};
+#define MIXES (sizeof mixes / sizeof mixes[0])
+
+static struct gate_model model; /* too large for a stack */
+
+/* A second to settle, and then what counts. */
+static void run(const uint32_t *requests, bool capped, const struct mix *mix)
+{
+    gate_model_init(&model, &facet_fair_queue);
+    for (uint32_t i = 0; requests[i]; i++) {
+        struct facet_limits limits = {.compute_request_milli = requests[i],
+                                      .compute_limit_milli = capped ? requests[i] : 1000,
+                                      .mode = FACET_MODE_SOFT,
+                                      .priority = FACET_PRIORITY_NORMAL};
+
+        gate_model_add(&model, &limits, mix->kernels_ns, mix->ahead);
+    }
+    gate_model_run(&model, 1 * S);
+    gate_model_forget(&model);
+    gate_model_run(&model, 4 * S);
+}
+
+static void assert_holds(const uint32_t *requests, const struct mix *mix)
+{
+    for (uint32_t i = 0; i < model.count; i++) {
+        const struct gate_tenant *tenant = &model.tenants[i];
+        uint64_t share = gate_work_ns(tenant) * 1000 / (4 * S), wait_ns = gate_p99_ns(tenant);
+
+        if (wait_ns >= WAIT_MOST_NS)
+            fail_msg("%s: one launch of tenant %u in a hundred waits %.2f ms", mix->name, i, (double)wait_ns / 1e6);
+        if (share + 10 < requests[i] || share > requests[i] + 10)
+            fail_msg("%s: tenant %u got %lu milli, expected %u +- 10", mix->name, i, share, requests[i]);
+    }
+}
+
+static void assert_all_hold(const uint32_t *requests)
+{
+    for (size_t i = 0; i < MIXES; i++)
+        for (int capped = 0; capped < 2; capped++) {
+            run(requests, capped, &mixes[i]);
+            assert_holds(requests, &mixes[i]);
+        }
+}
+
+static void test_four_quarters(void **state)
+{
+    static const uint32_t requests[] = {250, 250, 250, 250, 0};
+
+    assert_all_hold(requests);
+}
+
+static void test_three_tenths_and_seven(void **state)
+{
+    static const uint32_t requests[] = {300, 700, 0};
+
+    assert_all_hold(requests);
+}
+
+/* A launch waits for kernels as long as a turn; those that are longer are what it waits for, each of them once. */
+static void test_long_kernels_are_waited_for_once(void **state)
+{
+    static const uint32_t requests[] = {250, 250, 250, 250, 0};
+    static const struct mix mix = {"20 ms", {20 * MS}, 2};
+
+    run(requests, false, &mix);
+    for (uint32_t i = 0; i < model.count; i++)
+        assert_true(gate_p99_ns(&model.tenants[i]) < 4 * 20 * MS + WAIT_MOST_NS);
+}
+
+/* Who waits with enough of his cap's credit has no deadlines: the scheduler would do nothing but look at him. */
+static void test_who_waits_behind_others_costs_no_steps(void **state)
+{
+    static const uint32_t requests[] = {300, 700, 0};
+
+    run(requests, true, &mixes[4]);
+    assert_true(model.steps < 5000 * 5 * 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_four_quarters),
+        cmocka_unit_test(test_three_tenths_and_seven),
+        cmocka_unit_test(test_long_kernels_are_waited_for_once),
+        cmocka_unit_test(test_who_waits_behind_others_costs_no_steps),
+    };
+    return cmocka_run_group_tests_name("fair_waits", tests, NULL, NULL);
+}

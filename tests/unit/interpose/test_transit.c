@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of the gate between who allocates and who reads. Never: a vendor, or a wait for a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "interpose/kit/transit.h"
+
+#define MIB      (UINT64_C(1) << 20)
+#define NO_WAIT  UINT64_C(1)
+#define FOR_LONG UINT64_C(3600000000000)
+
+/* A thread that has so much in transit until it is told to leave. */
+struct other {
+    pthread_t thread;
+    uint32_t device;
+    uint64_t bytes;
+    _Atomic bool begins, is_in, may_leave;
+};
+
+static void *go_through(void *argument)
+{
+    struct other *other = argument;
+
+    atomic_store(&other->begins, true);
+    facet_transit_enter(other->device, other->bytes);
+    atomic_store(&other->is_in, true);
+    while (!atomic_load(&other->may_leave))
+        sched_yield();
+    facet_transit_leave();
+    return NULL;
+}
+
+static void start(struct other *other, uint32_t device, uint64_t bytes)
+{
+    *other = (struct other){.device = device, .bytes = bytes};
+    assert_int_equal(pthread_create(&other->thread, NULL, go_through, other), 0);
+}
+
+static void wait_for(_Atomic bool *what)
+{
+    while (!atomic_load(what))
+        sched_yield();
+}
+
+static void end(struct other *other)
+{
+    atomic_store(&other->may_leave, true);
+    assert_int_equal(pthread_join(other->thread, NULL), 0);
+}
+
+static void test_nothing_is_in_transit_where_nobody_is(void **state)
+{
+    struct facet_transit left;
+
+    assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+    facet_transit_open();
+    facet_transit_leave(); /* without having entered */
+    facet_transit_enter(0, MIB);
+    facet_transit_leave();
+    assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+    assert_int_equal(left.count, 0);
+    facet_transit_open();
+}
+
+static void test_what_is_in_transit_is_told_and_waited_for_once(void **state)
+{
+    struct facet_transit left;
+    struct other other;
+
+    start(&other, 3, 5 * MIB);
+    wait_for(&other.is_in);
+    assert_true(facet_transit_hold_off(2, FOR_LONG, &left)); /* another device's */
+    facet_transit_open();
+    assert_false(facet_transit_hold_off(3, NO_WAIT, &left));
+    facet_transit_open();
+    assert_false(facet_transit_hold_off(3, FOR_LONG, &left)); /* given up */
+    facet_transit_open();
+    assert_int_equal(left.count, 1);
+    assert_int_equal(left.bytes[0], 5 * MIB);
+    end(&other);
+    assert_true(facet_transit_hold_off(3, FOR_LONG, &left));
+    facet_transit_open();
+}
+
+static void test_of_which_device_it_is_may_turn_out_later(void **state)
+{
+    struct facet_transit left;
+
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    assert_false(facet_transit_hold_off(1, NO_WAIT, &left));
+    assert_int_equal(left.bytes[0], 0);
+    facet_transit_is(4, 7 * MIB);
+    assert_true(facet_transit_hold_off(1, FOR_LONG, &left));
+    assert_false(facet_transit_hold_off(4, NO_WAIT, &left));
+    assert_int_equal(left.bytes[0], 7 * MIB);
+    facet_transit_open();
+    facet_transit_leave();
+}
+
+static void test_who_comes_while_it_is_shut_waits_outside(void **state)
+{
+    struct facet_transit left;
+    struct other other;
+
+    assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+    start(&other, 0, MIB);
+    wait_for(&other.begins);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+        assert_false(atomic_load(&other.is_in));
+        sched_yield();
+    }
+    facet_transit_open();
+    wait_for(&other.is_in);
+    end(&other);
+}
+
+static void test_growth_is_explained_by_what_fits_into_it(void **state)
+{
+    struct facet_transit left = {.count = 2, .bytes = {64 * MIB, 512 * MIB}};
+
+    assert_int_equal(facet_transit_explain(8 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_transit_explain(72 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_transit_explain(520 * MIB, &left), 8 * MIB);
+    assert_int_equal(facet_transit_explain(584 * MIB, &left), 8 * MIB);
+    left.count = 0;
+    assert_int_equal(facet_transit_explain(584 * MIB, &left), 584 * MIB);
+}
+
+/* ---- from many threads: two sums that agree whenever nothing is in transit ---- */
+
+#define THREADS 4u
+#define ROUNDS  20000u
+
+static _Atomic uint64_t here, there;
+static _Atomic uint32_t at_it;
+
+static void *move(void *argument)
+{
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        facet_transit_enter(0, MIB);
+        atomic_fetch_add(&here, 1);
+        if (i % 64 == 0)
+            sched_yield();
+        atomic_fetch_add(&there, 1);
+        facet_transit_leave();
+    }
+    atomic_fetch_sub(&at_it, 1);
+    return argument;
+}
+
+static void test_a_reader_sees_both_sides_agree(void **state)
+{
+    pthread_t threads[THREADS];
+    struct facet_transit left;
+
+    atomic_store(&at_it, THREADS);
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, move, NULL), 0);
+    while (atomic_load(&at_it)) {
+        assert_true(facet_transit_hold_off(0, FOR_LONG, &left));
+        uint64_t first = atomic_load(&here);
+        sched_yield();
+        assert_int_equal(first, atomic_load(&there));
+        assert_int_equal(first, atomic_load(&here));
+        facet_transit_open();
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_in_transit_where_nobody_is),
+        cmocka_unit_test(test_what_is_in_transit_is_told_and_waited_for_once),
+        cmocka_unit_test(test_of_which_device_it_is_may_turn_out_later),
+        cmocka_unit_test(test_who_comes_while_it_is_shut_waits_outside),
+        cmocka_unit_test(test_growth_is_explained_by_what_fits_into_it),
+        cmocka_unit_test(test_a_reader_sees_both_sides_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
