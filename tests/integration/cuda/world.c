@@ -3,13 +3,18 @@
 #include "world.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "limiter/tenant.h"
+
+/* Started and not waited for yet; 0: a free place. One thread starts and waits. */
+static pid_t running[64];
 
 static bool complain(const char *what, const char *why)
 {
@@ -33,10 +38,22 @@ bool world_open(struct world *world)
     return true;
 }
 
+/* A test that failed has not waited for its programs: they would hold up who reads what they print. */
+static void end_programs(void)
+{
+    for (size_t i = 0; i < sizeof running / sizeof running[0]; i++) {
+        if (running[i] == 0)
+            continue;
+        kill(running[i], SIGKILL);
+        world_wait(running[i]);
+    }
+}
+
 void world_close(struct world *world)
 {
     char command[128];
 
+    end_programs();
     scheduler_stop(world->scheduler);
     snprintf(command, sizeof command, "rm -rf '%s'", world->root);
     if (system(command) != 0)
@@ -96,6 +113,7 @@ void world_clear(struct world *world)
 {
     struct facet_error error = {0};
 
+    end_programs();
     for (; world->count; world->count--)
         if (scheduler_remove(world->scheduler, world->ids[world->count - 1], &error) != FACET_OK ||
             facet_owner_remove(world->dirs[world->count - 1], &error) != FACET_OK)
@@ -119,16 +137,29 @@ static void enter(struct world *world, int vgpu)
     setenv(FACET_ENV_VGPU_DIR, world->dirs[vgpu], 1);
 }
 
+/* Puts another in the place of one: 0 finds a free place, and makes one. */
+static void replace_running(pid_t one, pid_t other)
+{
+    for (size_t i = 0; i < sizeof running / sizeof running[0]; i++)
+        if (running[i] == one) {
+            running[i] = other;
+            return;
+        }
+}
+
 pid_t world_start(struct world *world, int vgpu, char *const command[])
 {
     pid_t pid = fork();
 
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* none outlives a test that is ended */
         enter(world, vgpu);
         execv(command[0], command);
         complain(command[0], strerror(errno));
         _exit(127);
     }
+    if (pid > 0)
+        replace_running(0, pid);
     return pid;
 }
 
@@ -138,6 +169,7 @@ int world_wait(pid_t pid)
 
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    replace_running(pid, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 

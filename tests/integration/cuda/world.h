@@ -44,7 +44,7 @@ int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli)
 /* One with oversubscription, of so much memory; best effort where `request_milli` is 0. */
 int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli);
 
-/* Takes all vGPUs away again; nobody is in them any more. */
+/* Takes all vGPUs away again, when it has ended the programs that nobody has waited for. */
 void world_clear(struct world *world);
 
 /*

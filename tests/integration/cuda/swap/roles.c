@@ -180,6 +180,7 @@ static void role_capture(void)
     fill();
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    run("store_words_10us", set, 512, 77); /* the second: whoever counts launches knows that the capture is open */
     wait_for_signal();
     OK(client.cuStreamEndCapture(stream, &graph));
     wait_for_signal();

@@ -117,6 +117,11 @@ static bool has_launched_thousands(int vgpu)
     return world_totals(&world, vgpu).launches >= 3000;
 }
 
+static bool has_launched_twice(int vgpu)
+{
+    return world_totals(&world, vgpu).launches >= 2;
+}
+
 static void end(pid_t pid)
 {
     kill(pid, SIGTERM);
@@ -365,7 +370,7 @@ static void test_an_open_capture_is_not_waited_for_without_end(void **state)
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pid = start_role(one, "capture");
 
-    wait_until(is_whole, one);
+    wait_until(has_launched_twice, one);
     expect_refusal(one, other);
     kill(pid, SIGTERM);
     pid_t neighbour = start(other, SET, "1000000", KERNEL);
