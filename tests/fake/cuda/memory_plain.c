@@ -7,9 +7,11 @@
 
 #define LARGE (UINT64_C(16) << 20)
 
+/* What takes none of the device is not refused while another process asks for more than there is. */
 bool fake_memory_take(uint32_t physical, enum fake_kind kind, uint64_t bytes)
 {
-    return fake_take(physical, kind, bytes) || (fake_pools_trim(physical) && fake_take(physical, kind, bytes));
+    return !bytes || fake_take(physical, kind, bytes) ||
+           (fake_pools_trim(physical) && fake_take(physical, kind, bytes));
 }
 
 static struct fake_block *make_in(CUcontext context, enum fake_sort sort, enum fake_kind kind, uint64_t bytes,
