@@ -48,8 +48,11 @@ bool client_open(void)
 CUfunction client_function(const char *name)
 {
     CUfunction function = NULL;
+    CUresult result = client.cuModuleGetFunction(&function, client.module, name);
 
-    return client.cuModuleGetFunction(&function, client.module, name) == CUDA_SUCCESS ? function : NULL;
+    if (result != CUDA_SUCCESS)
+        fprintf(stderr, "client: function %s: %d\n", name, result);
+    return result == CUDA_SUCCESS ? function : NULL;
 }
 
 CUresult client_launch(CUfunction function, unsigned blocks, CUstream stream)
