@@ -4,6 +4,7 @@
 
 #include "graph.h"
 #include "green.h"
+#include "interpose/kit/memory/region.h"
 #include "pool.h"
 
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
@@ -65,14 +66,22 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
     return facet_ledger_add(facet_cuda_process.ledger, facet_cuda_key(kind, handle), entry);
 }
 
-static void freed(const struct facet_ledger_entry *entry)
+void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry)
 {
+    bool small = entry->kind == FACET_CUDA_SMALL;
+    uint64_t bytes = small ? facet_regions_leave(entry->device, key, entry->bytes) : entry->bytes;
     struct facet_tenant *tenant = facet_cuda_tenant(entry->device);
 
     if (entry->kind == FACET_CUDA_POOLED)
         facet_cuda_pool_freed(entry);
-    else if (tenant)
-        facet_tenant_release(tenant, entry->bytes);
+    else if (tenant && bytes)
+        facet_tenant_release(tenant, bytes);
+}
+
+/* The last block of a region takes it along. */
+static uint64_t in_transit(const struct facet_ledger_entry *entry)
+{
+    return entry->kind == FACET_CUDA_SMALL ? FACET_REGION_BYTES : entry->bytes;
 }
 
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
@@ -85,12 +94,12 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
     if (known && entry.kind != FACET_CUDA_POOLED)
-        facet_transit_is(entry.device, entry.bytes);
+        facet_transit_is(entry.device, in_transit(&entry));
     else
         facet_transit_leave();
     CUresult result = free_it(handle, stream);
     if (known && result == CUDA_SUCCESS)
-        freed(&entry);
+        facet_cuda_charge_gone(key, &entry);
     else if (known && !facet_ledger_add(ledger, key, entry))
         entry.bytes = 0; /* charged for good: it lives, and nobody remembers it */
     facet_transit_leave();

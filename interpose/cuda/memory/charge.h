@@ -6,9 +6,10 @@
  * Never: calls the driver; lets memory that could not be remembered live uncharged.
  *
  * What is charged, by kind:
- *   plain, managed: what was asked, in steps of 512 bytes below 1 MiB and of 2 MiB from there on, as the driver takes
- *     it. Managed memory in full, wherever it is. Not what slabs for small ones hold beyond what is given out of them.
- *   pitched: the same, of the pitch that the driver chose times the height.
+ *   plain: from 1 MiB on what was asked, in steps of 2 MiB, as the driver takes it.
+ *   small: below that, each region of 2 MiB in which any of it lies (linear.h).
+ *   managed: what was asked, in steps of 512 bytes and 2 MiB, wherever it is.
+ *   pitched: as plain, of the pitch that the driver chose times the height.
  *   arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those whose
  *     memory the program maps itself.
  *   pools: what a pool holds of the device, whoever uses it (pool.h).
@@ -27,7 +28,8 @@
 
 enum facet_cuda_kind {
     FACET_CUDA_PLAIN,   /* dies with its owner, a context */
-    FACET_CUDA_ARRAY,   /* the same */
+    FACET_CUDA_SMALL,   /* the same; its regions are charged (linear.h) */
+    FACET_CUDA_ARRAY,   /* dies with its owner, too */
     FACET_CUDA_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
     FACET_CUDA_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
     FACET_CUDA_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
@@ -40,10 +42,11 @@ struct facet_cuda_charge {
     uint32_t device;
 };
 
-/* A key of the ledger: pointers and handles of different kinds may be equal. */
+/* A key of the ledger: pointers and handles of different kinds may be equal. Who frees a pointer knows no kind of it.
+ */
 static inline uint64_t facet_cuda_key(enum facet_cuda_kind kind, uint64_t handle)
 {
-    return handle ^ (kind == FACET_CUDA_POOLED ? 0 : (uint64_t)kind << 60);
+    return handle ^ (kind == FACET_CUDA_SMALL || kind == FACET_CUDA_POOLED ? 0 : (uint64_t)kind << 60);
 }
 
 static inline uint64_t facet_cuda_round(uint64_t bytes, uint64_t step)
@@ -80,6 +83,9 @@ bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_c
  */
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream);
+
+/* What has been taken out of the ledger under `key`, and is no more, is given back. */
+void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry);
 
 /* The current context, or what it is a part of, as the owner of what is made now; 0 when there is none. */
 uint64_t facet_cuda_owner(void);

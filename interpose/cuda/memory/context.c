@@ -111,12 +111,8 @@ static bool belongs(const struct facet_ledger_entry *entry, void *owner)
 
 static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
 {
-    struct facet_tenant *tenant = facet_cuda_tenant(entry->device);
-
-    (void)key;
     (void)owner;
-    if (tenant)
-        facet_tenant_release(tenant, entry->bytes);
+    facet_cuda_charge_gone(key, entry);
 }
 
 /* Gives back what a context cost and what was allocated in it. Pools and virtual memory are the device's, and stay. */

@@ -13,6 +13,7 @@
 #include "virtual.h"
 
 #include "interpose/cuda/swap/swap.h"
+#include "interpose/kit/memory/region.h"
 
 void facet_cuda_memory_before_fork(void)
 {
@@ -36,6 +37,7 @@ void facet_cuda_memory_after_fork(void)
 
 void facet_cuda_memory_forked(void)
 {
+    facet_regions_forked();
     facet_cuda_swap_forked();
     facet_cuda_greens_forked();
     facet_cuda_pools_forked();

@@ -2,6 +2,7 @@
 /* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
 #include "charge.h"
 #include "interpose/cuda/swap/swap.h"
+#include "linear.h"
 #include "pool.h"
 
 static CUresult free_sync(uint64_t pointer, CUstream stream)
@@ -10,22 +11,14 @@ static CUresult free_sync(uint64_t pointer, CUstream stream)
     return facet_cuda_driver.cuMemFree_v2(pointer);
 }
 
-static CUresult keep(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
-{
-    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer, facet_cuda_owner()))
-        return CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS) {
-        facet_cuda_driver.cuMemFree_v2(pointer);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    facet_cuda_charge_drop(charge);
-    return result;
-}
-
 /* What became of an allocation whose charge was begun. */
-static CUresult settle(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
+static CUresult settle(struct facet_cuda_charge *charge, CUresult result, uint64_t bytes, CUdeviceptr pointer)
 {
-    result = keep(charge, result, pointer);
+    if (result != CUDA_SUCCESS) {
+        facet_cuda_charge_drop(charge);
+    } else if ((result = facet_cuda_linear_keep(charge, bytes, pointer)) != CUDA_SUCCESS) {
+        facet_cuda_driver.cuMemFree_v2(pointer);
+    }
     facet_transit_leave();
     return result;
 }
@@ -37,11 +30,24 @@ CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 
     if (facet_cuda_swap_takes(device, bytes) && pointer)
         return facet_cuda_swap_allocate(pointer, device, bytes);
-    CUresult result = facet_cuda_charge_begin(device, facet_cuda_granted(bytes), &charge);
+    CUresult result = facet_cuda_linear_begin(device, bytes, &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    return settle(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+/* The driver may keep it anywhere, and in any steps. */
+static CUresult keep_managed(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
+{
+    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer, facet_cuda_owner()))
+        return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) {
+        facet_cuda_driver.cuMemFree_v2(pointer);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    facet_cuda_charge_drop(charge);
+    return result;
 }
 
 CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
@@ -52,15 +58,17 @@ CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned fl
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    result = keep_managed(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    facet_transit_leave();
+    return result;
 }
 
-/* Pitch times height as charged; UINT64_MAX, which no quota grants, where it overflows. */
+/* Pitch times height; UINT64_MAX, which no quota grants, where it overflows. */
 static uint64_t pitched(uint64_t pitch, uint64_t height)
 {
     uint64_t bytes;
 
-    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : facet_cuda_granted(bytes);
+    return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
 }
 
 /* Rows as the driver would choose them; what it would refuse goes to it. */
@@ -83,27 +91,24 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
         *pitch = facet_cuda_round(width, 512);
         return facet_cuda_swap_allocate(pointer, device, *pitch * height);
     }
-    CUresult result = facet_cuda_charge_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
+    CUresult result = facet_cuda_linear_begin(device, pitched(facet_cuda_round(width, 512), height), &charge);
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
-    if (result == CUDA_SUCCESS && facet_cuda_charge_resize(&charge, pitched(*pitch, height)) != CUDA_SUCCESS) {
-        facet_cuda_driver.cuMemFree_v2(*pointer);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    bool made = result == CUDA_SUCCESS;
+    return settle(&charge, result, made ? pitched(*pitch, height) : 0, made ? *pointer : 0);
 }
 
 /* The forms of old, with pointers of 32 bits: a 64-bit driver has them, and most likely no memory there. */
 CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
 {
     struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
+    CUresult result = facet_cuda_linear_begin(facet_cuda_current_device(), bytes, &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAlloc(pointer, bytes);
-    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    return settle(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
 }
 
 CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height,
@@ -111,16 +116,13 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
 {
     struct facet_cuda_charge charge;
     CUresult result =
-        facet_cuda_charge_begin(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
+        facet_cuda_linear_begin(facet_cuda_current_device(), pitched(facet_cuda_round(width, 512), height), &charge);
 
     if (result != CUDA_SUCCESS)
         return result;
     result = facet_cuda_driver.cuMemAllocPitch(pointer, pitch, width, height, element);
-    if (result == CUDA_SUCCESS && facet_cuda_charge_resize(&charge, pitched(*pitch, height)) != CUDA_SUCCESS) {
-        facet_cuda_driver.cuMemFree(*pointer);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
+    bool made = result == CUDA_SUCCESS;
+    return settle(&charge, result, made ? pitched(*pitch, height) : 0, made ? *pointer : 0);
 }
 
 static CUresult free_of_old(uint64_t pointer, CUstream stream)

@@ -26,6 +26,9 @@
 #define FAKE_LARGE_STEP FAKE_PAGE
 #define FAKE_SMALL_STEP UINT64_C(512)
 #define FAKE_POOL_STEP  (UINT64_C(32) << 20) /* in which pools grow */
+#define FAKE_WHOLE      true                 /* a slab is to be charged whole while anything is given out of it */
+#else
+#define FAKE_WHOLE false
 #endif
 
 enum fake_sort {

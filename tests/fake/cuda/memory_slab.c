@@ -12,6 +12,7 @@ struct slab {
     struct slab *next, *previous; /* of those of its size in its context that have room */
     struct fake_block *block;
     uint32_t size_class, count, used, cursor;
+    uint64_t asked;         /* in all, in steps */
     uint32_t bytes[PIECES]; /* asked; 0: free */
 };
 
@@ -62,6 +63,21 @@ static struct fake_process_device *account(const struct slab *slab)
     return &fake_process()->devices[slab->block->physical];
 }
 
+/* What of it is to be charged: what is given out, or all of it as soon as anything is. */
+static uint64_t counted(const struct slab *slab)
+{
+    return FAKE_WHOLE && slab->asked ? FAKE_PAGE : slab->asked;
+}
+
+/* So many bytes more are given out of it, or less. */
+static void count(struct slab *slab, int64_t more)
+{
+    uint64_t before = counted(slab);
+
+    slab->asked += (uint64_t)more;
+    atomic_fetch_add(&account(slab)->small, counted(slab) - before);
+}
+
 static struct slab *make(CUcontext context, uint32_t size_class)
 {
     struct slab *slab;
@@ -110,7 +126,7 @@ struct fake_block *fake_slab_take(CUcontext context, uint64_t bytes, uint64_t *r
         slab->cursor = (slab->cursor + 1) % slab->count;
     slab->bytes[slab->cursor] = (uint32_t)bytes;
     *ret_address = slab->block->address + slab->cursor * (FAKE_SMALL_STEP << slab->size_class);
-    atomic_fetch_add(&account(slab)->small, fake_granted(bytes));
+    count(slab, (int64_t)fake_granted(bytes));
     if (++slab->used == slab->count)
         take_out(slab);
     return slab->block;
@@ -134,13 +150,10 @@ bool fake_slab_range(const struct fake_block *block, uint64_t address, uint64_t 
 void fake_slab_gone(struct fake_block *block)
 {
     struct slab *slab = block->detail;
-    uint64_t small = 0;
 
-    for (uint32_t i = 0; i < slab->count; i++)
-        small += slab->bytes[i] ? fake_granted(slab->bytes[i]) : 0;
     if (slab->used < slab->count)
         take_out(slab);
-    atomic_fetch_sub(&account(slab)->small, small);
+    atomic_fetch_sub(&account(slab)->small, counted(slab));
     atomic_fetch_sub(&account(slab)->slabs, FAKE_PAGE);
     fake_give(block->physical, FAKE_PLAIN, FAKE_PAGE);
     fake_block_free(block);
@@ -154,7 +167,7 @@ bool fake_slab_give(struct fake_block *block, uint64_t address)
 
     if (address != block->address + piece * (FAKE_SMALL_STEP << slab->size_class) || !slab->bytes[piece])
         return false;
-    atomic_fetch_sub(&account(slab)->small, fake_granted(slab->bytes[piece]));
+    count(slab, -(int64_t)fake_granted(slab->bytes[piece]));
     slab->bytes[piece] = 0;
     if (slab->used-- == slab->count)
         link_in(slab);

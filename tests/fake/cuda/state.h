@@ -51,7 +51,7 @@ enum fake_kind {
 
 struct fake_process_device {
     _Atomic uint64_t bytes[FAKE_KINDS];
-    _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and what is given out of them, in steps of 512 bytes */
+    _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and what of them is to be charged (memory_slab.c) */
     _Atomic uint64_t busy_ns;      /* device time of what this process ran */
     _Atomic uint64_t launches;     /* kernels, those of graphs included */
 };
@@ -126,7 +126,7 @@ void fake_unpin(uint64_t bytes);
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
 
-/* What the living were given of a device: of slabs what is given out of them; contexts and modules left out. */
+/* What the living were given of a device: of slabs what is to be charged of them; contexts and modules left out. */
 uint64_t fake_asked(uint32_t device);
 
 /* What the living hold of a device, of one kind. */

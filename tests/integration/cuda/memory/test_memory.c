@@ -30,7 +30,7 @@ static void enter(void)
 
 static void role_plain(void *argument)
 {
-    static const uint64_t sizes[][2] = {{1, 512},       {512, 512},         {513, 1024},           {MIB - 1, MIB},
+    static const uint64_t sizes[][2] = {{1, 2 * MIB},   {513, 2 * MIB},     {MIB - 1, 2 * MIB},
                                         {MIB, 2 * MIB}, {2 * MIB, 2 * MIB}, {2 * MIB + 1, 4 * MIB}};
 
     enter();
@@ -49,6 +49,108 @@ static void test_plain_memory_is_charged_as_the_driver_takes_it(void **state)
 {
     machine_run(role_plain, GIB);
 }
+
+/* ---- small blocks ---- */
+
+#define SMALL       (256 * KIB)
+#define SMALL_QUOTA (64 * MIB)
+#define SMALL_SLABS (SMALL_QUOTA / (2 * MIB)) /* as many as the quota has room for */
+#define SMALL_EACH  (2 * MIB / SMALL)         /* blocks in each */
+
+/* Keeps the first block of each slab, and asks for a second quota. */
+static void role_few_of_each(void *argument)
+{
+    static CUdeviceptr blocks[SMALL_SLABS * SMALL_EACH];
+    uint64_t held = MACHINE_CONTEXT + SMALL_QUOTA;
+    CUdeviceptr pointer;
+
+    enter();
+    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
+        blocks[i] = take(SMALL);
+    CHECK_CHARGED(SMALL_QUOTA);
+    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
+        if (i % SMALL_EACH)
+            CHECK_EQUAL(cuda.cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), held);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY); /* of another size: a slab of its own */
+    CHECK(fake_used(0) <= held + 2 * MIB); /* that slab, empty, which the driver keeps */
+    CHECK_EQUAL(machine_charged(0), held);
+    for (uint32_t i = 0; i < SMALL_SLABS * SMALL_EACH; i++)
+        if (i % SMALL_EACH)
+            take(SMALL); /* where others lie there is room, which is paid for */
+    CHECK_CHARGED(SMALL_QUOTA);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+}
+
+static void test_who_keeps_one_block_of_each_slab_pays_for_the_slabs(void **state)
+{
+    machine_run(role_few_of_each, MACHINE_CONTEXT + SMALL_QUOTA);
+}
+
+/* Nothing small is there: the driver, who would take a slab of that size, is not asked. */
+static void role_not_asked(void *argument)
+{
+    CUdeviceptr pointer = 7;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemFree_v2(take(1)), CUDA_SUCCESS);
+    take(SMALL_QUOTA);
+    uint64_t held = fake_used(0);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB - 1), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(pointer, 7);
+    CHECK_EQUAL(fake_used(0), held);
+    CHECK_CHARGED(SMALL_QUOTA);
+}
+
+static void test_a_first_small_block_beyond_the_quota_does_not_reach_the_driver(void **state)
+{
+    machine_run(role_not_asked, MACHINE_CONTEXT + SMALL_QUOTA);
+}
+
+static void *take_and_free(void *argument)
+{
+    CUdeviceptr held[32] = {0};
+    uint64_t seed = (uintptr_t)argument;
+
+    role_enter(0);
+    for (uint32_t i = 0; i < 20000; i++) {
+        CUdeviceptr *pointer = &held[(seed = seed * 6364136223846793005u + 1442695040888963407u) >> 59];
+
+        if (!*pointer && cuda.cuMemAlloc_v2(pointer, 1 + (seed >> 20) % (MIB - 1)) != CUDA_SUCCESS)
+            *pointer = 0;
+        else if (*pointer && (seed >> 45) & 1) {
+            CHECK_EQUAL(cuda.cuMemFree_v2(*pointer), CUDA_SUCCESS);
+            *pointer = 0;
+        }
+    }
+    for (uint32_t i = 0; i < 32; i++)
+        CHECK_EQUAL(cuda.cuMemFree_v2(held[i]), CUDA_SUCCESS);
+    return NULL;
+}
+
+/* Slabs come and go under them, and the quota is met. */
+static void role_small_threads(void *argument)
+{
+    pthread_t threads[4];
+
+    enter();
+    for (uintptr_t i = 0; i < 4; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, take_and_free, (void *)(i + 1)), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_CHARGED(0);
+    CHECK(test_segment_totals(&machine.segments[0]).denied > 0);
+    CHECK(test_segment_totals(&machine.segments[0]).memory_peak_bytes <= MACHINE_CONTEXT + 32 * MIB);
+}
+
+static void test_slabs_are_charged_once_whoever_begins_and_ends_them(void **state)
+{
+    machine_run(role_small_threads, MACHINE_CONTEXT + 32 * MIB);
+}
+
+/* ---- other kinds ---- */
 
 static void role_kinds(void *argument)
 {
@@ -144,7 +246,7 @@ static void role_refused(void *argument)
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
     take(1);
-    CHECK_CHARGED(left + 512);
+    CHECK_CHARGED(left + 2 * MIB); /* a slab of the driver's */
 }
 
 static void test_what_is_beyond_the_quota_is_refused_to_the_byte(void **state)
@@ -267,7 +369,7 @@ static void role_contexts(void *argument)
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT);
     take(6 * MIB);
     take(100);
-    CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 6 * MIB + 512);
+    CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 6 * MIB + 2 * MIB);
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -416,6 +518,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_memory_is_charged_as_the_driver_takes_it),
+        cmocka_unit_test(test_who_keeps_one_block_of_each_slab_pays_for_the_slabs),
+        cmocka_unit_test(test_a_first_small_block_beyond_the_quota_does_not_reach_the_driver),
+        cmocka_unit_test(test_slabs_are_charged_once_whoever_begins_and_ends_them),
         cmocka_unit_test(test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
         cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),

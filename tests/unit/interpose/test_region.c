@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that each region is paid for exactly while a block is in it, by threads, too. Never: a vendor, or time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "interpose/kit/memory/region.h"
+
+#define BASE    UINT64_C(0x7f4000000000)
+#define REGION  FACET_REGION_BYTES
+#define REGIONS 8u
+#define BLOCKS  64u
+#define THREADS 4u
+#define ROUNDS  50000u
+
+static uint64_t add(uint32_t device, uint64_t address, uint64_t bytes)
+{
+    uint64_t left = 77;
+
+    assert_true(facet_regions_add(device, address, bytes, &left));
+    return left;
+}
+
+static void test_the_first_block_pays_and_the_last_one_gives_back(void **state)
+{
+    assert_false(facet_regions_any(0));
+    assert_false(facet_regions_join(0, BASE, 512));
+    assert_int_equal(facet_regions_touched(BASE, 512), REGION);
+    assert_int_equal(add(0, BASE, 512), 0);
+    assert_true(facet_regions_any(0));
+    assert_true(facet_regions_join(0, BASE + REGION - 512, 512));
+    assert_int_equal(add(0, BASE + 512, 512), REGION); /* another was faster: nothing is charged twice */
+    assert_false(facet_regions_join(0, BASE + REGION, 512));
+    assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
+    assert_int_equal(facet_regions_leave(0, BASE + 512, 512), 0);
+    assert_int_equal(facet_regions_leave(0, BASE + REGION - 512, 512), REGION);
+    assert_false(facet_regions_any(0));
+    assert_false(facet_regions_join(0, BASE, 512));
+}
+
+static void test_a_block_over_a_border_pays_for_both(void **state)
+{
+    uint64_t across = BASE + REGION - 256;
+
+    assert_int_equal(facet_regions_touched(across, 512), 2 * REGION);
+    assert_int_equal(facet_regions_touched(across, 256), REGION);
+    assert_int_equal(add(0, BASE, 512), 0);
+    assert_false(facet_regions_join(0, across, 512));
+    assert_int_equal(add(0, across, 512), REGION);
+    assert_false(facet_regions_join(0, across, 512)); /* also where both are paid for: as a new one */
+    assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
+    assert_int_equal(facet_regions_leave(0, across, 512), 2 * REGION);
+    assert_false(facet_regions_any(0));
+}
+
+static void test_devices_have_their_own_and_addresses_an_end(void **state)
+{
+    uint64_t left = 0;
+
+    assert_int_equal(add(0, BASE, 1), 0);
+    assert_false(facet_regions_join(1, BASE, 1));
+    assert_int_equal(add(1, BASE, 1), 0);
+    assert_int_equal(facet_regions_leave(0, BASE, 1), REGION);
+    assert_true(facet_regions_any(1));
+    assert_int_equal(facet_regions_leave(1, BASE, 1), REGION);
+    assert_false(facet_regions_add(0, UINT64_C(1) << 57, 1, &left));
+    assert_false(facet_regions_add(0, (UINT64_C(1) << 57) - 1, 2, &left));
+    assert_false(facet_regions_any(0));
+    assert_false(facet_regions_add(FACET_REGION_DEVICES, BASE, 1, &left));
+    assert_false(facet_regions_any(FACET_REGION_DEVICES));
+}
+
+/* ---- threads ---- */
+
+static _Atomic int64_t charged; /* by all threads, as the callers would */
+static _Atomic uint32_t lowest; /* of moments in which less was charged than is held by one block */
+
+static void pay_and_add(uint64_t address, uint64_t bytes)
+{
+    uint64_t left = 0;
+
+    if (facet_regions_join(0, address, bytes))
+        return;
+    atomic_fetch_add(&charged, (int64_t)facet_regions_touched(address, bytes));
+    if (facet_regions_add(0, address, bytes, &left))
+        atomic_fetch_sub(&charged, (int64_t)left);
+}
+
+static void *come_and_go(void *argument)
+{
+    uint64_t seed = (uintptr_t)argument, blocks[BLOCKS] = {0};
+
+    for (uint32_t i = 0; i < ROUNDS + BLOCKS; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint64_t *block = &blocks[i < ROUNDS ? seed >> 58 : i - ROUNDS];
+
+        if (*block) {
+            atomic_fetch_sub(&charged, (int64_t)facet_regions_leave(0, *block, 512));
+            *block = 0;
+        } else if (i < ROUNDS) {
+            *block = BASE + (seed >> 20) % (REGIONS * REGION / 256) * 256;
+            pay_and_add(*block, 512);
+            if (atomic_load(&charged) < (int64_t)REGION)
+                atomic_fetch_add(&lowest, 1);
+        }
+    }
+    return NULL;
+}
+
+static void test_threads_pay_for_each_region_once(void **state)
+{
+    pthread_t threads[THREADS];
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&charged), 0);
+    assert_int_equal(atomic_load(&lowest), 0);
+    assert_false(facet_regions_any(0));
+}
+
+static void test_a_child_begins_with_nothing(void **state)
+{
+    int status = -1;
+
+    assert_int_equal(add(2, BASE, 1), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        facet_regions_forked();
+        bool empty = !facet_regions_any(2) && !facet_regions_join(2, BASE, 1);
+        _exit(empty && add(2, BASE, 1) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(facet_regions_leave(2, BASE, 1), REGION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_first_block_pays_and_the_last_one_gives_back),
+        cmocka_unit_test(test_a_block_over_a_border_pays_for_both),
+        cmocka_unit_test(test_devices_have_their_own_and_addresses_an_end),
+        cmocka_unit_test(test_threads_pay_for_each_region_once),
+        cmocka_unit_test(test_a_child_begins_with_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
