@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "begin.h"
 #include "driver.h"
 #include "hooks.h"
 #include "interpose/kit/execution/track.h"
@@ -240,7 +241,8 @@ uint32_t facet_hip_stream_device(hipStream_t stream)
 
     if (facet_hip_process.count <= 1)
         return 0;
-    if (!stream || stream == hipStreamLegacy || stream == hipStreamPerThread)
+    if (!stream || stream == hipStreamLegacy || stream == hipStreamPerThread ||
+        facet_hip_begin(facet_hip_current_device()) != hipSuccess)
         return facet_hip_current_device();
     if (facet_hip_plain.hipStreamGetDevice && facet_hip_plain.hipStreamGetDevice(stream, &device) == hipSuccess)
         return (uint32_t)device;

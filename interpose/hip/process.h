@@ -60,7 +60,8 @@ static inline struct facet_tenant *facet_hip_tenant(uint32_t device)
 /* The calling thread's device; with one vGPU it is 0, and nobody is asked. */
 uint32_t facet_hip_current_device(void);
 
-/* The device of a stream; with one vGPU it is 0, and nobody is asked. */
+/* The device of a stream; with one vGPU it is 0, and nobody is asked. The thread's own has begun before the runtime is
+ * asked, which may do that; where it cannot, it is the answer, and whoever begins that is refused. */
 uint32_t facet_hip_stream_device(hipStream_t stream);
 
 /* Called by memory/fork.c's owner, process.c: fork. */

@@ -31,9 +31,10 @@ static hipStream_t handle_of(void *stream)
     return stream == FACET_FLIGHT_LEGACY ? NULL : stream;
 }
 
+/* Where the thread's device cannot begin, it stands for every stream: a runtime that is asked may begin it. */
 static bool device_of(void *stream, int *ret_device)
 {
-    if (is_default(stream))
+    if (is_default(stream) || facet_hip_begin(facet_hip_current_device()) != hipSuccess)
         return facet_hip_plain.hipGetDevice(ret_device) == hipSuccess;
     if (facet_hip_plain.hipStreamGetDevice)
         return facet_hip_plain.hipStreamGetDevice(stream, ret_device) == hipSuccess;

@@ -4,10 +4,14 @@
 
 #include "interpose/hip/begin.h"
 
-/* A stream that cannot be asked, because another is captured, is left alone, too. */
+/* A stream that cannot be asked, because another is captured, is left alone, too. On a device that has not begun none
+ * is captured; a runtime that is asked would begin it. */
 bool facet_hip_is_capturing(hipStream_t stream)
 {
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+
+    if (facet_hip_begin(facet_hip_current_device()) != hipSuccess)
+        return false;
     hipError_t result = facet_hip_plain.hipStreamIsCapturing ? facet_hip_plain.hipStreamIsCapturing(stream, &status)
                                                              : hipErrorNotSupported;
 

@@ -26,7 +26,10 @@ struct fake_capture {
     struct fake_capture *next;
 };
 
+#define FAKE_STREAM UINT64_C(0x6d6165727473) /* what every stream begins with: another pointer is none */
+
 struct CUstream_st {
+    uint64_t magic;
     CUcontext context;
     unsigned flags;
     int priority;

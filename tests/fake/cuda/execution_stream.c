@@ -39,7 +39,8 @@ struct fake_execution *fake_execution_of(CUcontext context)
     if (!found)
         abort();
     found->context = context;
-    found->legacy = (struct CUstream_st){.context = context, .legacy = true, .id = 1, .joined = true};
+    found->legacy =
+        (struct CUstream_st){.magic = FAKE_STREAM, .context = context, .legacy = true, .id = 1, .joined = true};
     if (!atomic_compare_exchange_strong(&context->execution, &none, found)) {
         free(found);
         return none;
@@ -52,6 +53,7 @@ static CUstream stream_new(CUcontext context, unsigned flags, int priority)
     CUstream stream = fake_execution_make(sizeof *stream);
     struct fake_execution *part = fake_execution_of(context);
 
+    stream->magic = FAKE_STREAM;
     stream->context = context;
     stream->flags = flags;
     stream->priority = priority;
@@ -108,7 +110,7 @@ CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
         *ret_stream = own ? own_stream(context) : &fake_execution_of(context)->legacy;
         return CUDA_SUCCESS;
     }
-    if (__builtin_expect(handle->dead, 0))
+    if (__builtin_expect(handle->magic != FAKE_STREAM || handle->dead, 0))
         return misused(CUDA_ERROR_INVALID_HANDLE);
     if (__builtin_expect(atomic_load_explicit(&handle->context->dead, memory_order_relaxed), 0))
         return misused(CUDA_ERROR_CONTEXT_IS_DESTROYED);

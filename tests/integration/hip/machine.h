@@ -109,6 +109,7 @@ uint64_t machine_own(uint32_t device);
     X(hipEventCreate)                                                                                                  \
     X(hipEventCreateWithFlags)                                                                                         \
     X(hipHostFree)                                                                                                     \
+    X(hipMemsetAsync)                                                                                                  \
     X(hipMallocAsync)                                                                                                  \
     X(hipMallocFromPoolAsync)                                                                                          \
     X(hipMemPoolCreate)                                                                                                \

@@ -326,6 +326,36 @@ static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_
     machine_run(role_small, 200 * MIB);
 }
 
+/* Whoever does not look whether a stream was made goes on with what was in its place. */
+static void role_no_stream(void *argument)
+{
+    uint64_t garbage[64] = {0};
+    hipStream_t stream = (hipStream_t)garbage;
+    void *pointer = NULL;
+
+    role_open();
+    CHECK_EQUAL(hip.hipStreamCreate(&stream), argument ? hipSuccess : hipErrorOutOfMemory);
+    for (uint32_t i = 0; i < 3; i++) {
+        stream = i == 1 ? NULL : i == 2 ? hipStreamPerThread : (hipStream_t)garbage;
+        bool made = argument && stream != (hipStream_t)garbage;
+
+        CHECK_EQUAL(hip.hipMallocAsync(&pointer, MIB, stream) == hipSuccess, made);
+        if (made)
+            CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
+        CHECK_EQUAL(hip.hipMemsetAsync(pointer, 0, 4 * MIB, (hipStream_t)garbage) == hipSuccess, false);
+        CHECK_EQUAL(machine_charged(0), fake_used(0));
+        CHECK_EQUAL(fake_used(0) > 0, argument != NULL);
+    }
+}
+
+static void test_a_stream_that_is_none_gets_nothing_uncharged(void **state)
+{
+    machine_run(role_no_stream, 200 * MIB);
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine_wait(machine_start(role_no_stream, &machine, true));
+    machine_remove();
+}
+
 /* A program that only launches: its device begins there, and is charged. */
 static void role_launches(void *argument)
 {
@@ -497,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
+        cmocka_unit_test(test_a_stream_that_is_none_gets_nothing_uncharged),
         cmocka_unit_test(test_a_device_that_is_warmed_up_is_charged_then),
         cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_there),
         cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),
