@@ -37,19 +37,28 @@ void facet_hip_devices_let_go(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* On the thread's device. Waiting for a stream in which nothing is begins the device, and changes nothing else. */
+/* Waiting for a stream in which nothing is begins the device, and changes nothing else. */
+static hipError_t begin_and_charge(uint32_t device, const struct facet_hip_measure *measure)
+{
+    hipError_t result = facet_hip_driver.hipStreamSynchronize(NULL);
+
+    if (result != hipSuccess)
+        return result;
+    uint64_t bytes = facet_hip_measure_growth(measure) + besides[device];
+    result = facet_hip_refusal(facet_charge_take(device, bytes, &charges[device]));
+    if (result != hipSuccess && !besides[device])
+        facet_hip_driver.hipDeviceReset(); /* nothing of the program's is there yet */
+    return result;
+}
+
+/* On the thread's device. */
 static hipError_t measure(uint32_t device)
 {
     struct facet_hip_measure measure;
 
     facet_hip_measure_begin_first(&measure, device, besides[device]);
-    hipError_t result = facet_hip_driver.hipStreamSynchronize(NULL);
-    if (result != hipSuccess)
-        return result;
-    uint64_t bytes = facet_hip_measure_growth(&measure) + besides[device];
-    result = facet_hip_refusal(facet_charge_take(device, bytes, &charges[device]));
-    if (result != hipSuccess && !besides[device])
-        facet_hip_driver.hipDeviceReset(); /* nothing of the program's is there yet */
+    hipError_t result = begin_and_charge(device, &measure);
+    facet_hip_measure_end(&measure);
     return result;
 }
 

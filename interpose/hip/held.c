@@ -93,15 +93,22 @@ static void search(uint32_t device)
     found[device].searched = true;
 }
 
+bool facet_hip_held_tells(uint32_t device)
+{
+    if (device >= facet_hip_process.count || !counts_as_the_kernel())
+        return false;
+    if (!found[device].searched)
+        search(device);
+    return found[device].count;
+}
+
 bool facet_hip_held(uint32_t device, uint64_t *ret_bytes)
 {
     char path[1024];
     uint64_t sum = 0, bytes;
 
-    if (device >= facet_hip_process.count || !counts_as_the_kernel())
+    if (!facet_hip_held_tells(device))
         return false;
-    if (!found[device].searched)
-        search(device);
     for (uint32_t i = 0; i < found[device].count; i++) {
         if (!path_of(path, KFD "/proc/%d/vram_%" PRIu64, (int)getpid(), found[device].gpu_ids[i]) ||
             !read_number(path, &bytes))
@@ -109,7 +116,7 @@ bool facet_hip_held(uint32_t device, uint64_t *ret_bytes)
         sum += bytes;
     }
     *ret_bytes = sum;
-    return found[device].count;
+    return true;
 }
 
 void facet_hip_held_forked(void)

@@ -17,6 +17,9 @@
 /* Bytes of a tenant's device; false where the driver does not list this process. One thread at a time. */
 bool facet_hip_held(uint32_t device, uint64_t *ret_bytes);
 
+/* Whether it would be listed if it held anything. */
+bool facet_hip_held_tells(uint32_t device);
+
 /* In the child of fork(): devices are looked for anew. */
 void facet_hip_held_forked(void);
 

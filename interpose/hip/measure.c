@@ -40,11 +40,21 @@ void facet_hip_measure_begin(struct facet_hip_measure *measure, uint32_t device)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(device);
 
-    *measure = (struct facet_hip_measure){.device = device};
+    *measure = (struct facet_hip_measure){.device = device, .held = -1};
     if (!tenant)
         return;
+    if (!facet_hip_held_tells(device))
+        measure->held = facet_tenant_hold_device(tenant, FACET_HIP_MEASURE_WAIT_NS);
     by_process(tenant, device, &measure->of_process);
     measure->of_device = by_device(tenant, device);
+}
+
+void facet_hip_measure_end(const struct facet_hip_measure *measure)
+{
+    const struct facet_tenant *tenant = facet_hip_tenant(measure->device);
+
+    if (tenant)
+        facet_tenant_let_device_go(tenant, measure->held);
 }
 
 void facet_hip_measure_begin_first(struct facet_hip_measure *measure, uint32_t device, uint64_t besides)
@@ -58,7 +68,7 @@ void facet_hip_measure_held(struct facet_hip_measure *measure, uint32_t device)
 {
     const struct facet_tenant *tenant = facet_hip_tenant(device);
 
-    *measure = (struct facet_hip_measure){.device = device};
+    *measure = (struct facet_hip_measure){.device = device, .held = -1};
     if (tenant && !by_process(tenant, device, &measure->of_process))
         measure->of_process = INT64_MIN;
 }

@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -33,7 +35,7 @@ static const int high_fds[] = {512, 64, 3};
  * Moves a descriptor out of the program's way. A program that was started without standard streams would get ours as
  * its standard error, and write its messages into the segment.
  */
-static enum facet_status keep_aside(int *fd, struct facet_error *error)
+static enum facet_status keep_aside(int *fd, const char *name, struct facet_error *error)
 {
     for (size_t i = 0; i < sizeof high_fds / sizeof high_fds[0]; i++) {
         int moved = fcntl(*fd, F_DUPFD_CLOEXEC, high_fds[i]);
@@ -44,7 +46,7 @@ static enum facet_status keep_aside(int *fd, struct facet_error *error)
         *fd = moved;
         return FACET_OK;
     }
-    return facet_error_errno(error, errno, "moving the descriptor of segment file 'usage'");
+    return facet_error_errno(error, errno, "moving the descriptor of segment file '%s'", name);
 }
 
 /* Whether a descriptor is of the usage file. The mapping keeps the file, and with it the slot's lock, alive even when
@@ -64,13 +66,31 @@ static enum facet_status remember_usage(struct facet_tenant *tenant, struct face
         return facet_error_errno(error, errno, "looking at segment file 'usage'");
     tenant->usage_device = status.st_dev;
     tenant->usage_inode = status.st_ino;
-    return keep_aside(&tenant->usage_fd, error);
+    return keep_aside(&tenant->usage_fd, "usage", error);
+}
+
+static enum facet_status remember_bell(struct facet_tenant *tenant, struct facet_error *error)
+{
+    struct stat status;
+
+    if (fstat(tenant->bell_fd, &status) < 0)
+        return facet_error_errno(error, errno, "looking at segment file 'bell'");
+    tenant->bell_device = status.st_dev;
+    tenant->bell_inode = status.st_ino;
+    return keep_aside(&tenant->bell_fd, "bell", error);
+}
+
+static bool is_bell(const struct facet_tenant *tenant, int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && status.st_dev == tenant->bell_device && status.st_ino == tenant->bell_inode;
 }
 
 static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_tenant *tenant,
                                      struct facet_error *error)
 {
-    FACET_CLEANUP_FD int policy_fd = -1, bell_fd = -1;
+    FACET_CLEANUP_FD int policy_fd = -1;
     void *policy = NULL, *usage = NULL, *bell = NULL;
     enum facet_status status;
 
@@ -82,11 +102,13 @@ static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_t
                                    &tenant->usage_fd, error);
     tenant->usage = usage;
     if (status == FACET_OK)
-        status = facet_segment_map(dir_fd, "bell", true, sizeof(struct facet_bell), &bell, &tenant->bell_size, &bell_fd,
-                                   error);
+        status = facet_segment_map(dir_fd, "bell", true, sizeof(struct facet_bell), &bell, &tenant->bell_size,
+                                   &tenant->bell_fd, error);
     tenant->bell = bell;
     if (status == FACET_OK)
         status = remember_usage(tenant, error);
+    if (status == FACET_OK)
+        status = remember_bell(tenant, error);
     if (status == FACET_OK)
         status = facet_policy_check(policy, tenant->policy_size, "policy", error);
     if (status == FACET_OK)
@@ -107,15 +129,18 @@ static void unmap(struct facet_tenant *tenant)
         if (is_usage(tenant, tenant->usage_fd))
             close(tenant->usage_fd);
     }
-    if (tenant->bell)
+    if (tenant->bell) {
         munmap(tenant->bell, tenant->bell_size);
+        if (is_bell(tenant, tenant->bell_fd))
+            close(tenant->bell_fd);
+    }
     *tenant = (struct facet_tenant){0};
 }
 
 enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_tenant, struct facet_error *error)
 {
     FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct facet_tenant tenant = {.usage_fd = -1};
+    struct facet_tenant tenant = {.usage_fd = -1, .bell_fd = -1};
 
     if (dir_fd < 0)
         return facet_error_errno(error, errno, "opening vGPU segment '%s'", dir);
@@ -152,6 +177,34 @@ void facet_tenant_detach(struct facet_tenant *tenant)
 void facet_tenant_forked(struct facet_tenant *tenant)
 {
     unmap(tenant);
+}
+
+/* A description of our own: a child that is forked meanwhile holds no part of it. */
+int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns)
+{
+    uint64_t end_ns = facet_clock_now_ns() + most_ns;
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->bell_fd);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool held = false;
+    while (fd >= 0 && is_bell(tenant, fd) && !(held = flock(fd, LOCK_EX | LOCK_NB) == 0) &&
+           facet_clock_now_ns() < end_ns)
+        nanosleep(&(struct timespec){.tv_nsec = FACET_NS_PER_MS}, NULL);
+    if (fd >= 0 && !held) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Not only closed: a child may have it, too. */
+void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held)
+{
+    if (held < 0 || !is_bell(tenant, held))
+        return;
+    flock(held, LOCK_UN);
+    close(held);
 }
 
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant)

@@ -25,6 +25,8 @@ struct facet_tenant {
     size_t policy_size, usage_size, bell_size;
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
     uint64_t usage_device, usage_inode; /* what the number must still mean before it is used */
+    int bell_fd;                        /* by which the device is held (hold.c) */
+    uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
     /*
      * Set by an interposer that holds something while it launches: let go before each wait, taken again behind it.
@@ -55,6 +57,13 @@ bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
 
 /* Waits while memory is frozen, for who is about to reserve and holds nothing yet that others may wait for. */
 void facet_tenant_thaw_wait(struct facet_tenant *tenant);
+
+/*
+ * Holds the vGPU's device for this process among those of all its vGPUs, while something is measured of the device as a
+ * whole. Waits for others so long at most: one that is stopped holds nobody up for ever. A descriptor, or -1: not held.
+ */
+int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns);
+void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held);
 
 static inline void facet_tenant_thaw(struct facet_tenant *tenant)
 {

@@ -57,8 +57,10 @@ static hipError_t begin(struct watch *watch)
 
 static hipError_t end(const struct watch *watch, hipError_t result)
 {
-    if (watch->on)
+    if (watch->on) {
+        facet_hip_measure_end(&watch->measure);
         facet_hip_devices_let_go();
+    }
     return result;
 }
 

@@ -123,6 +123,27 @@ static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **sta
     run(role_bounded, OTHER_PIDS);
 }
 
+/* All in one vGPU, so that all of the device is charged to it. */
+static void role_among(void *argument)
+{
+    begin_with_the_others();
+    CHECK_EQUAL(fake_used(0), AT_ONCE * MACHINE_BEGIN);
+    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    meet(3);
+}
+
+static void test_without_the_drivers_files_who_begin_at_once_are_measured_one_after_another(void **state)
+{
+    pid_t pids[AT_ONCE];
+
+    make(OTHER_PIDS, 2 * GIB);
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        pids[i] = machine_start(role_among, NULL, true);
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        machine_wait(pids[i]);
+    clear();
+}
+
 static void role_alone(void *argument)
 {
     hipStream_t stream;
@@ -170,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_begin_at_once_are_charged_what_each_of_them_took),
         cmocka_unit_test(test_in_a_namespace_of_process_ids_the_device_is_measured),
+        cmocka_unit_test(test_without_the_drivers_files_who_begin_at_once_are_measured_one_after_another),
         cmocka_unit_test(test_a_device_that_begins_again_is_charged_as_the_first_time),
         cmocka_unit_test(test_only_what_may_be_a_neighbours_is_bounded),
     };
