@@ -114,13 +114,51 @@ static bool read_nodes(const struct facet_graph_reader *reader, void *graph, str
     return true;
 }
 
-/* What a free node frees of the same row; what another graph allocated makes no room in this one. */
-static const struct facet_graph_node *freed_by(const struct row *row, const struct facet_graph_node *node)
+/* By what they allocate, and of one address in the order of the row. */
+static int by_pointer(const void *one, const void *other)
 {
-    for (size_t i = 0; i < row->count; i++)
-        if (row->nodes[i].kind == FACET_GRAPH_ALLOCATES && row->nodes[i].pointer == node->pointer)
-            return &row->nodes[i];
-    return NULL;
+    const struct facet_graph_node *left = *(const struct facet_graph_node *const *)one;
+    const struct facet_graph_node *right = *(const struct facet_graph_node *const *)other;
+
+    if (left->pointer != right->pointer)
+        return left->pointer > right->pointer ? 1 : -1;
+    return (left > right) - (left < right);
+}
+
+/* What a row's nodes allocate. */
+struct allocations {
+    const struct facet_graph_node **nodes; /* by_pointer() */
+    size_t count;
+};
+
+/* Of a row in order; `nodes` is the caller's to free. Without memory none is found, and so none is freed. */
+static struct allocations allocations_of(const struct row *row)
+{
+    struct allocations made = {.nodes = row->ordered ? calloc(row->count, sizeof *made.nodes) : NULL};
+
+    for (size_t i = 0; i < row->count && made.nodes; i++)
+        if (row->nodes[i].kind == FACET_GRAPH_ALLOCATES)
+            made.nodes[made.count++] = &row->nodes[i];
+    if (made.count)
+        qsort(made.nodes, made.count, sizeof *made.nodes, by_pointer);
+    return made;
+}
+
+/* What a free node frees of its row: the last before it that has the address, as addresses are used again. What another
+ * graph allocated makes no room in this one. */
+static const struct facet_graph_node *freed_by(const struct allocations *made, const struct facet_graph_node *node)
+{
+    size_t first = 0, end = made->count;
+
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+
+        if (by_pointer(&made->nodes[middle], &node) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first && made->nodes[first - 1]->pointer == node->pointer ? made->nodes[first - 1] : NULL;
 }
 
 static uint64_t size_of(const struct facet_graph_node *node)
@@ -136,12 +174,14 @@ static void add(uint64_t *sum, uint64_t bytes)
 static void count_own(const struct row *row, struct facet_graph_needs *most)
 {
     uint64_t alive[FACET_GRAPH_DEVICES] = {0};
+    struct allocations made = allocations_of(row);
+    FACET_CLEANUP_FREE const struct facet_graph_node **nodes = made.nodes;
 
     for (size_t i = 0; i < row->count; i++) {
         const struct facet_graph_node *node = &row->nodes[i], *freed = NULL;
 
-        if (node->kind == FACET_GRAPH_FREES && row->ordered)
-            freed = freed_by(row, node);
+        if (node->kind == FACET_GRAPH_FREES)
+            freed = freed_by(&made, node);
         if (freed)
             alive[freed->device] -= size_of(freed);
         if (node->kind != FACET_GRAPH_ALLOCATES)

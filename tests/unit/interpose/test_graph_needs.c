@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of what a graph may need, of graphs that are made up here. Never: a vendor; asks how long something took
+ * but beside the same for less. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "interpose/kit/memory/graph_needs.h"
+
+#define KIB      UINT64_C(1024)
+#define MIB      (KIB * KIB)
+#define FEW      4000u
+#define TIMES    8u
+#define ATTEMPTS 5u
+
+struct graph {
+    struct facet_graph_node *nodes;
+    size_t count, edge_count;
+    const size_t (*edges)[2]; /* numbers of nodes; NULL: each leads to the next */
+};
+
+static size_t looks;
+
+static bool nodes_of(void *of, void **nodes, size_t *count)
+{
+    struct graph *graph = of;
+
+    *count = graph->count;
+    for (size_t i = 0; nodes && i < graph->count; i++)
+        nodes[i] = &graph->nodes[i];
+    return true;
+}
+
+static bool edges_of(void *of, void **from, void **to, size_t *count)
+{
+    struct graph *graph = of;
+
+    *count = graph->edge_count;
+    for (size_t i = 0; from && i < graph->edge_count; i++) {
+        from[i] = &graph->nodes[graph->edges ? graph->edges[i][0] : i];
+        to[i] = &graph->nodes[graph->edges ? graph->edges[i][1] : i + 1];
+    }
+    return true;
+}
+
+static void look(struct facet_graph_node *node)
+{
+    void *handle = node->handle;
+
+    looks++;
+    *node = *(struct facet_graph_node *)handle;
+    node->handle = handle;
+}
+
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look};
+
+#define TAKES(at, size)                                                                                                \
+    {                                                                                                                  \
+        .kind = FACET_GRAPH_ALLOCATES, .pointer = (at), .bytes = (size)                                                \
+    }
+#define GIVES(at)                                                                                                      \
+    {                                                                                                                  \
+        .kind = FACET_GRAPH_FREES, .pointer = (at)                                                                     \
+    }
+#define ROW(of)                                                                                                        \
+    {                                                                                                                  \
+        .nodes = (of), .count = sizeof(of) / sizeof *(of), .edge_count = sizeof(of) / sizeof *(of)-1                   \
+    }
+
+static uint64_t needed(struct graph *graph)
+{
+    struct facet_graph_needs needs;
+
+    assert_true(facet_graph_needs(&reader, graph, &needs));
+    for (uint32_t i = 1; i < FACET_GRAPH_DEVICES; i++)
+        assert_int_equal(needs.bytes[i], 0);
+    return needs.bytes[0];
+}
+
+static void test_of_a_row_the_most_that_is_alive_at_a_time(void **state)
+{
+    struct facet_graph_node nodes[] = {TAKES(1, 4 * MIB), TAKES(2, 6 * MIB), GIVES(1),
+                                       TAKES(3, 3 * MIB), GIVES(2),          TAKES(4, MIB)};
+    struct graph graph = ROW(nodes);
+
+    assert_int_equal(needed(&graph), 10 * MIB);
+    graph.edge_count = 0; /* in no order */
+    assert_int_equal(needed(&graph), 14 * MIB);
+}
+
+/* Nodes are listed in any order; how they follow each other is said by their edges. */
+static void test_a_row_is_found_by_its_edges(void **state)
+{
+    struct facet_graph_node nodes[] = {GIVES(2), TAKES(2, 5 * MIB), GIVES(1), TAKES(1, 7 * MIB)};
+    const size_t edges[][2] = {{2, 1}, {3, 2}, {1, 0}}, two_starts[][2] = {{3, 2}, {1, 2}, {2, 0}};
+    struct graph graph = {.nodes = nodes, .count = 4, .edge_count = 3, .edges = edges};
+
+    assert_int_equal(needed(&graph), 7 * MIB);
+    graph.edges = two_starts;
+    assert_int_equal(needed(&graph), 12 * MIB);
+}
+
+/* What was freed makes room for another under its address: each release is of the latest one there. */
+static void test_addresses_are_used_again(void **state)
+{
+    struct facet_graph_node nodes[] = {TAKES(1, 2 * MIB), GIVES(1), TAKES(1, 8 * MIB), GIVES(1), TAKES(1, 9 * MIB)};
+    struct graph graph = ROW(nodes);
+
+    assert_int_equal(needed(&graph), 9 * MIB);
+}
+
+static void test_what_another_graph_allocated_makes_no_room(void **state)
+{
+    struct facet_graph_node nodes[] = {TAKES(5, 2 * MIB), GIVES(7), GIVES(3), TAKES(6, 2 * MIB), GIVES(9)};
+    struct graph graph = ROW(nodes);
+
+    assert_int_equal(needed(&graph), 4 * MIB);
+}
+
+static void test_children_are_counted_beside_their_parent(void **state)
+{
+    struct facet_graph_node below[] = {TAKES(1, 3 * MIB), GIVES(1), TAKES(2, 2 * MIB)};
+    struct graph child = ROW(below);
+    struct facet_graph_node nodes[] = {{.kind = FACET_GRAPH_CHILD, .child = &child}, TAKES(1, MIB)};
+    struct graph graph = ROW(nodes);
+    struct facet_graph_node none[] = {{.kind = FACET_GRAPH_OTHER}, GIVES(1)};
+    struct graph empty = ROW(none);
+    struct facet_graph_needs needs;
+
+    assert_int_equal(needed(&graph), 4 * MIB);
+    assert_false(facet_graph_needs(&reader, &empty, &needs));
+}
+
+static void test_sizes_are_whole_and_do_not_run_over(void **state)
+{
+    struct facet_graph_node nodes[] = {TAKES(1, 1), TAKES(2, 513)};
+    struct facet_graph_node huge[] = {TAKES(1, UINT64_MAX), TAKES(2, UINT64_MAX)};
+    struct graph graph = ROW(nodes), too_large = ROW(huge);
+
+    assert_int_equal(needed(&graph), 1536);
+    assert_int_equal(needed(&too_large), UINT64_MAX);
+}
+
+/* All are there at once, and then go: no release is near what it releases. */
+static uint64_t time_of(uint32_t count)
+{
+    struct facet_graph_node *nodes = calloc(2 * (size_t)count, sizeof *nodes);
+    struct graph graph = {.nodes = nodes, .count = 2 * (size_t)count, .edge_count = 2 * (size_t)count - 1};
+    struct timespec begin, end;
+
+    assert_non_null(nodes);
+    for (uint32_t i = 0; i < count; i++) {
+        nodes[i] = (struct facet_graph_node)TAKES((i + 1) * MIB, KIB);
+        nodes[count + i] = (struct facet_graph_node)GIVES((count - i) * MIB);
+    }
+    looks = 0;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    assert_int_equal(needed(&graph), count * KIB);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    assert_int_equal(looks, graph.count);
+    free(nodes);
+    return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+}
+
+/* Eight times as many nodes: 64 times the work where each is sought among all. */
+static void test_many_nodes_cost_hardly_more_each_than_few(void **state)
+{
+    double best = 1000;
+
+    for (uint32_t i = 0; i < ATTEMPTS; i++) {
+        uint64_t few = time_of(FEW), many = time_of(FEW * TIMES);
+        double grows = (double)many / (double)few;
+
+        best = grows < best ? grows : best;
+    }
+    assert_true(best < 3 * TIMES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_of_a_row_the_most_that_is_alive_at_a_time),
+        cmocka_unit_test(test_a_row_is_found_by_its_edges),
+        cmocka_unit_test(test_addresses_are_used_again),
+        cmocka_unit_test(test_what_another_graph_allocated_makes_no_room),
+        cmocka_unit_test(test_children_are_counted_beside_their_parent),
+        cmocka_unit_test(test_sizes_are_whole_and_do_not_run_over),
+        cmocka_unit_test(test_many_nodes_cost_hardly_more_each_than_few),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
