@@ -135,7 +135,7 @@ static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream)
 /* Where some graph allocates, this one may: then there is room for it before it waits for its turn. */
 static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, bool per_thread)
 {
-    struct facet_cuda_graph_needs hold;
+    struct facet_graph_needs hold;
     CUresult result = facet_cuda_graph_hold(executable, stream, per_thread, &hold);
 
     if (result != CUDA_SUCCESS)
@@ -146,12 +146,12 @@ static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, b
 
 CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
-    return facet_cuda_graphs_any() ? launch_that_allocates(executable, stream, false)
+    return facet_graphs_any() ? launch_that_allocates(executable, stream, false)
                                    : launch_graph(executable, stream);
 }
 
 CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
 {
-    return facet_cuda_graphs_any() ? launch_that_allocates(executable, stream, true)
+    return facet_graphs_any() ? launch_that_allocates(executable, stream, true)
                                    : launch_graph_ptsz(executable, stream);
 }

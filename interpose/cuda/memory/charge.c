@@ -4,8 +4,8 @@
 
 #include "graph.h"
 #include "green.h"
+#include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
-#include "pool.h"
 
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
@@ -13,10 +13,10 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
 
     if (!tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
-    if (facet_cuda_pools_any() && facet_tenant_memory_free(tenant) < bytes)
-        facet_cuda_pools_let_go(device);
-    if (facet_cuda_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
-        facet_cuda_graphs_let_go(device);
+    if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
+        facet_pools_let_go(device);
+    if (facet_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
+        facet_graphs_let_go(device);
     if (!facet_tenant_reserve(tenant, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *ret_charge = (struct facet_cuda_charge){.tenant = tenant, .bytes = bytes, .device = device};
@@ -72,8 +72,8 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
     uint64_t bytes = small ? facet_regions_leave(entry->device, key, entry->bytes) : entry->bytes;
     struct facet_tenant *tenant = facet_cuda_tenant(entry->device);
 
-    if (entry->kind == FACET_CUDA_POOLED)
-        facet_cuda_pool_freed(entry);
+    if (entry->kind == FACET_MEMORY_POOLED)
+        facet_pool_freed(entry);
     else if (tenant && bytes)
         facet_tenant_release(tenant, bytes);
 }
@@ -93,7 +93,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
 
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
-    if (known && entry.kind != FACET_CUDA_POOLED)
+    if (known && entry.kind != FACET_MEMORY_POOLED)
         facet_transit_is(entry.device, in_transit(&entry));
     else
         facet_transit_leave();

@@ -12,7 +12,7 @@
  *   pitched: as plain, of the pitch that the driver chose times the height.
  *   arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those whose
  *     memory the program maps itself.
- *   pools: what a pool holds of the device, whoever uses it (pool.h).
+ *   pools: what a pool holds of the device, whoever uses it (interpose/kit/memory/pool.h).
  *   graphs: what the driver holds for them of the device (graph.h).
  *   virtual: what cuMemCreate made, until its last handle and mapping have gone (virtual.c).
  *   contexts: what their making took of the device (context.h), green ones besides (green.h).
@@ -24,16 +24,18 @@
 
 #include "interpose/cuda/hooks.h"
 #include "interpose/cuda/process.h"
+#include "interpose/kit/memory/charge.h"
 #include "interpose/kit/transit.h"
 
+#define FACET_CUDA_POOL_GROWTH (UINT64_C(32) << 20) /* drivers let a pool grow in steps of this */
+
+/* What is plain, and arrays, die with a context, their owner. Pools and graphs are charged by the kit. */
 enum facet_cuda_kind {
-    FACET_CUDA_PLAIN,   /* dies with its owner, a context */
-    FACET_CUDA_SMALL,   /* the same; its regions are charged (linear.h) */
-    FACET_CUDA_ARRAY,   /* dies with its owner, too */
-    FACET_CUDA_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
-    FACET_CUDA_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
-    FACET_CUDA_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
-    FACET_CUDA_LOADED,  /* a note: what is of this name is loaded (code.c) */
+    FACET_CUDA_PLAIN = FACET_MEMORY_PLAIN,
+    FACET_CUDA_SMALL = FACET_MEMORY_SMALL, /* its regions are charged (linear.h) */
+    FACET_CUDA_ARRAY = FACET_MEMORY_ARRAY,
+    FACET_CUDA_VIRTUAL = FACET_MEMORY_VIRTUAL, /* its owner is a struct of virtual.c, which is charged */
+    FACET_CUDA_LOADED = FACET_MEMORY_LOADED,   /* code.c */
 };
 
 struct facet_cuda_charge {
@@ -42,16 +44,15 @@ struct facet_cuda_charge {
     uint32_t device;
 };
 
-/* A key of the ledger: pointers and handles of different kinds may be equal. Who frees a pointer knows no kind of it.
- */
+/* A key of the ledger. */
 static inline uint64_t facet_cuda_key(enum facet_cuda_kind kind, uint64_t handle)
 {
-    return handle ^ (kind == FACET_CUDA_SMALL || kind == FACET_CUDA_POOLED ? 0 : (uint64_t)kind << 60);
+    return facet_memory_key((enum facet_memory_kind)kind, handle);
 }
 
 static inline uint64_t facet_cuda_round(uint64_t bytes, uint64_t step)
 {
-    return bytes > UINT64_MAX - step ? UINT64_MAX : (bytes + step - 1) & ~(step - 1);
+    return facet_memory_round(bytes, step);
 }
 
 /* What the driver takes for `bytes` of linear memory. */

@@ -13,8 +13,8 @@
 #include "graph.h"
 #include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/execution/stream.h"
+#include "interpose/kit/memory/pool.h"
 #include "measure.h"
-#include "pool.h"
 
 struct context {
     struct context *next;
@@ -125,9 +125,9 @@ static void ended(struct context **at)
     facet_cuda_swap_context_ended(context->handle);
     facet_cuda_charge_drop(&context->charge);
     facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));
-    facet_cuda_pools_settle(context->charge.device);
-    if (facet_cuda_graphs_were())
-        facet_cuda_graphs_settle(context->charge.device);
+    facet_pools_settle(context->charge.device);
+    if (facet_graphs_were())
+        facet_graphs_settle(context->charge.device);
     free(context);
 }
 

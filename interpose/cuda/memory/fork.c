@@ -9,18 +9,18 @@
 #include "graph.h"
 #include "green.h"
 #include "measure.h"
-#include "pool.h"
 #include "virtual.h"
 
 #include "interpose/cuda/swap/swap.h"
+#include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
 
 void facet_cuda_memory_before_fork(void)
 {
     facet_cuda_contexts_before_fork();
     facet_cuda_virtual_before_fork();
-    facet_cuda_graphs_before_fork();
-    facet_cuda_pools_before_fork();
+    facet_graphs_before_fork();
+    facet_pools_before_fork();
     facet_cuda_greens_before_fork();
     facet_cuda_swap_before_fork();
 }
@@ -29,8 +29,8 @@ void facet_cuda_memory_after_fork(void)
 {
     facet_cuda_swap_after_fork();
     facet_cuda_greens_after_fork();
-    facet_cuda_pools_after_fork();
-    facet_cuda_graphs_after_fork();
+    facet_pools_after_fork();
+    facet_graphs_after_fork();
     facet_cuda_virtual_after_fork();
     facet_cuda_contexts_after_fork();
 }
@@ -40,8 +40,8 @@ void facet_cuda_memory_forked(void)
     facet_regions_forked();
     facet_cuda_swap_forked();
     facet_cuda_greens_forked();
-    facet_cuda_pools_forked();
-    facet_cuda_graphs_forked();
+    facet_pools_forked();
+    facet_graphs_forked();
     facet_cuda_virtual_forked();
     facet_cuda_measures_forked();
     facet_cuda_code_forked();

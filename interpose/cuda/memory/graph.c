@@ -1,110 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what graph.h says but for what a graph needs. Never: holds its lock while a graph is launched. */
+/* Owns: what graph.h says. Never: holds a lock while a graph is launched. */
 #include "graph.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
-#include "charge.h"
-#include "pool.h"
-
-#define STEP (UINT64_C(2) << 20)
-
-_Atomic uint32_t facet_cuda_graph_count;
-_Atomic bool facet_cuda_graphs_used;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t charged[FACET_CUDA_TENANTS];
-
-static uint64_t number_of(uint32_t device, CUgraphMem_attribute attribute)
+bool facet_cuda_is_capturing(CUstream stream, bool per_thread)
 {
-    uint64_t value = 0;
+    CUresult (*ask)(CUstream, CUstreamCaptureStatus *) =
+        per_thread ? facet_cuda_plain.cuStreamIsCapturing_ptsz : facet_cuda_plain.cuStreamIsCapturing;
+    CUstreamCaptureStatus status = 0;
+    CUresult result = ask ? ask(stream, &status) : CUDA_ERROR_NOT_SUPPORTED;
 
-    return facet_cuda_plain.cuDeviceGetGraphMemAttribute((CUdevice)device, attribute, &value) == CUDA_SUCCESS ? value
-                                                                                                              : 0;
+    return (result == CUDA_SUCCESS && status) || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-/* As pools are (pool.c): false when the quota does not reach; then what it does reach for stays charged. */
-static bool settle(uint32_t device, uint64_t hold)
-{
-    struct facet_tenant *tenant = facet_cuda_tenant(device);
-    uint64_t paid = charged[device] + hold, holds = number_of(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
+/* ---- looking at a graph ---- */
 
-    if (!tenant)
-        return false;
-    if (holds > paid && !facet_tenant_reserve(tenant, holds - paid)) {
-        charged[device] = paid;
-        return false;
-    }
-    if (holds < paid)
-        facet_tenant_release(tenant, paid - holds);
-    charged[device] = holds;
-    return true;
+static bool nodes_of(void *graph, void **nodes, size_t *count)
+{
+    return facet_cuda_plain.cuGraphGetNodes(graph, (CUgraphNode *)nodes, count) == CUDA_SUCCESS;
 }
 
-void facet_cuda_graphs_settle(uint32_t device)
+static bool edges_of(void *graph, void **from, void **to, size_t *count)
 {
-    pthread_mutex_lock(&lock);
-    settle(device, 0);
-    pthread_mutex_unlock(&lock);
+    return facet_cuda_plain.cuGraphGetEdges(graph, (CUgraphNode *)from, (CUgraphNode *)to, count) == CUDA_SUCCESS;
 }
 
-void facet_cuda_graphs_settle_if_free(uint32_t device)
+/* Host memory is nobody's quota. */
+static void look_at_allocation(struct facet_graph_node *node)
 {
-    if (pthread_mutex_trylock(&lock) != 0)
+    CUDA_MEM_ALLOC_NODE_PARAMS_v1 parameters = {.bytesize = 0};
+    const CUmemLocation *location = &parameters.poolProps.location;
+
+    if (facet_cuda_plain.cuGraphMemAllocNodeGetParams(node->handle, &parameters) != CUDA_SUCCESS ||
+        location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 ||
+        (uint32_t)location->id >= facet_cuda_process.count)
         return;
-    settle(device, 0);
-    pthread_mutex_unlock(&lock);
+    node->kind = FACET_GRAPH_ALLOCATES;
+    node->device = (uint32_t)location->id;
+    node->bytes = parameters.bytesize;
+    node->pointer = parameters.dptr;
 }
 
-void facet_cuda_graphs_let_go(uint32_t device)
+static void look(struct facet_graph_node *node)
 {
-    pthread_mutex_lock(&lock);
-    facet_cuda_driver.cuDeviceGraphMemTrim((CUdevice)device);
-    settle(device, 0);
-    pthread_mutex_unlock(&lock);
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CUdeviceptr pointer = 0;
+    CUgraph child = NULL;
+
+    facet_cuda_plain.cuGraphNodeGetType(node->handle, &type);
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        look_at_allocation(node);
+    if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+        facet_cuda_plain.cuGraphMemFreeNodeGetParams(node->handle, &pointer) == CUDA_SUCCESS) {
+        node->kind = FACET_GRAPH_FREES;
+        node->pointer = pointer;
+    }
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+        facet_cuda_plain.cuGraphChildGraphNodeGetGraph(node->handle, &child) == CUDA_SUCCESS) {
+        node->kind = FACET_GRAPH_CHILD;
+        node->child = child;
+    }
 }
 
-CUresult facet_cuDeviceGraphMemTrim(CUdevice device)
-{
-    pthread_mutex_lock(&lock);
-    CUresult result = facet_cuda_driver.cuDeviceGraphMemTrim(device);
-    if (result == CUDA_SUCCESS && facet_cuda_graphs_were())
-        settle((uint32_t)device, 0);
-    pthread_mutex_unlock(&lock);
-    return result;
-}
+static const struct facet_graph_reader reader = {.nodes = nodes_of, .edges = edges_of, .look = look};
 
 /* ---- executables ---- */
 
-static CUresult remember(CUgraphExec executable, CUgraph graph)
+static int destroy(uint64_t executable)
 {
-    struct facet_cuda_graph_needs needs, *kept;
-
-    if (!facet_cuda_graph_needs(graph, &needs))
-        return CUDA_SUCCESS;
-    struct facet_cuda_charge nothing = {.bytes = 0};
-    kept = malloc(sizeof *kept);
-    if (!kept)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *kept = needs;
-    if (!facet_cuda_charge_keep(&nothing, FACET_CUDA_GRAPH, (uintptr_t)executable, (uintptr_t)kept)) {
-        free(kept);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    atomic_fetch_add(&facet_cuda_graph_count, 1);
-    atomic_store(&facet_cuda_graphs_used, true);
-    return CUDA_SUCCESS;
+    return facet_cuda_driver.cuGraphExecDestroy((CUgraphExec)(uintptr_t)executable);
 }
 
+/* Drivers before 11.4 have no nodes that allocate, nor the functions to ask for them. */
 static CUresult instantiated(CUresult result, const CUgraphExec *executable, CUgraph graph)
 {
-    if (result != CUDA_SUCCESS)
+    struct facet_graph_needs needs;
+
+    if (result != CUDA_SUCCESS || !facet_cuda_plain.cuGraphMemAllocNodeGetParams ||
+        !facet_graph_needs(&reader, graph, &needs) || facet_graph_made((uintptr_t)*executable, &needs))
         return result;
-    result = remember(*executable, graph);
-    if (result != CUDA_SUCCESS)
-        facet_cuda_driver.cuGraphExecDestroy(*executable);
-    return result;
+    destroy((uintptr_t)*executable);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 #define INSTANTIATE(name, parameters, ...)                                                                             \
@@ -128,93 +103,27 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
             (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters), executable, graph,
             parameters)
 
-/* Taken out before: another thread may get the same handle right after. */
 CUresult facet_cuGraphExecDestroy(CUgraphExec executable)
 {
-    uint64_t key = facet_cuda_key(FACET_CUDA_GRAPH, (uintptr_t)executable);
-    struct facet_ledger_entry entry;
-    bool known = facet_cuda_graphs_any() && executable && facet_ledger_take(facet_cuda_process.ledger, key, &entry);
-    CUresult result = facet_cuda_driver.cuGraphExecDestroy(executable);
-
-    if (!known)
-        return result;
-    if (result != CUDA_SUCCESS && facet_ledger_add(facet_cuda_process.ledger, key, entry))
-        return result;
-    free((void *)(uintptr_t)entry.owner);
-    atomic_fetch_sub(&facet_cuda_graph_count, 1);
-    return result;
+    return (CUresult)facet_graph_destroy((uintptr_t)executable, destroy);
 }
 
 /* ---- launches ---- */
 
-static void drop(struct facet_cuda_graph_needs *hold)
-{
-    for (uint32_t i = 0; i < FACET_CUDA_TENANTS; i++) {
-        if (hold->bytes[i])
-            facet_tenant_release(facet_cuda_tenant(i), hold->bytes[i]);
-        hold->bytes[i] = 0;
-    }
-}
-
-/* What is needed beyond what is held and not used. */
-static uint64_t missing(uint32_t device, uint64_t bytes)
-{
-    uint64_t used = number_of(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
-    uint64_t spare = charged[device] > used ? charged[device] - used : 0;
-
-    return bytes > spare ? facet_cuda_round(bytes - spare, STEP) : 0;
-}
-
-/* With the lock held. */
-static bool hold_on(uint32_t device, uint64_t bytes, uint64_t *ret_hold)
-{
-    struct facet_tenant *tenant = facet_cuda_tenant(device);
-    uint64_t more;
-
-    if (!tenant || !settle(device, 0))
-        return false;
-    more = missing(device, bytes);
-    if (facet_tenant_memory_free(tenant) < more && facet_cuda_pools_any())
-        facet_cuda_pools_let_go(device);
-    if (!facet_tenant_reserve(tenant, more))
-        return false;
-    *ret_hold = more;
-    return true;
-}
-
-static bool find(CUgraphExec executable, struct facet_ledger_entry *ret_entry)
-{
-    return executable && facet_ledger_find(facet_cuda_process.ledger,
-                                           facet_cuda_key(FACET_CUDA_GRAPH, (uintptr_t)executable), ret_entry);
-}
-
 /* What is launched into a capture is a part of the graph that comes of it. */
 CUresult facet_cuda_graph_hold(CUgraphExec executable, CUstream stream, bool per_thread,
-                               struct facet_cuda_graph_needs *ret_hold)
+                               struct facet_graph_needs *ret_hold)
 {
-    struct facet_ledger_entry entry;
-    bool held = true;
-
-    *ret_hold = (struct facet_cuda_graph_needs){.bytes = {0}};
-    if (!find(executable, &entry) || facet_cuda_is_capturing(stream, per_thread))
+    *ret_hold = (struct facet_graph_needs){.bytes = {0}};
+    if (facet_cuda_is_capturing(stream, per_thread))
         return CUDA_SUCCESS;
-    const struct facet_cuda_graph_needs *needs = (const struct facet_cuda_graph_needs *)(uintptr_t)entry.owner;
-    pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < FACET_CUDA_TENANTS && held; i++)
-        held = !needs->bytes[i] || hold_on(i, needs->bytes[i], &ret_hold->bytes[i]);
-    if (!held)
-        drop(ret_hold);
-    pthread_mutex_unlock(&lock);
-    return held ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return facet_graph_hold_launch((uintptr_t)executable, ret_hold) == FACET_MEMORY_TAKEN ? CUDA_SUCCESS
+                                                                                          : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult facet_cuda_graph_launched(const struct facet_cuda_graph_needs *hold, CUresult result)
+CUresult facet_cuda_graph_launched(const struct facet_graph_needs *hold, CUresult result)
 {
-    pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        if (hold->bytes[i] || charged[i])
-            settle(i, hold->bytes[i]);
-    pthread_mutex_unlock(&lock);
+    facet_graph_held(hold);
     return result;
 }
 
@@ -222,9 +131,9 @@ CUresult facet_cuda_graph_launched(const struct facet_cuda_graph_needs *hold, CU
 static CUresult upload(CUgraphExec executable, CUstream stream, bool per_thread,
                        CUresult (*driver)(CUgraphExec, CUstream))
 {
-    struct facet_cuda_graph_needs hold;
+    struct facet_graph_needs hold;
 
-    if (!facet_cuda_graphs_any())
+    if (!facet_graphs_any())
         return driver(executable, stream);
     CUresult result = facet_cuda_graph_hold(executable, stream, per_thread, &hold);
     return result == CUDA_SUCCESS ? facet_cuda_graph_launched(&hold, driver(executable, stream)) : result;
@@ -240,22 +149,11 @@ CUresult facet_cuGraphUpload_ptsz(CUgraphExec executable, CUstream stream)
     return upload(executable, stream, true, facet_cuda_driver.cuGraphUpload_ptsz);
 }
 
-void facet_cuda_graphs_before_fork(void)
+CUresult facet_cuDeviceGraphMemTrim(CUdevice device)
 {
-    pthread_mutex_lock(&lock);
-}
+    CUresult result = facet_cuda_driver.cuDeviceGraphMemTrim(device);
 
-void facet_cuda_graphs_after_fork(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-/* The ledger has forgotten the parent's executables; what it knew of them is the parent's memory, and a little. */
-void facet_cuda_graphs_forked(void)
-{
-    for (uint32_t i = 0; i < FACET_CUDA_TENANTS; i++)
-        charged[i] = 0;
-    atomic_store(&facet_cuda_graph_count, 0);
-    atomic_store(&facet_cuda_graphs_used, false);
-    pthread_mutex_unlock(&lock);
+    if (result == CUDA_SUCCESS && facet_graphs_were())
+        facet_graphs_settle((uint32_t)device);
+    return result;
 }

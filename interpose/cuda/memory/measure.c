@@ -6,8 +6,8 @@
 
 #include "graph.h"
 #include "interpose/cuda/hooks.h"
+#include "interpose/kit/memory/pool.h"
 #include "listed.h"
-#include "pool.h"
 
 #define TRIES        4
 #define MOST_WAIT_NS UINT64_C(50000000) /* until nothing is in transit; a driver's call for GiBs takes milliseconds */
@@ -52,10 +52,10 @@ static int64_t unexplained(const struct facet_tenant *tenant, uint32_t device, C
 /* What pools and graphs have lost unseen is charged no more. */
 static void settle(uint32_t device)
 {
-    if (facet_cuda_graphs_were())
-        facet_cuda_graphs_settle_if_free(device);
-    if (facet_cuda_pools_any())
-        facet_cuda_pools_settle_if_free(device);
+    if (facet_graphs_were())
+        facet_graphs_settle_if_free(device);
+    if (facet_pools_any())
+        facet_pools_settle_if_free(device);
 }
 
 static uint64_t charged(const struct facet_tenant *tenant)

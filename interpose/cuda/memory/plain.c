@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
 #include "charge.h"
+#include "graph.h"
 #include "interpose/cuda/swap/swap.h"
 #include "linear.h"
-#include "pool.h"
 
 static CUresult free_sync(uint64_t pointer, CUstream stream)
 {

@@ -2,7 +2,7 @@
 /* Owns: how much memory a program is told of. Never: refuses: what the driver answers is the most that is there. */
 #include "charge.h"
 #include "graph.h"
-#include "pool.h"
+#include "interpose/kit/memory/pool.h"
 
 static uint64_t smaller(uint64_t one, uint64_t other)
 {
@@ -25,10 +25,10 @@ static struct facet_tenant *up_to_date(void)
 {
     uint32_t device = facet_cuda_current_device();
 
-    if (facet_cuda_pools_any())
-        facet_cuda_pools_settle(device);
-    if (facet_cuda_graphs_were())
-        facet_cuda_graphs_settle(device);
+    if (facet_pools_any())
+        facet_pools_settle(device);
+    if (facet_graphs_were())
+        facet_graphs_settle(device);
     return facet_cuda_tenant(device);
 }
 

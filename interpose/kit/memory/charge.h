@@ -14,7 +14,8 @@
 
 enum facet_memory_kind {
     FACET_MEMORY_PLAIN,   /* dies with its owner: a context, a device */
-    FACET_MEMORY_ARRAY,   /* the same */
+    FACET_MEMORY_SMALL,   /* the same; the regions that it lies in are charged (region.h), by who has such */
+    FACET_MEMORY_ARRAY,   /* dies with its owner, too */
     FACET_MEMORY_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
     FACET_MEMORY_VIRTUAL, /* a handle; its owner is a struct of virtual.c, which is charged */
     FACET_MEMORY_GRAPH,   /* an executable; its owner is what it needs (graph.h), which is not charged here */
@@ -31,10 +32,11 @@ struct facet_memory_charge {
     uint32_t device;
 };
 
-/* A key of the ledger: pointers and handles of different kinds may be equal. */
+/* A key of the ledger: pointers and handles of different kinds may be equal. Who frees a pointer knows no kind of it.
+ */
 static inline uint64_t facet_memory_key(enum facet_memory_kind kind, uint64_t handle)
 {
-    return handle ^ (kind == FACET_MEMORY_POOLED ? 0 : (uint64_t)kind << 60);
+    return handle ^ (kind == FACET_MEMORY_SMALL || kind == FACET_MEMORY_POOLED ? 0 : (uint64_t)kind << 60);
 }
 
 /* In whole steps of a power of two; UINT64_MAX, which no quota grants, where that overflows. */

@@ -24,6 +24,8 @@ struct facet_memory_driver {
     uint64_t (*pool_used)(void *pool);
     /* Lets a pool give back what nobody uses. */
     void (*pool_trim)(void *pool);
+    /* The device of a pool that this process did not make; `otherwise` when it is not found. NULL: the asker knows. */
+    uint32_t (*pool_device)(void *pool, uint32_t otherwise);
     /* The steps in which pools grow most likely, and in which they are given back at the end. */
     uint64_t pool_growth, pool_step;
     /* What the library holds of a device for graphs, what of it is in use; lets it give back what is not. */

@@ -40,6 +40,14 @@ void facet_graphs_settle(uint32_t device)
     pthread_mutex_unlock(&lock);
 }
 
+void facet_graphs_settle_if_free(uint32_t device)
+{
+    if (pthread_mutex_trylock(&lock) != 0)
+        return;
+    settle(device, 0);
+    pthread_mutex_unlock(&lock);
+}
+
 void facet_graphs_let_go(uint32_t device)
 {
     pthread_mutex_lock(&lock);

@@ -48,6 +48,9 @@ void facet_graph_held(const struct facet_graph_needs *hold);
 void facet_graphs_settle(uint32_t device);
 void facet_graphs_let_go(uint32_t device);
 
+/* Settles, but where somebody has the lock, who may wait for something. */
+void facet_graphs_settle_if_free(uint32_t device);
+
 void facet_graphs_before_fork(void);
 void facet_graphs_after_fork(void);
 void facet_graphs_forked(void);

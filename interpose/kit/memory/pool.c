@@ -83,12 +83,25 @@ static void forget(struct pool *pool)
     atomic_fetch_sub_explicit(&facet_pool_count, 1, memory_order_relaxed);
 }
 
-void facet_pools_settle(uint32_t device)
+static void settle_all(uint32_t device)
 {
-    pthread_mutex_lock(&lock);
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->charged_here && pool->device == device)
             settle(pool, 0);
+}
+
+void facet_pools_settle(uint32_t device)
+{
+    pthread_mutex_lock(&lock);
+    settle_all(device);
+    pthread_mutex_unlock(&lock);
+}
+
+void facet_pools_settle_if_free(uint32_t device)
+{
+    if (pthread_mutex_trylock(&lock) != 0)
+        return;
+    settle_all(device);
     pthread_mutex_unlock(&lock);
 }
 
@@ -168,16 +181,22 @@ static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *tak
     return taking->out;
 }
 
+static struct pool *meet(void *handle, uint32_t device)
+{
+    return add(handle, facet_memory_driver.pool_device ? facet_memory_driver.pool_device(handle, device) : device,
+               true);
+}
+
 int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking)
 {
     int result = taking->out;
 
     pthread_mutex_lock(&lock);
-    struct pool *pool = find(handle);
-    if (!pool)
-        pool = add(handle, device, true);
+    struct pool *known = find(handle), *pool = known ? known : meet(handle, device);
     if (pool)
         result = pool->charged_here ? take(pool, bytes, taking) : taking->allocate(taking);
+    if (pool && !known && result != 0 && !pool->charged)
+        forget(pool); /* most likely it is none */
     pthread_mutex_unlock(&lock);
     return result;
 }

@@ -28,6 +28,9 @@ static inline bool facet_pools_any(void)
 /* Compares what the pools of a device are charged with what they hold. */
 void facet_pools_settle(uint32_t device);
 
+/* The same, but where somebody has the lock, who may wait for something. */
+void facet_pools_settle_if_free(uint32_t device);
+
 /* The same, after the library was told to let go of what nobody uses. */
 void facet_pools_let_go(uint32_t device);
 
@@ -43,7 +46,7 @@ struct facet_pool_taking {
     int out, no_vgpu; /* what is answered when it is refused */
 };
 
-/* `device` is the pool's where this process did not see it made. */
+/* `device` is the pool's where this process did not see it made, and the library does not know (driver.h). */
 int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking);
 
 /* A pool was made; `ours`: of a device, and so charged. False when memory is out: the caller ends it. */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what interpose/kit/memory asks of CUDA's driver. Never: charges anything. */
+#include "charge.h"
+
+#include "vendor/cuda/graph_memory.h"
+
+static struct facet_ledger *ledger(void)
+{
+    return facet_cuda_process.ledger;
+}
+
+static uint64_t pool_number(void *pool, CUmemPool_attribute attribute)
+{
+    uint64_t value = 0;
+
+    return facet_cuda_plain.cuMemPoolGetAttribute(pool, attribute, &value) == CUDA_SUCCESS ? value : 0;
+}
+
+static uint64_t pool_held(void *pool)
+{
+    return pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+}
+
+static uint64_t pool_used(void *pool)
+{
+    return pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+}
+
+static void pool_trim(void *pool)
+{
+    facet_cuda_driver.cuMemPoolTrimTo(pool, 0);
+}
+
+/* The default one of some device, or its current one. */
+static uint32_t pool_device(void *pool, uint32_t otherwise)
+{
+    CUmemoryPool found = NULL;
+
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
+        if (facet_cuda_plain.cuDeviceGetDefaultMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
+            return i;
+        if (facet_cuda_plain.cuDeviceGetMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
+            return i;
+    }
+    return otherwise;
+}
+
+static uint64_t graphs_number(uint32_t device, CUgraphMem_attribute attribute)
+{
+    uint64_t value = 0;
+
+    return facet_cuda_plain.cuDeviceGetGraphMemAttribute((CUdevice)device, attribute, &value) == CUDA_SUCCESS ? value
+                                                                                                              : 0;
+}
+
+static uint64_t graphs_held(uint32_t device)
+{
+    return graphs_number(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
+}
+
+static uint64_t graphs_used(uint32_t device)
+{
+    return graphs_number(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+}
+
+static void graphs_trim(uint32_t device)
+{
+    facet_cuda_driver.cuDeviceGraphMemTrim((CUdevice)device);
+}
+
+const struct facet_memory_driver facet_memory_driver = {
+    .ledger = ledger,
+    .tenant = facet_cuda_tenant,
+    .pool_held = pool_held,
+    .pool_used = pool_used,
+    .pool_trim = pool_trim,
+    .pool_device = pool_device,
+    .pool_growth = FACET_CUDA_POOL_GROWTH,
+    .pool_step = UINT64_C(2) << 20,
+    .graphs_held = graphs_held,
+    .graphs_used = graphs_used,
+    .graphs_trim = graphs_trim,
+};
