@@ -102,24 +102,43 @@ static void promise(LLVMValueRef function)
     set_attribute(function, "memory");
 }
 
-/* Lanes of 32 bits in the machine's vectors. */
-static uint32_t choose_width(LLVMTargetMachineRef machine)
+/* As a whole: "avx512f" is how "avx512fp16" begins, which a machine may lack that has the former. */
+static bool has(const char *features, const char *feature)
+{
+    size_t length = strlen(feature);
+    const char *at = features;
+
+    while ((at = strstr(at, feature)) && at[length] && at[length] != ',')
+        at += length;
+    return at;
+}
+
+uint32_t facet_lower_width(const char *processor, const char *features)
 {
     static const char *const wide[] = {"znver4",       "znver5",     "x86-64-v4",      "skylake-avx512",
                                        "cascadelake",  "cooperlake", "icelake-client", "icelake-server",
                                        "tigerlake",    "rocketlake", "sapphirerapids", "emeraldrapids",
                                        "graniterapids"};
-    char *cpu = LLVMGetTargetMachineCPU(machine), *features = LLVMGetTargetMachineFeatureString(machine);
-    uint32_t width = strstr(features, "+avx512f") ? 16 : 8;
+    static const char *const narrow[] = {"", "generic", "x86-64", "x86-64-v2"};
+    uint32_t width = 8;
 
-    for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
-        if (strcmp(cpu, wide[i]) == 0)
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        if (strcmp(processor, narrow[i]) == 0)
+            width = has(features, "+avx2") ? 8 : 4;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (strcmp(processor, wide[i]) == 0)
             width = 16;
-    if (strstr(features, "-avx512f"))
-        width = 8;
-    if (!strcmp(cpu, "x86-64") || !strcmp(cpu, "generic") || !strcmp(cpu, "x86-64-v2") || !*cpu)
-        width = strstr(features, "+avx512f") ? 16 : strstr(features, "+avx2") ? 8 : 4;
-    LLVMDisposeMessage(cpu);
+    if (has(features, "-avx512f"))
+        return width == 16 ? 8 : width;
+    return has(features, "+avx512f") ? 16 : width;
+}
+
+static uint32_t choose_width(LLVMTargetMachineRef machine)
+{
+    char *processor = LLVMGetTargetMachineCPU(machine), *features = LLVMGetTargetMachineFeatureString(machine);
+    uint32_t width = facet_lower_width(processor, features);
+
+    LLVMDisposeMessage(processor);
     LLVMDisposeMessage(features);
     return width;
 }

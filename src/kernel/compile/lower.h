@@ -56,6 +56,10 @@ struct facet_lower_options {
     uint32_t check;    /* call struct facet_host_check before each access; debug locations say where */
 };
 
+/* How many lanes of 32 bits a processor's vectors have: by its name, and by features "+name,-name" that say otherwise.
+ */
+uint32_t facet_lower_width(const char *processor, const char *features);
+
 /* FACET_UNSUPPORTED: what a work-group cannot be made of (recursion, a call of a function without a body), naming
  * kernel and function. */
 enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lower_options *options,

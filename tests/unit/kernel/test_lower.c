@@ -425,9 +425,33 @@ static int unload_last(void **state)
     return 0;
 }
 
+static void test_width_of_a_processor(void **state)
+{
+    static const struct {
+        const char *processor, *features;
+        uint32_t width;
+    } cases[] = {
+        {"emeraldrapids", "", 16},
+        {"emeraldrapids", "-amx-tile,-avx512fp16", 16}, /* half precision is missing, not all of AVX-512 */
+        {"emeraldrapids", "-avx512fp16,-avx512f,-avx512bw", 8},
+        {"znver4", "-avx512f", 8},
+        {"znver3", "", 8},
+        {"znver3", "+avx512fp16", 8},
+        {"x86-64-v2", "", 4},
+        {"x86-64-v2", "-avx512f", 4},
+        {"x86-64", "+avx,+avx2", 8},
+        {"generic", "+avx2,+avx512f", 16},
+        {"", "", 4},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(facet_lower_width(cases[i].processor, cases[i].features), cases[i].width);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_width_of_a_processor),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_barriers_in_loop),
         cmocka_unit_test(test_divergent_loop),
