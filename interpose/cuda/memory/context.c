@@ -88,6 +88,7 @@ void facet_cuda_contexts_hold(void)
 
 void facet_cuda_contexts_let_go(void)
 {
+    facet_cuda_measures_end();
     pthread_mutex_unlock(&lock);
 }
 
@@ -152,7 +153,7 @@ static CUresult create(const struct making *making, CUresult (*make)(const struc
         if (result != CUDA_SUCCESS)
             facet_cuda_driver.cuCtxDestroy_v2(*making->context);
     }
-    pthread_mutex_unlock(&lock);
+    facet_cuda_contexts_let_go();
     return result;
 }
 
@@ -314,7 +315,7 @@ CUresult facet_cuCtxSetLimit(CUlimit limit, size_t value)
         facet_cuda_driver.cuCtxSetLimit(limit, before);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    pthread_mutex_unlock(&lock);
+    facet_cuda_contexts_let_go();
     return result;
 }
 
@@ -351,7 +352,7 @@ CUresult facet_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_primary_retain(context, device);
-    pthread_mutex_unlock(&lock);
+    facet_cuda_contexts_let_go();
     return result;
 }
 

@@ -10,6 +10,7 @@
 #include "vendor/cuda/nvml.h"
 
 #define MOST_PROCESSES 512u
+#define FIRST_PIDS     "pid:[4026531836]" /* the namespace in which the kernel itself counts: PROC_PID_INIT_INO */
 
 static const char *const folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib", NULL};
 static const struct facet_real real = {
@@ -23,6 +24,7 @@ static struct {
     bool searched, usable;
     __typeof__(&nvmlInit_v2) init;
     __typeof__(&nvmlDeviceGetHandleByUUID) by_uuid;
+    __typeof__(&nvmlDeviceGetMemoryInfo) memory;
     list_v2 *lists_v2[2]; /* who computes by itself, and through the MPS daemon */
     list_v1 *lists_v1[2];
 } library;
@@ -38,6 +40,7 @@ static void fill(void *handle)
 {
     library.init = (__typeof__(library.init))either(handle, "nvmlInit_v2", "nvmlInit");
     library.by_uuid = (__typeof__(library.by_uuid))dlsym(handle, "nvmlDeviceGetHandleByUUID");
+    library.memory = (__typeof__(library.memory))dlsym(handle, "nvmlDeviceGetMemoryInfo");
     library.lists_v2[0] =
         (list_v2 *)either(handle, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2");
     library.lists_v2[1] = (list_v2 *)either(handle, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
@@ -113,6 +116,33 @@ bool facet_cuda_listed(const struct facet_tenant *tenant, uint64_t *ret_bytes)
             return true;
     }
     return false;
+}
+
+static bool counts_as_the_kernel(void)
+{
+    char name[sizeof FIRST_PIDS + 1];
+    ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name);
+
+    return length == sizeof FIRST_PIDS - 1 && memcmp(name, FIRST_PIDS, (size_t)length) == 0;
+}
+
+bool facet_cuda_listed_tells(const struct facet_tenant *tenant)
+{
+    nvmlDevice_t device;
+
+    return (library.usable || open_library()) && find_device(tenant, &device) && counts_as_the_kernel();
+}
+
+bool facet_cuda_listed_device(const struct facet_tenant *tenant, uint64_t *ret_bytes)
+{
+    nvmlMemory_t memory;
+    nvmlDevice_t device;
+
+    if (!(library.usable || open_library()) || !library.memory || !find_device(tenant, &device) ||
+        library.memory(device, &memory) != NVML_SUCCESS)
+        return false;
+    *ret_bytes = memory.used;
+    return true;
 }
 
 void facet_cuda_listed_forked(void)

@@ -17,6 +17,12 @@
  * a time. */
 bool facet_cuda_listed(const struct facet_tenant *tenant, uint64_t *ret_bytes);
 
+/* Whether this process would be listed if it held anything: where processes are counted as the driver counts them. */
+bool facet_cuda_listed_tells(const struct facet_tenant *tenant);
+
+/* What all processes together hold of the tenant's device; asked for without a context. One thread at a time. */
+bool facet_cuda_listed_device(const struct facet_tenant *tenant, uint64_t *ret_bytes);
+
 /* In the child of fork(): the library is asked for its devices anew. */
 void facet_cuda_listed_forked(void);
 

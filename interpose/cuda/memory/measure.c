@@ -15,6 +15,9 @@
 /* Where NVML's figure of this process is known to be of this process. */
 static bool trusted[FACET_CUDA_TENANTS];
 
+/* Descriptors by which devices are held, plus one; 0: it is not held. */
+static int turns[FACET_CUDA_TENANTS];
+
 static bool by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
 {
     uint64_t held = 0, charged = atomic_load(&tenant->slot->memory_bytes);
@@ -27,9 +30,14 @@ static bool by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
 static bool by_device(const struct facet_tenant *tenant, CUcontext context, int64_t *ret_bytes)
 {
     size_t is_free = 0, total = 0;
+    uint64_t held = 0;
     CUcontext popped;
 
     *ret_bytes = 0;
+    if (facet_cuda_listed_device(tenant, &held)) {
+        *ret_bytes = (int64_t)held - (int64_t)facet_usage_memory(tenant->usage);
+        return true;
+    }
     if (!context || facet_cuda_plain.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
         return false;
     CUresult result = facet_cuda_driver.cuMemGetInfo_v2(&is_free, &total);
@@ -90,15 +98,38 @@ static int64_t take_reading(const struct facet_tenant *tenant, uint32_t device, 
     return bytes;
 }
 
+/* Two that look at the device as a whole at once would each take the other's for its own. */
+static void take_turn(const struct facet_tenant *tenant, uint32_t device, bool first)
+{
+    bool alone = first ? facet_cuda_listed_tells(tenant) : trusted[device];
+
+    if (!alone && !turns[device])
+        turns[device] = facet_tenant_hold_device(tenant, FACET_CUDA_MEASURE_WAIT_NS) + 1;
+}
+
+void facet_cuda_measures_end(void)
+{
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
+        if (turns[i])
+            facet_tenant_let_device_go(&facet_cuda_process.tenants[i], turns[i] - 1);
+        turns[i] = 0;
+    }
+}
+
 void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t device, CUcontext context)
 {
     const struct facet_tenant *tenant = facet_cuda_tenant(device);
 
     *measure = (struct facet_cuda_measure){.device = device, .first = !context};
-    if (tenant && context)
+    if (!tenant)
+        return;
+    take_turn(tenant, device, measure->first);
+    if (context) {
         measure->before = take_reading(tenant, device, context, &measure->left);
-    else if (tenant)
+    } else {
         measure->listed = by_process(tenant, &(int64_t){0});
+        by_device(tenant, NULL, &measure->before);
+    }
 }
 
 /* A list that has our number before we have anything has another process of that number. */
@@ -109,8 +140,10 @@ uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext
 
     if (!tenant)
         return 0;
-    if (measure->first)
+    if (measure->first) {
         trusted[measure->device] = !measure->listed && by_process(tenant, &(int64_t){0});
+        measure->before = trusted[measure->device] ? 0 : measure->before;
+    }
     int64_t growth = take_reading(tenant, measure->device, context, &left) - measure->before;
     if (growth <= 0)
         return 0;

@@ -10,10 +10,11 @@
  * By process: NVML's figure of this process, less what it was charged. Exact whatever other processes do. Used on a
  * device where this process was in NVML's list right after its first context was made, and was not before. In a
  * namespace of process ids it is not: NVML names processes by the machine's numbers.
- * By device: what cuMemGetInfo says is in use, less what the vGPU was charged. That can be asked in a context only: of
- * a device's first one, what is in use afterwards and was charged to nobody in the vGPU is taken for it. It sees what
- * other vGPUs take at the same moment, so no call is taken to have cost more than FACET_CUDA_MEASURE_MOST. Used where
- * there is no NVML, or it does not list us.
+ * By device: what NVML says is in use of the whole device, or else cuMemGetInfo, less what the vGPU was charged. The
+ * latter can be asked in a context only: of a device's first one, what is in use afterwards and was charged to nobody
+ * in the vGPU is taken for it. Processes of the device's vGPUs measure so one after another (facet_tenant_hold_device),
+ * but what others allocate meanwhile is seen, so no call is taken to have cost more than FACET_CUDA_MEASURE_MOST. Used
+ * where there is no NVML, or it does not list us.
  *
  * Both are differences. A thread of this process that allocates or frees at the same moment shifts them by what it is
  * about to be given, or has just lost: so each reading waits for a moment in which nothing is in transit, and new
@@ -34,6 +35,9 @@
 
 #define FACET_CUDA_MEASURE_MOST (UINT64_C(512) << 20)
 
+/* How long others are waited for that measure the same device as a whole: each takes as long as a context to make. */
+#define FACET_CUDA_MEASURE_WAIT_NS UINT64_C(5000000000)
+
 struct facet_cuda_measure {
     uint32_t device;
     bool first;                /* no context of ours was there to ask in */
@@ -47,6 +51,9 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
 
 /* Behind it: how many bytes it took. */
 uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext context);
+
+/* What was measured is charged, or given up: called as the contexts are let go. */
+void facet_cuda_measures_end(void);
 
 void facet_cuda_measures_forked(void);
 

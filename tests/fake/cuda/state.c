@@ -131,7 +131,7 @@ static struct fake_process *claim(void)
         if (!set_lock(F_OFD_SETLK, F_WRLCK, 1 + (off_t)i, 1))
             continue;
         clear(&state->processes[i]);
-        atomic_store(&state->processes[i].pid, (uint32_t)getpid());
+        atomic_store(&state->processes[i].pid, (uint32_t)getpid() + (uint32_t)bytes_of(variable("PIDS"), 0));
         return &state->processes[i];
     }
     errno = EUSERS;

@@ -14,6 +14,7 @@
  *   FAKE_CUDA_CONTEXT    bytes that a context costs, default 300M
  *   FAKE_CUDA_CODE       bytes that the code of a function takes, default 64K
  *   FAKE_CUDA_COPY       bytes a second between a device and the host, default 50G
+ *   FAKE_CUDA_PIDS       what the driver and its lists add to our number, as of one in a container; default 0
  *   FAKE_CUDA_LINGER     ns by which large memory is late: taken after the call, given back before its end; default 0
  *   FAKE_CUDA_HOST       bytes of the host that all processes together may pin, default 1024G
  *   FAKE_CUDA_UNITS      multiprocessors, default 132

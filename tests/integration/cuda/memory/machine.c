@@ -44,7 +44,7 @@ void machine_make(uint32_t count, const uint64_t *limits, const char *context)
     setenv("FAKE_CUDA_MEMORY", "8G", 1);
     setenv("FAKE_CUDA_CONTEXT", context, 1);
     machine.count = count;
-    machine.no_nvml = machine.is_old = false;
+    machine.no_nvml = machine.is_old = machine.is_apart = false;
     for (uint32_t i = 0; i < count; i++) {
         /* state.c: "fake-gpu", and the device's number at the end. */
         snprintf(text, sizeof text, "GPU-66616b65-2d67-7075-0000-%012x", i + 1);
@@ -76,6 +76,8 @@ static void set_environment(bool in_vgpu)
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_CUDA_FAKE"),
              machine.no_nvml ? "none" : "libnvidia-ml.so.1");
     setenv("FACET_REAL_NVML", path, 1);
+    if (machine.is_apart)
+        setenv("FAKE_CUDA_PIDS", "100000", 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     if (in_vgpu)
         setenv(FACET_ENV_VGPU_DIR, dirs, 1);

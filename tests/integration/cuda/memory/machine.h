@@ -59,6 +59,7 @@ struct machine {
     uint32_t count; /* of vGPUs; vGPU N is of device N */
     bool no_nvml;   /* set by a test: roles find no management library */
     bool is_old;    /* and this: their driver is that of CUDA 12.0 */
+    bool is_apart;  /* and this: the driver knows them by other numbers, as those of a container */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];
 };

@@ -138,6 +138,37 @@ static void test_without_nvml_the_device_is_asked(void **state)
     machine_remove();
 }
 
+/* What another makes meanwhile is charged to that one before it is looked at the device again. */
+static void role_begins_at_once(void *argument)
+{
+    role_open();
+    atomic_fetch_add(&stage->ready, 1);
+    while (atomic_load(&stage->ready) < NEIGHBOURS)
+        ;
+    role_enter(0);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    atomic_fetch_add(&stage->ready, 1);
+    while (atomic_load(&stage->ready) < 2 * NEIGHBOURS)
+        nap();
+}
+
+static void test_without_nvml_processes_of_a_vgpu_begin_one_after_another(void **state)
+{
+    pid_t pids[NEIGHBOURS];
+
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        stage_make();
+        machine_make(1, &(uint64_t){2 * GIB}, "300M");
+        machine.no_nvml = true;
+        for (uint32_t i = 0; i < NEIGHBOURS; i++)
+            pids[i] = machine_start(role_begins_at_once, NULL, true);
+        for (uint32_t i = 0; i < NEIGHBOURS; i++)
+            machine_wait(pids[i]);
+        machine_remove();
+        stage_remove();
+    }
+}
+
 static void role_holds(void *argument)
 {
     CUdeviceptr pointer;
@@ -167,6 +198,33 @@ static void test_without_nvml_what_a_neighbour_holds_is_bounded(void **state)
     while (!atomic_load(&stage->ready))
         nap();
     machine_wait(machine_start(role_bounded, NULL, true));
+    atomic_store(&stage->over, true);
+    machine_wait(neighbour);
+    machine_remove();
+    stage_remove();
+}
+
+static void role_apart(void *argument)
+{
+    CUcontext second;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT);
+}
+
+/* As in a container with numbers of its own: NVML lists others, and says what all of them hold. */
+static void test_where_nvml_does_not_list_us_what_a_neighbour_holds_is_not_ours(void **state)
+{
+    stage_make();
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine.is_apart = true;
+    pid_t neighbour = machine_start(role_holds, NULL, false);
+    while (!atomic_load(&stage->ready))
+        nap();
+    machine_wait(machine_start(role_apart, NULL, true));
     atomic_store(&stage->over, true);
     machine_wait(neighbour);
     machine_remove();
@@ -262,7 +320,9 @@ int main(void)
         cmocka_unit_test(test_a_neighbour_that_takes_and_gives_changes_no_context),
         cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
         cmocka_unit_test(test_without_nvml_the_device_is_asked),
+        cmocka_unit_test(test_without_nvml_processes_of_a_vgpu_begin_one_after_another),
         cmocka_unit_test(test_without_nvml_what_a_neighbour_holds_is_bounded),
+        cmocka_unit_test(test_where_nvml_does_not_list_us_what_a_neighbour_holds_is_not_ours),
         cmocka_unit_test(test_a_context_ends_with_the_last_who_is_attached),
         cmocka_unit_test(test_a_green_context_pays_for_itself_and_the_primary_one),
     };
