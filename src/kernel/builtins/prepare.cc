@@ -2,7 +2,8 @@
 /*
  * Build-time tool: makes an archive of builtin functions (archive.h) of libclc's generic library and our own functions.
  *
- * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; OURS replace what LIBCLC has
+ * usage: prepare --host|--ptx|--amdgcn OUTPUT LIBCLC OURS...      bitcode or text; OURS replace what LIBCLC has, and
+ *                                                                 reach what they replace as __libclc_NAME
  *
  * Owns: what the functions look like in the archive: without attributes of a processor, small ones always inlined; for
  *       the host without address spaces (its vectorizer cannot compare pointers of different ones), for PTX with tables
@@ -149,6 +150,25 @@ static std::string base_name(StringRef name)
     if (!rest.consume_front("_Z") || rest.consumeInteger(10, length) || length > rest.size())
         return name.str();
     return rest.take_front(length).str();
+}
+
+/* Has libclc's function be what ours declare as __libclc_NAME, so that NAME is free. */
+static void keep_replaced(Module &libclc, const Module &ours)
+{
+    static const std::string prefix = "__libclc_";
+
+    for (const Function &wanted : ours) {
+        std::string base = base_name(wanted.getName());
+
+        if (!StringRef(base).starts_with(prefix) || libclc.getFunction(wanted.getName()))
+            continue;
+        StringRef types = wanted.getName().drop_front(wanted.getName().find(base) + base.size());
+        std::string name = base.substr(prefix.size());
+        Function *kept = libclc.getFunction(("_Z" + Twine(name.size()) + name + types).str());
+        if (!kept)
+            fail(wanted.getName() + ": libclc has no such function");
+        kept->setName(wanted.getName());
+    }
 }
 
 /* Copies functions into a shard, and with them the tables and helpers that only they can see. */
@@ -357,6 +377,7 @@ int main(int count, char **arguments)
     Linker linker(*module);
     for (int i = 4; i < count; i++) {
         std::unique_ptr<Module> ours = read_module(arguments[i], context);
+        keep_replaced(*module, *ours);
         ours->setTargetTriple(module->getTargetTriple()); /* clang's says "cuda", libclc's does not */
         ours->setDataLayout(module->getDataLayout());
         if (linker.linkInModule(std::move(ours), Linker::OverrideFromSrc))

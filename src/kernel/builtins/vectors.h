@@ -54,41 +54,81 @@
         return (T##16)(name(x.lo, y.lo), name(x.hi, y.hi));                                                            \
     }
 
-/* One through a pointer, in each address space. */
-#define VECTORS_POINTER(name, T, space)                                                                                \
-    PUBLIC T##2 name(T##2 x, space T##2 * y)                                                                           \
+/* A pointer may be one in each of these address spaces. */
+#define IN_SPACES(macro) macro(private) macro(global) macro(local)
+
+/* With a second result, of type `U`, through a pointer. */
+#define VECTORS_POINTER(name, T, U, space)                                                                             \
+    PUBLIC T##2 name(T##2 x, space U##2 * more)                                                                        \
     {                                                                                                                  \
-        T a, b;                                                                                                        \
+        U a, b;                                                                                                        \
         T##2 result = (T##2)(name(x.x, &a), name(x.y, &b));                                                            \
-        *y = (T##2)(a, b);                                                                                             \
+        *more = (U##2)(a, b);                                                                                          \
         return result;                                                                                                 \
     }                                                                                                                  \
-    PUBLIC T##3 name(T##3 x, space T##3 * y)                                                                           \
+    PUBLIC T##3 name(T##3 x, space U##3 * more)                                                                        \
     {                                                                                                                  \
-        T a, b, c;                                                                                                     \
+        U a, b, c;                                                                                                     \
         T##3 result = (T##3)(name(x.x, &a), name(x.y, &b), name(x.z, &c));                                             \
-        *y = (T##3)(a, b, c);                                                                                          \
+        *more = (U##3)(a, b, c);                                                                                       \
         return result;                                                                                                 \
     }                                                                                                                  \
-    PUBLIC T##4 name(T##4 x, space T##4 * y)                                                                           \
+    PUBLIC T##4 name(T##4 x, space U##4 * more)                                                                        \
     {                                                                                                                  \
-        T##2 a, b;                                                                                                     \
+        U##2 a, b;                                                                                                     \
         T##4 result = (T##4)(name(x.lo, &a), name(x.hi, &b));                                                          \
-        *y = (T##4)(a, b);                                                                                             \
+        *more = (U##4)(a, b);                                                                                          \
         return result;                                                                                                 \
     }                                                                                                                  \
-    PUBLIC T##8 name(T##8 x, space T##8 * y)                                                                           \
+    PUBLIC T##8 name(T##8 x, space U##8 * more)                                                                        \
     {                                                                                                                  \
-        T##4 a, b;                                                                                                     \
+        U##4 a, b;                                                                                                     \
         T##8 result = (T##8)(name(x.lo, &a), name(x.hi, &b));                                                          \
-        *y = (T##8)(a, b);                                                                                             \
+        *more = (U##8)(a, b);                                                                                          \
         return result;                                                                                                 \
     }                                                                                                                  \
-    PUBLIC T##16 name(T##16 x, space T##16 * y)                                                                        \
+    PUBLIC T##16 name(T##16 x, space U##16 * more)                                                                     \
     {                                                                                                                  \
-        T##8 a, b;                                                                                                     \
+        U##8 a, b;                                                                                                     \
         T##16 result = (T##16)(name(x.lo, &a), name(x.hi, &b));                                                        \
-        *y = (T##16)(a, b);                                                                                            \
+        *more = (U##16)(a, b);                                                                                         \
+        return result;                                                                                                 \
+    }
+
+#define VECTORS2_POINTER(name, T, U, space)                                                                            \
+    PUBLIC T##2 name(T##2 x, T##2 y, space U##2 * more)                                                                \
+    {                                                                                                                  \
+        U a, b;                                                                                                        \
+        T##2 result = (T##2)(name(x.x, y.x, &a), name(x.y, y.y, &b));                                                  \
+        *more = (U##2)(a, b);                                                                                          \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##3 name(T##3 x, T##3 y, space U##3 * more)                                                                \
+    {                                                                                                                  \
+        U a, b, c;                                                                                                     \
+        T##3 result = (T##3)(name(x.x, y.x, &a), name(x.y, y.y, &b), name(x.z, y.z, &c));                              \
+        *more = (U##3)(a, b, c);                                                                                       \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##4 name(T##4 x, T##4 y, space U##4 * more)                                                                \
+    {                                                                                                                  \
+        U##2 a, b;                                                                                                     \
+        T##4 result = (T##4)(name(x.lo, y.lo, &a), name(x.hi, y.hi, &b));                                              \
+        *more = (U##4)(a, b);                                                                                          \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##8 name(T##8 x, T##8 y, space U##8 * more)                                                                \
+    {                                                                                                                  \
+        U##4 a, b;                                                                                                     \
+        T##8 result = (T##8)(name(x.lo, y.lo, &a), name(x.hi, y.hi, &b));                                              \
+        *more = (U##8)(a, b);                                                                                          \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    PUBLIC T##16 name(T##16 x, T##16 y, space U##16 * more)                                                            \
+    {                                                                                                                  \
+        U##8 a, b;                                                                                                     \
+        T##16 result = (T##16)(name(x.lo, y.lo, &a), name(x.hi, y.hi, &b));                                            \
+        *more = (U##16)(a, b);                                                                                         \
         return result;                                                                                                 \
     }
 

@@ -212,6 +212,18 @@ PUBLIC float pown(float x, int y)
     return y == 0 ? 1.0f : result;
 }
 
+/* x^(1/n): of a negative number odd roots only. */
+PUBLIC float rootn(float x, int n)
+{
+    double logarithm = log2_wide(fabs(x));
+    bool odd = (n & 1) != 0;
+
+    logarithm = fabs(x) == 0.0f ? -(double)INFINITY : logarithm;
+    logarithm = fabs(x) < INFINITY ? logarithm : (double)fabs(x);
+    float result = power_sign(x, exp2_wide(logarithm / n), true, odd);
+    return x != x || n == 0 || (x < 0.0f && !odd) ? NAN_F : result;
+}
+
 PUBLIC float powr(float x, float y)
 {
     float result = power(x, y);
@@ -300,3 +312,4 @@ VECTORS1(erf, float)
 VECTORS2(pow, float, float)
 VECTORS2(powr, float, float)
 VECTORS2(pown, float, int)
+VECTORS2(rootn, float, int)

@@ -31,7 +31,8 @@ static struct angle reduce_near(float x)
  * nor too small. Their product with m has its point behind the highest two bits. */
 static struct angle reduce_far(float x)
 {
-    uint bits = as_uint(x) & 0x7fffffff, exponent = (bits >> 23) - 150 - 2 + 32, word = exponent >> 5, shift = exponent & 31;
+    uint bits = as_uint(x) & 0x7fffffff, exponent = (bits >> 23) - 150 - 2 + 32, word = exponent >> 5,
+         shift = exponent & 31;
     ulong m = (bits & 0x7fffff) | 0x800000;
     ulong first = word == 0 ? digits[0] : ((ulong)digits[word - 1] << 32) | digits[word];
     ulong second = ((ulong)digits[word] << 32) | digits[word + 1];
@@ -55,11 +56,12 @@ static struct angle reduce(float x)
     return angle;
 }
 
+/* Of the sign of r, which a negative zero loses in the sum. */
 static float sin_near(float r)
 {
     float u = r * r, p = (-0x1.9ac780p-13f * u + 0x1.110c24p-7f) * u + -0x1.555552p-3f;
 
-    return (p * u) * r + r;
+    return as_float(as_int((p * u) * r + r) | (as_int(r) & INT_MIN));
 }
 
 static float cos_near(float r)
@@ -107,10 +109,9 @@ PUBLIC float tan(float x)
         struct angle angle = reduce(x);                                                                                \
         *cosine = sin_of(angle, 1);                                                                                    \
         return sin_of(angle, 0);                                                                                       \
-    }
-SINCOS(private)
-SINCOS(global)
-SINCOS(local)
+    }                                                                                                                  \
+    VECTORS_POINTER(sincos, float, float, space)
+IN_SPACES(SINCOS)
 
 PUBLIC float native_sin(float x)
 {
@@ -151,6 +152,3 @@ VECTORS1(native_tan, float)
 VECTORS1(half_sin, float)
 VECTORS1(half_cos, float)
 VECTORS1(half_tan, float)
-VECTORS_POINTER(sincos, float, private)
-VECTORS_POINTER(sincos, float, global)
-VECTORS_POINTER(sincos, float, local)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library's mathematics, number by number, and what OpenCL C has beyond it.
+
+Owns: references in double for special values. Never: knows of kernels or bounds.
+"""
+import ctypes
+import ctypes.util
+import math
+from ctypes import POINTER, byref, c_double, c_float, c_int
+from fractions import Fraction
+
+import numpy
+
+_LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
+INT_MAX, INT_MIN = 2 ** 31 - 1, -2 ** 31
+
+
+def function(name, answer, *arguments):
+    found = getattr(_LIBRARY, name)
+    found.restype, found.argtypes = answer, arguments
+    return found
+
+
+def one(name):
+    return function(name, c_double, c_double)
+
+
+def two(name):
+    return function(name, c_double, c_double, c_double)
+
+
+def of_type(name, type_):
+    """Where it matters what lies next to a number, a function of float is another one."""
+    kind = {"float": c_float, "double": c_double}[type_]
+    return function(name + ("f" if type_ == "float" else ""), kind, kind, kind)
+
+
+def through(name, kind):
+    """A function that gives a second result through a pointer: both."""
+    called = function(name, c_double, c_double, POINTER(kind))
+
+    def call(x):
+        second = kind()
+        return called(x, byref(second)), second.value
+
+    return call
+
+
+def remquo(x, y):
+    """The last seven bits of the quotient, which C's has not, and its sign; 0 where there is none."""
+    rest = two("remainder")(x, y)
+    if math.isnan(rest) or math.isinf(y):
+        return rest, 0
+    quotient = round(Fraction(x) / Fraction(y))
+    return rest, (abs(quotient) & 127) * (-1 if quotient < 0 else 1)
+
+
+# --- of half turns (OpenCL 7.5.1, C23 F.10.1) -------------------------------------------------------------------------
+
+def _folded(x):
+    """How far x is from the whole number next to it, and whether that is odd. Both are exact."""
+    rest = math.remainder(x, 1)
+    return rest, math.fmod(x - rest, 2) != 0
+
+
+def _sin(rest):
+    """The sine of at most a quarter of a turn: near it by what is left."""
+    return math.sin(rest * math.pi) if abs(rest) <= 0.25 else math.copysign(math.cos((0.5 - abs(rest)) * math.pi), rest)
+
+
+def sinpi(x):
+    if not math.isfinite(x):
+        return math.nan
+    rest, odd = _folded(x)
+    if rest == 0:
+        return math.copysign(0.0, x)
+    return -_sin(rest) if odd else _sin(rest)
+
+
+def cospi(x):
+    if not math.isfinite(x):
+        return math.nan
+    rest, odd = _folded(x)
+    value = 0.0 if abs(rest) == 0.5 else _sin(0.5 - abs(rest))
+    return -value if odd and value else value
+
+
+def tanpi(x):
+    if not math.isfinite(x):
+        return math.nan
+    rest, odd = _folded(x)
+    if rest == 0:
+        return math.copysign(0.0, -x if odd else x)
+    if abs(rest) == 0.5:
+        return -math.inf if math.floor(x) % 2 else math.inf
+    return _sin(rest) / _sin(0.5 - abs(rest))
+
+
+def in_half_turns(called):
+    return lambda *values: called(*values) / math.pi
+
+
+# --- what C does not have ---------------------------------------------------------------------------------------------
+
+def rsqrt(x):
+    return math.copysign(math.inf, x) if x == 0 else 1 / one("sqrt")(x)
+
+
+def powr(x, y):
+    """IEEE 754's exp(y log x)."""
+    none = x < 0 or (y == 0 and (x == 0 or math.isinf(x))) or (x == 1 and math.isinf(y))
+    return math.nan if none or math.isnan(x) or math.isnan(y) else two("pow")(abs(x), y)
+
+
+def rootn(x, n):
+    if n == 0 or (x < 0 and n % 2 == 0):
+        return math.nan
+    with numpy.errstate(all="ignore"):  # in long double: of 1 / n, as of a double, too little is left
+        root = float(numpy.power(numpy.longdouble(abs(x)), numpy.longdouble(1) / n))
+    return math.copysign(root, x) if n % 2 else root
+
+
+def fract(x, below):
+    """OpenCL 7.5.1: of infinities a zero, and never 1: `below` is the largest number below it."""
+    if math.isinf(x):
+        return math.copysign(0.0, x)
+    return x if x == 0 or math.isnan(x) else min(x - math.floor(x), below)
+
+
+def by_size(first, same):
+    def call(x, y):
+        if abs(x) == abs(y) or math.isnan(x) or math.isnan(y):
+            return two(same)(x, y)
+        return x if (abs(x) > abs(y)) == first else y
+
+    return call

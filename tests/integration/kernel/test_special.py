@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mathematical functions of special values, held against the C library: signs of zeros, infinities, NaN and subnormals.
+
+Owns: what C99 F.10 and OpenCL 1.2 7.5 say of edges, in scalars and vectors. Bounds elsewhere are test_math.py's.
+"""
+import math
+
+import numpy
+
+import libm
+import oracle
+import tap
+from libm import in_half_turns, one, two
+from tap import test
+
+TYPES = {"float": numpy.float32, "double": numpy.float64}
+WIDTHS = (1, 2, 3, 16)
+
+# Function: reference and bound in units of the last place. The reference is one of double, itself off by up to one.
+ONE = {
+    "acos": (one("acos"), 4), "acosh": (one("acosh"), 4), "acospi": (in_half_turns(one("acos")), 5),
+    "asin": (one("asin"), 4), "asinh": (one("asinh"), 4), "asinpi": (in_half_turns(one("asin")), 5),
+    "atan": (one("atan"), 5), "atanh": (one("atanh"), 5), "atanpi": (in_half_turns(one("atan")), 5),
+    "cbrt": (one("cbrt"), 2), "ceil": (one("ceil"), 0), "cos": (one("cos"), 4), "cosh": (one("cosh"), 4),
+    "cospi": (libm.cospi, 4), "erf": (one("erf"), 16), "erfc": (one("erfc"), 16), "exp": (one("exp"), 3),
+    "exp2": (one("exp2"), 3), "exp10": (one("exp10"), 3), "expm1": (one("expm1"), 3), "fabs": (one("fabs"), 0),
+    "floor": (one("floor"), 0), "lgamma": (one("lgamma"), 64), "log": (one("log"), 3), "log2": (one("log2"), 3),
+    "log10": (one("log10"), 3), "log1p": (one("log1p"), 2), "logb": (one("logb"), 0), "rint": (one("rint"), 0),
+    "round": (one("round"), 0), "rsqrt": (libm.rsqrt, 2), "sin": (one("sin"), 4), "sinh": (one("sinh"), 4),
+    "sinpi": (libm.sinpi, 4), "sqrt": (one("sqrt"), 3), "tan": (one("tan"), 5), "tanh": (one("tanh"), 5),
+    "tanpi": (libm.tanpi, 6), "tgamma": (one("tgamma"), 16), "trunc": (one("trunc"), 0),
+}
+TWO = {
+    "atan2": (two("atan2"), 6), "atan2pi": (in_half_turns(two("atan2")), 6), "copysign": (two("copysign"), 0),
+    "fmax": (two("fmax"), 0), "fmin": (two("fmin"), 0), "fmod": (two("fmod"), 0),
+    "hypot": (two("hypot"), 4), "maxmag": (libm.by_size(True, "fmax"), 0), "minmag": (libm.by_size(False, "fmin"), 0),
+    "pow": (two("pow"), 16), "powr": (libm.powr, 16), "remainder": (two("remainder"), 0),
+}
+OF_TYPE = ("fdim", "nextafter")
+# With a second result. Name: the reference of both, its bound.
+PAIRS = {
+    "frexp": (libm.through("frexp", libm.c_int), 0), "modf": (libm.through("modf", libm.c_double), 0),
+    "sincos": (lambda x: (one("sin")(x), one("cos")(x)), 4), "lgamma_r": (libm.through("lgamma_r", libm.c_int), 64),
+}
+# Functions of a number and a whole one.
+WHOLE = {"ldexp": (lambda x, n: function_ldexp(x, n), 0), "pown": (lambda x, n: two("pow")(x, float(n)), 16),
+         "rootn": (libm.rootn, 16)}
+function_ldexp = libm.function("ldexp", libm.c_double, libm.c_double, libm.c_int)
+EXPONENTS = (0, 1, -1, 2, -2, 3, -3, 24, 53, 149, -149, 1074, -1074, 1075, 2 ** 30, -2 ** 30, libm.INT_MAX, -libm.INT_MAX)
+
+
+def zeros_of_both_signs(x, y):
+    """C99 F.10.9.2 leaves it open which of two zeros is the larger, and OpenCL with it."""
+    return (x == 0) & (y == 0)
+
+
+EITHER_ZERO = {"fmax": zeros_of_both_signs, "fmin": zeros_of_both_signs, "maxmag": zeros_of_both_signs,
+               "minmag": zeros_of_both_signs}
+
+
+def kernel(name, type_, width, inputs, second=None):
+    """One function of vectors of one width; where there is a second result, through a pointer."""
+    of = type_ if width == 1 else f"{type_}{width}"
+    loads = [f"{'xy'[i]}[i]" if width == 1 else f"vload{width}(i, {'xy'[i]})" for i in range(len(inputs))]
+    given = "".join(f"global const {kind} *{'xy'[i]}, " for i, kind in enumerate(inputs))
+
+    def store(what, where):
+        return f"{where}[i] = {what};" if width == 1 else f"vstore{width}({what}, i, {where});"
+
+    if not second:
+        return (f"kernel void {name}_{width}({given}global {type_} *out) {{ size_t i = get_global_id(0); "
+                + store(f"{name}({', '.join(loads)})", "out") + " }\n")
+    other = second if width == 1 else f"{second}{width}"
+    return (f"kernel void {name}_{width}({given}global {type_} *out, global {second} *also) {{ "
+            f"size_t i = get_global_id(0); {other} more; {of} result = {name}({', '.join(loads)}, &more); "
+            + store("result", "out") + store("more", "also") + " }\n")
+
+
+def source(type_):
+    kernels = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+    for width in WIDTHS:
+        for name in ONE:
+            kernels += kernel(name, type_, width, [type_])
+        for name in (*TWO, *OF_TYPE):
+            kernels += kernel(name, type_, width, [type_, type_])
+        for name in WHOLE:
+            kernels += kernel(name, type_, width, [type_, "int"])
+        for name in (*PAIRS, "fract"):
+            kernels += kernel(name, type_, width, [type_], "int" if name in ("frexp", "lgamma_r") else type_)
+        kernels += kernel("remquo", type_, width, [type_, type_], "int")
+    return kernels
+
+
+_SOURCES = {}
+
+
+def program(type_):
+    if type_ not in _SOURCES:
+        _SOURCES[type_] = oracle.Source(f"special values of {type_}", text=source(type_))
+    return _SOURCES[type_]
+
+
+def special(kind):
+    """Both signs of everything that a function may treat apart, and 48 of them, which all widths divide."""
+    limits = numpy.finfo(kind)
+    one_ = kind(1)
+    some = [0, limits.smallest_subnormal, 3 * limits.smallest_subnormal, limits.tiny - limits.smallest_subnormal,
+            limits.tiny, limits.eps / 4, 0.25, 0.5, numpy.nextafter(one_, kind(0)), 1, numpy.nextafter(one_, kind(2)), 1.5,
+            2, 2.5, 3, 10, 23.5, 40, 171, 1000.5, 1 / limits.eps - 1, 2 / limits.eps, limits.max, numpy.inf]
+    some = numpy.array(some, kind)
+    values = numpy.concatenate([some, -some])
+    values[-2] = numpy.nan  # for -max, which adds nothing
+    return values
+
+
+def references(name, called, arrays, kind):
+    wide = [[value.item() for value in array] for array in arrays]
+    return [called(*items) for items in zip(*wide)]
+
+
+def wrong_places(name, got, expected, bound, inputs):
+    """Beyond the bound, of another sign, or a number where there is none."""
+    if got.dtype.kind == "i":
+        return got != expected
+    with numpy.errstate(all="ignore"):
+        narrow = expected.astype(got.dtype)
+        if bound == 0:
+            wrong = got != narrow
+        elif name.startswith("lgamma"):  # next to its zeros only the distance counts
+            scale = numpy.finfo(got.dtype).eps * numpy.maximum(1, numpy.abs(narrow))
+            wrong = ~(numpy.abs(got - narrow) <= bound * scale)
+            wrong &= got != narrow
+        else:
+            wrong = oracle.distance(got, expected.astype(numpy.longdouble)) > bound
+        wrong |= numpy.signbit(got) != numpy.signbit(narrow)
+        none = numpy.isnan(narrow)
+        wrong = numpy.where(none, ~numpy.isnan(got), wrong)
+    return wrong & ~EITHER_ZERO[name](*inputs) if name in EITHER_ZERO else wrong
+
+
+def judge(name, width, got, expected, bound, inputs):
+    wrong = wrong_places(name, got, numpy.array(expected), bound, inputs)
+    if wrong.any():
+        what = f"{name}, vectors of {width}" if width > 1 else name
+        return [f"{what}: {wrong.sum()} of {wrong.size} wrong: "
+                + oracle.places(wrong, got, numpy.array(expected), inputs)]
+    return []
+
+
+def compared(name, type_, called, bound, arrays, second=None):
+    """What is wrong with one function, in all widths."""
+    kind, told = TYPES[type_], []
+    expected = references(name, called, arrays, kind)
+    columns = [numpy.array(column) for column in zip(*expected)] if second else [numpy.array(expected)]
+    for width in WIDTHS:
+        outs = [oracle.out(kind, arrays[0].size)] + ([oracle.out(second, arrays[0].size)] if second else [])
+        results = program(type_).run(f"{name}_{width}", arrays[0].size // width, [*arrays, *outs], 1, only="Facet")
+        for answers in results.values():
+            for place, column in enumerate(columns):
+                told += judge(name, width, answers[len(arrays) + place], column, bound, arrays)
+    return told
+
+
+def pairs_of(first, second):
+    return [numpy.ascontiguousarray(part.ravel()) for part in numpy.meshgrid(first, second, indexing="ij")]
+
+
+def tell(told):
+    if told:
+        raise AssertionError("\n".join(told))
+
+
+def by_type(check):
+    """A test for each type."""
+    def run(type_):
+        oracle.need_facet()
+        tell([line for lines in check(type_) for line in lines])
+
+    for type_ in TYPES:
+        def named(type_=type_):
+            run(type_)
+        named.__name__ = f"{type_}_{check.__name__}"
+        test(named)
+    return check
+
+
+@by_type
+def functions_of_one(type_):
+    values = special(TYPES[type_])
+    for name, (called, bound) in ONE.items():
+        bound = 0.5 if name == "sqrt" and type_ == "double" else bound
+        yield compared(name, type_, called, bound + (1 if bound else 0), [values])
+
+
+@by_type
+def functions_of_two(type_):
+    values = special(TYPES[type_])
+    for name, (called, bound) in TWO.items():
+        yield compared(name, type_, called, bound + (1 if bound else 0), pairs_of(values, values))
+    for name in OF_TYPE:
+        yield compared(name, type_, libm.of_type(name, type_), 0, pairs_of(values, values))
+
+
+@by_type
+def functions_of_a_whole_number(type_):
+    values, exponents = special(TYPES[type_]), numpy.array(EXPONENTS, numpy.int32)
+    for name, (called, bound) in WHOLE.items():
+        yield compared(name, type_, called, bound, pairs_of(values, exponents))
+
+
+@by_type
+def functions_with_two_results(type_):
+    values = special(TYPES[type_])
+    for name, (called, bound) in PAIRS.items():
+        second = numpy.int32 if name in ("frexp", "lgamma_r") else TYPES[type_]
+        yield compared(name, type_, called, bound + (1 if bound else 0), [values], second)
+    below = numpy.nextafter(TYPES[type_](1), TYPES[type_](0)).item()
+    yield compared("fract", type_, lambda x: (libm.fract(x, below), one("floor")(x)), 0, [values], TYPES[type_])
+
+
+@by_type
+def remainders_and_quotients(type_):
+    """Of the quotient at least the last seven bits, and its sign."""
+    values = special(TYPES[type_])
+    yield compared("remquo", type_, libm.remquo, 0, pairs_of(values, values), numpy.int32)
+
+
+tap.main()
