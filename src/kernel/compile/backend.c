@@ -90,6 +90,8 @@ static enum facet_status build(struct facet_compilation *compilation, struct fac
         status = facet_compile_shape(compilation, error);
     if (status == FACET_OK)
         status = facet_compile_refuse_assembly(compilation, error);
+    if (status == FACET_OK)
+        status = facet_compile_admit(compilation, error);
     if (status == FACET_OK && compilation->family == FACET_COMPILE_HOST)
         status = facet_compile_portable(compilation, error);
     result->frontend_ns = facet_compile_now() - start;

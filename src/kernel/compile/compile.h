@@ -83,6 +83,9 @@ enum facet_status facet_compile_arguments(struct facet_compilation *compilation,
 /* source.c: the module, of the family's flavour and verified; FACET_CORRUPT after errors, which are diagnostics. */
 enum facet_status facet_compile_source(struct facet_compilation *compilation, struct facet_error *error);
 
+/* admit.c: refuses what a source may not bring along, before anything of ours is linked; on the host that is most. */
+enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error);
+
 /* private.c: a module in SPIR's terms, rewritten for AMDGPU but for its private memory. */
 void facet_compile_private(struct facet_compilation *compilation);
 

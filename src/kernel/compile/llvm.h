@@ -53,6 +53,7 @@ static inline void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t 
 #else
 
 LLVMBool LLVMIsAtomic(LLVMValueRef instruction);
+LLVMBool LLVMHasPrologueData(LLVMValueRef function);
 LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine);
 void facet_llvm_settle_kernels(LLVMModuleRef module);
 void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t *size);

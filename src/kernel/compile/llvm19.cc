@@ -3,6 +3,7 @@
 #include "kernel/compile/llvm.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Function.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -15,6 +16,11 @@ using namespace llvm;
 LLVMBool LLVMIsAtomic(LLVMValueRef instruction)
 {
     return unwrap<Instruction>(instruction)->isAtomic();
+}
+
+LLVMBool LLVMHasPrologueData(LLVMValueRef function)
+{
+    return unwrap<Function>(function)->hasPrologueData();
 }
 
 /* Its scalarizer has the options, but the name of the pass has not. */

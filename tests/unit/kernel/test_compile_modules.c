@@ -58,6 +58,152 @@ static void expect_refused(uint32_t kind, const void *source, size_t bytes, enum
     backend->clear(&result);
 }
 
+/* --- what a module may bring along ----------------------------------------------------------------------------------
+ */
+
+#define MODULE "target triple = \"spir64-unknown-unknown\"\n"
+#define KERNEL "define spir_kernel void @k(ptr addrspace(1) %x) {\n"
+#define END    "  ret void\n}\n"
+
+static void compile_for(const char *target, const char *source, enum facet_status expected, const char *text,
+                        const char *more)
+{
+    struct facet_backend_result result;
+    struct facet_error error = {0};
+    enum facet_status status =
+        compile_bytes(FACET_SOURCE_LLVM_IR, source, strlen(source), target, NULL, &result, &error);
+
+    if (status != expected || !strstr(error.message, text) || !strstr(error.message, more))
+        fail_msg("%s: status %d: \"%s\"; expected %d, \"%s\" and \"%s\" of\n%s", target, status, error.message,
+                 expected, text, more, source);
+    backend->clear(&result);
+}
+
+/* What copies where checked images do not look, what asks the system, and what changes the thread that it runs on. */
+static void intrinsics_are_refused_unless_they_are_known(void **state)
+{
+    static const struct {
+        const char *name, *source;
+    } modules[] = {
+        {"llvm.masked.store.v4i32.p1",
+         MODULE "declare void @llvm.masked.store.v4i32.p1(<4 x i32>, ptr addrspace(1), i32, <4 x i1>)\n" KERNEL
+                "  call void @llvm.masked.store.v4i32.p1(<4 x i32> zeroinitializer, ptr addrspace(1) %x, i32 4, "
+                "<4 x i1> <i1 1, i1 1, i1 1, i1 0>)\n" END},
+        {"llvm.masked.gather.v4i32",
+         MODULE "declare <4 x i32> @llvm.masked.gather.v4i32.v4p1(<4 x ptr addrspace(1)>, i32, <4 x i1>, <4 x i32>)\n"
+                "define spir_kernel void @k(ptr addrspace(1) %x) {\n"
+                "  %p = getelementptr i32, ptr addrspace(1) %x, <4 x i64> <i64 0, i64 9, i64 18, i64 27>\n"
+                "  %v = call <4 x i32> @llvm.masked.gather.v4i32.v4p1(<4 x ptr addrspace(1)> %p, i32 4, "
+                "<4 x i1> <i1 1, i1 1, i1 1, i1 0>, <4 x i32> zeroinitializer)\n"
+                "  store <4 x i32> %v, ptr addrspace(1) %x\n" END},
+        {"llvm.x86.avx.maskstore.ps",
+         MODULE "declare void @llvm.x86.avx.maskstore.ps(ptr, <4 x i32>, <4 x float>)\n" KERNEL
+                "  call void @llvm.x86.avx.maskstore.ps(ptr null, <4 x i32> zeroinitializer, "
+                "<4 x float> zeroinitializer)\n" END},
+        {"llvm.memcpy.inline", MODULE "declare void @llvm.memcpy.inline.p1.p1.i64(ptr addrspace(1), ptr addrspace(1), "
+                                      "i64, i1)\n" KERNEL "  %y = getelementptr i8, ptr addrspace(1) %x, i64 1000000\n"
+                                      "  call void @llvm.memcpy.inline.p1.p1.i64(ptr addrspace(1) %y, "
+                                      "ptr addrspace(1) %x, i64 16, i1 false)\n" END},
+        {"llvm.x86.int", MODULE "declare void @llvm.x86.int(i8)\n" KERNEL "  call void @llvm.x86.int(i8 -128)\n" END},
+        {"llvm.x86.wrfsbase.64",
+         MODULE "declare void @llvm.x86.wrfsbase.64(i64)\n" KERNEL "  call void @llvm.x86.wrfsbase.64(i64 0)\n" END},
+        {"llvm.write_register",
+         MODULE "declare void @llvm.write_register.i64(metadata, i64)\n" KERNEL
+                "  call void @llvm.write_register.i64(metadata !0, i64 0)\n" END "!0 = !{!\"rsp\"}\n"},
+        {"llvm.set.rounding",
+         MODULE "declare void @llvm.set.rounding(i32)\n" KERNEL "  call void @llvm.set.rounding(i32 1)\n" END},
+        {"llvm.stackrestore",
+         MODULE "declare void @llvm.stackrestore.p0(ptr)\n" KERNEL "  call void @llvm.stackrestore.p0(ptr null)\n" END},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modules); i++)
+        compile_for("host", modules[i].source, FACET_CORRUPT, modules[i].name, "which 'k' calls");
+}
+
+static void intrinsics_that_compute_are_taken(void **state)
+{
+    static const char source[] =
+        MODULE "declare i32 @llvm.ctpop.i32(i32)\ndeclare i32 @llvm.abs.i32(i32, i1)\n"
+               "declare i32 @llvm.umin.i32(i32, i32)\ndeclare i32 @llvm.fshl.i32(i32, i32, i32)\n"
+               "declare { i32, i1 } @llvm.uadd.with.overflow.i32(i32, i32)\n"
+               "declare float @llvm.fmuladd.f32(float, float, float)\n"
+               "declare i32 @llvm.vector.reduce.add.v4i32(<4 x i32>)\ndeclare void @llvm.assume(i1)\n"
+               "declare void @llvm.memset.p1.i64(ptr addrspace(1), i8, i64, i1)\n"
+               "declare void @llvm.memcpy.p0.p1.i64(ptr, ptr addrspace(1), i64, i1)\n"
+               "define spir_kernel void @k(ptr addrspace(1) %x) {\n"
+               "  %own = alloca <4 x i32>\n"
+               "  call void @llvm.memcpy.p0.p1.i64(ptr %own, ptr addrspace(1) %x, i64 16, i1 false)\n"
+               "  %v = load <4 x i32>, ptr %own\n"
+               "  %s = call i32 @llvm.vector.reduce.add.v4i32(<4 x i32> %v)\n"
+               "  %a = call i32 @llvm.abs.i32(i32 %s, i1 false)\n"
+               "  %u = call i32 @llvm.umin.i32(i32 %a, i32 77)\n"
+               "  %r = call i32 @llvm.fshl.i32(i32 %u, i32 %s, i32 3)\n"
+               "  %o = call { i32, i1 } @llvm.uadd.with.overflow.i32(i32 %r, i32 %u)\n"
+               "  %n = extractvalue { i32, i1 } %o, 0\n"
+               "  %c = call i32 @llvm.ctpop.i32(i32 %n)\n"
+               "  %f = sitofp i32 %c to float\n"
+               "  %m = call float @llvm.fmuladd.f32(float %f, float %f, float %f)\n"
+               "  %b = fcmp oge float %m, 0.0\n"
+               "  call void @llvm.assume(i1 %b)\n"
+               "  call void @llvm.memset.p1.i64(ptr addrspace(1) %x, i8 0, i64 4, i1 false)\n"
+               "  %q = getelementptr float, ptr addrspace(1) %x, i64 1\n"
+               "  store float %m, ptr addrspace(1) %q\n" END;
+
+    (void)state;
+    compile_for("host", source, FACET_OK, "", "");
+    compile_for("ptx:sm_75", source, FACET_OK, "", "");
+}
+
+/* What runs when an image is loaded, or where nobody looks. */
+static void what_would_run_unseen_is_refused(void **state)
+{
+    static const struct {
+        const char *says, *source;
+    } modules[] = {
+        {"'l' is in section '.init_array'", MODULE "@l = global [1 x i64] [i64 4096], section \".init_array\"\n"
+                                                   "@llvm.used = appending global [1 x ptr] [ptr @l]\n" KERNEL END},
+        {"'k' is in section '.init'",
+         MODULE "define spir_kernel void @k(ptr addrspace(1) %x) section \".init\" {\n" END},
+        {"'f' is an ifunc", MODULE "@f = ifunc void (), ptr @r\ndefine ptr @r() {\n  ret ptr null\n}\n" KERNEL END},
+        {"'t' is thread_local", MODULE "@t = internal thread_local global i32 5\n" KERNEL
+                                       "  %v = load i32, ptr @t\n  store i32 %v, ptr addrspace(1) %x\n" END},
+        {"'environ' is declared", MODULE "@environ = external global ptr\n" KERNEL
+                                         "  %v = load i64, ptr @environ\n  store i64 %v, ptr addrspace(1) %x\n" END},
+        {"'f' has prologue data", MODULE "define void @f() prologue i16 2843 {\n" END KERNEL "  call void @f()\n" END},
+        {"a call through a pointer in 'k'", MODULE KERNEL "  call void inttoptr (i64 4096 to ptr)()\n" END},
+        {"an exception's flow (invoke, callbr or a landing) in 'k'",
+         MODULE "define i32 @p() {\n  ret i32 0\n}\n"
+                "define spir_kernel void @k(ptr addrspace(1) %x) personality ptr @p {\n"
+                "  invoke void asm sideeffect unwind \"syscall\", \"\"() to label %a unwind label %b\n"
+                "a:\n  ret void\n"
+                "b:\n  %l = landingpad { ptr, i32 } cleanup\n" END},
+        {"(va_arg) in 'k'", MODULE KERNEL "  %g = addrspacecast ptr addrspace(1) %x to ptr\n"
+                                          "  %v = va_arg ptr %g, i32\n" END},
+        {"an address space above 7 in 'k'", MODULE KERNEL "  %v = load i64, ptr addrspace(257) null\n"
+                                                          "  store i64 %v, ptr addrspace(1) %x\n" END},
+        {"'llvm.dependent-libraries'", MODULE "!llvm.dependent-libraries = !{!0}\n!0 = !{!\"libm.so.6\"}\n" KERNEL END},
+        {"'facet_check' is a name of Facet's own", MODULE "@facet_check = global ptr null\n" KERNEL END},
+        {"'__facet_within' is a name of Facet's own", MODULE
+         "declare ptr @__facet_within(ptr, ptr, i64, i32)\n" KERNEL "  %g = addrspacecast ptr addrspace(1) %x to ptr\n"
+         "  %q = call ptr @__facet_within(ptr %g, ptr null, i64 -1, i32 0)\n"
+         "  store i32 7, ptr %q\n" END},
+    };
+    static const char constructor[] = MODULE "@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] "
+                                             "[{ i32, ptr, ptr } { i32 65535, ptr @c, ptr null }]\n"
+                                             "define internal void @c() {\n" END KERNEL END;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modules); i++)
+        compile_for("host", modules[i].source, FACET_CORRUPT, modules[i].says, "");
+    for (size_t i = 0; i < COUNT(targets); i++)
+        if (!is_beyond(targets[i]))
+            compile_for(targets[i], constructor, FACET_CORRUPT, "llvm.global_ctors", "global constructors");
+}
+
+/* --- what is none ---------------------------------------------------------------------------------------------------
+ */
+
 static void broken_modules_are_refused(void **state)
 {
     static const char other[] = "target triple = \"x86_64-pc-linux-gnu\"\ndefine void @f() { ret void }\n";
@@ -111,7 +257,11 @@ static void spirv_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modules_are_taken_for_all_targets), cmocka_unit_test(broken_modules_are_refused),
+        cmocka_unit_test(modules_are_taken_for_all_targets),
+        cmocka_unit_test(intrinsics_are_refused_unless_they_are_known),
+        cmocka_unit_test(intrinsics_that_compute_are_taken),
+        cmocka_unit_test(what_would_run_unseen_is_refused),
+        cmocka_unit_test(broken_modules_are_refused),
         cmocka_unit_test(what_llvm_gives_up_on_is_an_error),
         cmocka_unit_test(spirv_comes_back), /* the last: cmocka's skip() is "not ok" in TAP */
     };

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a source may bring along. On the host a kernel is code of the process that runs it, and a checked one is only
+ * checked where its accesses to memory can be seen: so what a module may call of LLVM's own functions is a list.
+ *
+ * Owns: that list, and what else makes code run unseen: calls through pointers, sections, names that are Facet's.
+ * Never: looks at Facet's own functions, or at what the optimizer makes: both come later and may do more.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <facet/host_kernel.h>
+
+#include "kernel/compile/compile.h"
+#include "kernel/compile/llvm.h"
+#include "kernel/compile/lower.h"
+
+/* LLVM's numbers of address spaces from here on are the processor's segments, or nobody's. */
+enum { SPACES = 8, TEXT_SIZE = 320, NAME_SIZE = 96 };
+
+static void refuse(struct facet_compilation *compilation, const char *format, ...) FACET_PRINTF(2, 3);
+
+static void refuse(struct facet_compilation *compilation, const char *format, ...)
+{
+    char text[TEXT_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+static const char *name_of(LLVMValueRef value)
+{
+    size_t length;
+
+    return LLVMGetValueName2(value, &length);
+}
+
+static void plain_name(LLVMValueRef function, char ret_name[NAME_SIZE])
+{
+    facet_compile_plain_name(name_of(function), ret_name, NAME_SIZE);
+}
+
+/* --- LLVM's own functions ----------------------------------------------------------------------------------------- */
+
+/* By their names behind "llvm.", without types. One that ends with '.' stands for all that begin so. They compute, copy
+ * memory in a way that checked images see, or tell the optimizer something. */
+static const char *const admitted[] = {
+    /* numbers */
+    "abs", "smax", "smin", "umax", "umin", "scmp", "ucmp", "bitreverse", "bswap", "ctpop", "ctlz", "cttz", "fshl",
+    "fshr", "sadd.with.overflow", "uadd.with.overflow", "ssub.with.overflow", "usub.with.overflow",
+    "smul.with.overflow", "umul.with.overflow", "sadd.sat", "uadd.sat", "ssub.sat", "usub.sat", "sshl.sat", "ushl.sat",
+    "smul.fix", "umul.fix", "smul.fix.sat", "umul.fix.sat", "sdiv.fix", "udiv.fix", "sdiv.fix.sat", "udiv.fix.sat",
+    "fptosi.sat", "fptoui.sat", "convert.to.fp16", "convert.from.fp16", "fabs", "copysign", "minnum", "maxnum",
+    "minimum", "maximum", "minimumnum", "maximumnum", "canonicalize", "is.fpclass", "fma", "fmuladd", "sqrt", "powi",
+    "pow", "exp", "exp2", "exp10", "log", "log2", "log10", "ldexp", "frexp", "modf", "sin", "cos", "tan", "asin",
+    "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sincos", "sincospi", "floor", "ceil", "trunc", "rint",
+    "nearbyint", "round", "roundeven", "lround", "llround", "lrint", "llrint", "arithmetic.fence",
+    "experimental.constrained.",
+    /* vectors */
+    "vector.reduce.", "vector.extract", "vector.insert", "vector.reverse", "vector.splice", "vector.interleave2",
+    "vector.deinterleave2", "stepvector", "get.active.lane.mask",
+    /* memory */
+    "memcpy", "memmove", "memset", "prefetch", "ptrmask", "objectsize",
+    /* what is said to the optimizer and to debuggers, and the end of the program */
+    "lifetime.start", "lifetime.end", "invariant.start", "invariant.end", "launder.invariant.group",
+    "strip.invariant.group", "assume", "expect", "expect.with.probability", "is.constant", "donothing", "sideeffect",
+    "experimental.noalias.scope.decl", "experimental.convergence.", "dbg.", "annotation", "var.annotation",
+    "ptr.annotation", "fake.use", "readcyclecounter", "trap"};
+
+static bool is_admitted(LLVMValueRef intrinsic)
+{
+    static const char family[] = "llvm.";
+    size_t length = 0;
+    const char *name = LLVMIntrinsicGetName(LLVMGetIntrinsicID(intrinsic), &length);
+
+    if (length < strlen(family) || memcmp(name, family, strlen(family)) != 0)
+        return false;
+    name += strlen(family);
+    length -= strlen(family);
+    for (size_t i = 0; i < sizeof admitted / sizeof admitted[0]; i++) {
+        size_t size = strlen(admitted[i]);
+        bool all = admitted[i][size - 1] == '.';
+        if ((all ? length >= size : length == size) && memcmp(name, admitted[i], size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Only the first: each is looked up in the source again, to say where its calls are. */
+static bool check_intrinsics(struct facet_compilation *compilation)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function)) {
+        LLVMUseRef use = LLVMGetFirstUse(function);
+        char caller[NAME_SIZE] = "", text[TEXT_SIZE];
+
+        if (!LLVMGetIntrinsicID(function) || !use || is_admitted(function))
+            continue;
+        if (LLVMIsAInstruction(LLVMGetUser(use)))
+            plain_name(LLVMGetBasicBlockParent(LLVMGetInstructionParent(LLVMGetUser(use))), caller);
+        snprintf(text, sizeof text,
+                 "'%.80s', which '%s' calls, is not taken for the target '%s': expected one of LLVM's functions that "
+                 "compute or copy memory",
+                 name_of(function), caller, compilation->target);
+        facet_compile_refuse_calls(compilation, name_of(function), text);
+        return false;
+    }
+    return true;
+}
+
+/* --- instructions ------------------------------------------------------------------------------------------------- */
+
+static bool is_segment(LLVMValueRef value)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+
+    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind)
+        type = LLVMGetElementType(type);
+    return LLVMGetTypeKind(type) == LLVMPointerTypeKind && LLVMGetPointerAddressSpace(type) >= SPACES;
+}
+
+static bool has_segment(LLVMValueRef instruction)
+{
+    bool found = is_segment(instruction);
+
+    for (int i = 0; !found && i < LLVMGetNumOperands(instruction); i++)
+        found = is_segment(LLVMGetOperand(instruction, (unsigned)i));
+    return found;
+}
+
+static bool is_call_of_pointer(LLVMValueRef call)
+{
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+
+    return !LLVMIsAFunction(callee) && !LLVMIsAInlineAsm(callee) && !LLVMIsAGlobalAlias(callee);
+}
+
+/* What is wrong with it; NULL: nothing. */
+static const char *fault_of(LLVMValueRef instruction)
+{
+    switch (LLVMGetInstructionOpcode(instruction)) {
+    case LLVMCall:
+        if (is_call_of_pointer(instruction))
+            return "a call through a pointer";
+        break;
+    case LLVMVAArg:
+        return "an argument that has no type (va_arg)";
+    case LLVMIndirectBr:
+        return "a jump through a pointer (indirectbr)";
+    case LLVMInvoke:
+    case LLVMCallBr:
+    case LLVMLandingPad:
+    case LLVMResume:
+    case LLVMCatchSwitch:
+    case LLVMCatchPad:
+    case LLVMCleanupPad:
+        return "an exception's flow (invoke, callbr or a landing)";
+    default:
+        break;
+    }
+    return has_segment(instruction) ? "a pointer to an address space above 7" : NULL;
+}
+
+static void check_code(struct facet_compilation *compilation, LLVMValueRef function)
+{
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+            const char *fault = fault_of(at);
+            char name[NAME_SIZE];
+
+            if (!fault)
+                continue;
+            plain_name(function, name);
+            refuse(compilation, "%s in '%s' is not taken for the target '%s'", fault, name, compilation->target);
+            return;
+        }
+}
+
+/* --- what has a name ---------------------------------------------------------------------------------------------- */
+
+static bool is_ours(const char *name)
+{
+    static const char *const names[] = {FACET_LOWER_CHECK, FACET_LOWER_SITES, FACET_HOST_IMAGE_NAME};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return strncmp(name, "__facet_", 8) == 0;
+}
+
+static void check_name(struct facet_compilation *compilation, LLVMValueRef value)
+{
+    if (is_ours(name_of(value)))
+        refuse(compilation, "'%.80s' is a name of Facet's own; expected another one", name_of(value));
+}
+
+/* Loaders run what some sections list, and take others for their own tables. */
+static void check_section(struct facet_compilation *compilation, LLVMValueRef value)
+{
+    const char *section = LLVMGetSection(value);
+
+    check_name(compilation, value);
+    if (section && section[0] && strcmp(section, "llvm.metadata") != 0)
+        refuse(compilation, "'%.80s' is in section '%.40s'; expected none for the target '%s'", name_of(value), section,
+               compilation->target);
+}
+
+static void check_globals(struct facet_compilation *compilation)
+{
+    LLVMModuleRef module = compilation->module;
+    LLVMValueRef value;
+
+    for (value = LLVMGetFirstGlobal(module); value; value = LLVMGetNextGlobal(value)) {
+        check_section(compilation, value);
+        if (LLVMIsDeclaration(value) && LLVMGetFirstUse(value))
+            refuse(compilation, "'%.80s' is declared and nowhere defined", name_of(value));
+        if (LLVMIsThreadLocal(value))
+            refuse(compilation, "'%.80s' is thread_local; expected no such variable for the target '%s'",
+                   name_of(value), compilation->target);
+    }
+    for (value = LLVMGetFirstGlobalAlias(module); value; value = LLVMGetNextGlobalAlias(value))
+        check_name(compilation, value);
+    for (value = LLVMGetFirstGlobalIFunc(module); value; value = LLVMGetNextGlobalIFunc(value))
+        refuse(compilation, "'%.80s' is an ifunc, whose code runs when the image is loaded; expected none",
+               name_of(value));
+}
+
+static void check_functions(struct facet_compilation *compilation)
+{
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function)) {
+        check_section(compilation, function);
+        if (LLVMHasPrologueData(function))
+            refuse(compilation, "'%.80s' has prologue data, which would run; expected none for the target '%s'",
+                   name_of(function), compilation->target);
+        check_code(compilation, function);
+    }
+}
+
+/* What is to run before any kernel, or behind the last one. */
+static void check_constructors(struct facet_compilation *compilation)
+{
+    static const char *const names[] = {"llvm.global_ctors", "llvm.global_dtors"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        LLVMValueRef list = LLVMGetNamedGlobal(compilation->module, names[i]);
+        LLVMTypeRef type = list ? LLVMGlobalGetValueType(list) : NULL;
+
+        if (type && (LLVMGetTypeKind(type) != LLVMArrayTypeKind || LLVMGetArrayLength2(type)))
+            refuse(compilation, "'%s': the module has global constructors or destructors; OpenCL C has none", names[i]);
+    }
+}
+
+/* Files that the linker would open, and the image then ask for. */
+static void check_libraries(struct facet_compilation *compilation)
+{
+    static const char *const names[] = {"llvm.dependent-libraries", "llvm.linker.options"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (LLVMGetNamedMetadataNumOperands(compilation->module, names[i]))
+            refuse(compilation, "'%s': the module asks for libraries; expected none", names[i]);
+}
+
+enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error)
+{
+    check_constructors(compilation);
+    if (compilation->family == FACET_COMPILE_HOST && check_intrinsics(compilation)) {
+        check_libraries(compilation);
+        check_globals(compilation);
+        check_functions(compilation);
+    }
+    return facet_compile_verdict(compilation, error);
+}
