@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "nearest.h"
 
-enum { LINE_SIZE = 1024 };
+enum { LINE_SIZE = 1024, OPTIONS_MOST = 1024 };
 
 static const char *last_word(const struct command *command)
 {
@@ -124,6 +124,49 @@ static void refuse_option(const struct command *self, const char *token, const s
         command_usage(self, "option '--%s' is not known; see 'facet help %s'", typed, self->name);
 }
 
+/* "--device"; "-D" for one that has a letter only. */
+static void spell_option(int option, const struct option *words, char *ret_name, size_t size)
+{
+    for (; words->name; words++)
+        if (words->val == option && words->has_arg) {
+            snprintf(ret_name, size, "--%s", words->name);
+            return;
+        }
+    snprintf(ret_name, size, "-%c", option);
+}
+
+static bool repeats(const struct command *self, const char *name)
+{
+    for (const char *const *one = self->repeats; one && *one; one++)
+        if (strcmp(*one, name) == 0)
+            return true;
+    return false;
+}
+
+/* Of two values one would be lost, and nobody knows which of them was meant. A process reads one command line. */
+static bool is_given_again(const struct command *self, int option, const struct option *words)
+{
+    static struct {
+        int option;
+        const char *value;
+    } given[OPTIONS_MOST];
+    static size_t count;
+    char name[64];
+
+    spell_option(option, words, name, sizeof name);
+    for (size_t i = 0; i < count; i++)
+        if (given[i].option == option && !repeats(self, name)) {
+            command_usage(self, "%s is given twice, '%.80s' and '%.80s'; expected it once", name, given[i].value,
+                          optarg);
+            return true;
+        }
+    if (count < OPTIONS_MOST) {
+        given[count].option = option;
+        given[count++].value = optarg;
+    }
+    return false;
+}
+
 int command_option(const struct command *self, int argc, char **argv, const char *letters, const struct option *words)
 {
     opterr = 0;
@@ -135,7 +178,7 @@ int command_option(const struct command *self, int argc, char **argv, const char
         command_usage(self, "option '%s' needs a value; see 'facet help %s'", argv[optind - 1], self->name);
         return '?';
     }
-    return option;
+    return option > 0 && option != '?' && optarg && is_given_again(self, option, words) ? '?' : option;
 }
 
 bool command_options_plain(const struct command *self, int argc, char **argv, bool *ret_json, int *ret_exit)

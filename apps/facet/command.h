@@ -101,6 +101,7 @@ struct command {
     const char *name;                      /* as typed after "facet": "vgpu create" */
     const char *help;                      /* begins with "usage: facet ...", ends with a newline */
     const struct command *const *children; /* NULL ends the list; NULL when it has none */
+    const char *const *repeats;            /* options with a value that may be given again, as typed: "-D"; likewise */
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
@@ -118,8 +119,8 @@ int command_unknown(const struct command *self, const char *word);
 int command_dispatch(const struct command *self, int argc, char **argv);
 
 /*
- * The next option, as getopt_long() returns it; -1 when there are no more. '?' after a wrong option was refused: the
- * caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
+ * The next option, as getopt_long() returns it; -1 when there are no more. '?' after a wrong option was refused, or a
+ * value that was given before and would be lost: the caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
  */
 int command_option(const struct command *self, int argc, char **argv, const char *letters, const struct option *words);
 

@@ -149,8 +149,10 @@ static int compile(const struct command *self, const struct request *request)
         errors = kernel_view_remarks(image, request->source, &source);
     if (status != FACET_OK && errors)
         return refuse_source(self, request, image, errors, &error);
-    if (status != FACET_OK)
+    if (status != FACET_OK) {
+        kernel_build_blame(request->source, &error);
         return command_refuse(self, request->json, &error, NULL);
+    }
 
     choose_output(request, facet_image_target(image), chosen, sizeof chosen);
     const char *path = request->output ? request->output : chosen;
@@ -205,6 +207,8 @@ static int run(const struct command *self, int argc, char **argv)
         return EXIT_USAGE;
     if (request.list)
         return print_targets(self, request.json);
+    if (request.output && !request.output[0])
+        return command_usage(self, "-o '': expected a file, or '-' for standard output");
     if (request.output && strcmp(request.output, "-") == 0 && (request.json || request.statistics))
         return command_usage(self, "the image goes to standard output: expected neither --json nor --stats");
     request.source = argv[optind];
@@ -235,5 +239,6 @@ const struct command command_compile = {
             "-cl-fast-relaxed-math or -Werror. What was compiled before comes from the cache.\n"
             "\n"
             "  facet compile --target ptx:sm_90 saxpy.cl -o saxpy.ptx\n",
+    .repeats = (const char *const[]){KERNEL_BUILD_REPEATS, NULL},
     .run = run,
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +38,15 @@ static const struct kernel_type *find_type(const char *text, const char **ret_re
     return NULL;
 }
 
+/* What is too large for the type is refused; infinity is for who spells it out ("inf"). */
 static bool read_float(const struct kernel_type *type, const char *text, unsigned char *ret_element)
 {
     char *end;
     double number = strtod(text, &end);
-    float narrow = (float)number;
+    float narrow = strtof(text, &end);
+    bool infinite = isinf(type->bytes == 4 ? (double)narrow : number);
 
-    if (end == text || *end)
+    if (end == text || *end || (infinite && !strpbrk(text, "iI")))
         return false;
     memcpy(ret_element, type->bytes == 4 ? (void *)&narrow : (void *)&number, type->bytes);
     return true;
@@ -82,7 +85,7 @@ static enum facet_status read_values(const char *text, const char *list, struct 
         memcpy(number, at, length);
         number[length] = '\0';
         if (!kernel_type_read(argument->type, number, argument->value + count * argument->type->bytes))
-            return refuse(error, text, "numbers of that type: f32:2.5, or f32:1,2,3,4 for a vector");
+            return refuse(error, text, "numbers of that type that fit: f32:2.5, f32:inf, or f32:1,2,3,4 for a vector");
         count++;
         at += length;
         if (!*at)

@@ -42,6 +42,16 @@ static bool take_level(const struct command *self, struct kernel_build *build)
     return true;
 }
 
+/* An empty word would make clang take the next one for the value. */
+static bool take_word(const struct command *self, struct kernel_build *build, int option)
+{
+    if (!optarg[0]) {
+        command_usage(self, option == 'D' ? "-D '': expected NAME or NAME=VALUE" : "-I '': expected a folder");
+        return false;
+    }
+    return add(build, option == 'D' ? "-D" : "-I", optarg);
+}
+
 bool kernel_build_option(const struct command *self, struct kernel_build *build, int option, bool *ret_wrong)
 {
     bool fine = true;
@@ -55,7 +65,7 @@ bool kernel_build_option(const struct command *self, struct kernel_build *build,
     else if (option == 'O')
         fine = take_level(self, build);
     else if (option == 'D' || option == 'I')
-        fine = add(build, option == 'D' ? "-D" : "-I", optarg);
+        fine = take_word(self, build, option);
     else if (option == OPTION_STD)
         fine = add(build, "-cl-std=", optarg);
     else
@@ -112,15 +122,34 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
     }
 }
 
+/* Nobody may ever write to a pipe: whoever has one says so with '-'. */
+static enum facet_status check_regular(int fd, const char *path, struct facet_error *error)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) < 0)
+        return facet_error_errno(error, errno, "cannot look at %s", path);
+    if (S_ISREG(info.st_mode))
+        return FACET_OK;
+    return facet_error_set(error, FACET_INVALID_ARGUMENT,
+                           "%.200s is %s; expected a regular file, or '-' for standard input", path,
+                           S_ISDIR(info.st_mode)    ? "a folder"
+                           : S_ISFIFO(info.st_mode) ? "a pipe"
+                                                    : "a device or socket");
+}
+
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error)
 {
     bool standard = strcmp(path, "-") == 0;
-    FACET_CLEANUP_FD int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    /* Opening a pipe would wait for somebody who writes to it. */
+    FACET_CLEANUP_FD int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct kernel_text text = {0};
 
     if (fd < 0)
         return facet_error_errno(error, errno, "cannot open %s", path);
-    enum facet_status status = read_all(fd, standard ? "standard input" : path, &text, error);
+    enum facet_status status = standard ? FACET_OK : check_regular(fd, path, error);
+    if (status == FACET_OK)
+        status = read_all(fd, standard ? "standard input" : path, &text, error);
     if (status == FACET_OK)
         *ret_text = text;
     else
@@ -208,6 +237,26 @@ enum facet_status kernel_text_write(const char *path, const void *bytes, size_t 
     return replace(place ? place : path, known ? &old : NULL, bytes, size)
                ? FACET_OK
                : facet_error_errno(error, errno, "cannot write %s", path);
+}
+
+void kernel_build_blame(const char *source, struct facet_error *error)
+{
+    static const struct {
+        const char *library, *typed;
+    } names[] = {{"index", "--arg"},   {"bytes", "--arg"},     {"name", "--kernel"}, {"global", "--global"},
+                 {"group", "--group"}, {"offset", "--offset"}, {"arguments", ""}};
+    const struct facet_error said = *error;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(said.argument, names[i].library) == 0)
+            strcpy(error->argument, names[i].typed);
+    if (strcmp(said.argument, "source") != 0 && strcmp(said.argument, "image") != 0)
+        return;
+    if (strncmp(said.message, source, strlen(source)) == 0)
+        facet_error_set(error, said.status, "%s", said.message);
+    else
+        facet_error_set(error, said.status, "%.120s: %s", source, said.message);
+    snprintf(error->argument, sizeof error->argument, "%s", source);
 }
 
 /* --- compiling -------------------------------------------------------------------------------------------------- */

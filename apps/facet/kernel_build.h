@@ -23,6 +23,9 @@
         "no-cache", no_argument, NULL, OPTION_NO_CACHE                                                                 \
     }
 
+/* Those of them that may be given several times. */
+#define KERNEL_BUILD_REPEATS "-D", "-I"
+
 struct kernel_text {
     char *bytes; /* with a NUL behind them */
     size_t size;
@@ -44,7 +47,7 @@ bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv);
 void kernel_build_clear(struct kernel_build *build);
 #define KERNEL_BUILD_CLEANUP __attribute__((cleanup(kernel_build_clear)))
 
-/* A whole file; "-" is standard input. FACET_IO, FACET_NOT_FOUND, ... */
+/* A whole regular file; "-" is standard input. FACET_IO, FACET_NOT_FOUND, ... */
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error);
 /* A file is replaced as a whole: when that fails, what was there before still is. */
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
@@ -60,6 +63,9 @@ static inline void kernel_text_clear(struct kernel_text *text)
 enum facet_status kernel_build_compile(const struct kernel_build *build, const char *name,
                                        const struct kernel_text *source, struct facet_image **ret_image,
                                        struct facet_error *error);
+
+/* Names the argument at fault as it was typed: `source`, or an option, instead of what the library calls it. */
+void kernel_build_blame(const char *source, struct facet_error *error);
 
 static inline void kernel_image_cleanup(struct facet_image **image)
 {

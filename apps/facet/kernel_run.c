@@ -9,9 +9,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "kernel/image.h"
 #include "kernel_argument.h"
 #include "kernel_build.h"
 #include "kernel_device.h"
+#include "kernel_range.h"
 #include "kernel_view.h"
 #include "view.h"
 
@@ -21,7 +23,7 @@ struct request {
     struct kernel_build build;
     struct kernel_argument arguments[ARGUMENTS_MOST];
     uint32_t argument_count;
-    struct facet_range range; /* dimensions 0: by the first buffer */
+    struct kernel_range range;
     const char *device, *kernel, *source;
     uint64_t print, timeout_s;
     bool json;
@@ -37,45 +39,6 @@ static void request_clear(struct request *request)
 }
 
 /* --- the command line ------------------------------------------------------------------------------------------- */
-
-/* "X", "X,Y" or "X,Y,Z"; how many they are, 0 when they are wrong. */
-static uint32_t read_triple(const char *text, uint64_t numbers[3])
-{
-    uint32_t count = 0;
-    char *end;
-
-    for (const char *at = text; count < 3 && *at >= '0' && *at <= '9'; at = end + 1) {
-        numbers[count++] = strtoull(at, &end, 0);
-        if (!*end)
-            return count;
-        if (*end != ',')
-            return 0;
-    }
-    return 0;
-}
-
-static bool take_extent(const struct command *self, struct request *request, int option)
-{
-    const char *name = option == OPTION_GLOBAL ? "--global" : option == OPTION_GROUP ? "--group" : "--offset";
-    uint64_t numbers[3] = {0};
-    uint32_t count = read_triple(optarg, numbers);
-
-    if (!count || (option != OPTION_GLOBAL && (numbers[0] | numbers[1] | numbers[2]) > UINT32_MAX)) {
-        command_usage(self, "%s '%.64s': expected one to three numbers: 1024, or 640,480", name, optarg);
-        return false;
-    }
-    if (option == OPTION_GLOBAL)
-        request->range.dimensions = count;
-    for (uint32_t i = 0; i < 3; i++) {
-        if (option == OPTION_GLOBAL)
-            request->range.global[i] = numbers[i];
-        else if (option == OPTION_GROUP)
-            request->range.group[i] = (uint32_t)numbers[i];
-        else
-            request->range.offset[i] = (uint32_t)numbers[i];
-    }
-    return true;
-}
 
 static bool take_argument(const struct command *self, struct request *request)
 {
@@ -100,9 +63,14 @@ static bool take_output(const struct command *self, struct request *request)
     unsigned long index = strtoul(optarg, &end, 10);
 
     if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '=' && end[1] && index < request->argument_count &&
-        request->arguments[index].form == KERNEL_FORM_BUFFER) {
+        request->arguments[index].form == KERNEL_FORM_BUFFER && !request->arguments[index].output) {
         request->arguments[index].output = end + 1;
         return true;
+    }
+    if (index < request->argument_count && request->arguments[index].output) {
+        command_usage(self, "--out '%.64s': argument %lu goes to '%.64s' already; expected one file for each", optarg,
+                      index, request->arguments[index].output);
+        return false;
     }
     command_usage(self, "--out '%.64s': expected INDEX=FILE, where INDEX counts --arg from 0 and is a buffer's",
                   optarg);
@@ -131,7 +99,7 @@ static bool take_option(const struct command *self, struct request *request, int
     else if (option == OPTION_KERNEL)
         request->kernel = optarg;
     else if (option == OPTION_GLOBAL || option == OPTION_GROUP || option == OPTION_OFFSET)
-        return take_extent(self, request, option);
+        return kernel_range_option(self, &request->range, option);
     else if (option == OPTION_ARG)
         return take_argument(self, request);
     else if (option == OPTION_OUT)
@@ -180,14 +148,6 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 
 /* --- the image -------------------------------------------------------------------------------------------------- */
 
-static bool is_image(const struct kernel_text *text, const char *path)
-{
-    size_t length = strlen(path);
-
-    return (text->size > 4 && memcmp(text->bytes, "\177ELF", 4) == 0) ||
-           (length > 4 && strcmp(path + length - 4, ".ptx") == 0);
-}
-
 /* An image as it is, a source compiled for the device. */
 static enum facet_status make_image(struct request *request, const struct kernel_device *device,
                                     struct facet_image **ret_image, struct facet_error *error)
@@ -197,7 +157,7 @@ static enum facet_status make_image(struct request *request, const struct kernel
 
     if (status != FACET_OK)
         return status;
-    if (is_image(&text, request->source))
+    if (facet_image_is_code(text.bytes, text.size))
         return facet_image_parse(text.bytes, text.size, ret_image, error);
     if (!request->build.target && device->target[0])
         request->build.target = device->target;
@@ -355,20 +315,13 @@ static enum facet_status bind_argument(struct request *request, const struct ker
     return facet_kernel_set_value(kernel, index, argument->value, argument->value_bytes, error);
 }
 
-/* Without --global: a work-item for each element of the first buffer. */
-static enum facet_status complete_range(struct request *request, struct facet_error *error)
+/* The elements of the first buffer; 0: there is none. */
+static uint64_t first_count(const struct request *request)
 {
-    if (request->range.dimensions)
-        return FACET_OK;
-    for (uint32_t i = 0; i < request->argument_count; i++) {
-        if (request->arguments[i].form != KERNEL_FORM_BUFFER)
-            continue;
-        request->range.dimensions = 1;
-        request->range.global[0] = request->arguments[i].count;
-        return FACET_OK;
-    }
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--global",
-                                "--global is missing: there is no buffer whose elements could be counted");
+    for (uint32_t i = 0; i < request->argument_count; i++)
+        if (request->arguments[i].form == KERNEL_FORM_BUFFER)
+            return request->arguments[i].count;
+    return 0;
 }
 
 static enum facet_status read_back(struct request *request, const struct kernel_device *device,
@@ -394,12 +347,12 @@ static enum facet_status read_back(struct request *request, const struct kernel_
 static enum facet_status launch(struct request *request, const struct kernel_device *device,
                                 struct facet_kernel *kernel, struct facet_error *error)
 {
-    enum facet_status status = complete_range(request, error);
+    enum facet_status status = kernel_range_complete(&request->range, first_count(request), error);
 
     for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++)
         status = bind_argument(request, device, kernel, i, error);
     if (status == FACET_OK)
-        status = facet_kernel_launch(kernel, device->stream, &request->range, error);
+        status = facet_kernel_launch(kernel, device->stream, &request->range.range, error);
     request->launched = status == FACET_OK;
     if (status == FACET_OK)
         status = kernel_device_wait(device, request->timeout_s * FACET_NS_PER_S, error);
@@ -539,7 +492,7 @@ static bool keeps_source(const struct command *self, const struct request *reque
 static int run(const struct command *self, int argc, char **argv)
 {
     __attribute__((cleanup(request_clear))) struct request request = {
-        .device = "cpu:0", .print = PRINT_DEFAULT, .timeout_s = 60, .range.size = sizeof(struct facet_range)};
+        .device = "cpu:0", .print = PRINT_DEFAULT, .timeout_s = 60, .range.range.size = sizeof(struct facet_range)};
     KERNEL_DEVICE_CLEANUP struct kernel_device device = {0};
     KERNEL_IMAGE_CLEANUP struct facet_image *image = NULL;
     struct facet_error error = {0};
@@ -557,6 +510,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (kernel_device_open(request.device, &device, &error) != FACET_OK ||
         make_image(&request, &device, &image, &error) != FACET_OK ||
         execute(&request, &device, image, &error) != FACET_OK) {
+        kernel_build_blame(request.source, &error);
         status = command_refuse(self, request.json, &error, NULL);
         return request.launched ? EXIT_REFUSED : status;
     }
@@ -591,5 +545,6 @@ const struct command command_kernel_run = {
             "\n"
             "  facet kernel run saxpy.cl --arg f32:2 --arg buffer:f32:1024=iota \\\n"
             "      --arg buffer:f32:1024=1\n",
+    .repeats = (const char *const[]){KERNEL_BUILD_REPEATS, "--arg", "--out", NULL},
     .run = run,
 };

@@ -189,5 +189,6 @@ const struct command command_metrics = {
             "      --json               print it as JSON, with exact whole numbers\n"
             "      --pci                accelerators on PCI, and what shares their groups:\n"
             "                           links, errors, power, holders, passthrough\n",
+    .repeats = (const char *const[]){"--device", "--cgroup", "--pid", NULL},
     .run = run,
 };

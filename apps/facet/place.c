@@ -361,5 +361,6 @@ const struct command command_place = {
             "  fleet      choose a node of a fleet for one job\n"
             "  replay     run test vectors of allocation maps\n",
     .children = children,
+    .repeats = (const char *const[]){"--slot", NULL},
     .run = run_place,
 };

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <facet/limits.h>
@@ -64,6 +65,11 @@ static bool add_vgpu(const struct command *self, struct options *options, const 
         command_usage(self, "vgpu '': expected a name or id; 'facet vgpu list' lists them");
         return false;
     }
+    if (strchr(name, '/')) {
+        command_usage(self, "vgpu '%.80s': expected a name or id, which has no '/'; 'facet vgpu list' lists them",
+                      name);
+        return false;
+    }
     if (options->vgpu_count == LAUNCH_MAX_VGPUS) {
         command_usage(self, "vgpu '%s': a program can be in %d virtual GPUs at most", name, LAUNCH_MAX_VGPUS);
         return false;
@@ -119,6 +125,10 @@ static bool check_usage(const struct command *self, int argc, const struct optio
             "%s does not go with --vgpu: '%s' has its limits already; 'facet vgpu set' changes some, the others "
             "are chosen when it is created",
             given, options->vgpus[0]);
+        return false;
+    }
+    if (options->report && !options->report[0]) {
+        command_usage(self, "--report '': expected a file, or '-' for standard output");
         return false;
     }
     if (options->vgpu_count > 1 && options->report) {
@@ -429,5 +439,6 @@ const struct command command_run = {
             "\n"
             "  facet run -m 256M -c 30 -- hashcat -b\n"
             "  facet run -c 20:50 --report use.json clpeak\n",
+    .repeats = (const char *const[]){"--vgpu", NULL},
     .run = run_run,
 };

@@ -183,6 +183,7 @@ static const struct command show = {
             "  -d, --device DEVICE   only this one; may be given more than once\n"
             "      --json            print the whole document: 'facet spec schema node' is\n"
             "                        its form\n",
+    .repeats = (const char *const[]){"--device", NULL},
     .run = run_show,
 };
 

@@ -115,8 +115,12 @@ static enum facet_status check_oversubscription(const struct facet_device_record
         return FACET_OK;
     if (mode_is_spatial(mode))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "oversubscribe",
-                                    "oversubscribe: mode '%s' never oversubscribes; use soft or shared",
+                                    "oversubscribe: mode '%s' never oversubscribes; use soft",
                                     facet_mode_name((enum facet_mode)mode));
+    if (mode == FACET_MODE_SHARED)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "oversubscribe",
+                                    "oversubscribe: mode 'shared' holds no quota that could be above the device; use "
+                                    "soft");
     if (strncmp(device->info.address, "GPU-", 4) != 0 && strncmp(device->info.address, "MIG-", 4) != 0)
         return facet_error_argument(error, FACET_UNSUPPORTED, "oversubscribe",
                                     "oversubscribe: only memory of NVIDIA GPUs can be swapped, and %s is none",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: facet_compiler_*, facet_compile(): cache first, compiler last. Never: opens LLVM for what the cache has. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -241,6 +242,20 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     return status;
 }
 
+/* Not kept with the image: another time nobody may have asked. */
+static enum facet_status remark_unchecked(struct facet_image *image, const struct facet_target *target,
+                                          struct facet_error *error)
+{
+    char text[FACET_TARGET_SIZE + 80];
+    const struct facet_diagnostic diagnostic = {.severity = FACET_SEVERITY_WARNING, .file = "", .text = text};
+
+    snprintf(text, sizeof text, "FACET_CHECK: target '%s' has no checked images; this one is not checked",
+             target->name);
+    return facet_image_remark(image, &diagnostic)
+               ? FACET_OK
+               : facet_error_set(error, FACET_NO_MEMORY, "no memory for the compiler's remarks");
+}
+
 static void finish_statistics(struct facet_image *image, uint64_t begin_ns)
 {
     struct facet_compile_statistics *statistics = &image->statistics;
@@ -275,6 +290,8 @@ enum facet_status facet_compile(struct facet_compiler *compiler, const void *sou
     if (!image)
         return status;
     finish_statistics(image, begin_ns);
+    if (status == FACET_OK && job.unchecked)
+        status = remark_unchecked(image, &job.target, error);
     *ret_image = image;
     return status;
 }

@@ -38,6 +38,9 @@ struct facet_image {
 enum facet_status facet_image_create(const void *bytes, size_t size, const char *description, size_t length,
                                      const char *target, struct facet_image **ret_image, struct facet_error *error);
 
+/* By the first bytes: code that is run as it is, an ELF object or PTX. */
+bool facet_image_is_code(const void *bytes, size_t size);
+
 /* Appends a copy, texts made fit to print. False when out of memory. Only before the image is handed out. */
 bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic *diagnostic);
 

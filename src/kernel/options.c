@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "kernel/image.h"
 
 enum { ARGUMENTS_MOST = 4096 };
 
@@ -78,21 +79,41 @@ static enum facet_status take_options(const struct facet_compile_options *given,
     return check_numbers(taken, error);
 }
 
-/* Also the user may ask, through the environment, of programs that do not; then what cannot be checked is not. */
-static enum facet_status read_check(uint32_t asked, const struct facet_target *target, uint32_t *ret_check,
+/* Also the user may ask, through the environment, of programs that do not; then what cannot be checked is not, and the
+ * image says so. */
+static enum facet_status read_check(uint32_t asked, struct facet_compile_job *job, uint32_t *ret_check,
                                     struct facet_error *error)
 {
+    bool can = job->target.family == FACET_TARGET_HOST;
     uint64_t wanted = 0;
 
-    if (asked && target->family != FACET_TARGET_HOST)
+    if (asked && !can)
         return facet_error_argument(error, FACET_UNSUPPORTED, "check",
-                                    "target '%s' has no checked images; expected host", target->name);
-    if (!asked && target->family == FACET_TARGET_HOST) {
-        enum facet_status status = facet_config_u64(FACET_SETTING_CHECK, &wanted, error);
-        if (status != FACET_OK)
-            return status;
+                                    "target '%s' has no checked images; expected host", job->target.name);
+    enum facet_status status = asked ? FACET_OK : facet_config_u64(FACET_SETTING_CHECK, &wanted, error);
+    if (status != FACET_OK)
+        return status;
+    job->unchecked = wanted && !can;
+    *ret_check = asked || (wanted && can);
+    return FACET_OK;
+}
+
+/* What editors put before a text is none of it; of other encodings than UTF-8 nobody here knows anything. */
+static enum facet_status read_text(const void **source, size_t *bytes, struct facet_error *error)
+{
+    if (!*source)
+        *bytes = 0;
+    if (starts(*source, *bytes, "\xff\xfe", 2) || starts(*source, *bytes, "\xfe\xff", 2))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is UTF-16; expected UTF-8");
+    if (starts(*source, *bytes, "\xef\xbb\xbf", 3)) {
+        *source = (const char *)*source + 3;
+        *bytes -= 3;
     }
-    *ret_check = asked || wanted;
+    if (!*bytes)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is empty; expected a program");
+    if (facet_image_is_code(*source, *bytes))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source",
+                                    "source is code already; expected OpenCL C, LLVM IR or SPIR-V");
     return FACET_OK;
 }
 
@@ -106,9 +127,9 @@ enum facet_status facet_compile_job_init(const void *source, size_t bytes, const
         status = facet_target_read(taken.target ? taken.target : "host", &ret_job->target, error);
     if (status != FACET_OK)
         return status;
-    if (!source || !bytes)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "source", "source is empty; expected a program");
-    status = read_check(taken.check, &ret_job->target, &taken.check, error);
+    status = read_text(&source, &bytes, error);
+    if (status == FACET_OK)
+        status = read_check(taken.check, ret_job, &taken.check, error);
     if (status != FACET_OK)
         return status;
     ret_job->request = (struct facet_backend_request){

@@ -14,6 +14,7 @@
 struct facet_compile_job {
     struct facet_target target;
     struct facet_backend_request request; /* borrows the caller's source and arguments, and `target` */
+    bool unchecked;                       /* the environment asks for a checked image, which the target does not have */
 };
 
 /* `ret_job` must stay where it is. `options` may be NULL. FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED. */

@@ -170,6 +170,16 @@ static bool is_ptx(const char *text, size_t size)
     return size - at > 8 && memcmp(text + at, ".version", 8) == 0;
 }
 
+static bool is_elf(const void *bytes, size_t size)
+{
+    return size >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0;
+}
+
+bool facet_image_is_code(const void *bytes, size_t size)
+{
+    return is_elf(bytes, size) || is_ptx(bytes, size);
+}
+
 /* --- SPIR-V ----------------------------------------------------------------------------------------------------- */
 
 static enum facet_status parse_spirv(const void *bytes, size_t size, struct facet_image **ret_image,
@@ -197,7 +207,7 @@ enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet
                                     "%s is NULL; expected a pointer", bytes ? "ret_image" : "bytes");
     if (size >= sizeof magic)
         memcpy(&magic, bytes, sizeof magic);
-    if (size >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0)
+    if (is_elf(bytes, size))
         return parse_elf(bytes, size, ret_image, error);
     if (magic == SPIRV_MAGIC || magic == __builtin_bswap32(SPIRV_MAGIC))
         return parse_spirv(bytes, size, ret_image, error);

@@ -111,12 +111,60 @@ def wrong_requests_are_refused():
                 (["k.cl", "--stat", "x"], 2, "too many"),
                 (["k.cl", "-o", "-", "--json"], 2, "neither --json nor --stats"),
                 (["k.cl", "-o", "none/out"], 1, "none/out"),
+                (["k.cl", "-o", ""], 2, "-o '': expected a file"),
+                (["k.cl", "-D", "", "-I", "."], 2, "-D '': expected NAME"),
+                (["k.cl", "-I", ""], 2, "-I '': expected a folder"),
+                (["k.cl", "--target", "sm_90", "--target", "host"], 2,
+                 "--target is given twice, 'sm_90' and 'host'; expected it once"),
+                (["k.cl", "-o", "a", "--output=b"], 2, "--output is given twice, 'a' and 'b'"),
+                (["k.cl", "-O0", "-O3"], 2, "-O is given twice, '0' and '3'"),
+                ([".", "-o", "x"], 2, ". is a folder; expected a regular file"),
                 (["--list-targets", "k.cl"], 2, "one argument too many")):
             done = place.facet("compile", *arguments)
             contains(done.stderr, says)
             equal((done.returncode, done.stdout), (status, ""), f"compile {arguments}")
             equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
         equal(place.compiles(), 1, "only the one whose image had no place")
+
+
+@test
+def options_that_collect_may_be_given_again():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        ran(place.facet("compile", "k.cl", "-DA", "-DB=2", "-I.", "-I", "/tmp", "-DA"))
+
+
+@test
+def a_pipe_is_no_source_and_nobody_waits_for_it():
+    with Kernels() as place:
+        os.mkfifo(place.path("pipe"))
+        for arguments in (["compile", "pipe"], ["kernel", "show", "pipe"]):
+            done = place.facet(*arguments)
+            equal((done.returncode, done.stdout), (2, ""), f"{arguments}: {done.stderr}")
+            contains(done.stderr, "pipe is a pipe; expected a regular file, or '-' for standard input")
+        contains(ran(place.facet("compile", "-", "-o", "-", "--target", "sm_90", stdin="ok")), ".version 8.0\n")
+
+
+@test
+def a_check_that_the_target_cannot_have_is_said():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        says = "warning: FACET_CHECK: target 'ptx:sm_90' has no checked images; this one is not checked\n"
+        for _ in range(2):  # compiled, and from the cache
+            done = place.facet("compile", "k.cl", "--target", "sm_90", env={"FACET_CHECK": "1"})
+            equal((done.returncode, done.stderr), (0, says))
+        ran(place.facet("compile", "k.cl", "--target", "sm_90"))
+        ran(place.facet("compile", "k.cl", env={"FACET_CHECK": "1"}))
+
+
+@test
+def code_is_not_compiled_again():
+    with Kernels() as place:
+        place.write("k.cl", "ok")
+        ran(place.facet("compile", "k.cl", "--target", "sm_90", "-o", "k.cubin"))
+        done = place.facet("compile", "k.cubin")
+        equal((done.returncode, done.stderr), (
+            2, "facet compile: k.cubin: source is code already; expected OpenCL C, LLVM IR or SPIR-V\n"))
 
 
 @test
@@ -233,6 +281,13 @@ def wrong_arguments_of_a_run_are_refused():
                 (["--global", "1,2,3,4"], "one to three numbers"),
                 (["--global", "1,"], "one to three numbers"),
                 (["--group", "4294967296"], "one to three numbers"),
+                (["--global", "99999999999999999999"], "one to three numbers"),
+                (["--arg", "f32:1e999"], "numbers of that type that fit"),
+                (["--arg", "f32:1e39"], "numbers of that type that fit"),
+                (["--arg", "f64:-1e309"], "numbers of that type that fit"),
+                (["-d", "cpu:0", "--device", "0"], "--device is given twice, 'cpu:0' and '0'"),
+                (["--global", "4", "--global", "8"], "--global is given twice, '4' and '8'"),
+                (["--arg", "buffer:i32:4", "--out", "0=a", "--out", "0=b"], "argument 0 goes to 'a' already"),
                 (["--print", "x"], "expected a number"),
                 (["--out", "0=x"], "INDEX=FILE"),
                 (["--arg", "f32:1", "--out", "0=x"], "INDEX=FILE")):
@@ -260,6 +315,82 @@ def a_kernel_runs_on_the_processor():
         equal((done.returncode, done.stdout), (0, "y 2: 0.5 2.5 4.5 ...\n"))
         with open(place.path("y.bin"), "rb") as file:
             equal(struct.unpack("1000f", file.read()), tuple(2 * i + 0.5 for i in range(1000)))
+
+
+@test
+def infinity_is_for_who_spells_it_out():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        for given, printed in (("inf", "inf"), ("-INF", "-inf"), ("Infinity", "inf"), ("3.4e38", "3.4e+38")):
+            done = place.facet("kernel", "run", "saxpy.cl", "--arg", f"f32:{given}", "--arg", "buffer:f32:1=1", "--arg",
+                               "buffer:f32:1")
+            equal((done.returncode, done.stdout), (0, f"y 2: {printed}\n"), done.stderr)
+
+
+@test
+def numbers_of_dimensions_that_there_are_not_are_refused():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        for more, says in (
+                (["--group", "4,4"], "--group '4,4': dimension y is not one of"),
+                (["--group", "4,4", "--global", "64"], "--group '4,4': dimension y is not one of --global '64'"),
+                (["--offset", "0,0,5", "--global", "8,8"], "--offset '0,0,5': dimension z is not one of --global '8,8'")):
+            done = run_saxpy(place, *more)
+            equal((done.returncode, done.stdout), (2, ""), f"{more}: {done.stderr}")
+            contains(done.stderr, f"facet kernel run: {says}")
+        equal(run_saxpy(place, "--group", "50,1,1").returncode, 0, "1 is what there is")
+
+
+@test
+def messages_begin_with_what_was_typed():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("bad.cl", "kernel void k(global int *x) { x[0] = nowhere; }\n")
+        place.write("broken.ll", "target triple = \"spir64\"\ndefine spir_kernel void @k(\n")
+        saxpy = ["saxpy.cl", "--arg", "f32:2", "--arg", "buffer:f32:4", "--arg"]
+        for arguments, says in (
+                (["bad.cl"], "bad.cl:1:39: error: "),
+                (["broken.ll"], "broken.ll: error: not LLVM IR: "),
+                (saxpy + ["buffer:f32:4", "--kernel", "none"], "--kernel: kernel 'none' is not in the image"),
+                (saxpy + ["local:4"], "--arg: argument 2 (float* y) of kernel 'saxpy' is a "),
+                (["saxpy.cl", "--", "-march=x"], "argument '-march=x': expected ")):
+            done = place.facet("kernel", "run", *arguments)
+            equal(done.stdout, "", f"{arguments}: {done.stderr}")
+            contains(f"\n{done.stderr}", f"\nfacet kernel run: {says}")
+
+
+@test
+def a_byte_order_mark_is_no_part_of_a_source():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        place.write("marked.cl", "\ufeff" + SAXPY)
+        done = place.facet("kernel", "run", "marked.cl", "--arg", "f32:2", "--arg", "buffer:f32:2=iota", "--arg",
+                           "buffer:f32:2=1")
+        equal((done.returncode, done.stdout), (0, "y 2: 1 3\n"), done.stderr)
+
+
+@test
+def a_run_waits_for_no_pipe():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        os.mkfifo(place.path("pipe"))
+        place.write("k.cl", "kernel void k(global int *x) { x[0] = 7; }\n")
+        for arguments in (["pipe"], ["k.cl", "--arg", "buffer:i32:4=pipe"]):
+            done = place.facet("kernel", "run", *arguments)
+            equal((done.returncode, done.stdout), (2, ""), f"{arguments}: {done.stderr}")
+            contains(done.stderr, "pipe is a pipe; expected a regular file")
+
+
+@test
+def an_image_is_known_by_its_first_bytes():
+    with Kernels("real") as place:
+        run_saxpy(place)
+        ran(place.facet("compile", "--target", "sm_90", "saxpy.cl", "-o", "image"))
+        done = place.facet("kernel", "run", "image")
+        contains(done.stderr, "the image is for ptx:sm_90; cpu:0 runs host\n")
+        place.write("source.ptx", "kernel void k(global int *x) { x[0] = 7; }\n")
+        done = place.facet("kernel", "run", "source.ptx", "--arg", "buffer:i32:1")
+        equal((done.returncode, done.stdout), (0, "x 0: 7\n"), done.stderr)
 
 
 @test

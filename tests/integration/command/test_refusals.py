@@ -107,6 +107,11 @@ def command_is_found_behind_one_that_cannot_be_executed():
 def usage_is_refused():
     with Place() as place:
         refused(place, ["run"], 2, "command is missing")
+        refused(place, ["run", "-d", "0", "-d", "1", "true"], 2, "--device is given twice, '0' and '1'")
+        refused(place, ["run", "-m", "1G", "--memory=2G", "true"], 2, "--memory is given twice, '1G' and '2G'")
+        refused(place, ["run", "--report", "", "true"], 2, "--report '': expected a file")
+        refused(place, ["vgpu", "create", "--name", "a", "--name", "a"], 2, "--name is given twice")
+        refused(place, ["vgpu", "set", "alice", "-c", "10", "-c", "20"], 2, "--compute is given twice")
         refused(place, ["run", "-m"], 2, "'-m' needs a value")
         refused(place, ["run", "--memry", "1G", "true"], 2, "--memry", "did you mean '--memory'")
         refused(place, ["run", "-x", "true"], 2, "'-x' is not known")
@@ -156,6 +161,7 @@ def unknown_vgpu_is_refused():
         refused(place, ["vgpu", "show", "../../etc?x#y"], 1, "../../etc?x#y")
         refused(place, ["vgpu", "show", "n" * 5000], 1, "longer than any name")
         refused(place, ["run", "--vgpu", "nobody", "true"], 1, "nobody")
+        refused(place, ["run", "--vgpu", "../../x", "true"], 2, "vgpu '../../x': expected a name or id, which has no '/'")
 
 
 @test

@@ -89,6 +89,40 @@ static void sources_are_known_by_their_first_bytes(void **state)
         assert_int_equal(facet_source_detect(sources[i].bytes, strlen(sources[i].bytes)), sources[i].kind);
 }
 
+/* What editors and other systems put before a text. */
+static void marks_of_encodings_are_no_source(void **state)
+{
+    static const char marked[] = "\xef\xbb\xbf" SOURCE, wide[] = "\xff\xfek\0e\0", other[] = "\xfe\xff\0k\0e";
+    static const char module[] = "\xef\xbb\xbf; ModuleID = 'k'\n";
+    struct facet_compile_job job;
+    struct facet_error error = {0};
+
+    assert_int_equal(facet_compile_job_init(marked, sizeof marked - 1, NULL, &job, NULL), FACET_OK);
+    assert_int_equal(job.request.bytes, strlen(SOURCE));
+    assert_memory_equal(job.request.source, SOURCE, strlen(SOURCE));
+    assert_int_equal(facet_compile_job_init(module, sizeof module - 1, NULL, &job, NULL), FACET_OK);
+    assert_int_equal(job.request.source_kind, FACET_SOURCE_LLVM_IR);
+    assert_int_equal(facet_compile_job_init(marked, 3, NULL, &job, &error), FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "empty"));
+    assert_int_equal(facet_compile_job_init(wide, sizeof wide, NULL, &job, &error), FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "UTF-16"));
+    assert_int_equal(facet_compile_job_init(other, sizeof other, NULL, &job, &error), FACET_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "UTF-16"));
+}
+
+static void code_is_no_source(void **state)
+{
+    static const char *const codes[] = {"\177ELF....", "// made by hand\n.version 8.0\n.target sm_90\n"};
+    struct facet_compile_job job;
+    struct facet_error error = {0};
+
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        assert_int_equal(facet_compile_job_init(codes[i], strlen(codes[i]), NULL, &job, &error),
+                         FACET_INVALID_ARGUMENT);
+        assert_string_equal(error.argument, "source");
+    }
+}
+
 /* --- keys ------------------------------------------------------------------------------------------------------- */
 
 static void key_of(const char *source, const struct facet_compile_options *options, uint64_t compiler, char text[33])
@@ -143,8 +177,10 @@ static void the_environment_asks_for_checks(void **state)
     assert_string_not_equal(keys[0], keys[1]);
     assert_int_equal(make(NULL, &job, NULL), FACET_OK);
     assert_int_equal(job.request.check, 1);
+    assert_false(job.unchecked);
     assert_int_equal(make(&device, &job, NULL), FACET_OK);
     assert_int_equal(job.request.check, 0);
+    assert_true(job.unchecked);
     setenv("FACET_CHECK", "yes", 1);
     assert_int_equal(make(NULL, &job, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, "FACET_CHECK");
@@ -160,6 +196,8 @@ int main(void)
         cmocka_unit_test(a_caller_built_with_less_is_understood),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(sources_are_known_by_their_first_bytes),
+        cmocka_unit_test(marks_of_encodings_are_no_source),
+        cmocka_unit_test(code_is_no_source),
         cmocka_unit_test(whatever_changes_the_code_changes_the_key),
         cmocka_unit_test(the_environment_asks_for_checks),
     };

@@ -53,6 +53,16 @@ def without_the_option_the_second_is_refused_memory():
 
 
 @test
+def mode_shared_has_no_quota_to_go_above():
+    with Place(real=True) as place:
+        machine(place)
+        for arguments in (["vgpu", "create"], ["run"]):
+            done = place.facet(*arguments, "--mode", "shared", "--oversubscribe", *(["true"] if arguments == ["run"] else []))
+            equal((done.returncode, done.stdout), (2, ""), done.stderr)
+            contains(done.stderr, "mode 'shared' holds no quota that could be above the device; use soft")
+
+
+@test
 def where_nothing_can_swap_it_is_refused():
     with Place(real=True) as place:
         machine(place)
