@@ -3,8 +3,12 @@
  */
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "machine.h"
+
+#define FEW  500u
+#define MANY 4000u
 
 /* What is charged is what the driver holds for graphs, now. */
 static void check_held(int line, uint64_t bytes)
@@ -198,6 +202,55 @@ static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
     machine_run(role_shapes, MACHINE_CONTEXT + 100 * MIB);
 }
 
+/* All of `count` are there at once, and then go. */
+static CUgraph capture_heap(CUstream stream, uint32_t count)
+{
+    static CUdeviceptr pointers[MANY];
+    CUgraph graph;
+
+    CHECK_EQUAL(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < count; i++)
+        CHECK_EQUAL(cuda.cuMemAllocAsync(&pointers[i], 4096, stream), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < count; i++)
+        CHECK_EQUAL(cuda.cuMemFreeAsync(pointers[count - 1 - i], stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    return graph;
+}
+
+static double time_of_instantiating(CUgraph graph)
+{
+    struct timespec begin, end;
+    CUgraphExec executable;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    executable = instantiate(graph, 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+}
+
+static void role_many(void *argument)
+{
+    CUstream stream = enter();
+    CUgraph few = capture_heap(stream, FEW), many = capture_heap(stream, MANY);
+    double best = 1000;
+
+    for (int i = 0; i < 5; i++) {
+        double grows = time_of_instantiating(many) / time_of_instantiating(few);
+
+        best = grows < best ? grows : best;
+    }
+    CHECK(best < 24);
+    CHECK_EQUAL(cuda.cuGraphLaunch(instantiate(many, 0), stream), CUDA_SUCCESS);
+    CHECK_HELD(16 * MIB);
+}
+
+/* Eight times as many nodes may cost three times that; where each is sought among all, they cost 64 times as much. */
+static void test_instantiating_many_nodes_costs_hardly_more_each_than_few(void **state)
+{
+    machine_run(role_many, GIB);
+}
+
 static void *launch_all(void *argument)
 {
     CUstream stream;
@@ -289,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
         cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called),
         cmocka_unit_test(test_only_a_row_of_nodes_is_known_to_use_memory_again),
+        cmocka_unit_test(test_instantiating_many_nodes_costs_hardly_more_each_than_few),
         cmocka_unit_test(test_threads_launch_at_once),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_graphs),
         cmocka_unit_test(test_what_is_wrong_is_the_drivers_to_say),
