@@ -402,27 +402,33 @@ void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_tota
     facet_usage_sum(owner->usage, ret_totals);
 }
 
-static enum facet_status open_usage(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
-                                    struct facet_error *error)
+/* Maps a file of any segment folder; the caller unmaps `size` bytes. */
+static enum facet_status map_file(const char *dir, const char *name, bool writable, size_t size, void **ret_address,
+                                  int *ret_fd, struct facet_error *error)
 {
     FACET_CLEANUP_FD int dir_fd = open_folder(dir);
-    void *address;
-    size_t size;
 
     if (dir_fd < 0)
         return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
-    enum facet_status status =
-        facet_segment_map(dir_fd, "usage", writable, sizeof(struct facet_usage), &address, &size, ret_fd, error);
+    return facet_segment_map(dir_fd, name, writable, size, ret_address, &size, ret_fd, error);
+}
+
+enum facet_status facet_usage_open(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
+                                   struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    void *address;
+
+    enum facet_status status = map_file(dir, "usage", writable, sizeof(struct facet_usage), &address, &fd, error);
     if (status != FACET_OK)
         return status;
-    status = facet_usage_check(address, size, "usage", error);
+    status = facet_usage_check(address, sizeof(struct facet_usage), "usage", error);
     if (status != FACET_OK) {
-        munmap(address, size);
-        close(*ret_fd);
-        *ret_fd = -1;
+        munmap(address, sizeof(struct facet_usage));
         return status;
     }
     *ret_usage = address;
+    *ret_fd = FACET_TAKE_FD(fd);
     return FACET_OK;
 }
 
@@ -431,7 +437,7 @@ enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_
     const struct facet_usage *usage = NULL;
     FACET_CLEANUP_FD int fd = -1;
 
-    enum facet_status status = open_usage(dir, true, &usage, &fd, error);
+    enum facet_status status = facet_usage_open(dir, true, &usage, &fd, error);
     if (status != FACET_OK)
         return status;
     munmap((void *)(uintptr_t)usage, sizeof *usage);
@@ -446,7 +452,7 @@ enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct
     const struct facet_usage *usage = NULL;
     FACET_CLEANUP_FD int fd = -1;
 
-    enum facet_status status = open_usage(dir, false, &usage, &fd, error);
+    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
     if (status != FACET_OK)
         return status;
     munmap((void *)(uintptr_t)usage, sizeof *usage);
@@ -460,7 +466,7 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
     const struct facet_usage *usage = NULL;
     FACET_CLEANUP_FD int fd = -1;
 
-    enum facet_status status = open_usage(dir, false, &usage, &fd, error);
+    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
     if (status != FACET_OK)
         return status;
     facet_usage_sum(usage, ret_totals);
@@ -471,20 +477,16 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
 enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
                                             struct facet_error *error)
 {
-    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    FACET_CLEANUP_FD int fd = -1;
     void *address;
-    size_t size;
 
-    if (dir_fd < 0)
-        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
-    enum facet_status status =
-        facet_segment_map(dir_fd, "policy", false, sizeof(struct facet_policy), &address, &size, &fd, error);
+    enum facet_status status = map_file(dir, "policy", false, sizeof(struct facet_policy), &address, &fd, error);
     if (status != FACET_OK)
         return status;
     const struct facet_policy *policy = address;
-    status = facet_policy_check(policy, size, "policy", error);
+    status = facet_policy_check(policy, sizeof *policy, "policy", error);
     if (status == FACET_OK)
         *ret_device = policy->device;
-    munmap(address, size);
+    munmap(address, sizeof *policy);
     return status;
 }

@@ -20,4 +20,11 @@ struct facet_owner {
     uint64_t used_ns[FACET_RESOURCE_COUNT]; /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
 };
 
+/*
+ * Maps the usage of any segment folder, which nobody need own, and checks it. The caller unmaps `sizeof **ret_usage`
+ * and closes the descriptor, which can be locked when it is `writable`.
+ */
+enum facet_status facet_usage_open(const char *dir, bool writable, const struct facet_usage **ret_usage, int *ret_fd,
+                                   struct facet_error *error);
+
 #endif

@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: which processes a segment has, and which of them somebody means by a number. Never: believes a number alone. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
-#include "limiter/owner.h"
+#include "limiter/owner_inside.h"
 #include "limiter/slot.h"
 
 enum facet_status facet_segment_read_processes(const char *dir, struct facet_segment_process *ret_processes,
                                                uint32_t *ret_count, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
-    void *address;
-    size_t size;
+    const struct facet_usage *usage = NULL;
+    FACET_CLEANUP_FD int fd = -1;
 
-    if (dir_fd < 0)
-        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
-    enum facet_status status =
-        facet_segment_map(dir_fd, "usage", false, sizeof(struct facet_usage), &address, &size, &fd, error);
+    enum facet_status status = facet_usage_open(dir, false, &usage, &fd, error);
     if (status != FACET_OK)
         return status;
-    const struct facet_usage *usage = address;
-    status = facet_usage_check(usage, size, "usage", error);
-    uint32_t count = 0, used = status == FACET_OK ? atomic_load(&usage->slots_used) : 0;
+    uint32_t count = 0, used = atomic_load(&usage->slots_used);
     for (uint32_t i = 0; i < used && i < FACET_SEGMENT_SLOTS; i++) {
         const struct facet_slot *slot = &usage->slots[i];
         struct facet_segment_process process = {.pid = atomic_load(&slot->pid),
@@ -34,10 +26,9 @@ enum facet_status facet_segment_read_processes(const char *dir, struct facet_seg
         if (process.pid)
             ret_processes[count++] = process;
     }
-    munmap(address, size);
-    if (status == FACET_OK)
-        *ret_count = count;
-    return status;
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+    *ret_count = count;
+    return FACET_OK;
 }
 
 /* "NSpid:\t4711\t12": its number in each namespace of numbers, the innermost last; 0 when that is not known. */

@@ -284,6 +284,27 @@ static void test_processes_are_known_by_number_and_start(void **state)
     assert_int_equal(facet_segment_read_processes("/nonexistent", NULL, NULL, NULL), FACET_NOT_FOUND);
 }
 
+/* What stands in the place of a segment's folder may be somebody else's. */
+static void test_nobody_reads_through_a_link(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_segment_process processes[FACET_SEGMENT_SLOTS];
+    struct facet_segment_device device;
+    struct facet_usage_totals totals;
+    char link[320];
+    uint32_t count;
+    bool in_use;
+
+    snprintf(link, sizeof link, "%s-link", fixture->dir);
+    assert_int_equal(symlink(fixture->dir, link), 0);
+    assert_int_not_equal(facet_segment_read_processes(link, processes, &count, NULL), FACET_OK);
+    assert_int_not_equal(facet_segment_read_device(link, &device, NULL), FACET_OK);
+    assert_int_not_equal(facet_segment_read_totals(link, &totals, NULL), FACET_OK);
+    assert_int_not_equal(facet_segment_in_use(link, &in_use, NULL), FACET_OK);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(facet_segment_read_device(fixture->dir, &device, NULL), FACET_OK);
+}
+
 /* In a namespace of its own, where it is process 1: attaches, and stays until the pipe is closed. Tells who it is here:
  * 0 where there can be no such namespace. */
 static void live_elsewhere(const struct fixture *fixture, int tell, int stay)
@@ -345,6 +366,7 @@ int main(void)
         TEST(test_damage_is_noticed),
         TEST(test_totals_are_read_from_outside),
         TEST(test_processes_are_known_by_number_and_start),
+        TEST(test_nobody_reads_through_a_link),
         TEST(test_processes_of_other_namespaces_are_known),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
