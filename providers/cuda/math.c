@@ -3,12 +3,9 @@
  * an operation is made of calls. */
 #include "math_library.h"
 
-#include <dlfcn.h>
-
 #include "cuda.h"
 #include "gpu/call.h"
 #include "gpu/math.h"
-#include "library_kit.h"
 
 #define TYPE(name) (UINT32_C(1) << FACET_MATH_##name)
 
@@ -17,24 +14,17 @@
 static const char *const blas_places[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL};
 static const char *const dnn_places[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
 
-#define CUDA_RESOLVE_BLAS(name) *(void **)&ret_math->name = dlsym(blas, #name);
-#define CUDA_RESOLVE_DNN(name)  *(void **)&ret_math->name = dlsym(dnn, #name);
-#define CUDA_AND(name)          &&ret_math->name
+#define FUNCTION(name) {#name, offsetof(struct cuda_math, name)},
+static const struct gpu_math_function blas_functions[] = {CUDA_BLAS(FUNCTION){NULL, 0}};
+static const struct gpu_math_function dnn_functions[] = {CUDA_DNN(FUNCTION){NULL, 0}};
+static const struct gpu_math_function normalization_functions[] = {CUDA_DNN_NORMALIZATION(FUNCTION){NULL, 0}};
+
 void cuda_math_open(struct cuda_math *ret_math)
 {
-    void *blas = NULL, *dnn = NULL;
-
     *ret_math = (struct cuda_math){0};
-    if (facet_kit_library_open("FACET_CUDA_CUBLASLT", blas_places, &blas, NULL) == FACET_OK && blas) {
-        CUDA_BLAS(CUDA_RESOLVE_BLAS)
-        ret_math->blas_library = true CUDA_BLAS(CUDA_AND) ? blas : NULL;
-    }
-    if (facet_kit_library_open("FACET_CUDA_CUDNN", dnn_places, &dnn, NULL) == FACET_OK && dnn) {
-        CUDA_DNN(CUDA_RESOLVE_DNN)
-        CUDA_DNN_NORMALIZATION(CUDA_RESOLVE_DNN)
-        ret_math->dnn_library = true CUDA_DNN(CUDA_AND) ? dnn : NULL;
-        ret_math->normalizes = ret_math->dnn_library CUDA_DNN_NORMALIZATION(CUDA_AND);
-    }
+    ret_math->blas_library = gpu_math_open("FACET_CUDA_CUBLASLT", blas_places, blas_functions, ret_math);
+    ret_math->dnn_library = gpu_math_open("FACET_CUDA_CUDNN", dnn_places, dnn_functions, ret_math);
+    ret_math->normalizes = gpu_math_find(ret_math->dnn_library, normalization_functions, ret_math);
 }
 
 void cuda_math_leave(struct cuda_math *math, uint32_t device)

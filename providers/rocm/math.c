@@ -3,10 +3,7 @@
  */
 #include "gpu/math.h"
 
-#include <dlfcn.h>
-
 #include "gpu/call.h"
-#include "library_kit.h"
 #include "rocm.h"
 
 #define TYPE(name) (UINT32_C(1) << FACET_MATH_##name)
@@ -24,22 +21,15 @@ static const char *const blas_places[] = {
 
 static const char *const dnn_places[] = {"libMIOpen.so.1", "/opt/rocm/lib/libMIOpen.so.1", NULL};
 
-#define ROCM_RESOLVE_BLAS(name) *(void **)&ret_math->name = dlsym(blas, #name);
-#define ROCM_RESOLVE_DNN(name)  *(void **)&ret_math->name = dlsym(dnn, #name);
-#define ROCM_AND(name)          &&ret_math->name
+#define FUNCTION(name) {#name, offsetof(struct rocm_math, name)},
+static const struct gpu_math_function blas_functions[] = {ROCM_BLAS(FUNCTION){NULL, 0}};
+static const struct gpu_math_function dnn_functions[] = {ROCM_DNN(FUNCTION){NULL, 0}};
+
 void rocm_math_open(struct rocm_math *ret_math)
 {
-    void *blas = NULL, *dnn = NULL;
-
     *ret_math = (struct rocm_math){0};
-    if (facet_kit_library_open("FACET_ROCM_HIPBLASLT", blas_places, &blas, NULL) == FACET_OK && blas) {
-        ROCM_BLAS(ROCM_RESOLVE_BLAS)
-        ret_math->blas_library = true ROCM_BLAS(ROCM_AND) ? blas : NULL;
-    }
-    if (facet_kit_library_open("FACET_ROCM_MIOPEN", dnn_places, &dnn, NULL) == FACET_OK && dnn) {
-        ROCM_DNN(ROCM_RESOLVE_DNN)
-        ret_math->dnn_library = true ROCM_DNN(ROCM_AND) ? dnn : NULL;
-    }
+    ret_math->blas_library = gpu_math_open("FACET_ROCM_HIPBLASLT", blas_places, blas_functions, ret_math);
+    ret_math->dnn_library = gpu_math_open("FACET_ROCM_MIOPEN", dnn_places, dnn_functions, ret_math);
 }
 
 static void drop_blas(struct rocm_math *math, uint32_t device)

@@ -2,8 +2,34 @@
 /* Owns: what math.h says. Never: queues anything; call.c does. */
 #include "math.h"
 
+#include <dlfcn.h>
+
+#include "library_kit.h"
 #include "machine.h"
 #include "provider_kit.h"
+
+bool gpu_math_find(void *library, const struct gpu_math_function *functions, void *ret_table)
+{
+    bool all = library != NULL;
+
+    for (const struct gpu_math_function *function = functions; library && function->name; function++) {
+        void *found = dlsym(library, function->name);
+
+        memcpy((char *)ret_table + function->at, &found, sizeof found);
+        all = all && found;
+    }
+    return all;
+}
+
+void *gpu_math_open(const char *variable, const char *const *places, const struct gpu_math_function *functions,
+                    void *ret_table)
+{
+    void *library = NULL;
+
+    if (facet_kit_library_open(variable, places, &library, NULL) != FACET_OK)
+        return NULL;
+    return gpu_math_find(library, functions, ret_table) ? library : NULL;
+}
 
 static enum facet_status check_context(struct gpu_machine *machine, uint64_t number, gpu_math_refuse_func refuse,
                                        struct facet_error *error)

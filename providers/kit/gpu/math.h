@@ -2,7 +2,8 @@
 /*
  * The table `math` over a vendor's libraries, as far as it is the same for each.
  *
- * Owns: what is checked before an operation is asked of a library, and how one that is not offered is refused.
+ * Owns: opening a library, what is checked before an operation is asked of it, and how one that is not offered is
+ * refused.
  * Never: knows a library but by its name.
  */
 #ifndef FACET_KIT_GPU_MATH_H
@@ -12,6 +13,18 @@
 
 #include "context.h"
 #include "math_check.h"
+
+/* A library's function, and where its address goes in a provider's table. Lists end with a name of NULL. */
+struct gpu_math_function {
+    const char *name;
+    size_t at;
+};
+
+/* Opens what `variable` names, else the first of `places`. NULL: it is not there, or lacks one of its functions. */
+void *gpu_math_open(const char *variable, const char *const *places, const struct gpu_math_function *functions,
+                    void *ret_table);
+/* Some more of one that is open. False: it lacks one, or `library` is NULL. */
+bool gpu_math_find(void *library, const struct gpu_math_function *functions, void *ret_table);
 
 /* Why an operation cannot be had in a context: FACET_OK when it can. */
 typedef enum facet_status (*gpu_math_refuse_func)(const struct gpu_machine *machine, const struct gpu_context *context,
