@@ -20,9 +20,8 @@
 
 #include "acl.h"
 #include "dcmi.h"
+#include "event_kit.h"
 #include "provider_kit.h"
-
-#define ASCEND_MAX_EVENTS 256 /* kept; older ones are dropped */
 
 /* A worker with limits, contexts or both on one chip. */
 struct ascend_worker {
@@ -83,8 +82,7 @@ struct facet_provider_instance {
     uint64_t last_context;
 
     pthread_mutex_t event_lock;
-    struct facet_event events[ASCEND_MAX_EVENTS]; /* a ring: number n is at n % ASCEND_MAX_EVENTS */
-    uint64_t last_event;
+    struct facet_kit_events events;
 };
 
 /* chip.c: finds the chips and describes them. Refuses when the library cannot even count them. */

@@ -4,7 +4,6 @@
  * Never: subscribes to DCMI's own events: they come as calls from a thread of the driver's. So what changes and changes
  * back between two looks is not seen.
  */
-#include <time.h>
 
 #include "ascend.h"
 
@@ -69,18 +68,7 @@ bool ascend_chip_look(const struct ascend_dcmi *dcmi, const struct ascend_chip *
 static void add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind, uint64_t value,
                       const char *message)
 {
-    struct facet_event *event = &instance->events[++instance->last_event % ASCEND_MAX_EVENTS];
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    *event = (struct facet_event){.size = sizeof *event,
-                                  .kind = kind,
-                                  .sequence = instance->last_event,
-                                  .timestamp_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
-                                  .value = value,
-                                  .device = device};
-    FACET_KIT_TEXT(event->uuid, instance->infos[device].uuid);
-    FACET_KIT_TEXT(event->message, message);
+    facet_kit_event_add(&instance->events, device, instance->infos[device].uuid, kind, value, message);
 }
 
 static void compare(struct facet_provider_instance *instance, uint32_t device, const struct ascend_sight *now)
@@ -114,21 +102,6 @@ static void look_at_all(struct facet_provider_instance *instance)
     }
 }
 
-static enum facet_status give_out(const struct facet_provider_instance *instance, uint64_t after, void *items,
-                                  uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
-{
-    struct facet_event found[ASCEND_MAX_EVENTS];
-    uint64_t kept = instance->last_event < ASCEND_MAX_EVENTS ? instance->last_event : ASCEND_MAX_EVENTS;
-    uint64_t first = instance->last_event - kept + 1;
-    uint32_t count = 0;
-
-    if (after >= first)
-        first = after < instance->last_event ? after + 1 : instance->last_event + 1;
-    for (uint64_t number = first; number <= instance->last_event; number++)
-        found[count++] = instance->events[number % ASCEND_MAX_EVENTS];
-    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
-}
-
 enum facet_status ascend_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
                                        uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                        struct facet_error *error)
@@ -139,7 +112,7 @@ enum facet_status ascend_device_events(struct facet_provider_instance *instance,
         return status;
     pthread_mutex_lock(&instance->event_lock);
     look_at_all(instance);
-    status = give_out(instance, after, items, item_size, capacity, ret_count, error);
+    status = facet_kit_events_give(&instance->events, after, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&instance->event_lock);
     return status;
 }

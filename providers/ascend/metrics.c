@@ -4,7 +4,6 @@
  * Never: turns a rate into a counter: DCMI measures the traffic of HCCS and PCIe as an average over a moment that it
  * spends waiting, so link metrics and PCIe counters are not offered.
  */
-#include <time.h>
 
 #include "ascend.h"
 
@@ -15,14 +14,6 @@
 #define MIN_CELSIUS      (-100)
 #define MAX_CELSIUS      250 /* a sensor that failed reads 32765 or 32767 */
 #define MILLI_OF_PERCENT 10
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static int read_power(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, struct facet_device_metrics *to)
 {
@@ -103,7 +94,7 @@ static int read_rate(const struct ascend_dcmi *dcmi, const struct ascend_chip *c
 int ascend_metrics_read(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip,
                         struct facet_device_metrics *ret_metrics)
 {
-    struct facet_device_metrics read = {.size = sizeof read, .timestamp_ns = now_ns()};
+    struct facet_device_metrics read = {.size = sizeof read, .timestamp_ns = facet_kit_now_ns()};
     const int codes[] = {
         read_power(dcmi, chip, &read),
         read_temperature(dcmi, chip, &read),
@@ -154,7 +145,7 @@ int ascend_processes_read(const struct ascend_dcmi *dcmi, const struct ascend_ch
  * answer with the container's own processes only. */
 static uint32_t convert(const struct dcmi_process *from, int count, uint32_t device, struct facet_process_metrics *to)
 {
-    uint64_t now = now_ns();
+    uint64_t now = facet_kit_now_ns();
     uint32_t kept = 0;
 
     for (int i = 0; i < count; i++) {

@@ -7,18 +7,6 @@
 
 #include "ascend.h"
 
-static void describe_node(const struct facet_device_info *info, struct facet_topology_node *ret_node)
-{
-    *ret_node = (struct facet_topology_node){.size = sizeof *ret_node,
-                                             .index = info->index,
-                                             .kind = FACET_NODE_DEVICE,
-                                             .valid = FACET_NODE_HAS_DEVICE,
-                                             .device = info->index};
-    FACET_KIT_TEXT(ret_node->uuid, info->uuid);
-    FACET_KIT_TEXT(ret_node->name, info->name);
-    FACET_KIT_TEXT(ret_node->pci_address, info->pci_address);
-}
-
 enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                       uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
@@ -28,7 +16,7 @@ enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, 
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < instance->count; i++)
-        describe_node(&instance->infos[i], &nodes[i]);
+        nodes[i] = facet_kit_device_node(&instance->infos[i]);
     return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
 }
 

@@ -23,16 +23,16 @@
 #include <facet/provider.h>
 
 #include "elf_image.h"
+#include "event_kit.h"
 #include "executor.h"
 #include "map.h"
 #include "provider_kit.h"
 #include "space.h"
 
 #define CPU_ARGUMENTS_MOST 4096u
-#define CPU_LOCAL_MOST     (1u << 20)          /* local memory of a work-group: the kernel's own and the launch's */
-#define CPU_GLOBAL_MOST    INT32_MAX           /* work-items of a dimension, with its offset */
-#define CPU_GROUPS_MOST    (UINT64_C(1) << 48) /* of a launch */
-#define CPU_EVENTS_KEPT    64u
+#define CPU_LOCAL_MOST     (1u << 20)           /* local memory of a work-group: the kernel's own and the launch's */
+#define CPU_GLOBAL_MOST    INT32_MAX            /* work-items of a dimension, with its offset */
+#define CPU_GROUPS_MOST    (UINT64_C(1) << 48)  /* of a launch */
 #define CPU_DRAIN_NS       UINT64_C(4000000000) /* how long a copy or an unmap waits for the context's work */
 #define CPU_GRACE_NS       UINT64_C(2000000000) /* how long an end waits for work-groups under way */
 
@@ -133,8 +133,7 @@ struct facet_provider_instance {
     uint64_t read_at_ns, read_unit_ns;
     uint32_t compute_milli;
     bool was_read;
-    struct facet_event events[CPU_EVENTS_KEPT];
-    uint64_t last_event;
+    struct facet_kit_events events;
 
     pthread_mutex_t math_lock; /* the opening of the two below, which stay as they are then */
     const struct cpu_math_library *math;

@@ -20,14 +20,14 @@
 #include <facet/provider.h>
 
 #include "driver.h"
+#include "event_kit.h"
 #include "gpu/machine.h"
 #include "library.h"
 #include "math_library.h"
 #include "provider_kit.h"
 #include "slice.h"
 
-#define CUDA_MAX_EVENTS 256u /* kept; older ones are dropped */
-#define CUDA_MAX_PARTS  8u   /* MIG devices of a GPU */
+#define CUDA_MAX_PARTS 8u /* MIG devices of a GPU */
 
 /* What a look at a GPU found; events are differences between two looks. */
 struct cuda_sight {
@@ -57,9 +57,8 @@ struct facet_provider_instance {
 
     pthread_mutex_t parts_lock;
     pthread_mutex_t lock;
-    nvmlEventSet_t event_set;                   /* NULL: the driver has none */
-    struct facet_event events[CUDA_MAX_EVENTS]; /* a ring: number n is at n % CUDA_MAX_EVENTS */
-    uint64_t last_event;
+    nvmlEventSet_t event_set; /* NULL: the driver has none */
+    struct facet_kit_events events;
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_provider_instance, gpu) == 0, "gpu_machine_of()");
 
@@ -82,7 +81,6 @@ extern const struct facet_metrics_ops cuda_metrics_ops;
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics);
 bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t *ret_throttle);
-uint64_t cuda_now_ns(void);
 
 /* topology.c */
 enum facet_status cuda_device_nodes(struct facet_provider_instance *instance, void *items, uint32_t item_size,

@@ -64,17 +64,7 @@ enum facet_status cuda_device_health(struct facet_provider_instance *instance, u
 static struct facet_event *add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind,
                                      uint64_t value, const char *message)
 {
-    struct facet_event *event = &instance->events[++instance->last_event % CUDA_MAX_EVENTS];
-
-    *event = (struct facet_event){.size = sizeof *event,
-                                  .kind = kind,
-                                  .sequence = instance->last_event,
-                                  .timestamp_ns = cuda_now_ns(),
-                                  .value = value,
-                                  .device = device};
-    FACET_KIT_TEXT(event->uuid, instance->gpu.infos[device].uuid);
-    FACET_KIT_TEXT(event->message, message);
-    return event;
+    return facet_kit_event_add(&instance->events, device, instance->gpu.infos[device].uuid, kind, value, message);
 }
 
 void cuda_event_of_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid, bool created)
@@ -123,7 +113,7 @@ static void take_xids(struct facet_provider_instance *instance)
     uint32_t device;
     char message[64];
 
-    for (uint32_t i = 0; i < CUDA_MAX_EVENTS && instance->event_set; i++) {
+    for (uint32_t i = 0; i < FACET_KIT_EVENTS && instance->event_set; i++) {
         if (CUDA_NVML(&instance->nvml, nvmlEventSetWait_v2, instance->event_set, &data, 0) != NVML_SUCCESS)
             return;
         if (data.eventType != nvmlEventTypeXidCriticalError || !find_device(instance, data.device, &device))
@@ -167,21 +157,6 @@ static void look_at_all(struct facet_provider_instance *instance)
     }
 }
 
-static enum facet_status give_out(const struct facet_provider_instance *instance, uint64_t after, void *items,
-                                  uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
-{
-    struct facet_event found[CUDA_MAX_EVENTS];
-    uint64_t kept = instance->last_event < CUDA_MAX_EVENTS ? instance->last_event : CUDA_MAX_EVENTS;
-    uint64_t first = instance->last_event - kept + 1;
-    uint32_t count = 0;
-
-    if (after >= first)
-        first = after < instance->last_event ? after + 1 : instance->last_event + 1;
-    for (uint64_t number = first; number <= instance->last_event; number++)
-        found[count++] = instance->events[number % CUDA_MAX_EVENTS];
-    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
-}
-
 enum facet_status cuda_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error)
@@ -193,7 +168,7 @@ enum facet_status cuda_device_events(struct facet_provider_instance *instance, u
     pthread_mutex_lock(&instance->lock);
     take_xids(instance);
     look_at_all(instance);
-    status = give_out(instance, after, items, item_size, capacity, ret_count, error);
+    status = facet_kit_events_give(&instance->events, after, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }

@@ -6,7 +6,6 @@
  * when it counts in 64 bits: 32 are full within a tenth of a second. What it measures over a moment is no counter.
  */
 #include <stdlib.h>
-#include <time.h>
 
 #include "cuda.h"
 
@@ -14,14 +13,6 @@
 #define MAX_CLOCK_MHZ    100000u
 #define MAX_CELSIUS      250u
 #define TRIES            8 /* a list may grow between two questions */
-
-uint64_t cuda_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static void read_power(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_device_metrics *to)
 {
@@ -135,7 +126,7 @@ static void read_traffic(const struct cuda_nvml *nvml, nvmlDevice_t handle, stru
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics)
 {
-    struct facet_device_metrics read = {.size = sizeof read, .timestamp_ns = cuda_now_ns()};
+    struct facet_device_metrics read = {.size = sizeof read, .timestamp_ns = facet_kit_now_ns()};
     unsigned celsius;
 
     read_power(nvml, gpu->handle, &read);
@@ -248,7 +239,7 @@ static nvmlReturn_t add_processes(const struct cuda_nvml *nvml, nvmlDevice_t han
                                                .device = device,
                                                .pid = (int32_t)found.entries[i].pid,
                                                .valid = known ? FACET_PROCESS_HAS_MEMORY : 0,
-                                               .timestamp_ns = cuda_now_ns(),
+                                               .timestamp_ns = facet_kit_now_ns(),
                                                .memory_used_bytes = known ? found.entries[i].usedGpuMemory : 0};
         FACET_KIT_TEXT(item->partition_uuid, partition);
     }

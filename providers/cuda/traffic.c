@@ -93,7 +93,7 @@ enum facet_status cuda_metrics_links(struct facet_provider_instance *instance, u
         if (links[i].type != FACET_LINK_NVLINK || (links[i].a != device && links[i].b != device))
             continue;
         found[count] = (struct facet_link_metrics){
-            .size = sizeof *found, .link = i, .type = links[i].type, .timestamp_ns = cuda_now_ns()};
+            .size = sizeof *found, .link = i, .type = links[i].type, .timestamp_ns = facet_kit_now_ns()};
         add_up(instance, device, links[i].a == device ? links[i].b : links[i].a, &found[count]);
         count++;
     }

@@ -3,7 +3,7 @@
  * Small helpers for providers, so that each keeps the rules of facet/provider.h in the same way.
  *
  * Owns: the entry point, the checks that every operation begins with, texts, the two-call rule, structs of the host's
- * size, made-up stable uuids, error texts.
+ * size, made-up stable uuids, devices as nodes, error texts, the time of day.
  * Never: needs a library. A provider compiles against include/facet/ and this header, and links to neither libfacet
  * nor the kit; hence static functions only.
  *
@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <facet/provider.h>
 
@@ -36,6 +37,15 @@ FACET_KIT_UNUSED FACET_PRINTF(3, 4) static enum facet_status
     vsnprintf(error->message, sizeof error->message, format, arguments);
     va_end(arguments);
     return status;
+}
+
+/* What readings and events are stamped with. */
+FACET_KIT_UNUSED static uint64_t facet_kit_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* What an entry point does first: the major version must be the one that this provider was built for. */
@@ -75,6 +85,23 @@ FACET_KIT_UNUSED static void facet_kit_text(char *target, size_t size, const cha
 
 /* The same for an array member. */
 #define FACET_KIT_TEXT(array, source) facet_kit_text((array), sizeof(array), (source))
+
+/* A device as a node of the topology. */
+FACET_KIT_UNUSED static struct facet_topology_node facet_kit_device_node(const struct facet_device_info *info)
+{
+    bool has_numa = info->valid & FACET_DEVICE_HAS_NUMA;
+    struct facet_topology_node node = {.size = sizeof node,
+                                       .index = info->index,
+                                       .kind = FACET_NODE_DEVICE,
+                                       .valid = FACET_NODE_HAS_DEVICE | (has_numa ? FACET_NODE_HAS_NUMA : 0),
+                                       .device = info->index,
+                                       .numa_node = has_numa ? info->numa_node : 0};
+
+    FACET_KIT_TEXT(node.uuid, info->uuid);
+    FACET_KIT_TEXT(node.name, info->name);
+    FACET_KIT_TEXT(node.pci_address, info->pci_address);
+    return node;
+}
 
 /*
  * The two-call rule, for a list of any struct: gives out all `count` items of `source_size` bytes at `source`, or says

@@ -62,17 +62,7 @@ enum facet_status rocm_device_health(struct facet_provider_instance *instance, u
 static struct facet_event *add_event(struct facet_provider_instance *instance, uint32_t device, uint32_t kind,
                                      uint64_t value, const char *message)
 {
-    struct facet_event *event = &instance->events[++instance->last_event % ROCM_MAX_EVENTS];
-
-    *event = (struct facet_event){.size = sizeof *event,
-                                  .kind = kind,
-                                  .sequence = instance->last_event,
-                                  .timestamp_ns = rocm_now_ns(),
-                                  .value = value,
-                                  .device = device};
-    FACET_KIT_TEXT(event->uuid, instance->gpu.infos[device].uuid);
-    FACET_KIT_TEXT(event->message, message);
-    return event;
+    return facet_kit_event_add(&instance->events, device, instance->gpu.infos[device].uuid, kind, value, message);
 }
 
 void rocm_event_of_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid, bool created)
@@ -137,7 +127,7 @@ static void add_notification(struct facet_provider_instance *instance, const amd
 /* As many as are kept at most: a GPU that reports without end does not keep us. */
 static void take_notifications(struct facet_provider_instance *instance)
 {
-    for (uint32_t i = 0; i < ROCM_MAX_EVENTS; i++) {
+    for (uint32_t i = 0; i < FACET_KIT_EVENTS; i++) {
         amdsmi_evt_notification_data_t data = {0};
         uint32_t count = 1;
 
@@ -180,21 +170,6 @@ static void look_at_all(struct facet_provider_instance *instance)
     }
 }
 
-static enum facet_status give_out(const struct facet_provider_instance *instance, uint64_t after, void *items,
-                                  uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
-{
-    struct facet_event found[ROCM_MAX_EVENTS];
-    uint64_t kept = instance->last_event < ROCM_MAX_EVENTS ? instance->last_event : ROCM_MAX_EVENTS;
-    uint64_t first = instance->last_event - kept + 1;
-    uint32_t count = 0;
-
-    if (after >= first)
-        first = after < instance->last_event ? after + 1 : instance->last_event + 1;
-    for (uint64_t number = first; number <= instance->last_event; number++)
-        found[count++] = instance->events[number % ROCM_MAX_EVENTS];
-    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
-}
-
 enum facet_status rocm_device_events(struct facet_provider_instance *instance, uint64_t after, void *items,
                                      uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                      struct facet_error *error)
@@ -206,7 +181,7 @@ enum facet_status rocm_device_events(struct facet_provider_instance *instance, u
     pthread_mutex_lock(&instance->lock);
     take_notifications(instance);
     look_at_all(instance);
-    status = give_out(instance, after, items, item_size, capacity, ret_count, error);
+    status = facet_kit_events_give(&instance->events, after, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }

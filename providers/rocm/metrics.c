@@ -5,7 +5,6 @@
  * `busy_ns` nor `compute_active_milli`.
  */
 #include <stdlib.h>
-#include <time.h>
 
 #include "rocm.h"
 #include "sysfs.h"
@@ -13,14 +12,6 @@
 #define MAX_CLOCK_MHZ 100000u
 #define MAX_CELSIUS   250
 #define MAX_WATTS     100000u
-
-uint64_t rocm_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* What is not known has all its bits set, in 32 or 64 of them. */
 static bool watts_of(const amdsmi_power_info_t *info, uint64_t *ret_watts)
@@ -135,7 +126,7 @@ static void read_ecc(const struct rocm_smi *smi, const struct rocm_gpu *gpu, str
 
 bool rocm_metrics_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_metrics *ret_metrics)
 {
-    struct facet_device_metrics read = {.size = sizeof read, .timestamp_ns = rocm_now_ns()};
+    struct facet_device_metrics read = {.size = sizeof read, .timestamp_ns = facet_kit_now_ns()};
 
     read_power(smi, gpu, &read);
     read_temperature(smi, gpu, &read);
@@ -184,7 +175,7 @@ static enum facet_status rocm_metrics_processes(struct facet_provider_instance *
             .device = device,
             .pid = processes[i].pid,
             .valid = FACET_PROCESS_HAS_MEMORY | (processes[i].has_units ? FACET_PROCESS_HAS_UNITS : 0),
-            .timestamp_ns = rocm_now_ns(),
+            .timestamp_ns = facet_kit_now_ns(),
             .memory_used_bytes = processes[i].memory_bytes,
             .units_active = processes[i].units,
         };

@@ -19,6 +19,7 @@
 
 #include <facet/provider.h>
 
+#include "event_kit.h"
 #include "gpu/machine.h"
 #include "library.h"
 #include "math_library.h"
@@ -26,8 +27,7 @@
 #include "runtime.h"
 #include "slice.h"
 
-#define ROCM_MAX_EVENTS 256u /* kept; older ones are dropped */
-#define ROCM_MAX_PARTS  8u   /* partitions of a GPU */
+#define ROCM_MAX_PARTS 8u /* partitions of a GPU */
 
 /* What a look at a GPU found; events are differences between two looks. */
 struct rocm_sight {
@@ -61,8 +61,7 @@ struct facet_provider_instance {
     struct rocm_units promised[GPU_MOST]; /* to workers; under the machine's context_lock */
 
     pthread_mutex_t lock;
-    struct facet_event events[ROCM_MAX_EVENTS]; /* a ring: number n is at n % ROCM_MAX_EVENTS */
-    uint64_t last_event;
+    struct facet_kit_events events;
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_provider_instance, gpu) == 0, "gpu_machine_of()");
 
@@ -81,7 +80,6 @@ extern const struct facet_metrics_ops rocm_metrics_ops;
 bool rocm_metrics_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu,
                        struct facet_device_metrics *ret_metrics);
 bool rocm_memory_total(const struct rocm_smi *smi, const struct rocm_gpu *gpu, uint64_t *ret_bytes);
-uint64_t rocm_now_ns(void);
 
 /* process.c: what the processes on a GPU have of it. */
 struct rocm_process {

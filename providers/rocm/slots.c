@@ -86,7 +86,7 @@ void rocm_slots_settle(struct rocm_slots *slots, const char *mode)
 /* The clock, but later than any name that is here: it may have been set back. */
 void rocm_slots_take(struct rocm_slots *slots, uint32_t number)
 {
-    uint64_t name = rocm_now_ns();
+    uint64_t name = facet_kit_now_ns();
 
     for (uint32_t i = 0; i < ROCM_MAX_PARTS; i++)
         name = slots->names[i] >= name ? slots->names[i] + 1 : name;

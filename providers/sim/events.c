@@ -5,19 +5,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core.h"
 #include "events.h"
 #include "provider_kit.h"
-
-static uint64_t realtime_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t device, uint64_t value, uint32_t link,
                const char *uuid, const char *message)
@@ -30,7 +21,7 @@ void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t
     event->size = sizeof *event;
     event->kind = kind;
     event->sequence = sequence;
-    event->timestamp_ns = realtime_ns();
+    event->timestamp_ns = facet_kit_now_ns();
     event->value = value;
     event->device = device;
     event->link = link;

@@ -17,14 +17,6 @@
 
 #define PJ_PER_MJ UINT64_C(1000000000)
 
-static uint64_t real_time_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* Reads anew what other processes use. */
 static enum facet_status look_around(struct facet_provider_instance *instance, struct facet_error *error)
 {
@@ -94,7 +86,7 @@ static void fill_device(struct facet_provider_instance *instance, uint32_t devic
         .size = sizeof *ret_metrics,
         .device = device,
         .valid = FACET_METRIC_MEMORY_USED | FACET_METRIC_ECC_CORRECTED | FACET_METRIC_ECC_UNCORRECTED,
-        .timestamp_ns = real_time_ns(),
+        .timestamp_ns = facet_kit_now_ns(),
         .memory_used_bytes = sim_engine_use(instance, device, "", "").device,
     };
     sim_fault_ecc(instance, device, &ret_metrics->ecc_corrected, &ret_metrics->ecc_uncorrected);
@@ -142,7 +134,7 @@ static void fill_process(const struct sim_account *account, struct facet_process
         .pid = (int32_t)getpid(),
         .valid =
             FACET_PROCESS_HAS_MEMORY | FACET_PROCESS_HAS_RESERVED | FACET_PROCESS_HAS_BUSY | FACET_PROCESS_HAS_UNITS,
-        .timestamp_ns = real_time_ns(),
+        .timestamp_ns = facet_kit_now_ns(),
         .memory_used_bytes = account->usage->used_bytes,
         .memory_reserved_bytes = account->usage->reserved_bytes,
         .busy_ns = account->busy_ns,
@@ -163,7 +155,7 @@ static void fill_other(const struct sim_other *other, struct facet_process_metri
         .device = other->device,
         .pid = other->pid,
         .valid = FACET_PROCESS_HAS_MEMORY | FACET_PROCESS_HAS_RESERVED,
-        .timestamp_ns = real_time_ns(),
+        .timestamp_ns = facet_kit_now_ns(),
         .memory_used_bytes = other->used_bytes,
         .memory_reserved_bytes = other->reserved_bytes,
     };
@@ -252,7 +244,7 @@ static uint32_t fill_links(const struct facet_provider_instance *instance, uint3
             .link = i,
             .type = machine->links[i].type,
             .valid = FACET_LINK_METRIC_RX | FACET_LINK_METRIC_TX,
-            .timestamp_ns = real_time_ns(),
+            .timestamp_ns = facet_kit_now_ns(),
             .rx_bytes = i == host ? load->rx_bytes : 0,
             .tx_bytes = i == host ? load->tx_bytes : 0,
         };

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last events of a provider's instance.
+ *
+ * Owns: their numbers, keeping the last of them, giving them out.
+ * Never: locks: who adds and who gives out hold the lock of the instance's events. Static functions only, as
+ * provider_kit.h.
+ */
+#ifndef FACET_EVENT_KIT_H
+#define FACET_EVENT_KIT_H
+
+#include "provider_kit.h"
+
+#define FACET_KIT_EVENTS 256u /* kept; older ones are dropped */
+
+struct facet_kit_events {
+    struct facet_event kept[FACET_KIT_EVENTS]; /* a ring: number n is at n % FACET_KIT_EVENTS */
+    uint64_t last;
+};
+
+/* The new one, for what else there is to say of it, until the next is added. */
+FACET_KIT_UNUSED static struct facet_event *facet_kit_event_add(struct facet_kit_events *events, uint32_t device,
+                                                                const char *uuid, uint32_t kind, uint64_t value,
+                                                                const char *message)
+{
+    struct facet_event *event = &events->kept[++events->last % FACET_KIT_EVENTS];
+
+    *event = (struct facet_event){.size = sizeof *event,
+                                  .kind = kind,
+                                  .sequence = events->last,
+                                  .timestamp_ns = facet_kit_now_ns(),
+                                  .value = value,
+                                  .device = device};
+    FACET_KIT_TEXT(event->uuid, uuid);
+    FACET_KIT_TEXT(event->message, message);
+    return event;
+}
+
+/* Those that came after a number, and are kept, by the two-call rule. */
+FACET_KIT_UNUSED static enum facet_status facet_kit_events_give(const struct facet_kit_events *events, uint64_t after,
+                                                                void *items, uint32_t item_size, uint32_t capacity,
+                                                                uint32_t *ret_count, struct facet_error *error)
+{
+    struct facet_event found[FACET_KIT_EVENTS];
+    uint64_t first = events->last > FACET_KIT_EVENTS ? events->last - FACET_KIT_EVENTS + 1 : 1;
+    uint32_t count = 0;
+
+    if (after >= first)
+        first = after < events->last ? after + 1 : events->last + 1;
+    for (uint64_t number = first; number <= events->last; number++)
+        found[count++] = events->kept[number % FACET_KIT_EVENTS];
+    return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
+}
+
+#endif
