@@ -16,9 +16,7 @@
 #ifndef FAKE_CUDA_BLASLT_FAKE_H
 #define FAKE_CUDA_BLASLT_FAKE_H
 
-#include <stdbool.h>
-#include <stdlib.h>
-
+#include "living_fake.h"
 #include "math_fake.h"
 
 #define WORKSPACE 4096u
@@ -41,23 +39,11 @@ struct BLASLT(MatmulPreferenceOpaque_st) {
     uint64_t workspace;
 };
 
-static _Atomic int last_compute = -1, living;
+static _Atomic int last_compute = -1;
 
-static void *make(size_t size)
+static BLASLT_RESULT end(void *object)
 {
-    void *made = calloc(1, size);
-
-    if (!made)
-        abort();
-    living++;
-    return made;
-}
-
-static BLASLT_RESULT drop(void *object)
-{
-    living -= object != NULL;
-    free(object);
-    return object ? BLAS_NUMBER(STATUS_SUCCESS) : BLAS_NUMBER(STATUS_INVALID_VALUE);
+    return drop(object) ? BLAS_NUMBER(STATUS_SUCCESS) : BLAS_NUMBER(STATUS_INVALID_VALUE);
 }
 
 BLASLT_RESULT BLASLT(Create)(BLASLT(Handle_t) * handle)
@@ -68,7 +54,7 @@ BLASLT_RESULT BLASLT(Create)(BLASLT(Handle_t) * handle)
 
 BLASLT_RESULT BLASLT(Destroy)(BLASLT(Handle_t) handle)
 {
-    return drop(handle);
+    return end(handle);
 }
 
 BLASLT_RESULT BLASLT(MatmulDescCreate)(BLASLT(MatmulDesc_t) * operation, BLASLT_COMPUTE compute, BLASLT_TYPE scale)
@@ -80,7 +66,7 @@ BLASLT_RESULT BLASLT(MatmulDescCreate)(BLASLT(MatmulDesc_t) * operation, BLASLT_
 
 BLASLT_RESULT BLASLT(MatmulDescDestroy)(BLASLT(MatmulDesc_t) operation)
 {
-    return drop(operation);
+    return end(operation);
 }
 
 BLASLT_RESULT BLASLT(MatmulDescSetAttribute)(BLASLT(MatmulDesc_t) operation, int attribute, const void *value,
@@ -110,7 +96,7 @@ BLASLT_RESULT BLASLT(MatrixLayoutCreate)(BLASLT(MatrixLayout_t) * layout, BLASLT
 
 BLASLT_RESULT BLASLT(MatrixLayoutDestroy)(BLASLT(MatrixLayout_t) layout)
 {
-    return drop(layout);
+    return end(layout);
 }
 
 BLASLT_RESULT BLASLT(MatrixLayoutSetAttribute)(BLASLT(MatrixLayout_t) layout, int attribute, const void *value,
@@ -133,7 +119,7 @@ BLASLT_RESULT BLASLT(MatmulPreferenceCreate)(BLASLT(MatmulPreference_t) * prefer
 
 BLASLT_RESULT BLASLT(MatmulPreferenceDestroy)(BLASLT(MatmulPreference_t) preference)
 {
-    return drop(preference);
+    return end(preference);
 }
 
 BLASLT_RESULT BLASLT(MatmulPreferenceSetAttribute)(BLASLT(MatmulPreference_t) preference, int attribute,

@@ -3,10 +3,9 @@
  * other. */
 #include "vendor/cuda/cudnn.h"
 
-#include <stdlib.h>
-
 #include "cudnn_fake.h"
 #include "dnn_fake.h"
+#include "living_fake.h"
 
 #define VERSION   91900u
 #define WORKSPACE 8192u
@@ -27,7 +26,7 @@ struct cudnnConvolutionStruct {
     cudnnMathType_t math;
 };
 
-static _Atomic int last_math = -1, living;
+static _Atomic int last_math = -1;
 
 int fake_cudnn_math(void)
 {
@@ -41,19 +40,12 @@ int fake_cudnn_living(void)
 
 void *fake_cudnn_make(size_t size)
 {
-    void *made = calloc(1, size);
-
-    if (!made)
-        abort();
-    living++;
-    return made;
+    return make(size);
 }
 
 cudnnStatus_t fake_cudnn_drop(void *object)
 {
-    living -= object != NULL;
-    free(object);
-    return object ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+    return drop(object) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 enum fake_type fake_cudnn_type(cudnnDataType_t type)

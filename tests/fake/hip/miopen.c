@@ -8,9 +8,8 @@
  */
 #include "vendor/hip/miopen.h"
 
-#include <stdlib.h>
-
 #include "dnn_fake.h"
+#include "living_fake.h"
 
 #define WORKSPACE 8192u
 #define SOLUTION  85u
@@ -33,28 +32,9 @@ struct miopenActivationDescriptor {
     double alpha, beta, gamma;
 };
 
-static _Atomic int living;
-
 int fake_miopen_living(void)
 {
     return living;
-}
-
-static void *make(size_t size)
-{
-    void *made = calloc(1, size);
-
-    if (!made)
-        abort();
-    living++;
-    return made;
-}
-
-static miopenStatus_t drop(void *object)
-{
-    living -= object != NULL;
-    free(object);
-    return object ? miopenStatusSuccess : miopenStatusBadParm;
 }
 
 #define MAKE(name, type)                                                                                               \
@@ -65,7 +45,7 @@ static miopenStatus_t drop(void *object)
     }                                                                                                                  \
     miopenStatus_t miopenDestroy##name(type object)                                                                    \
     {                                                                                                                  \
-        return drop(object);                                                                                           \
+        return drop(object) ? miopenStatusSuccess : miopenStatusBadParm;                                               \
     }
 MAKE(, miopenHandle_t)
 MAKE(TensorDescriptor, miopenTensorDescriptor_t)

@@ -5,27 +5,16 @@
  *
  * Owns: a machine of two GPUs of 8 GB and one of 80 GB that is in MIG mode.
  */
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include <facet/provider.h>
-
 #include "nvml_machine.h"
+#include "tests/provider.h"
 #include "vendor/cuda/nvml.h"
 #include "vendor/cuda/nvml_mig.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-static const struct facet_provider *provider;
 static struct facet_provider_instance *instance;
 
 static void libraries(const char *nvml, const char *driver)
@@ -335,21 +324,10 @@ static void test_partitions_of_others(void **state)
 
 static int begin(void **state)
 {
-    struct facet_error error = {0};
-    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
-    facet_provider_entry_func entry;
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/facet-provider-cuda.so", getenv("FACET_LIB_DIR"));
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!object) {
-        fprintf(stderr, "%s\n", dlerror());
-        return -1;
-    }
-    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
+    load_provider("cuda");
     test_machine_make(3, "8G,8G,80G");
     fake_state()->management.mig[2].mode = NVML_DEVICE_MIG_ENABLE;
-    return entry && entry(&host, &provider) == FACET_OK ? 0 : -1;
+    return 0;
 }
 
 static int end(void **state)

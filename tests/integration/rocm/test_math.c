@@ -3,48 +3,17 @@
  * Owns: mathematics of the built rocm provider over the fake libraries, where conformance does not look: what they are
  * told, what is missing or too old, what is refused, what is left behind. Never: opens a real library.
  */
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <facet/provider.h>
-
+#include "tests/provider.h"
 #include "vendor/hip/hipblaslt.h"
 
 #define SECOND UINT64_C(1000000000)
 
 enum { SIDE = 3, BYTES = SIDE * SIDE * sizeof(float) };
 
-static const struct facet_provider *provider;
-
 struct world {
     struct facet_provider_instance *instance;
     uint64_t context, stream, at; /* `at`: memory of zeros */
 };
-
-static int load_provider(void **state)
-{
-    struct facet_error error = {0};
-    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
-    facet_provider_entry_func entry;
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/facet-provider-rocm.so", getenv("FACET_LIB_DIR"));
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        fail_msg("%s", dlerror());
-    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
-    assert_non_null(entry);
-    assert_int_equal(entry(&host, &provider), FACET_OK);
-    return 0;
-}
 
 static struct facet_provider_instance *open_provider(void)
 {
@@ -80,20 +49,6 @@ static struct world open_with(const char *blas, const char *dnn)
 {
     libraries_are(blas, dnn);
     return enter(open_provider());
-}
-
-/* What the fake libraries saw; the provider has opened them as well. */
-static int seen(const char *variable, const char *function)
-{
-    int (*ask)(void);
-    void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
-
-    assert_non_null(library);
-    *(void **)&ask = dlsym(library, function);
-    assert_non_null(ask);
-    int result = ask();
-    dlclose(library);
-    return result;
 }
 
 static struct facet_math gemm(const struct world *world, uint32_t type, uint32_t flags)
@@ -352,5 +307,6 @@ int main(void)
         cmocka_unit_test(operations_are_bound_as_launches_are),
     };
 
-    return cmocka_run_group_tests(tests, load_provider, NULL);
+    load_provider("rocm");
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

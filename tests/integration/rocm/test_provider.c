@@ -4,45 +4,17 @@
  * libraries that are absent, broken or of another release, the modes of GPUs, events, what each source says.
  * Never: opens a real driver.
  */
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include <facet/provider.h>
-
 #include "tests/fake/cuda/state.h"
+#include "tests/provider.h"
 #include "vendor/amdsmi/amdsmi.h"
 
 #define GIB UINT64_C(1073741824)
 
-static const struct facet_provider *provider;
 static char place[64];
-
-static void load_provider(void)
-{
-    struct facet_error error = {0};
-    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
-    facet_provider_entry_func entry;
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/facet-provider-rocm.so", getenv("FACET_LIB_DIR"));
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        fail_msg("%s", dlerror());
-    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
-    assert_non_null(entry);
-    assert_int_equal(entry(&host, &provider), FACET_OK);
-}
 
 /* Each test has what the build made: both libraries, and the kernel's files. */
 static int sources_are_all_there(void **state)
@@ -501,7 +473,7 @@ int main(void)
     snprintf(file, sizeof file, "%s/hip", place);
     setenv("FAKE_HIP_STATE", file, 1);
     setenv("FACET_ROCM_STATE", place, 1);
-    load_provider();
+    load_provider("rocm");
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(file);
     for (uint32_t bus = 0x05; bus <= 0x25; bus += 0x20) {

@@ -6,18 +6,7 @@
 #ifndef ASCEND_NODE_H
 #define ASCEND_NODE_H
 
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <facet/provider.h>
+#include "tests/provider.h"
 
 #define MAX_DEVICES 128
 
@@ -41,21 +30,8 @@ static inline void node_scenario(const char *scenario)
 
 static inline const struct facet_provider *node_provider(void)
 {
-    static const struct facet_provider *provider;
-    struct facet_error error = {0};
-    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
-    char path[4096];
-
-    if (provider)
-        return provider;
-    snprintf(path, sizeof path, "%s/facet-provider-ascend.so", getenv("FACET_LIB_DIR"));
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        fail_msg("%s", dlerror());
-    facet_provider_entry_func entry;
-    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
-    assert_non_null(entry);
-    assert_int_equal(entry(&host, &provider), FACET_OK);
+    if (!provider)
+        load_provider("ascend");
     return provider;
 }
 

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the built cuda provider over the fake driver: loading it, a worker with a stream, launches.
+ * Owns: the built cuda provider over the fake driver: opening it, a worker with a stream, launches.
  * Never: opens a real driver. Included once by each test; no header of the house's: it brings what a test needs.
  */
 #ifndef TEST_CUDA_WORLD_H
 #define TEST_CUDA_WORLD_H
 
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-#include <facet/provider.h>
+#include "tests/provider.h"
 
 #define UNUSED __attribute__((unused))
 #define MIB    (UINT64_C(1) << 20)
@@ -27,24 +17,6 @@
 UNUSED static const char kernels[] = ".version 7.0 .target sm_52 .address_size 64 "
                                      ".visible .entry spin_1000us() { ret; } .visible .entry spin_20000us() { ret; } "
                                      ".visible .entry spin_7000000us() { ret; }";
-
-static const struct facet_provider *provider;
-
-UNUSED static void load_provider(void)
-{
-    struct facet_error error = {0};
-    const struct facet_provider_host host = {sizeof host, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MINOR, &error};
-    facet_provider_entry_func entry;
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/facet-provider-cuda.so", getenv("FACET_LIB_DIR"));
-    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        fail_msg("%s", dlerror());
-    *(void **)&entry = dlsym(object, FACET_PROVIDER_ENTRY_NAME);
-    assert_non_null(entry);
-    assert_int_equal(entry(&host, &provider), FACET_OK);
-}
 
 UNUSED static void driver_is(const char *path)
 {

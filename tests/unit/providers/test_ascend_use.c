@@ -367,7 +367,6 @@ struct job {
 /* Every operation once; false at the first answer that is wrong. */
 static bool use(struct facet_provider_instance *instance, uint32_t number, uint32_t round)
 {
-    const struct facet_provider *provider = node_provider();
     uint32_t device = (number + round) % 8, health, got;
     struct facet_device_metrics metrics = {.size = sizeof metrics};
     struct facet_worker_limit granted = {.size = sizeof granted};

@@ -228,6 +228,6 @@ int main(void)
         cmocka_unit_test(what_does_not_end_is_not_waited_for_for_ever),
     };
 
-    load_provider();
+    load_provider("cuda");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

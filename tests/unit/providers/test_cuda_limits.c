@@ -334,6 +334,6 @@ int main(void)
         cmocka_unit_test(what_runs_is_paused_at_its_end),
     };
 
-    load_provider();
+    load_provider("cuda");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ int main(int count, char **arguments)
     };
     char path[] = "/tmp/facet-cuda-state-XXXXXX";
 
-    load_provider();
+    load_provider("cuda");
     if (count > 1)
         return serve(STDIN_FILENO, STDOUT_FILENO);
     int file = mkstemp(path);
