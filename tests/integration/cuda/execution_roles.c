@@ -11,60 +11,9 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "limiter/tenant.h"
-#include "world.h"
+#include "counted.h"
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
-
-/* The segment as this process may read it: what was counted. */
-static struct facet_usage_totals totals_inside(void)
-{
-    struct facet_usage_totals totals = {0};
-    struct facet_error error;
-
-    CHECK(facet_segment_read_totals(getenv(FACET_ENV_VGPU_DIR), &totals, &error) == FACET_OK);
-    return totals;
-}
-
-/* Ten seconds are for a machine that does something else: a count that never comes is what fails. */
-static bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
-{
-    for (int i = 0; i < 2000; i++) {
-        if (is_so(value))
-            return true;
-        usleep(5000);
-    }
-    return false;
-}
-
-static bool is_settled(uint64_t launches)
-{
-    struct facet_usage_totals totals = totals_inside();
-
-    return totals.inflight == 0 && totals.inflight_ns == 0 && totals.launches == launches;
-}
-
-static bool is_idle(uint64_t unused)
-{
-    (void)unused;
-    return totals_inside().inflight == 0 && totals_inside().inflight_ns == 0;
-}
-
-static bool one_waits(uint64_t unused)
-{
-    (void)unused;
-    return totals_inside().waiting == 1;
-}
-
-/* All is complete and reported, and it was so many launches. */
-#define SETTLED(count) CHECK(becomes(is_settled, count))
 
 static uint32_t misuse(void)
 {
