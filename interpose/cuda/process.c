@@ -10,11 +10,11 @@
 #include "driver.h"
 #include "hooks.h"
 #include "interpose/kit/execution/track.h"
+#include "interpose/kit/tenants.h"
 #include "swap/swap.h"
 #include "visible.h"
 
 #define VISIBLE_DEVICES "CUDA_VISIBLE_DEVICES"
-#define DIRS_SIZE       ((size_t)FACET_CUDA_TENANTS * 1024)
 #define LIST_SIZE       ((size_t)FACET_CUDA_TENANTS * sizeof(((struct facet_segment_device *)0)->address))
 
 enum {
@@ -27,17 +27,12 @@ struct facet_cuda_process facet_cuda_process;
 
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT, fork_once = PTHREAD_ONCE_INIT;
-static char vgpu_dirs[DIRS_SIZE];
+static char folders[FACET_TENANTS_FOLDERS];
 static bool is_tenant, fork_handled;
 
-/* A list that is too long is cut, and then fails to attach: closed, as any wrong folder. */
 static void read_environment(void)
 {
-    const char *dirs = getenv(FACET_ENV_VGPU_DIR);
-
-    is_tenant = dirs;
-    if (dirs)
-        strncpy(vgpu_dirs, dirs, sizeof vgpu_dirs - 1);
+    is_tenant = facet_tenants_named(folders);
 }
 
 bool facet_cuda_is_tenant(void)
@@ -100,62 +95,9 @@ void facet_cuda_process_prepare(void)
     pthread_once(&fork_once, handle_fork);
 }
 
-static const char *address_of(const struct facet_tenant *tenant)
+static bool is_ours(const char *address)
 {
-    return tenant->policy->device.address;
-}
-
-static bool is_ours(const struct facet_tenant *tenant)
-{
-    const char *address = address_of(tenant);
-
-    return memchr(address, 0, sizeof tenant->policy->device.address) && !strchr(address, ',') &&
-           (strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0);
-}
-
-static void detach(struct facet_tenant *tenants, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        facet_tenant_detach(&tenants[i]);
-}
-
-/* Attaches to every folder; how many, or 0 when one of them, or the list, cannot be used. */
-static uint32_t attach_all(struct facet_tenant *tenants)
-{
-    char dirs[DIRS_SIZE], *rest = dirs, *dir;
-    uint32_t count = 0;
-
-    memcpy(dirs, vgpu_dirs, sizeof dirs);
-    while ((dir = strsep(&rest, ":"))) {
-        if (count == FACET_CUDA_TENANTS || facet_tenant_attach(dir, &tenants[count], NULL) != FACET_OK)
-            break;
-        if (!is_ours(&tenants[count++]))
-            break;
-    }
-    if (!dir)
-        return count;
-    detach(tenants, count);
-    return 0;
-}
-
-/* Keeps those that the program wants to see, in its order, and gives the others' slots back. */
-static uint32_t keep_chosen(struct facet_tenant *all, uint32_t count)
-{
-    const char *addresses[FACET_CUDA_TENANTS];
-    uint32_t chosen[FACET_CUDA_TENANTS], kept;
-    bool keeps[FACET_CUDA_TENANTS] = {false};
-
-    for (uint32_t i = 0; i < count; i++)
-        addresses[i] = address_of(&all[i]);
-    kept = facet_cuda_visible_choose(getenv(VISIBLE_DEVICES), addresses, count, chosen);
-    for (uint32_t i = 0; i < kept; i++) {
-        facet_cuda_process.tenants[i] = all[chosen[i]];
-        keeps[chosen[i]] = true;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (!keeps[i])
-            facet_tenant_detach(&all[i]);
-    return kept;
+    return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
 }
 
 /* The driver reads the variable at its own cuInit, which has not been called yet. */
@@ -165,36 +107,29 @@ static bool show_devices(void)
     char list[LIST_SIZE];
 
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        addresses[i] = address_of(&facet_cuda_process.tenants[i]);
+        addresses[i] = facet_tenant_address(&facet_cuda_process.tenants[i]);
     return facet_cuda_visible_write(addresses, facet_cuda_process.count, list, sizeof list) &&
            setenv(VISIBLE_DEVICES, list, 1) == 0;
 }
 
-static bool has_duplicate(const struct facet_tenant *tenants, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(address_of(&tenants[i]), address_of(&tenants[j])) == 0)
-                return true;
-    return false;
-}
-
+/* Keeps those that the program wants to see, in its order. */
 static bool attach(void)
 {
     struct facet_tenant all[FACET_CUDA_TENANTS];
-    uint32_t count = fork_handled ? attach_all(all) : 0;
+    const char *addresses[FACET_CUDA_TENANTS];
+    uint32_t chosen[FACET_CUDA_TENANTS];
+    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_ours, FACET_CUDA_TENANTS, all) : 0;
 
     if (!count)
         return false;
-    if (has_duplicate(all, count)) {
-        detach(all, count);
-        return false;
-    }
-    facet_cuda_process.count = keep_chosen(all, count);
+    for (uint32_t i = 0; i < count; i++)
+        addresses[i] = facet_tenant_address(&all[i]);
+    facet_cuda_process.count = facet_cuda_visible_choose(getenv(VISIBLE_DEVICES), addresses, count, chosen);
+    facet_tenants_keep(all, count, chosen, facet_cuda_process.count, facet_cuda_process.tenants);
     facet_cuda_swap_attached();
     if (show_devices())
         return true;
-    detach(facet_cuda_process.tenants, facet_cuda_process.count);
+    facet_tenants_detach(facet_cuda_process.tenants, facet_cuda_process.count);
     facet_cuda_process.count = 0;
     return false;
 }

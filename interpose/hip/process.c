@@ -11,12 +11,12 @@
 #include "driver.h"
 #include "hooks.h"
 #include "interpose/kit/execution/track.h"
+#include "interpose/kit/tenants.h"
 #include "visible.h"
 
 #define ROCR_DEVICES "ROCR_VISIBLE_DEVICES"
 #define HIP_DEVICES  "HIP_VISIBLE_DEVICES"
 #define CUDA_DEVICES "CUDA_VISIBLE_DEVICES"
-#define DIRS_SIZE    ((size_t)FACET_HIP_TENANTS * 1024)
 #define LIST_SIZE    ((size_t)FACET_HIP_TENANTS * sizeof(((struct facet_segment_device *)0)->address))
 
 enum {
@@ -29,17 +29,12 @@ struct facet_hip_process facet_hip_process;
 
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT, fork_once = PTHREAD_ONCE_INIT;
-static char vgpu_dirs[DIRS_SIZE];
+static char folders[FACET_TENANTS_FOLDERS];
 static bool is_tenant, fork_handled;
 
-/* A list that is too long is cut, and then fails to attach: closed, as any wrong folder. */
 static void read_environment(void)
 {
-    const char *dirs = getenv(FACET_ENV_VGPU_DIR);
-
-    is_tenant = dirs;
-    if (dirs)
-        strncpy(vgpu_dirs, dirs, sizeof vgpu_dirs - 1);
+    is_tenant = facet_tenants_named(folders);
 }
 
 bool facet_hip_is_tenant(void)
@@ -102,51 +97,9 @@ void facet_hip_process_prepare(void)
     pthread_once(&fork_once, handle_fork);
 }
 
-static const char *address_of(const struct facet_tenant *tenant)
+static bool is_ours(const char *address)
 {
-    return tenant->policy->device.address;
-}
-
-static bool is_ours(const struct facet_tenant *tenant)
-{
-    const char *address = address_of(tenant);
-
-    return memchr(address, 0, sizeof tenant->policy->device.address) && !strchr(address, ',') &&
-           strncmp(address, VENDOR_HIP_ADDRESS, strlen(VENDOR_HIP_ADDRESS)) == 0;
-}
-
-static void detach(struct facet_tenant *tenants, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        facet_tenant_detach(&tenants[i]);
-}
-
-/* Attaches to every folder; how many, or 0 when one of them, or the list, cannot be used. */
-static uint32_t attach_all(struct facet_tenant *tenants)
-{
-    char dirs[DIRS_SIZE], *rest = dirs, *dir;
-    uint32_t count = 0;
-
-    memcpy(dirs, vgpu_dirs, sizeof dirs);
-    while ((dir = strsep(&rest, ":"))) {
-        if (count == FACET_HIP_TENANTS || facet_tenant_attach(dir, &tenants[count], NULL) != FACET_OK)
-            break;
-        if (!is_ours(&tenants[count++]))
-            break;
-    }
-    if (!dir)
-        return count;
-    detach(tenants, count);
-    return 0;
-}
-
-static bool has_duplicate(const struct facet_tenant *tenants, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(address_of(&tenants[i]), address_of(&tenants[j])) == 0)
-                return true;
-    return false;
+    return strncmp(address, VENDOR_HIP_ADDRESS, strlen(VENDOR_HIP_ADDRESS)) == 0;
 }
 
 /* Those that the program wants to see, as indices; how many. HIP's own variable comes before its other name. */
@@ -170,38 +123,24 @@ static bool show_devices(const char *const *addresses, const uint32_t *chosen, u
            setenv(HIP_DEVICES, indices, 1) == 0 && (!getenv(CUDA_DEVICES) || setenv(CUDA_DEVICES, indices, 1) == 0);
 }
 
-/* Keeps the chosen, in their order, and gives the others' slots back. */
-static void keep(struct facet_tenant *all, uint32_t all_count, const uint32_t *chosen, uint32_t count)
-{
-    bool keeps[FACET_HIP_TENANTS] = {false};
-
-    for (uint32_t i = 0; i < count; i++) {
-        facet_hip_process.tenants[i] = all[chosen[i]];
-        keeps[chosen[i]] = true;
-    }
-    for (uint32_t i = 0; i < all_count; i++)
-        if (!keeps[i])
-            facet_tenant_detach(&all[i]);
-    facet_hip_process.count = count;
-}
-
 static bool attach(void)
 {
     struct facet_tenant all[FACET_HIP_TENANTS];
     const char *addresses[FACET_HIP_TENANTS];
     uint32_t chosen[FACET_HIP_TENANTS];
-    uint32_t count = fork_handled ? attach_all(all) : 0;
+    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_ours, FACET_HIP_TENANTS, all) : 0;
 
     if (!count)
         return false;
     for (uint32_t i = 0; i < count; i++)
-        addresses[i] = address_of(&all[i]);
+        addresses[i] = facet_tenant_address(&all[i]);
     uint32_t kept = choose(addresses, count, chosen);
-    if (has_duplicate(all, count) || !show_devices(addresses, chosen, kept)) {
-        detach(all, count);
+    if (!show_devices(addresses, chosen, kept)) {
+        facet_tenants_detach(all, count);
         return false;
     }
-    keep(all, count, chosen, kept);
+    facet_tenants_keep(all, count, chosen, kept, facet_hip_process.tenants);
+    facet_hip_process.count = kept;
     return true;
 }
 

@@ -6,7 +6,6 @@
 #include "track.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "interpose/kit/busy.h"
 #include "interpose/kit/estimate.h"
+#include "interpose/kit/quiet_thread.h"
 #include "layer.h"
 
 #define RING_SIZE 4096u
@@ -320,27 +320,12 @@ static void on_exit_of_process(void)
     errno = saved;
 }
 
-/* Inherits a mask in which everything is blocked: no handler of the program ever runs on our thread. */
 static bool start_thread(void)
 {
-    sigset_t all, old;
-    pthread_attr_t attributes;
-    pthread_t thread;
-    bool made = false;
-
     if (!exit_handled && atexit(on_exit_of_process) != 0)
         return false;
     exit_handled = true;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
-        made = pthread_create(&thread, &attributes, run, &facet_cl_process.tenant) == 0;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
-    pthread_attr_destroy(&attributes);
-    return made;
+    return facet_quiet_thread(run, &facet_cl_process.tenant);
 }
 
 bool facet_cl_track_ready(void)

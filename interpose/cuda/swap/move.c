@@ -3,7 +3,6 @@
 #include "move.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
@@ -12,6 +11,7 @@
 #include "door.h"
 #include "interpose/cuda/memory/context.h"
 #include "interpose/kit/execution/capture.h"
+#include "interpose/kit/quiet_thread.h"
 
 #define LOOK_AGAIN_NS (20 * FACET_NS_PER_MS)
 #define ASK_AGAIN_NS  FACET_NS_PER_MS /* a device that refused */
@@ -293,23 +293,12 @@ static void on_exit_of_process(void)
         facet_futex_wait(&moving, 1, 5 * FACET_NS_PER_MS);
 }
 
-/* Inherits a mask in which everything is blocked: no handler of the program ever runs on our thread. */
 static bool start_thread(void)
 {
-    sigset_t all, old;
-    pthread_t thread;
-
     if (!exit_handled && atexit(on_exit_of_process) != 0)
         return false;
     exit_handled = true;
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
-        return false;
-    bool made = pthread_create(&thread, NULL, run, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (made)
-        pthread_detach(thread);
-    return made;
+    return facet_quiet_thread(run, NULL);
 }
 
 bool facet_cuda_move_start(void)

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "capture.h"
 #include "driver.h"
+#include "interpose/kit/quiet_thread.h"
 #include "settle.h"
 
 #define LAZY_NS      (10 * FACET_NS_PER_MS) /* between looks while alone on the device */
@@ -241,27 +241,12 @@ static void on_exit_of_process(void)
     errno = saved;
 }
 
-/* Inherits a mask in which everything is blocked: no handler of the program ever runs on our thread. */
 static bool start_thread(void)
 {
-    sigset_t all, old;
-    pthread_attr_t attributes;
-    pthread_t thread;
-    bool made = false;
-
     if (!exit_handled && atexit(on_exit_of_process) != 0)
         return false;
     exit_handled = true;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &old) == 0) {
-        made = pthread_create(&thread, &attributes, run, NULL) == 0;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
-    pthread_attr_destroy(&attributes);
-    return made;
+    return facet_quiet_thread(run, NULL);
 }
 
 void facet_flight_wake(void)
