@@ -71,8 +71,9 @@ static enum facet_status read_milli(const json_t *value, const char *member, uin
     return status;
 }
 
-static enum facet_status read_name(const json_t *value, const char *member, struct request *request,
-                                   struct facet_error *error)
+/* Ids are names, too. */
+static enum facet_status read_valid_name(const json_t *value, const char *member, char *ret_name, size_t size,
+                                         struct facet_error *error)
 {
     const char *text = NULL;
 
@@ -80,23 +81,35 @@ static enum facet_status read_name(const json_t *value, const char *member, stru
     if (status == FACET_OK)
         status = facet_check_name(text, member, error);
     if (status == FACET_OK)
-        snprintf(request->name, sizeof request->name, "%s", text);
+        snprintf(ret_name, size, "%s", text);
     return status;
 }
 
-static enum facet_status read_device(const json_t *value, const char *member, struct request *request,
-                                     struct facet_error *error)
+static enum facet_status read_text(const json_t *value, const char *member, const char *expected, char *ret_text,
+                                   size_t size, struct facet_error *error)
 {
     const char *text = NULL;
 
     enum facet_status status = read_string(value, member, &text, error);
     if (status != FACET_OK)
         return status;
-    if (text[0] == '\0' || strlen(text) >= sizeof request->device)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, member,
-                                    "%s of %zu characters: expected an id, a uuid or an index", member, strlen(text));
-    snprintf(request->device, sizeof request->device, "%s", text);
+    if (text[0] == '\0' || strlen(text) >= size)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, member, "%s of %zu characters: expected %s", member,
+                                    strlen(text), expected);
+    snprintf(ret_text, size, "%s", text);
     return FACET_OK;
+}
+
+static enum facet_status read_name(const json_t *value, const char *member, struct request *request,
+                                   struct facet_error *error)
+{
+    return read_valid_name(value, member, request->name, sizeof request->name, error);
+}
+
+static enum facet_status read_device(const json_t *value, const char *member, struct request *request,
+                                     struct facet_error *error)
+{
+    return read_text(value, member, "an id, a uuid or an index", request->device, sizeof request->device, error);
 }
 
 static enum facet_status read_memory_limit(const json_t *value, const char *member, struct request *request,
@@ -156,34 +169,17 @@ static enum facet_status read_oversubscribe(const json_t *value, const char *mem
     return read_boolean(value, member, &request->oversubscribe, error);
 }
 
-/* Ids are names, too. */
 static enum facet_status read_reservation(const json_t *value, const char *member, struct request *request,
                                           struct facet_error *error)
 {
-    const char *text = NULL;
-
-    enum facet_status status = read_string(value, member, &text, error);
-    if (status == FACET_OK)
-        status = facet_check_name(text, member, error);
-    if (status == FACET_OK)
-        snprintf(request->reservation, sizeof request->reservation, "%s", text);
-    return status;
+    return read_valid_name(value, member, request->reservation, sizeof request->reservation, error);
 }
 
 static enum facet_status read_template(const json_t *value, const char *member, struct request *request,
                                        struct facet_error *error)
 {
-    const char *text = NULL;
-
-    enum facet_status status = read_string(value, member, &text, error);
-    if (status != FACET_OK)
-        return status;
-    if (text[0] == '\0' || strlen(text) >= sizeof request->template_id)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, member,
-                                    "%s of %zu characters: expected the id of a partition template", member,
-                                    strlen(text));
-    snprintf(request->template_id, sizeof request->template_id, "%s", text);
-    return FACET_OK;
+    return read_text(value, member, "the id of a partition template", request->template_id, sizeof request->template_id,
+                     error);
 }
 
 static enum facet_status read_idle_freeze(const json_t *value, const char *member, struct request *request,

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "compute/fair.h"
 #include "plan.h"
 #include "residence.h"
+#include "threads.h"
 #include "turns.h"
 
 /* How often dead processes are looked for: a killed tenant's quota is back well within 100 ms. */
@@ -241,18 +241,9 @@ static enum facet_status bell_path(const struct scheduler *scheduler, const char
 
 static enum facet_status start_thread(struct device *device, struct facet_error *error)
 {
-    sigset_t all, old;
+    int result = thread_start(&device->thread, "scheduler", device_main, device);
 
-    /* Signals belong to the main thread, but for the one that this thread may cause itself (bus_error.h). */
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int result = pthread_create(&device->thread, NULL, device_main, device);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (result)
-        return facet_error_errno(error, result, "starting the scheduler of %s", device->id);
-    pthread_setname_np(device->thread, "scheduler");
-    return FACET_OK;
+    return result ? facet_error_errno(error, result, "starting the scheduler of %s", device->id) : FACET_OK;
 }
 
 static void device_free(struct device *device)

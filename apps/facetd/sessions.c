@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the life of each provider's session. Never: calls a provider itself; see reading.c and grant.c. */
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "living.h"
+#include "threads.h"
 
 #define READ_EVERY_NS   FACET_NS_PER_S
 #define BACK_OFF_NS     FACET_NS_PER_S
@@ -142,21 +142,14 @@ static void *living_main(void *argument)
     return NULL;
 }
 
-/* With the lock. Signals belong to the main thread, but for the one that any thread may cause itself (bus_error.h). */
+/* With the lock. */
 static enum facet_status start(struct living *living, struct facet_error *error)
 {
-    sigset_t all, old;
-
     if (living->started)
         return FACET_OK;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int result = pthread_create(&living->thread, NULL, living_main, living);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int result = thread_start(&living->thread, "provider", living_main, living);
     if (result)
         return facet_error_errno(error, result, "starting the thread of provider %s", living->record->name);
-    pthread_setname_np(living->thread, "provider");
     living->started = true;
     living->state = LIVING_OPENING;
     return FACET_OK;
