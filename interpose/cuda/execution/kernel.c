@@ -146,12 +146,10 @@ static CUresult launch_that_allocates(CUgraphExec executable, CUstream stream, b
 
 CUresult facet_cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
-    return facet_graphs_any() ? launch_that_allocates(executable, stream, false)
-                                   : launch_graph(executable, stream);
+    return facet_graphs_any() ? launch_that_allocates(executable, stream, false) : launch_graph(executable, stream);
 }
 
 CUresult facet_cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream)
 {
-    return facet_graphs_any() ? launch_that_allocates(executable, stream, true)
-                                   : launch_graph_ptsz(executable, stream);
+    return facet_graphs_any() ? launch_that_allocates(executable, stream, true) : launch_graph_ptsz(executable, stream);
 }
