@@ -131,17 +131,12 @@ struct allocations {
     size_t count;
 };
 
-/* Of a row in order; `nodes` is the caller's to free. Without memory none is found, and so none is freed. */
-static struct allocations allocations_of(const struct row *row)
+static void list_allocations(const struct row *row, struct allocations *made)
 {
-    struct allocations made = {.nodes = row->ordered ? calloc(row->count, sizeof *made.nodes) : NULL};
-
-    for (size_t i = 0; i < row->count && made.nodes; i++)
+    for (size_t i = 0; i < row->count; i++)
         if (row->nodes[i].kind == FACET_GRAPH_ALLOCATES)
-            made.nodes[made.count++] = &row->nodes[i];
-    if (made.count)
-        qsort(made.nodes, made.count, sizeof *made.nodes, by_pointer);
-    return made;
+            made->nodes[made->count++] = &row->nodes[i];
+    qsort(made->nodes, made->count, sizeof *made->nodes, by_pointer);
 }
 
 /* What a free node frees of its row: the last before it that has the address, as addresses are used again. What another
@@ -174,9 +169,11 @@ static void add(uint64_t *sum, uint64_t bytes)
 static void count_own(const struct row *row, struct facet_graph_needs *most)
 {
     uint64_t alive[FACET_GRAPH_DEVICES] = {0};
-    struct allocations made = allocations_of(row);
-    FACET_CLEANUP_FREE const struct facet_graph_node **nodes = made.nodes;
+    FACET_CLEANUP_FREE const struct facet_graph_node **nodes = calloc(row->count + 1, sizeof *nodes);
+    struct allocations made = {.nodes = nodes};
 
+    if (nodes && row->ordered) /* otherwise none is found, and so none is freed */
+        list_allocations(row, &made);
     for (size_t i = 0; i < row->count; i++) {
         const struct facet_graph_node *node = &row->nodes[i], *freed = NULL;
 
