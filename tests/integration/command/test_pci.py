@@ -388,7 +388,8 @@ def wrong_use_is_refused():
                 (1, "holds no directory sys", ["scan", "--root", os.path.join(root, "dev")]),
                 (2, "", ["show"]),
                 (2, "", ["scan", "more"])):
-            done = place.facet("pci", arguments[0], "--root", root, *arguments[1:])
+            elsewhere = [] if "--root" in arguments else ["--root", root]
+            done = place.facet("pci", arguments[0], *elsewhere, *arguments[1:])
             equal((done.returncode, done.stdout), (status, ""), str(arguments))
             contains(done.stderr, text)
 
