@@ -128,13 +128,14 @@ static bool look(uint32_t device, struct facet_transit *ret_left)
 
     ret_left->count = 0;
     for (struct facet_transit_cell *cell = atomic_load(&cells); cell; cell = cell->next) {
+        uint32_t turn = atomic_load(&cell->turn); /* first: bytes of a later turn are taken for gone, not for there */
         uint64_t word = atomic_load(&cell->bytes);
 
         if (!is_of(word, device))
             continue;
         if (ret_left->count < FACET_TRANSIT_MOST)
-            ret_left->bytes[ret_left->count++] = word & ~DEVICE_BITS;
-        wait = wait || cell->given_up != atomic_load_explicit(&cell->turn, memory_order_relaxed);
+            ret_left->parts[ret_left->count++] = (struct facet_transit_part){cell, turn, word & ~DEVICE_BITS};
+        wait = wait || cell->given_up != turn;
     }
     return wait;
 }
@@ -171,18 +172,16 @@ void facet_transit_open(void)
     syscall(SYS_futex, &facet_transit_shut, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static int larger_first(const void *left, const void *right)
+static bool is_still_there(const struct facet_transit_part *part)
 {
-    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
-
-    return one < other ? 1 : one > other ? -1 : 0;
+    return atomic_load(&part->cell->bytes) && atomic_load(&part->cell->turn) == part->turn;
 }
 
-uint64_t facet_transit_explain(uint64_t growth, struct facet_transit *left)
+uint64_t facet_transit_explain(uint64_t growth, const struct facet_transit *left)
 {
-    qsort(left->bytes, left->count, sizeof left->bytes[0], larger_first);
     for (uint32_t i = 0; i < left->count; i++)
-        growth -= left->bytes[i] <= growth ? left->bytes[i] : 0;
+        if (!is_still_there(&left->parts[i]))
+            growth -= left->parts[i].bytes < growth ? left->parts[i].bytes : growth;
     return growth;
 }
 

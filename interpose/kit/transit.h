@@ -75,10 +75,14 @@ static inline void facet_transit_leave(void)
         atomic_store_explicit(&facet_transit_mine->bytes, 0, memory_order_release);
 }
 
-/* What was in transit when a reader went on. */
+/* What was in transit when a reader went on, of which thread in which turn. */
 struct facet_transit {
     uint32_t count;
-    uint64_t bytes[FACET_TRANSIT_MOST];
+    struct facet_transit_part {
+        struct facet_transit_cell *cell;
+        uint32_t turn;
+        uint64_t bytes;
+    } parts[FACET_TRANSIT_MOST];
 };
 
 /*
@@ -89,10 +93,11 @@ bool facet_transit_hold_off(uint32_t device, uint64_t most_ns, struct facet_tran
 void facet_transit_open(void);
 
 /*
- * What `growth` is without what went through while two readings were made: of what was in transit at the first of them
- * as much as fits into it. Never more than there can have been besides.
+ * What `growth`, which was just read, is without what went through since the first reading: all that was in transit
+ * then and is no more. What came into transit meanwhile can only have made it smaller: never more than there is, rather
+ * less.
  */
-uint64_t facet_transit_explain(uint64_t growth, struct facet_transit *left);
+uint64_t facet_transit_explain(uint64_t growth, const struct facet_transit *left);
 
 /* In the child of a fork: nobody but the caller is left. */
 void facet_transit_forked(void);

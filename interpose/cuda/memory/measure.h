@@ -19,7 +19,7 @@
  * Both are differences. A thread of this process that allocates or frees at the same moment shifts them by what it is
  * about to be given, or has just lost: so each reading waits for a moment in which nothing is in transit, and new
  * allocations wait for the reading (interpose/kit/transit.h). Where there is no such moment, for a driver's call takes
- * long, what was in transit at the first reading is taken out of the growth as far as it fits: rather too little is
+ * long, what was in transit at the first reading and is no more is taken out of the growth: rather too little is
  * charged than a neighbour's gigabytes. Pools and graphs, which shrink unseen, are settled within it. Not seen in
  * transit: what graphs are about to take, what is being swapped, plain memory that cuMemFreeAsync frees later, and
  * other processes' allocations.
