@@ -25,12 +25,13 @@ FACET_KIT_UNUSED static struct facet_event *facet_kit_event_add(struct facet_kit
 {
     struct facet_event *event = &events->kept[++events->last % FACET_KIT_EVENTS];
 
-    *event = (struct facet_event){.size = sizeof *event,
-                                  .kind = kind,
-                                  .sequence = events->last,
-                                  .timestamp_ns = facet_kit_now_ns(),
-                                  .value = value,
-                                  .device = device};
+    memset(event, 0, sizeof *event);
+    event->size = sizeof *event;
+    event->kind = kind;
+    event->sequence = events->last;
+    event->timestamp_ns = facet_kit_now_ns();
+    event->value = value;
+    event->device = device;
     FACET_KIT_TEXT(event->uuid, uuid);
     FACET_KIT_TEXT(event->message, message);
     return event;

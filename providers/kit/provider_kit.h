@@ -44,7 +44,7 @@ FACET_KIT_UNUSED static uint64_t facet_kit_now_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_REALTIME, &now);
+    timespec_get(&now, TIME_UTC);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
@@ -89,14 +89,18 @@ FACET_KIT_UNUSED static void facet_kit_text(char *target, size_t size, const cha
 /* A device as a node of the topology. */
 FACET_KIT_UNUSED static struct facet_topology_node facet_kit_device_node(const struct facet_device_info *info)
 {
-    bool has_numa = info->valid & FACET_DEVICE_HAS_NUMA;
-    struct facet_topology_node node = {.size = sizeof node,
-                                       .index = info->index,
-                                       .kind = FACET_NODE_DEVICE,
-                                       .valid = FACET_NODE_HAS_DEVICE | (has_numa ? FACET_NODE_HAS_NUMA : 0),
-                                       .device = info->index,
-                                       .numa_node = has_numa ? info->numa_node : 0};
+    struct facet_topology_node node;
 
+    memset(&node, 0, sizeof node);
+    node.size = sizeof node;
+    node.index = info->index;
+    node.kind = FACET_NODE_DEVICE;
+    node.valid = FACET_NODE_HAS_DEVICE;
+    node.device = info->index;
+    if (info->valid & FACET_DEVICE_HAS_NUMA) {
+        node.valid |= FACET_NODE_HAS_NUMA;
+        node.numa_node = info->numa_node;
+    }
     FACET_KIT_TEXT(node.uuid, info->uuid);
     FACET_KIT_TEXT(node.name, info->name);
     FACET_KIT_TEXT(node.pci_address, info->pci_address);
