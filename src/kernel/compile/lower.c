@@ -222,17 +222,29 @@ static LLVMValueRef make_choice(struct lowering *lowering, struct facet_lower_ke
     return run;
 }
 
-static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item, uint32_t width)
+/* NULL, and why there are none. */
+static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uint32_t width, bool masked,
+                               const char **ret_why)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(lowering->module);
+    LLVMValueRef made;
+
+    if (!facet_lanes_make(&lowering->arena, item, layout, width, masked, "facet_lanes", &made, ret_why))
+        return NULL;
+    set_machine(made, lowering->options->machine);
+    return made;
+}
+
+static void make_run(struct lowering *lowering, struct facet_lower_kernel *kernel, LLVMValueRef item, uint32_t width)
+{
     LLVMValueRef whole = NULL, part = NULL;
     const char *why = NULL;
     uint32_t required = kernel->required_group_size[0];
 
     if (width > 1 && (!required || required % width == 0))
-        facet_lanes_make(&lowering->arena, item, layout, width, false, "facet_lanes", &whole, &why);
+        whole = make_lanes(lowering, item, width, false, &why);
     if (width > 1 && !why && (!required || required % width != 0))
-        facet_lanes_make(&lowering->arena, item, layout, width, true, "facet_lanes", &part, &why);
+        part = make_lanes(lowering, item, width, true, &why);
     if (why || width == 1) {
         if (whole)
             LLVMDeleteFunction(whole);

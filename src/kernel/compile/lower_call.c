@@ -84,6 +84,10 @@ static LLVMValueRef combine(LLVMBuilderRef builder, LLVMAtomicRMWBinOp operation
     switch (operation) {
     case LLVMAtomicRMWBinOpXchg:
         return value;
+    case LLVMAtomicRMWBinOpAdd:
+        return LLVMBuildAdd(builder, old, value, "");
+    case LLVMAtomicRMWBinOpSub:
+        return LLVMBuildSub(builder, old, value, "");
     case LLVMAtomicRMWBinOpAnd:
         return LLVMBuildAnd(builder, old, value, "");
     case LLVMAtomicRMWBinOpOr:
@@ -118,22 +122,46 @@ static LLVMValueRef emit_exchange(LLVMBuilderRef builder, LLVMValueRef original,
     return LLVMBuildInsertValue(builder, both, same, 1, "");
 }
 
-/*
- * A group runs on one thread, so what is atomic only within it needs no bus lock. Sums keep it: on Zen 5 a run of plain
- * additions to memory falls, for some kernels, to a third of the locked ones' speed (each waits for the store before).
- */
+/* OpenCL's atomic_inc and atomic_dec wrap at the largest number, as a sum does; the processor has no other wrap. */
+static LLVMAtomicRMWBinOp operation_of(LLVMValueRef original)
+{
+    LLVMAtomicRMWBinOp operation = LLVMGetAtomicRMWBinOp(original);
+    LLVMValueRef most = LLVMGetOperand(original, 1);
+
+    if (operation == LLVMAtomicRMWBinOpUIncWrap && most == LLVMConstAllOnes(LLVMTypeOf(most)))
+        return LLVMAtomicRMWBinOpAdd;
+    if (operation == LLVMAtomicRMWBinOpUDecWrap && most == LLVMConstAllOnes(LLVMTypeOf(most)))
+        return LLVMAtomicRMWBinOpSub;
+    return operation;
+}
+
+/* On Zen 5 a run of plain additions to memory falls, for some kernels, to a third of the locked ones' speed. */
+static bool keeps_lock(LLVMValueRef original, LLVMAtomicRMWBinOp operation)
+{
+    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(original));
+    LLVMAttributeRef processor =
+        LLVMGetStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "target-cpu", 10);
+    uint32_t length = 0;
+    const char *name = processor ? LLVMGetStringAttributeValue(processor, &length) : "";
+
+    return (operation == LLVMAtomicRMWBinOpAdd || operation == LLVMAtomicRMWBinOpSub) && length == strlen("znver5") &&
+           memcmp(name, "znver5", length) == 0;
+}
+
+/* A group runs on one thread: what is atomic only within it needs no lock of the bus. */
 LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LLVMValueRef *operands)
 {
     bool exchange = LLVMIsAAtomicCmpXchgInst(original) != NULL,
          local = facet_is_local_memory(LLVMGetOperand(original, 0));
-    LLVMAtomicRMWBinOp operation = exchange ? LLVMAtomicRMWBinOpXchg : LLVMGetAtomicRMWBinOp(original);
+    LLVMAtomicRMWBinOp operation = exchange ? LLVMAtomicRMWBinOpXchg : operation_of(original);
+    bool plain = operation <= LLVMAtomicRMWBinOpUMin && operation != LLVMAtomicRMWBinOpNand;
     LLVMValueRef made, old;
-    bool plain = operation <= LLVMAtomicRMWBinOpUMin && operation != LLVMAtomicRMWBinOpNand &&
-                 operation != LLVMAtomicRMWBinOpAdd && operation != LLVMAtomicRMWBinOpSub;
 
     if (local && exchange)
         return emit_exchange(builder, original, operands);
-    if (local && plain) {
+    if (!exchange && operation != LLVMGetAtomicRMWBinOp(original))
+        operands[1] = LLVMConstInt(LLVMTypeOf(operands[1]), 1, false);
+    if (local && plain && !keeps_lock(original, operation)) {
         old = LLVMBuildLoad2(builder, LLVMTypeOf(operands[1]), operands[0], "");
         made = combine(builder, operation, old, operands[1]);
         LLVMBuildStore(builder, made, operands[0]);
@@ -142,6 +170,8 @@ LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LL
     made = LLVMInstructionClone(original);
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(original); i++)
         LLVMSetOperand(made, i, operands[i]);
+    if (!exchange)
+        LLVMSetAtomicRMWBinOp(made, operation);
     LLVMInsertIntoBuilder(builder, made);
     return made;
 }

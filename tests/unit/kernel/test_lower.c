@@ -417,6 +417,53 @@ static void test_private_memory_off_the_stack(void **state)
     }
 }
 
+/* What is left of one atomic instruction, "" when nothing that is atomic is. */
+static void check_atomic(const char *processor, const char *instruction, const char *left)
+{
+    struct way way = {.optimize = 3, .features = ""};
+    struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
+    LLVMContextRef context = LLVMContextCreate();
+    struct facet_error error = {0};
+    LLVMModuleRef module;
+    char text[512], *made;
+
+    snprintf(
+        text, sizeof text,
+        "@__facet_local.k.h = internal global [4 x i32] undef\ndefine void @k(ptr %%p) {\n %%n = load i32, ptr %%p\n"
+        " %%h = getelementptr i32, ptr @__facet_local.k.h, i32 %%n\n"
+        " %%old = atomicrmw %s monotonic\n store volatile i32 %%old, ptr %%p\n ret void\n}\n",
+        instruction);
+    module = lowered_parse(context, text, NULL);
+    lowered_processor = processor;
+    assert_int_equal(lowered_make(module, &way, &kernel, &error), FACET_OK);
+    lowered_processor = NULL;
+    made = LLVMPrintModuleToString(module);
+    if ((*left && !strstr(made, left)) || (!*left && strstr(made, "atomicrmw")))
+        fail_msg("%s on %s: expected \"%s\"; got\n%s", instruction, processor, left, made);
+    LLVMDisposeMessage(made);
+    LLVMDisposeModule(module);
+    LLVMContextDispose(context);
+}
+
+/* Nobody else sees a group's memory while it runs; and a wrap at the largest number is a sum. */
+static void test_what_stays_atomic(void **state)
+{
+    (void)state;
+    check_atomic("znver4", "add ptr %h, i32 %n", "");
+    check_atomic("znver4", "sub ptr %h, i32 %n", "");
+    check_atomic("znver4", "uinc_wrap ptr %h, i32 -1", "");
+    check_atomic("znver4", "udec_wrap ptr %h, i32 -1", "");
+    check_atomic("znver4", "uinc_wrap ptr %h, i32 9", "atomicrmw uinc_wrap");
+    check_atomic("znver4", "nand ptr %h, i32 %n", "atomicrmw nand");
+    check_atomic("znver4", "add ptr %p, i32 %n", "atomicrmw add");
+    check_atomic("znver4", "uinc_wrap ptr %p, i32 -1", "atomicrmw add");
+    check_atomic("znver4", "udec_wrap ptr %p, i32 -1", "atomicrmw sub");
+    check_atomic("znver4", "udec_wrap ptr %p, i32 %n", "atomicrmw udec_wrap");
+    check_atomic("znver5", "add ptr %h, i32 %n", "atomicrmw add");
+    check_atomic("znver5", "uinc_wrap ptr %h, i32 -1", "atomicrmw add");
+    check_atomic("znver5", "umax ptr %h, i32 %n", "");
+}
+
 static int unload_last(void **state)
 {
     (void)state;
@@ -457,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_divergent_loop),
         cmocka_unit_test(test_private_memory),
         cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_what_stays_atomic),
         cmocka_unit_test(test_state_across_barriers),
         cmocka_unit_test(test_divergent_barrier_ends),
         cmocka_unit_test(test_dimensions),

@@ -29,6 +29,8 @@ LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char
     return module;
 }
 
+const char *lowered_processor;
+
 static LLVMTargetMachineRef make_machine(const char *more)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *own = LLVMGetHostCPUFeatures();
@@ -39,8 +41,8 @@ static LLVMTargetMachineRef make_machine(const char *more)
 
     assert_int_equal(LLVMGetTargetFromTriple(triple, &target, &message), 0);
     snprintf(features, sizeof(features), "%s%s%s", own, *more ? "," : "", more);
-    machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                      LLVMCodeModelDefault);
+    machine = LLVMCreateTargetMachine(target, triple, lowered_processor ? lowered_processor : cpu, features,
+                                      LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
     LLVMDisposeMessage(triple);
     LLVMDisposeMessage(cpu);
     LLVMDisposeMessage(own);

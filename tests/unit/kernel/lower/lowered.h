@@ -49,6 +49,7 @@ struct block {
     };
 };
 
+extern const char *lowered_processor; /* NULL: this machine's */
 LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file);
 enum facet_status lowered_make(LLVMModuleRef module, const struct way *way, struct facet_lower_kernel *kernel,
                                struct facet_error *error);
