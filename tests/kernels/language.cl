@@ -79,6 +79,30 @@ __kernel void privates(__global const int *keys, __global int *out)
     out[i] = sum;
 }
 
+/* Elements that follow the items, as neighbours in memory would. */
+__kernel void followed(__global const int *in, __global int *out)
+{
+    uint i = get_global_id(0), l = get_local_id(0);
+    int four[4], eight[8], many[32];
+    uchar bytes[32];
+    double wide[16];
+
+    for (uint k = 0; k < 32; k++) {
+        many[k] = in[i] + 100 * k;
+        bytes[k] = (uchar)(in[i] + 3 * k);
+        four[k & 3] = eight[k & 7] = in[i] - (int)k;
+        wide[k & 15] = in[i] * 0.5 + k;
+    }
+    out[i * 8] = many[l & 31];
+    out[i * 8 + 1] = many[(l + 5) % 32];
+    out[i * 8 + 2] = many[l ^ 9];
+    out[i * 8 + 3] = many[min(l + 1, 31u)];
+    out[i * 8 + 4] = many[(uint)((float)l * 0.4f)];
+    out[i * 8 + 5] = bytes[l & 31] + (int)(2 * wide[l & 15]);
+    out[i * 8 + 6] = four[l & 3];
+    out[i * 8 + 7] = eight[l & 7];
+}
+
 int collatz(int n)
 {
     int steps = 0;
@@ -172,7 +196,8 @@ __kernel void bits(__global const uint *in, __global uint *out)
 }
 
 /* Loads that are close to each other, and some that are only as far as a compiler can see. */
-__kernel void sampled(__global const float *table, __global const int *words, __global float *out, int last, float scale)
+__kernel void sampled(__global const float *table, __global const int *words, __global float *out, int last,
+                      float scale)
 {
     int i = get_global_id(0), at = (int)((float)i * scale);
     size_t half_way = get_global_id(0) / 2;

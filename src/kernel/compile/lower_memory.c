@@ -101,6 +101,7 @@ struct place {
     LLVMValueRef scalar, vector; /* one of both */
     bool same;                   /* the scalar is all lanes' */
     uint32_t step;               /* of the scalar: elements from lane to lane */
+    bool interleaved;            /* neighbours in the array are a vector apart */
 };
 
 static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMValueRef alloca,
@@ -120,7 +121,7 @@ static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointe
     offset = LLVMBuildSub(builder, offset, facet_lanes_splat(lanes, start), "");
     offset = LLVMBuildMul(builder, offset, facet_lanes_splat(lanes, factor), "");
     offset = LLVMBuildAdd(builder, offset, facet_lanes_steps(lanes, i64, (int64_t)element), "");
-    return (struct place){.vector = LLVMBuildGEP2(builder, i8, base, &offset, 1, "")};
+    return (struct place){.vector = LLVMBuildGEP2(builder, i8, base, &offset, 1, ""), .interleaved = true};
 }
 
 /* Fields of small structs and vectors: one wide access that leaves out what lies between is better than a gather. */
@@ -144,8 +145,8 @@ static struct place place_of(struct facet_lanes *lanes, LLVMValueRef pointer, LL
         LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
         return (struct place){.scalar = facet_lanes_scalar(lanes, pointer)};
     if (has_step(lanes, shape, size) && LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
-        return (struct place){facet_lanes_scalar(lanes, pointer), NULL, false,
-                              (uint32_t)(shape.stride / (int64_t)size)};
+        return (struct place){.scalar = facet_lanes_scalar(lanes, pointer),
+                              .step = (uint32_t)(shape.stride / (int64_t)size)};
     return (struct place){.vector = facet_lanes_vector(lanes, pointer)};
 }
 
@@ -251,7 +252,7 @@ static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, L
     LLVMValueRef loads[2], both;
     LLVMBasicBlockRef blocks[3];
 
-    if (!place.vector || LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) != size * 8)
+    if (!place.vector || place.interleaved || LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) != size * 8)
         return NULL;
     near.condition = facet_lanes_near(lanes, pointer, size, &near.first);
     if (!near.condition && (size != 4 || !facet_lanes_window(lanes, pointer, &near)))

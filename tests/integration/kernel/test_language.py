@@ -106,6 +106,25 @@ def private_arrays():
     oracle.need_facet()
 
 
+def followed_result(given, item):
+    held = lambda size, at: given - max(k for k in range(32) if k % size == at % size)
+    whole = lambda at: given + 100 * at
+    wide = given + 2 * max(k for k in range(32) if k % 16 == item % 16)
+    return [whole(item % 32), whole((item + 5) % 32), whole(item ^ 9), whole(min(item + 1, 31)),
+            whole(int(numpy.float32(item) * numpy.float32(0.4))), (given + 3 * (item % 32)) % 256 + wide,
+            held(4, item), held(8, item)]
+
+
+@test
+def private_arrays_whose_index_follows_the_items():
+    given = oracle.random(5).integers(0, 1 << 16, COUNT).astype(numpy.int32)
+    for group in (32, 16, 8, 4):
+        expected = [followed_result(int(value), at % group) for at, value in enumerate(given)]
+        results = LANGUAGE.run("followed", COUNT, [given, oracle.out(numpy.int32, COUNT * 8)], group)
+        oracle.exact(results, 1, numpy.array(expected).ravel(), f"groups of {group}")
+    oracle.need_facet()
+
+
 def collatz(n):
     steps = 0
     while n != 1:

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random kernels: optimized, as they are written, and on PoCL they make the same bytes.
+
+Owns: which seeds, and what is told of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT).
+Never: decides by itself what is right.
+"""
+import math
+import os
+
+import numpy
+
+import generate
+import oracle
+import tap
+from tap import test
+
+COUNT, TOGETHER = 30, 15  # kernels, and how many of them are one source
+
+
+def seeds():
+    asked = os.environ.get("FACET_TEST_SEEDS", str(COUNT))
+    first, _, count = asked.rpartition(":")
+    return range(int(first or 1), int(first or 1) + int(count))
+
+
+def ran(kernel, programs):
+    """What the kernel makes, by who ran it."""
+    total = math.prod(kernel.size)
+    given = oracle.random(total).integers(0, 1 << 32, total, numpy.uint32)
+    given[::5] &= 3
+    range_ = oracle.Range(kernel.size, kernel.group)
+    return {who: program.run(kernel.name, range_, [oracle.Buffer(given),
+                                                   oracle.out(numpy.uint32, total, generate.RESULTS)])[1]
+            for who, program in programs.items()}
+
+
+def built(text):
+    programs = {"optimized": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"]),
+                "as written": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2", "-cl-opt-disable"])}
+    if oracle.POCL:
+        programs["PoCL"] = oracle.pocl.Program(oracle.POCL, text, ["-cl-std=CL1.2"])
+    return programs
+
+
+def differences(kernel, results):
+    expected = results["as written"]
+    return [f"seed {kernel.name[5:]}, groups of {kernel.group} in {kernel.size}: {who}: "
+            + oracle.places(got != expected, got, expected, []) for who, got in results.items()
+            if (got != expected).any()]
+
+
+@test
+def kernels_mean_the_same_however_they_are_compiled():
+    oracle.need_facet()
+    told, all_seeds = [], list(seeds())
+    for at in range(0, len(all_seeds), TOGETHER):
+        kernels = [generate.kernel(seed) for seed in all_seeds[at:at + TOGETHER]]
+        programs = built(generate.PRELUDE + "".join(kernel.text for kernel in kernels))
+        for kernel in kernels:
+            told += differences(kernel, ran(kernel, programs))
+    if told:
+        raise AssertionError("\n".join(told))
+
+
+@test
+def kernels_are_known_by_their_seeds():
+    """A seed that is told can be looked at again, and no two are alike."""
+    texts = [generate.kernel(seed).text for seed in range(1, 9)]
+    tap.equal(texts, [generate.kernel(seed).text for seed in range(1, 9)], "the same seeds again")
+    tap.equal(len({text.replace(f"_{seed}", "") for seed, text in enumerate(texts, 1)}), 8, "different kernels")
+
+
+tap.main()
