@@ -10,6 +10,11 @@
 #include "launch_variable.h"
 #include "limiter/owner.h"
 
+static bool is_partition(const char *address)
+{
+    return strncmp(address, "MIG-", 4) == 0;
+}
+
 /* Appends the address of one more device. */
 static enum facet_status add_address(struct launch_cuda *cuda, const char *address, struct facet_error *error)
 {
@@ -18,6 +23,11 @@ static enum facet_status add_address(struct launch_cuda *cuda, const char *addre
     if (strstr(cuda->addresses, address))
         return facet_error_argument(error, FACET_ALREADY_EXISTS, "vgpu",
                                     "two of the virtual GPUs are of %s: a program can be in one of each GPU", address);
+    if (used && (is_partition(cuda->addresses) || is_partition(address)))
+        return facet_error_argument(error, FACET_UNSUPPORTED, "vgpu",
+                                    "one of the virtual GPUs is the partition %s: CUDA shows a program one partition, "
+                                    "and then nothing else",
+                                    is_partition(address) ? address : cuda->addresses);
     if ((size_t)snprintf(cuda->addresses + used, left, "%s%s", used ? "," : "", address) >= left)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "the addresses of the GPUs are too long");
     return FACET_OK;

@@ -342,14 +342,14 @@ static void tell_surplus(const struct facet_limits *asked, struct vgpu_info *inf
                  slice->compute_milli / 10, slice->compute_milli % 10);
 }
 
-/* What the quotas of a device add up to, as far as their memory cannot be swapped. */
-static uint64_t promised_bytes(const struct registry *registry, const char *device_id)
+/* What the quotas of a device add up to, `all` or as far as their memory cannot be swapped. */
+static uint64_t promised_bytes(const struct registry *registry, const char *device_id, bool all)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < registry->count; i++) {
         const struct vgpu_row *row = &registry->vgpus[i].row;
-        bool counts = row->limits.mode == FACET_MODE_SOFT && !row->oversubscribe && row->state == ROW_READY;
+        bool counts = row->limits.mode == FACET_MODE_SOFT && (all || !row->oversubscribe) && row->state == ROW_READY;
 
         if (counts && strcmp(row->device_id, device_id) == 0 &&
             __builtin_add_overflow(sum, row->limits.memory_bytes, &sum))
@@ -370,12 +370,17 @@ void registry_tell_crowding(const struct registry *registry, const struct reques
         facet_device_table_find(registry->parts.devices, row->device_id, &device, NULL) != FACET_OK ||
         !(device->info.valid & FACET_DEVICE_HAS_MEMORY))
         return;
-    uint64_t sum = promised_bytes(registry, row->device_id);
+    uint64_t sum = promised_bytes(registry, row->device_id, false);
     if (sum > device->info.memory_bytes)
         snprintf(info->warning, sizeof info->warning,
                  "limits on %s add up to %s of %s: programs may be refused memory that is within their limit",
                  row->device_id, facet_format_size(sum, promised, sizeof promised),
                  facet_format_size(device->info.memory_bytes, whole, sizeof whole));
+    else if (promised_bytes(registry, row->device_id, true) > device->info.memory_bytes)
+        snprintf(info->warning, sizeof info->warning,
+                 "others on %s have limits above what is left, by --oversubscribe: they make room for each other, not "
+                 "for this one",
+                 row->device_id);
 }
 
 enum facet_status registry_create(struct registry *registry, const struct request *request, struct vgpu_info *ret_info,

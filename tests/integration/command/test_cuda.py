@@ -270,6 +270,12 @@ def a_part_of_a_gpu_in_mig_mode_is_entered_by_its_name():
         equal(place.granted(*limits, "--template", "2g.20gb", "-m", "5G") <= 5 * GIB, True, "a quota within it")
         equal(place.smi("memory.total", *limits, "--template", "3g.40gb"), [["40960"]])
         wait_until(lambda: not place.json("devices", "cuda:0", "--json").get("partitions"), "the parts are destroyed")
+        for name in ("a", "b"):
+            equal(place.facet("vgpu", "create", "--name", name, *limits, "-m", "20G").returncode, 0, name)
+        done = place.facet("run", "--vgpu", "a", "--vgpu", "b", "true")
+        equal(done.returncode != 0, True, "two parts")
+        contains(done.stderr, "is the partition MIG-")
+        contains(done.stderr, "CUDA shows a program one partition")
 
 
 @test

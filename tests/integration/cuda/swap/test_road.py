@@ -53,6 +53,16 @@ def without_the_option_the_second_is_refused_memory():
 
 
 @test
+def who_is_not_made_room_for_is_told():
+    with Place(real=True) as place:
+        machine(place)
+        equal(place.facet("vgpu", "create", "--name", "one", "-d", "cuda:0", "-m", "96M", "--oversubscribe").stderr, "")
+        equal(place.facet("vgpu", "create", "--name", "two", "-d", "cuda:0", "-m", "16M").stderr, "", "all fit")
+        contains(place.facet("vgpu", "create", "--name", "three", "-d", "cuda:0", "-m", "64M").stderr,
+                 "make room for each other, not for this one")
+
+
+@test
 def mode_shared_has_no_quota_to_go_above():
     with Place(real=True) as place:
         machine(place)
