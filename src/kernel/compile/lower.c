@@ -24,9 +24,10 @@ static const char simplify[] =
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
 /* Control flow that lower_lanes.c takes: conditional branches only, each an if without else or a loop's latch. */
-static const char structurize[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
-                                  "sroa<modify-cfg>,instcombine<no-verify-fixpoint>,"
-                                  "loop-simplify,fix-irreducible,unify-loop-exits,structurizecfg,early-cse,lcssa)";
+static const char untangle[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
+                               "sroa<modify-cfg>,instcombine<no-verify-fixpoint>,"
+                               "loop-simplify,fix-irreducible,unify-loop-exits)";
+static const char structurize[] = "function(structurizecfg,early-cse,lcssa)";
 static const char finish[] = "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
                              "loop-mssa(loop-rotate,licm),instcombine<no-verify-fixpoint>,"
                              "sroa<modify-cfg>,simplifycfg,gvn,loop(indvars,loop-deletion),loop-unroll<O2;no-runtime>,"
@@ -371,6 +372,10 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
         status = run_passes(lowering, optimize ? simplify : simplify_little);
     if (status == FACET_OK)
         status = settle_items(lowering, kernels, count, items);
+    if (status == FACET_OK && width > 1)
+        status = run_passes(lowering, untangle);
+    for (uint32_t i = 0; status == FACET_OK && width > 1 && i < count; i++)
+        facet_edges_part(&lowering->arena, items[i]);
     if (status == FACET_OK && width > 1)
         status = run_passes(lowering, structurize);
     if (status != FACET_OK)

@@ -125,6 +125,8 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
 /* Loops with atomics stay loops: those are made lane by lane, and that many times over is much code for nothing. */
 void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
+/* Empty blocks before phis, which StructurizeCFG of LLVM 22 would give wrong values. Just before it. */
+void facet_edges_part(struct facet_arena *arena, LLVMValueRef item);
 bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item);
 /* The name of what is called and cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);

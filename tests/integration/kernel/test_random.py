@@ -15,13 +15,15 @@ import oracle
 import tap
 from tap import test
 
+FOUND = (2053, 2086)  # beyond the usual ones: seeds that have shown faults
 COUNT, TOGETHER = 30, 15  # kernels, and how many of them are one source
 
 
 def seeds():
-    asked = os.environ.get("FACET_TEST_SEEDS", str(COUNT))
-    first, _, count = asked.rpartition(":")
-    return range(int(first or 1), int(first or 1) + int(count))
+    asked = os.environ.get("FACET_TEST_SEEDS")
+    first, _, count = (asked or str(COUNT)).rpartition(":")
+    begin = int(first or 1)
+    return [*(() if asked else FOUND), *range(begin, begin + int(count))]
 
 
 def ran(kernel, programs):

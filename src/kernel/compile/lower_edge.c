@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Empty blocks between a value and the phi that takes it.
+ *
+ * Owns: a fault of LLVM (seen in 22) kept away. StructurizeCFG moves what costs nothing (a freeze, a cast) out of a
+ * block that jumps to a phi, and then gives the phi another path's value. It looks only at what is defined in the very
+ * block that jumps: so that block is made to be an empty one. Never: changes what is computed.
+ */
+#include "lower_inside.h"
+
+static bool takes_own_value(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+{
+    for (LLVMValueRef at = LLVMGetFirstInstruction(to); at && LLVMIsAPHINode(at); at = LLVMGetNextInstruction(at))
+        for (unsigned i = 0; i < LLVMCountIncoming(at); i++) {
+            LLVMValueRef value = LLVMGetIncomingValue(at, i);
+
+            if (LLVMGetIncomingBlock(at, i) == from && LLVMIsAInstruction(value) &&
+                LLVMGetInstructionParent(value) == from)
+                return true;
+        }
+    return false;
+}
+
+/* The same phi, by another way. */
+static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef way)
+{
+    LLVMValueRef made;
+
+    LLVMPositionBuilderBefore(builder, phi);
+    made = LLVMBuildPhi(builder, LLVMTypeOf(phi), "");
+    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
+        LLVMBasicBlockRef block = LLVMGetIncomingBlock(phi, i);
+        LLVMValueRef value = LLVMGetIncomingValue(phi, i);
+
+        if (block == from)
+            block = way;
+        LLVMAddIncoming(made, &value, &block, 1);
+    }
+    LLVMReplaceAllUsesWith(phi, made);
+    LLVMInstructionEraseFromParent(phi);
+}
+
+static void part(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+{
+    LLVMBasicBlockRef way = LLVMInsertBasicBlockInContext(context, to, "");
+
+    LLVMSetSuccessor(LLVMGetBasicBlockTerminator(from), 0, way);
+    LLVMPositionBuilderAtEnd(builder, way);
+    LLVMBuildBr(builder, to);
+    for (LLVMValueRef at = LLVMGetFirstInstruction(to), next; at && LLVMIsAPHINode(at); at = next) {
+        next = LLVMGetNextInstruction(at);
+        replace_phi(builder, at, from, way);
+    }
+}
+
+void facet_edges_part(struct facet_arena *arena, LLVMValueRef item)
+{
+    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(item));
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    struct facet_graph graph;
+
+    facet_graph_make(&graph, arena, item);
+    for (uint32_t i = 0; i < graph.count; i++) {
+        const struct facet_block *block = &graph.blocks[i];
+        uint32_t to = block->successor_count == 1 ? block->successors[0] : FACET_NOWHERE;
+
+        if (to != FACET_NOWHERE && to > i && takes_own_value(block->block, graph.blocks[to].block))
+            part(context, builder, block->block, graph.blocks[to].block);
+    }
+    LLVMDisposeBuilder(builder);
+}
