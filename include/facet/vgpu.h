@@ -24,7 +24,8 @@
  * Thread rule: every function by any number of threads at once, for one virtual GPU too, but open and close, which are
  * one thread's. Destroying waits for the calls that are under way.
  * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
- * gone: destroy it). Source: seed 002, "CUDA Virtualization Driver".
+ * gone: destroy it), FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was
+ * done). Source: seed 002, "CUDA Virtualization Driver".
  */
 #ifndef FACET_VGPU_H
 #define FACET_VGPU_H

@@ -70,7 +70,7 @@ static enum facet_status apply_change(struct facet_vgpu *vgpu, const struct chan
 static enum facet_status set(struct facet_driver *driver, uint32_t id, const struct change *change,
                              struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -84,7 +84,7 @@ static enum facet_status set(struct facet_driver *driver, uint32_t id, const str
         status = apply_change(vgpu, change, error);
         pthread_mutex_unlock(&vgpu->lock);
     }
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id, uint32_t request_milli,
@@ -116,6 +116,7 @@ enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id
 enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t index, uint32_t policy, bool preempt,
                                           uint64_t slice_ns, struct facet_error *error)
 {
+    FACET_VGPU_NEED(driver, error);
     if (index >= driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
                                     index, driver->devices);
@@ -148,27 +149,27 @@ static enum facet_status is_off(const char *what, struct facet_error *error)
 enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint32_t id, bool on,
                                               struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
     if (on && facet_vgpu_off(vgpu, FACET_OFF_TENSOR_CORES))
-        return facet_vgpu_done(vgpu, is_off("tensor cores are", error));
+        return is_off("tensor cores are", error);
     set_bit(&vgpu->off, FACET_OFF_TENSOR_CORES, !on);
-    return facet_vgpu_done(vgpu, FACET_OK);
+    return FACET_OK;
 }
 
 enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, uint32_t id, bool on,
                                                  struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
     if (on && facet_vgpu_off(vgpu, FACET_OFF_MIXED_PRECISION))
-        return facet_vgpu_done(vgpu, is_off("mixed precision is", error));
+        return is_off("mixed precision is", error);
     set_bit(&vgpu->on, FACET_ON_MIXED_PRECISION, on);
-    return facet_vgpu_done(vgpu, FACET_OK);
+    return FACET_OK;
 }

@@ -201,6 +201,8 @@ void facet_driver_close(struct facet_driver *driver)
 
 void facet_driver_get_config(const struct facet_driver *driver, struct facet_driver_config *ret_config)
 {
+    if (!driver || !ret_config)
+        return;
     uint32_t size = ret_config->size;
 
     memcpy(ret_config, &driver->config, size < sizeof driver->config ? size : sizeof driver->config);

@@ -9,8 +9,8 @@
  * Provider calls are made with a stream's lock held, so that launches have the order of their numbers, or with a
  * vGPU's, so that what was set last holds; never with the driver's list.
  *
- * Lives. Each call on a vGPU counts it. Destroying takes it out of the list, ends its work, and waits until nobody
- * counts it any more.
+ * Lives. Each call on a vGPU counts it, until the variable that has it goes out of scope. Destroying takes it out of
+ * the list, ends its work, and waits until nobody counts it any more.
  */
 #ifndef FACET_VGPU_DRIVER_H
 #define FACET_VGPU_DRIVER_H
@@ -23,6 +23,7 @@
 #include <facet/session.h>
 #include <facet/vgpu.h>
 
+#include "base/cleanup.h"
 #include "compute/scale.h"
 #include "monitor/history.h"
 
@@ -149,7 +150,7 @@ struct facet_driver {
     uint64_t watched;
 };
 
-/* Where a value is required. */
+/* Where a value is required. These return: they come before any lock is taken. */
 #define FACET_VGPU_NEED(pointer, error)                                                                                \
     do {                                                                                                               \
         if (!(pointer))                                                                                                \
@@ -169,12 +170,14 @@ struct facet_driver {
 
 /* --- list.c --- */
 
-/* The vGPU, counted; every take is answered by one done or drop. */
+/* The vGPU, counted: into a variable that is FACET_CLEANUP_VGPU, so that every return drops it. Whoever hands it on
+ * disarms that with FACET_TAKE_PTR, into one that is likewise. */
 enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                   struct facet_error *error);
+/* Only for those of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
 void facet_vgpu_drop(struct facet_vgpu *vgpu);
-/* Drops it and returns `status`, of which the device is told when it says that it is lost. */
-enum facet_status facet_vgpu_done(struct facet_vgpu *vgpu, enum facet_status status);
+/* Returns `status`, and remembers it of the device when it says that that is lost. */
+enum facet_status facet_vgpu_note(struct facet_vgpu *vgpu, enum facet_status status);
 enum facet_status facet_vgpu_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 /* Its number is nobody else's from now on; when it has none it gets the least that is free. */
 enum facet_status facet_vgpu_reserve_id(struct facet_vgpu *vgpu, struct facet_error *error);
@@ -184,6 +187,14 @@ void facet_vgpu_enlist(struct facet_vgpu *vgpu, bool whole);
 struct facet_vgpu *facet_vgpu_delist(struct facet_driver *driver, uint32_t id);
 /* The first whose number is at least `id`, counted; NULL: none. */
 struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id);
+
+static inline void facet_cleanup_vgpu(struct facet_vgpu *const *vgpu)
+{
+    if (*vgpu)
+        facet_vgpu_drop(*vgpu);
+}
+
+#define FACET_CLEANUP_VGPU __attribute__((cleanup(facet_cleanup_vgpu)))
 
 uint32_t facet_vgpu_status_of(const struct facet_vgpu *vgpu);
 uint32_t facet_vgpu_count(struct facet_driver *driver);

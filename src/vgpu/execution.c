@@ -56,11 +56,13 @@ static enum facet_status queue_on(struct work *work, uint32_t index, uint64_t *r
 static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, uint32_t index, struct work work,
                                     uint64_t *ret_execution, struct facet_error *error)
 {
-    enum facet_status status = facet_vgpu_take(driver, id, &work.vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_done(work.vgpu, queue_on(&work, index, ret_execution, error));
+    work.vgpu = vgpu;
+    return facet_vgpu_note(vgpu, queue_on(&work, index, ret_execution, error));
 }
 
 /* ---- kernels ---- */
@@ -68,27 +70,27 @@ static enum facet_status queue_work(struct facet_driver *driver, uint32_t id, ui
 enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, uint32_t id, const struct facet_image *image,
                                          const char *name, struct facet_kernel **ret_kernel, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED(image, error);
     FACET_VGPU_NEED(name, error);
     FACET_VGPU_NEED(ret_kernel, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_device_check(vgpu->device, error);
     if (status == FACET_OK)
         status = facet_kernel_load(vgpu->device->session, vgpu->context, image, name, ret_kernel, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, const char **ret_target,
                                     struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED(ret_target, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     if (vgpu->device->target[0])
@@ -96,7 +98,7 @@ enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, co
     else
         status =
             facet_error_set(error, FACET_UNSUPPORTED, "device %s does not say what code it takes", vgpu->device->id);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 static enum facet_status queue_kernel(const struct work *work, const struct facet_vgpu_stream *stream,
@@ -110,19 +112,19 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
                                      uint64_t *ret_execution, struct facet_error *error)
 {
     struct work work = {.queue = queue_kernel, .kernel = kernel, .range = range};
-    enum facet_status status = facet_vgpu_take(driver, id, &work.vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED(kernel, error);
     FACET_VGPU_NEED(range, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    if (!facet_kernel_is_of(kernel, work.vgpu->device->session, work.vgpu->context))
-        status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel",
-                                      "kernel '%s': expected one that was loaded for vGPU %" PRIu32,
-                                      facet_kernel_name(kernel), id);
-    else
-        status = queue_on(&work, stream, ret_execution, error);
-    return facet_vgpu_done(work.vgpu, status);
+    if (!facet_kernel_is_of(kernel, vgpu->device->session, vgpu->context))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kernel",
+                                    "kernel '%s': expected one that was loaded for vGPU %" PRIu32,
+                                    facet_kernel_name(kernel), id);
+    work.vgpu = vgpu;
+    return facet_vgpu_note(vgpu, queue_on(&work, stream, ret_execution, error));
 }
 
 /* ---- operations ---- */
@@ -167,14 +169,15 @@ enum facet_status facet_vgpu_operate(struct facet_driver *driver, uint32_t id, u
 enum facet_status facet_vgpu_get_operations(struct facet_driver *driver, uint32_t id,
                                             struct facet_math_support *ret_support, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
+    FACET_VGPU_NEED_STRUCT(ret_support, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     const struct facet_vgpu_device *device = vgpu->device;
     status = device->provider->math->support(device->instance, device->number, ret_support, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 /* ---- transfers ---- */
@@ -231,6 +234,7 @@ enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t 
     struct work work = {
         .queue = kind == FACET_COPY_TO_DEVICE ? queue_write : queue_copy, .to = to, .from = from, .bytes = bytes};
 
+    FACET_VGPU_NEED(driver, error);
     if (kind != FACET_COPY_TO_DEVICE && kind != FACET_COPY_ON_DEVICE)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
                                     "kind %d: expected FACET_COPY_TO_DEVICE or FACET_COPY_ON_DEVICE in a stream",
@@ -326,16 +330,16 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
 {
     struct facet_execution what = {.size = sizeof what, .execution = execution};
     struct facet_vgpu_stream *stream = NULL;
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     uint64_t sequence = 0;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     FACET_VGPU_NEED_STRUCT(ret_execution, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = find(vgpu, execution, &stream, &sequence, error);
     if (status != FACET_OK)
-        return facet_vgpu_done(vgpu, status);
+        return facet_vgpu_note(vgpu, status);
     what.stream = (uint32_t)(stream - vgpu->stream);
     status = facet_vgpu_stream_harvest(vgpu, stream, error);
     if (status == FACET_OK)
@@ -345,14 +349,14 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
         what.size = ret_execution->size < sizeof what ? ret_execution->size : sizeof what;
         memcpy(ret_execution, &what, what.size);
     }
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, uint64_t execution,
                                     struct facet_error *error)
 {
     struct facet_vgpu_stream *stream = NULL;
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     uint64_t sequence = 0;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
@@ -366,7 +370,7 @@ enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, ui
                                                             error);
         pthread_mutex_unlock(&stream->lock);
     }
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 const char *facet_execution_status_name(uint32_t status)

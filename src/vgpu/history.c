@@ -14,18 +14,19 @@ static enum facet_status read_history(const struct facet_history *history, uint6
 enum facet_status facet_vgpu_get_history(struct facet_driver *driver, uint32_t id, uint64_t after_ns,
                                          struct facet_sample *samples, uint32_t *count, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED(count, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_done(vgpu, read_history(atomic_load(&vgpu->history), after_ns, samples, count));
+    return read_history(atomic_load(&vgpu->history), after_ns, samples, count);
 }
 
 enum facet_status facet_driver_get_history(struct facet_driver *driver, uint32_t device, uint64_t after_ns,
                                            struct facet_sample *samples, uint32_t *count, struct facet_error *error)
 {
+    FACET_VGPU_NEED(driver, error);
     FACET_VGPU_NEED(count, error);
     if (device >= driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,

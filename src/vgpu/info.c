@@ -124,16 +124,14 @@ static enum facet_status check_size(const struct facet_vgpu_info *info, struct f
 enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, struct facet_vgpu_info *ret_info,
                                       struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = check_size(ret_info, error);
 
     if (status == FACET_OK)
         status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    status = describe(vgpu, ret_info, error);
-    facet_vgpu_drop(vgpu);
-    return status;
+    return describe(vgpu, ret_info, error);
 }
 
 /* ---- all ---- */
@@ -142,11 +140,13 @@ enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, 
 enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos, uint32_t capacity,
                                   uint32_t *ret_count, struct facet_error *error)
 {
-    uint32_t count = facet_vgpu_count(driver), found = 0, id = 0;
+    uint32_t found = 0, id = 0;
     enum facet_status status = FACET_OK;
     struct facet_vgpu *vgpu;
 
+    FACET_VGPU_NEED(driver, error);
     FACET_VGPU_NEED(ret_count, error);
+    uint32_t count = facet_vgpu_count(driver);
     if (count > capacity || (count > 0 && !infos)) {
         *ret_count = count;
         return facet_error_argument(error, FACET_TOO_SMALL, "capacity",
@@ -184,7 +184,7 @@ bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct
 {
     struct facet_driver_device all = {.size = sizeof all};
 
-    if (index >= driver->devices || !ret_device || ret_device->size < sizeof ret_device->size)
+    if (!driver || index >= driver->devices || !ret_device || ret_device->size < sizeof ret_device->size)
         return false;
     struct facet_vgpu_device *device = &driver->device[index];
 

@@ -231,6 +231,8 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
                                     uint32_t *ret_id, struct facet_error *error)
 {
     const struct facet_vgpu_config defaults = {.size = sizeof defaults}, *config = asked ? asked : &defaults;
+
+    FACET_VGPU_NEED(driver, error);
     enum facet_status status = check(driver, config, error);
 
     if (status != FACET_OK)
@@ -298,6 +300,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
 
 enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error)
 {
+    FACET_VGPU_NEED(driver, error);
     struct facet_vgpu *vgpu = facet_vgpu_delist(driver, id);
 
     if (!vgpu)
@@ -310,7 +313,7 @@ enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, s
 
 static enum facet_status set_paused(struct facet_driver *driver, uint32_t id, bool paused, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -321,7 +324,7 @@ static enum facet_status set_paused(struct facet_driver *driver, uint32_t id, bo
     if (status == FACET_OK && facet_vgpu_off(vgpu, FACET_OFF_COMPUTE))
         status = facet_error_set(error, FACET_UNSUPPORTED, "pausing needs compute virtualization, which is off");
     if (status != FACET_OK)
-        return facet_vgpu_done(vgpu, status);
+        return facet_vgpu_note(vgpu, status);
     pthread_mutex_lock(&vgpu->lock);
     status = device->provider->execution->pause(device->instance, vgpu->context, paused, error);
     if (status == FACET_OK || (paused && status == FACET_TIMEOUT))
@@ -329,7 +332,7 @@ static enum facet_status set_paused(struct facet_driver *driver, uint32_t id, bo
     pthread_mutex_unlock(&vgpu->lock);
     if (!paused)
         facet_managed_resumed(vgpu);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_pause(struct facet_driver *driver, uint32_t id, struct facet_error *error)

@@ -11,7 +11,7 @@
 static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool still, struct facet_vgpu **ret_vgpu,
                                struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -20,9 +20,7 @@ static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool st
     if (status == FACET_OK && still && atomic_load(&vgpu->paused))
         status = facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id);
     if (status == FACET_OK)
-        *ret_vgpu = vgpu;
-    else
-        facet_vgpu_drop(vgpu);
+        *ret_vgpu = FACET_TAKE_PTR(vgpu);
     return status;
 }
 
@@ -30,12 +28,15 @@ static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool st
 static enum facet_status begin_in_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                         struct facet_error *error)
 {
-    enum facet_status status = begin(driver, id, false, ret_vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = begin(driver, id, false, &vgpu, error);
 
-    if (status != FACET_OK || (*ret_vgpu)->space)
+    if (status != FACET_OK)
         return status;
-    facet_vgpu_drop(*ret_vgpu);
-    return facet_error_set(error, FACET_UNSUPPORTED, "this needs memory virtualization, which is off");
+    if (!vgpu->space)
+        return facet_error_set(error, FACET_UNSUPPORTED, "this needs memory virtualization, which is off");
+    *ret_vgpu = FACET_TAKE_PTR(vgpu);
+    return FACET_OK;
 }
 
 /* ---- without a space ---- */
@@ -134,22 +135,22 @@ enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, 
                                       const struct facet_allocation_options *options, uint64_t *ret_address,
                                       struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, false, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED(ret_address, error);
+    enum facet_status status = begin(driver, id, false, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = vgpu->space ? facet_space_allocate(vgpu->space, bytes, options, ret_address, error)
                          : allocate_plain(vgpu, bytes, options, ret_address, error);
     if (status == FACET_OK && !atomic_load_explicit(&vgpu->used, memory_order_relaxed))
         atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint64_t address, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin(driver, id, false, &vgpu, error);
 
     if (status != FACET_OK)
@@ -159,16 +160,16 @@ enum facet_status facet_vgpu_free(struct facet_driver *driver, uint32_t id, uint
         status = facet_managed_free(vgpu, address, error);
     else if (address)
         status = device->provider->memory->free(device->instance, vgpu->context, address, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id, uint64_t address, uint64_t bytes,
                                         uint64_t *ret_address, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED(ret_address, error);
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     if (atomic_load(&vgpu->paused))
@@ -177,38 +178,38 @@ enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id
         status = facet_managed_check_resize(vgpu, address, error);
     if (status == FACET_OK)
         status = facet_space_resize(vgpu->space, address, bytes, ret_address, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint64_t address,
                                   struct facet_allocation *ret_allocation, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_STRUCT(ret_allocation, error);
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_done(vgpu, facet_space_find(vgpu->space, address, ret_allocation, error));
+    return facet_vgpu_note(vgpu, facet_space_find(vgpu->space, address, ret_allocation, error));
 }
 
 enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from, uint64_t bytes,
                                   enum facet_copy kind, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin(driver, id, true, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
     status = vgpu->space ? copy_in_space(vgpu, to, from, bytes, kind, error)
                          : copy_plain(vgpu, to, from, bytes, kind, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint64_t address, uint8_t value,
                                   uint64_t bytes, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin(driver, id, true, &vgpu, error);
 
     if (status != FACET_OK)
@@ -217,13 +218,13 @@ enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint
     status = vgpu->space
                  ? fill_in_space(vgpu, address, value, bytes, error)
                  : device->provider->memory->fill(device->instance, vgpu->context, address, value, bytes, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id, uint64_t memory_bytes,
                                         struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin_in_space(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -238,41 +239,41 @@ enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id
         pthread_rwlock_unlock(&driver->list);
     }
     pthread_mutex_unlock(&vgpu->lock);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id, struct facet_space_usage *ret_usage,
                                         struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_STRUCT(ret_usage, error);
+    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_done(vgpu, facet_space_get_usage(vgpu->space, ret_usage, error));
+    return facet_vgpu_note(vgpu, facet_space_get_usage(vgpu->space, ret_usage, error));
 }
 
 enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,
                                         const struct facet_defragment_options *options,
                                         struct facet_defragment_report *ret_report, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin_in_space(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_done(vgpu, facet_space_defragment(vgpu->space, options, ret_report, error));
+    return facet_vgpu_note(vgpu, facet_space_defragment(vgpu->space, options, ret_report, error));
 }
 
 enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
                                      const struct facet_defragment_options *options,
                                      struct facet_defragment_report *ret_report, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin_in_space(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
-    return facet_vgpu_done(vgpu, facet_space_compact(vgpu->space, options, ret_report, error));
+    return facet_vgpu_note(vgpu, facet_space_compact(vgpu->space, options, ret_report, error));
 }

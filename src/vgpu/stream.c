@@ -210,15 +210,15 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
                                    struct facet_stream_info *ret_info, struct facet_error *error)
 {
     struct facet_vgpu_stream *stream = NULL;
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_STRUCT(ret_info, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status != FACET_OK)
-        return facet_vgpu_done(vgpu, status);
+        return facet_vgpu_note(vgpu, status);
     status = facet_vgpu_stream_harvest(vgpu, stream, error);
     struct facet_stream_info info = {
         .size = sizeof info,
@@ -235,14 +235,14 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
         info.size = ret_info->size < sizeof info ? ret_info->size : sizeof info;
         memcpy(ret_info, &info, info.size);
     }
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint32_t index, uint32_t other_index,
                                   struct facet_error *error)
 {
     struct facet_vgpu_stream *stream = NULL, *other = NULL;
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -250,7 +250,7 @@ enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint
     /* One lock at a time: what the other has been given by now is what it has when the device is asked. */
     status = facet_vgpu_stream_open(vgpu, other_index, &other, error);
     if (status != FACET_OK)
-        return facet_vgpu_done(vgpu, status);
+        return facet_vgpu_note(vgpu, status);
     uint64_t number = other->number;
     pthread_mutex_unlock(&other->lock);
     status = facet_vgpu_stream_open(vgpu, index, &stream, error);
@@ -260,14 +260,14 @@ enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint
         status = device->provider->execution->wait(device->instance, vgpu->context, stream->number, number, error);
         facet_vgpu_stream_close(stream, status);
     }
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, uint32_t id, uint32_t index,
                                                  uint32_t priority, struct facet_error *error)
 {
     struct facet_vgpu_stream *stream = NULL;
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -282,7 +282,7 @@ enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, ui
             stream->priority = priority;
         pthread_mutex_unlock(&stream->lock);
     }
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index, uint64_t timeout_ns,
@@ -337,12 +337,12 @@ static enum facet_status synchronize_all(struct facet_vgpu *vgpu, uint64_t timeo
 enum facet_status facet_vgpu_synchronize(struct facet_driver *driver, uint32_t id, uint32_t stream, uint64_t timeout_ns,
                                          struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
     status = stream == FACET_STREAM_ALL ? synchronize_all(vgpu, timeout_ns, error)
                                         : synchronize_one(vgpu, stream, timeout_ns, error);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }

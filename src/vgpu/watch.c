@@ -100,8 +100,9 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
                                      struct facet_error *error)
 {
     struct facet_vgpu_subject subject = {0};
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
+    FACET_VGPU_NEED(driver, error);
     FACET_VGPU_NEED(asked, error);
     if (asked->size < sizeof *asked || asked->below > 1)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "watch",
@@ -118,8 +119,6 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
         insert(driver, watch, ret_watch); /* while the vGPU is counted: its end comes after */
     else
         free(watch);
-    if (vgpu)
-        facet_vgpu_drop(vgpu);
     return status;
 }
 
@@ -127,6 +126,7 @@ enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t num
 {
     struct facet_vgpu_watch **link, *watch;
 
+    FACET_VGPU_NEED(driver, error);
     pthread_mutex_lock(&driver->watching);
     for (link = &driver->watches; (watch = *link) && watch->number != number; link = &watch->next)
         ;

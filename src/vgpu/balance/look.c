@@ -22,7 +22,7 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
                                        struct facet_error *error)
 {
     struct facet_vgpu_info info = {.size = sizeof info};
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_get_info(balancer->driver, member->id, &info, error);
 
     if (status == FACET_OK)
@@ -32,7 +32,6 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     status = facet_vgpu_device_check(vgpu->device, error);
     member->units_device = vgpu->device->info.compute_units ? vgpu->device->info.compute_units : 1;
     member->units_least = vgpu->units_least ? vgpu->units_least : 1;
-    facet_vgpu_drop(vgpu);
     member->device = info.device;
     member->request_milli = info.request_milli;
     member->limit_milli = info.limit_milli;

@@ -199,7 +199,7 @@ static enum facet_status allocate(struct facet_vgpu *vgpu, uint64_t bytes, uint6
 static enum facet_status begin(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -208,9 +208,7 @@ static enum facet_status begin(struct facet_driver *driver, uint32_t id, struct 
     if (status == FACET_OK && !vgpu->space)
         status = facet_error_set(error, FACET_UNSUPPORTED, "managed memory needs memory virtualization, which is off");
     if (status == FACET_OK)
-        *ret_vgpu = vgpu;
-    else
-        facet_vgpu_drop(vgpu);
+        *ret_vgpu = FACET_TAKE_PTR(vgpu);
     return status;
 }
 
@@ -242,15 +240,16 @@ enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint3
                                               const struct facet_allocation_options *options, void **ret_pointer,
                                               struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
+    FACET_VGPU_NEED(ret_pointer, error);
+    enum facet_status status = begin(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = allocate_managed(vgpu, bytes, options, ret_pointer, error);
     if (status == FACET_OK)
         atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
 
 /* What of it is at the host is of no use to anybody any more. */
@@ -358,9 +357,10 @@ enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t i
 {
     const struct facet_managed_range *range = NULL;
     struct facet_managed *managed;
-    struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
+    FACET_VGPU_NEED_STRUCT(ret_usage, error);
+    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
@@ -371,7 +371,7 @@ enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t i
             describe(managed, range, ret_usage);
         pthread_mutex_unlock(&managed->lock);
     }
-    return facet_vgpu_done(vgpu, range ? FACET_OK : unknown(vgpu, pointer, error));
+    return range ? FACET_OK : unknown(vgpu, pointer, error);
 }
 
 /* Step by step, since the lock is let go of between, and the buffer is bounded. */
@@ -415,7 +415,7 @@ static enum facet_status prefetch(struct facet_managed *managed, uint64_t addres
 enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, const void *pointer, uint64_t bytes,
                                       bool to_host, struct facet_error *error)
 {
-    struct facet_vgpu *vgpu = NULL;
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = begin(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
@@ -423,12 +423,11 @@ enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, 
     struct facet_managed *managed = atomic_load_explicit(&vgpu->managed, memory_order_acquire);
 
     if (!managed)
-        return facet_vgpu_done(vgpu, unknown(vgpu, pointer, error));
+        return unknown(vgpu, pointer, error);
     if (atomic_load(&vgpu->paused))
-        return facet_vgpu_done(vgpu,
-                               facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id));
+        return facet_error_set(error, FACET_FROZEN, "vGPU %" PRIu32 " is paused; resume it first", id);
     pthread_mutex_lock(&managed->lock);
     status = prefetch(managed, (uintptr_t)pointer, bytes, to_host, error);
     pthread_mutex_unlock(&managed->lock);
-    return facet_vgpu_done(vgpu, status);
+    return facet_vgpu_note(vgpu, status);
 }
