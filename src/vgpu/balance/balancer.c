@@ -269,6 +269,9 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
                                       struct facet_balancer **ret_balancer, struct facet_error *error)
 {
     struct facet_balancer_config config;
+
+    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED(ret_balancer, error);
     enum facet_status status = read_config(asked, &config, error);
 
     if (status == FACET_OK)
@@ -378,6 +381,8 @@ enum facet_status facet_balancer_get_member(struct facet_balancer *balancer, uin
 {
     struct facet_balancer_member all;
 
+    FACET_VGPU_NEED(balancer, error);
+    FACET_VGPU_NEED_STRUCT(ret_member, error);
     if (index >= balancer->count)
         return facet_error_argument(error, FACET_NOT_FOUND, "index", "member %" PRIu32 ": the balancer has %" PRIu32,
                                     index, balancer->count);
@@ -393,6 +398,10 @@ enum facet_status facet_balancer_get_actions(struct facet_balancer *balancer, ui
                                              struct facet_balancer_action *ret_actions, uint32_t capacity,
                                              uint32_t *ret_count, struct facet_error *error)
 {
+    FACET_VGPU_NEED(balancer, error);
+    FACET_VGPU_NEED(ret_count, error);
+    if (capacity > 0)
+        FACET_VGPU_NEED(ret_actions, error);
     uint32_t size = capacity > 0 ? ret_actions[0].size : 0, count = 0;
 
     if (capacity > 0 && (size < sizeof size || size > sizeof *ret_actions))

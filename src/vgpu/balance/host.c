@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "vgpu/balance/balancer.h"
+#include "vgpu/driver.h"
 
 /* One access, and the job that stands for it in the order. */
 struct access {
@@ -104,8 +105,10 @@ static enum facet_status do_it(struct facet_balancer *balancer, struct access *a
     return status;
 }
 
-static enum facet_status check(const void *data, uint64_t bytes, struct facet_error *error)
+static enum facet_status check(const struct facet_balancer *balancer, const void *data, uint64_t bytes,
+                               struct facet_error *error)
 {
+    FACET_VGPU_NEED(balancer, error);
     return data || bytes == 0 ? FACET_OK
                               : facet_error_argument(error, FACET_INVALID_ARGUMENT, "data",
                                                      "data: expected %" PRIu64 " bytes, not NULL", bytes);
@@ -115,7 +118,7 @@ enum facet_status facet_balancer_write(struct facet_balancer *balancer, uint64_t
                                        const void *data, uint64_t bytes, struct facet_error *error)
 {
     struct access access = {.offset = offset, .bytes = bytes, .data = data ? data : ""};
-    enum facet_status status = check(data, bytes, error);
+    enum facet_status status = check(balancer, data, bytes, error);
 
     return status == FACET_OK ? do_it(balancer, &access, buffer, error) : status;
 }
@@ -124,7 +127,7 @@ enum facet_status facet_balancer_read(struct facet_balancer *balancer, uint64_t 
                                       uint64_t bytes, struct facet_error *error)
 {
     struct access access = {.offset = offset, .bytes = bytes, .ret_data = ret_data};
-    enum facet_status status = check(ret_data, bytes, error);
+    enum facet_status status = check(balancer, ret_data, bytes, error);
 
     return status == FACET_OK ? do_it(balancer, &access, buffer, error) : status;
 }
