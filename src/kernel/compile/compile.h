@@ -101,8 +101,11 @@ void facet_compile_join(struct facet_compilation *compilation);
 /* rename.c: calls of built-in functions go to others where options or the target ask for that. */
 void facet_compile_rename(struct facet_compilation *compilation);
 
-/* library.c: links the built-in functions that the module calls; what is then missing is a diagnostic. Everything but
- * the kernels becomes internal. */
+/* library.c: makes every definition but the kernels internal. */
+void facet_compile_hide(struct facet_compilation *compilation);
+
+/* library.c: links the built-in functions that the module calls, and hides them and the rest; what is then missing is a
+ * diagnostic. */
 enum facet_status facet_compile_library(struct facet_compilation *compilation, struct facet_error *error);
 
 /* mend.c: the same for SPIR-V, which needs no library. */

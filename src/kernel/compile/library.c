@@ -98,8 +98,8 @@ void facet_compile_join(struct facet_compilation *compilation)
         join(compilation, function);
 }
 
-/* Every definition but the kernels: what they are called outside does not matter to anybody. */
-static void hide(struct facet_compilation *compilation)
+/* What they are called outside does not matter to anybody. */
+void facet_compile_hide(struct facet_compilation *compilation)
 {
     LLVMValueRef value;
 
@@ -124,7 +124,7 @@ enum facet_status facet_compile_library(struct facet_compilation *compilation, s
     enum facet_status status = link_needed(compilation, error);
     if (status != FACET_OK)
         return status;
-    hide(compilation);
+    facet_compile_hide(compilation);
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
          function = LLVMGetNextFunction(function)) {
         size_t length;

@@ -167,6 +167,7 @@ static void refuse_printf(struct facet_compilation *compilation)
 
 enum facet_status facet_compile_mend(struct facet_compilation *compilation, struct facet_error *error)
 {
+    facet_compile_hide(compilation);
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
          function = LLVMGetNextFunction(function))
         write_out(compilation, function);

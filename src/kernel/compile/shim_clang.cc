@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: clang, in process: source and diagnostics in memory; leaving off before the stack is used up.
+ * Owns: clang, in process: source and diagnostics in memory; leaving off before the stack is used up; what `inline`
+ *       means.
  * Never: writes to standard output or standard error.
  */
 #include "kernel/compile/shims.h"
@@ -8,12 +9,17 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <clang/AST/ASTConsumer.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/DeclGroup.h>
 #include <clang/Basic/Diagnostic.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Frontend/MultiplexConsumer.h>
 #include <clang/Lex/PPCallbacks.h>
 #include <clang/Lex/Preprocessor.h>
 #include <llvm/IR/LLVMContext.h>
@@ -143,6 +149,31 @@ class Clock : public clang::PPCallbacks
     Watch &watch;
 };
 
+/*
+ * By C99 a definition that only says `inline` is one beside that of another file, and is left out where nothing is
+ * inlined. A program of OpenCL C is one file: such a definition is the only one, and as good as an `extern inline`.
+ */
+class Inlines : public clang::ASTConsumer
+{
+  public:
+    bool HandleTopLevelDecl(clang::DeclGroupRef group) override
+    {
+        for (clang::Decl *declaration : group)
+            if (auto *function = llvm::dyn_cast<clang::FunctionDecl>(declaration))
+                settle(*function);
+        return true;
+    }
+
+  private:
+    static void settle(clang::FunctionDecl &function)
+    {
+        if (function.doesThisDeclarationHaveABody() && function.isInlineSpecified() &&
+            function.getStorageClass() == clang::SC_None && function.isExternallyVisible() &&
+            !function.isInlineDefinitionExternallyVisible())
+            function.setStorageClass(clang::SC_Extern);
+    }
+};
+
 class Action : public clang::EmitLLVMOnlyAction
 {
   public:
@@ -160,6 +191,16 @@ class Action : public clang::EmitLLVMOnlyAction
         if (watches)
             preprocessor.setTokenWatcher([this](const clang::Token &token) { watch.see(token); });
         return EmitLLVMOnlyAction::BeginSourceFileAction(instance);
+    }
+
+    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance &instance,
+                                                          llvm::StringRef file) override
+    {
+        std::vector<std::unique_ptr<clang::ASTConsumer>> consumers;
+
+        consumers.push_back(std::make_unique<Inlines>()); /* before code is made of what it sees */
+        consumers.push_back(EmitLLVMOnlyAction::CreateASTConsumer(instance, file));
+        return std::make_unique<clang::MultiplexConsumer>(std::move(consumers));
     }
 
   private:

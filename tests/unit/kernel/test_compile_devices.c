@@ -57,6 +57,59 @@ static void each_kernel_is_there_once(void **state)
     }
 }
 
+/* --- functions that are inline ------------------------------------------------------------------------------------ */
+
+static const char inlines[] = "inline uint plain(uint x) { return x * x; }\n"
+                              "uint declared(uint x);\ninline uint declared(uint x) { return x + 1; }\n"
+                              "inline uint again(uint x) { return x ^ 5; }\nuint again(uint x);\n"
+                              "inline uint twice(uint x);\ninline uint twice(uint x) { return plain(x) * 2; }\n"
+                              "static inline uint own(uint x) { return x + 3; }\n"
+                              "static uint early(uint x);\ninline uint early(uint x) { return x + 7; }\n"
+                              "extern inline uint outer(uint x) { return x - 1; }\n"
+                              "__attribute__((gnu_inline)) inline uint gnu(uint x) { return x | 1; }\n"
+                              "__attribute__((always_inline)) inline uint always(uint x) { return x & 6; }\n"
+                              "__attribute__((noinline)) inline uint never(uint x) { return x / 3; }\n"
+                              "kernel void k(global uint *x) { size_t i = get_global_id(0); x[i] = plain(x[i]) +\n"
+                              "declared(x[i]) + again(x[i]) + twice(x[i]) + own(x[i]) + early(x[i]) + outer(x[i])\n"
+                              "+ gnu(x[i]) + always(x[i]) + never(x[i]); }\n";
+
+static void compile_checked(const char *source, const char *level)
+{
+    const char *const arguments[] = {level, NULL};
+    const struct facet_backend_request request = {.source = source,
+                                                  .bytes = strlen(source),
+                                                  .target = "host",
+                                                  .name = "k.cl",
+                                                  .arguments = arguments,
+                                                  .source_kind = FACET_SOURCE_OPENCL_C,
+                                                  .check = 1};
+    struct facet_backend_result result;
+    struct facet_error error = {0};
+
+    if (backend->compile(&request, &result, &error) != FACET_OK)
+        fail_msg("checked, %s: %s", level, error.message);
+    backend->clear(&result);
+}
+
+/* By C99 the body of `plain` would be in another file, and only a copy for the optimizer in this one. */
+static void inline_functions_have_bodies_at_all_levels(void **state)
+{
+    static const char *const levels[] = {"-O0", "-cl-opt-disable", "-O1", "-O2", "-O3"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(targets); i++) {
+        for (size_t j = 0; j < COUNT(levels) && !is_beyond(targets[i]); j++) {
+            struct facet_backend_result result;
+
+            compile_with(inlines, targets[i], levels[j], &result);
+            assert_non_null(strstr(result.description, "\"name\":\"k\""));
+            backend->clear(&result);
+        }
+    }
+    for (size_t i = 0; i < COUNT(levels); i++)
+        compile_checked(inlines, levels[i]);
+}
+
 /* --- one after the other ------------------------------------------------------------------------------------------ */
 
 /* LLVM's generator of SPIR-V remembers basic blocks of earlier modules: some of these then had labels twice. */
@@ -167,8 +220,11 @@ static void work_groups_copy_on_every_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kernel_is_there_once),          cmocka_unit_test(fast_functions_are_for_who_asks),
-        cmocka_unit_test(other_functions_stay_what_they_are), cmocka_unit_test(work_groups_copy_on_every_target),
+        cmocka_unit_test(each_kernel_is_there_once),
+        cmocka_unit_test(fast_functions_are_for_who_asks),
+        cmocka_unit_test(other_functions_stay_what_they_are),
+        cmocka_unit_test(work_groups_copy_on_every_target),
+        cmocka_unit_test(inline_functions_have_bodies_at_all_levels),
         cmocka_unit_test(earlier_compiles_leave_no_trace), /* the last: cmocka's skip() is "not ok" in TAP */
     };
     size_t count = COUNT(tests);
