@@ -71,6 +71,17 @@ static void forget_device(LLVMValueRef function)
                                          (unsigned)strlen(names[i]));
 }
 
+/* SPIR-V and LLVM IR say of calls, too, that they stay calls; here none does. */
+static void forget_noinline(LLVMValueRef function)
+{
+    unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            if (LLVMIsACallInst(at))
+                LLVMRemoveCallSiteEnumAttribute(at, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, never);
+}
+
 enum facet_status facet_compile_portable(struct facet_compilation *compilation, struct facet_error *error)
 {
     enum facet_status status = name_locals(compilation, error);
@@ -84,7 +95,9 @@ enum facet_status facet_compile_portable(struct facet_compilation *compilation, 
     LLVMDisposeTargetData(layout);
     LLVMSetTarget(compilation->module, compilation->flavour->triple);
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
-         function = LLVMGetNextFunction(function))
+         function = LLVMGetNextFunction(function)) {
         forget_device(function);
+        forget_noinline(function);
+    }
     return FACET_OK;
 }
