@@ -110,6 +110,8 @@ enum facet_status facet_compile_library(struct facet_compilation *compilation, s
 
 /* mend.c: the same for SPIR-V, which needs no library. */
 enum facet_status facet_compile_mend(struct facet_compilation *compilation, struct facet_error *error);
+/* mend.c: what is left to mend once SPIR-V's code is optimized; nothing makes it again then. */
+void facet_compile_mend_code(struct facet_compilation *compilation);
 
 struct facet_builtins; /* kernel/builtins/library.h */
 enum facet_status facet_compile_open_library(const struct facet_compilation *compilation,

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "kernel/compile/compile.h"
 #include "kernel/compile/llvm.h"
+#include "kernel/compile/spirv.h"
 
 enum { LOCAL_SPACE = 3, USERS_DEEP = 8 };
 
@@ -89,7 +90,7 @@ static void prepare_ptx(struct facet_compilation *compilation)
         require_group(compilation, i);
 }
 
-/* --- finishing ---------------------------------------------------------------------------------------------------- */
+/* --- images ------------------------------------------------------------------------------------------------------- */
 
 static enum facet_status keep(struct facet_compilation *compilation, LLVMMemoryBufferRef code, const char *tail,
                               struct facet_error *error)
@@ -113,6 +114,44 @@ static enum facet_status keep(struct facet_compilation *compilation, LLVMMemoryB
     return FACET_OK;
 }
 
+/* --- SPIR-V ------------------------------------------------------------------------------------------------------- */
+
+static enum facet_status refuse_spirv(struct facet_compilation *compilation, const char *why, struct facet_error *error)
+{
+    char text[512];
+
+    snprintf(text, sizeof text,
+             "these kernels cannot be said in SPIR-V yet: of them LLVM's generator makes a module that "
+             "is not valid (%s)",
+             why);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+    return facet_compile_verdict(compilation, error);
+}
+
+/* Never an image that we would refuse to read ourselves. */
+static enum facet_status keep_spirv(struct facet_compilation *compilation, LLVMMemoryBufferRef code,
+                                    struct facet_error *error)
+{
+    struct facet_error reason = {0};
+    uint32_t *words = NULL;
+    size_t count = 0;
+    enum facet_status status =
+        facet_spirv_plain(LLVMGetBufferStart(code), LLVMGetBufferSize(code), &words, &count, &reason);
+
+    if (status == FACET_OK)
+        status = facet_spirv_check(words, count * sizeof *words, &reason);
+    if (status == FACET_OK) {
+        compilation->result->image = words;
+        compilation->result->bytes = count * sizeof *words;
+        return FACET_OK;
+    }
+    free(words);
+    return status == FACET_CORRUPT ? refuse_spirv(compilation, reason.message, error)
+                                   : facet_error_set(error, status, "%s", reason.message);
+}
+
+/* --- finishing ---------------------------------------------------------------------------------------------------- */
+
 static enum facet_status generate(struct facet_compilation *compilation, struct facet_error *error)
 {
     bool amdgcn = compilation->family == FACET_COMPILE_AMDGCN, ptx = compilation->family == FACET_COMPILE_PTX;
@@ -124,6 +163,8 @@ static enum facet_status generate(struct facet_compilation *compilation, struct 
         return status;
     if (amdgcn)
         status = facet_compile_link(compilation, code, error);
+    else if (compilation->family == FACET_COMPILE_SPIRV)
+        status = keep_spirv(compilation, code, error);
     else
         status = keep(compilation, code, ptx ? compilation->result->description : NULL, error);
     LLVMDisposeMemoryBuffer(code);
@@ -162,5 +203,7 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
         return status;
     if (compilation->family == FACET_COMPILE_AMDGCN)
         facet_compile_attach(compilation);
+    if (compilation->family == FACET_COMPILE_SPIRV)
+        facet_compile_mend_code(compilation);
     return generate(compilation, error);
 }

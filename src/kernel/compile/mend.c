@@ -8,6 +8,8 @@
 
 #include "kernel/compile/compile.h"
 
+enum { LANES_MOST = 16 }; /* OpenCL's, and SPIR-V's */
+
 /* --- any() and all() ---------------------------------------------------------------------------------------------- */
 
 /* SPIR-V's are of booleans; the generator hands them numbers. Those of OpenCL C are the highest bits of numbers. */
@@ -86,10 +88,15 @@ static unsigned width_of(LLVMTypeRef type)
     return LLVMGetIntTypeWidth(LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type);
 }
 
+static unsigned lanes_of(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
+}
+
 /* In all lanes. */
 static LLVMValueRef constant(LLVMTypeRef type, uint64_t value)
 {
-    LLVMValueRef all[16];
+    LLVMValueRef all[LANES_MOST];
 
     if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
         return LLVMConstInt(type, value, 0);
@@ -129,26 +136,88 @@ static LLVMValueRef convert(LLVMBuilderRef builder, LLVMValueRef given, LLVMType
     return LLVMBuildIntCast2(builder, given, result, conversion->from_signed, "");
 }
 
+/* --- vloadn() and vstoren() --------------------------------------------------------------------------------------- */
+
+struct access {
+    LLVMTypeRef vector;
+    bool stores;
+};
+
+/* The generator may hand a pointer to all of an array to them, of which SPIR-V wants a pointer to numbers. */
+static bool is_access(LLVMValueRef function, struct access *ret_access)
+{
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+    bool loads = strncmp(name, "_Z6vload", 8) == 0 || strncmp(name, "_Z7vload16", 10) == 0;
+    bool stores = strncmp(name, "_Z7vstore", 9) == 0 || strncmp(name, "_Z8vstore16", 11) == 0;
+    unsigned count = LLVMCountParams(function), expected = stores ? 3 : 2;
+
+    if (!LLVMIsDeclaration(function) || (!loads && !stores) || count != expected ||
+        LLVMGetTypeKind(LLVMTypeOf(LLVMGetParam(function, count - 1))) != LLVMPointerTypeKind)
+        return false;
+    ret_access->stores = stores;
+    ret_access->vector =
+        stores ? LLVMTypeOf(LLVMGetParam(function, 0)) : LLVMGetReturnType(LLVMGlobalGetValueType(function));
+    return LLVMGetTypeKind(ret_access->vector) == LLVMVectorTypeKind;
+}
+
+/* One number after the other, each at its place: all that their address is a multiple of. Returns what was read. */
+static LLVMValueRef go_through(LLVMBuilderRef builder, LLVMValueRef function, const struct access *access)
+{
+    LLVMTypeRef type = LLVMGetElementType(access->vector);
+    LLVMValueRef offset = LLVMGetParam(function, access->stores ? 1 : 0), pointer = LLVMGetLastParam(function);
+    LLVMValueRef made = access->stores ? LLVMGetParam(function, 0) : LLVMGetPoison(access->vector);
+    LLVMTypeRef index = LLVMTypeOf(offset);
+    unsigned lanes = LLVMGetVectorSize(access->vector);
+    LLVMValueRef first = LLVMBuildMul(builder, offset, LLVMConstInt(index, lanes, 0), "");
+
+    for (unsigned i = 0; i < lanes; i++) {
+        LLVMValueRef lane = LLVMConstInt(index, i, 0), at = LLVMBuildAdd(builder, first, lane, "");
+        LLVMValueRef place = LLVMBuildGEP2(builder, type, pointer, &at, 1, "");
+
+        if (access->stores)
+            LLVMBuildStore(builder, LLVMBuildExtractElement(builder, made, lane, ""), place);
+        else
+            made = LLVMBuildInsertElement(builder, made, LLVMBuildLoad2(builder, type, place, ""), lane, "");
+    }
+    return made;
+}
+
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
 /* Inlined everywhere: a function by its name is still the built-in one to the generator. */
-static void write_out(struct facet_compilation *compilation, LLVMValueRef function)
+static LLVMBuilderRef begin_body(struct facet_compilation *compilation, LLVMValueRef function)
 {
-    LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
     unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
-    bool all = false, bits = is_of_highest_bits(function, &all);
-    struct conversion conversion = {0};
-
-    if (!bits && !is_conversion(function, &conversion))
-        return;
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(compilation->context);
-    LLVMValueRef given = LLVMGetParam(function, 0);
+
     LLVMSetLinkage(function, LLVMInternalLinkage);
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                             LLVMCreateEnumAttribute(compilation->context, always, 0));
     LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(compilation->context, function, ""));
-    LLVMBuildRet(builder,
-                 bits ? highest_bits(builder, given, result, all) : convert(builder, given, result, &conversion));
+    return builder;
+}
+
+static void write_out(struct facet_compilation *compilation, LLVMValueRef function)
+{
+    LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
+    bool all = false, bits = is_of_highest_bits(function, &all);
+    struct conversion conversion = {0};
+    struct access access = {0};
+    bool converts = is_conversion(function, &conversion), accesses = is_access(function, &access);
+
+    if (!bits && !converts && !accesses)
+        return;
+    LLVMBuilderRef builder = begin_body(compilation, function);
+    LLVMValueRef given = LLVMGetParam(function, 0), made;
+    if (bits)
+        made = highest_bits(builder, given, result, all);
+    else
+        made = converts ? convert(builder, given, result, &conversion) : go_through(builder, function, &access);
+    if (access.stores)
+        LLVMBuildRetVoid(builder);
+    else
+        LLVMBuildRet(builder, made);
     LLVMDisposeBuilder(builder);
 }
 
@@ -173,4 +242,52 @@ enum facet_status facet_compile_mend(struct facet_compilation *compilation, stru
         write_out(compilation, function);
     refuse_printf(compilation);
     return facet_compile_verdict(compilation, error);
+}
+
+/* --- instructions ------------------------------------------------------------------------------------------------- */
+
+/* Before SPIR-V 1.4 one boolean chooses between numbers, not between vectors. */
+static void widen_condition(LLVMBuilderRef builder, LLVMValueRef select)
+{
+    LLVMTypeRef type = LLVMTypeOf(select);
+    LLVMValueRef condition = LLVMGetCondition(select);
+
+    if (LLVMGetTypeKind(type) != LLVMVectorTypeKind || LLVMGetTypeKind(LLVMTypeOf(condition)) == LLVMVectorTypeKind)
+        return;
+    LLVMTypeRef word = LLVMInt32TypeInContext(LLVMGetTypeContext(type));
+    unsigned lanes = LLVMGetVectorSize(type);
+    LLVMValueRef none = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(condition), lanes));
+    LLVMValueRef one = LLVMBuildInsertElement(builder, none, condition, LLVMConstInt(word, 0, 0), "");
+    LLVMValueRef firsts = LLVMConstNull(LLVMVectorType(word, lanes));
+    LLVMSetOperand(select, 0, LLVMBuildShuffleVector(builder, one, none, firsts, ""));
+}
+
+/* What is cut off and made wide again: at level 0 the generator makes bits of it that are as wide as before both. */
+static void mask(LLVMBuilderRef builder, LLVMValueRef extension)
+{
+    LLVMValueRef cut = LLVMGetOperand(extension, 0);
+    LLVMTypeRef type = LLVMTypeOf(extension);
+
+    if (!LLVMIsATruncInst(cut) || width_of(LLVMTypeOf(cut)) > 64 || lanes_of(type) > LANES_MOST)
+        return;
+    LLVMValueRef bits = constant(type, UINT64_MAX >> (64 - width_of(LLVMTypeOf(cut))));
+    LLVMValueRef given = LLVMBuildIntCast2(builder, LLVMGetOperand(cut, 0), type, 0, "");
+    LLVMReplaceAllUsesWith(extension, LLVMBuildAnd(builder, given, bits, ""));
+}
+
+void facet_compile_mend_code(struct facet_compilation *compilation)
+{
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(compilation->context);
+
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function))
+        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+            for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at)) {
+                LLVMPositionBuilderBefore(builder, at);
+                if (LLVMIsASelectInst(at))
+                    widen_condition(builder, at);
+                else if (LLVMIsAZExtInst(at))
+                    mask(builder, at);
+            }
+    LLVMDisposeBuilder(builder);
 }

@@ -13,6 +13,7 @@
 
 #include "kernel/compile/compile.h"
 
+enum { SPIRV_ARGUMENTS_MOST = 255 }; /* of any function: its universal limits */
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
@@ -48,10 +49,11 @@ static bool check_text(struct facet_compilation *compilation, const char *kernel
 static bool check_kernel(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel)
 {
     const uint32_t *group = kernel->required_group_size;
+    int most = compilation->family == FACET_COMPILE_SPIRV ? SPIRV_ARGUMENTS_MOST : FACET_IMAGE_ARGUMENTS_MOST;
 
-    if (kernel->argument_count > FACET_IMAGE_ARGUMENTS_MOST)
+    if (kernel->argument_count > (uint32_t)most)
         return refuse(compilation, kernel->name, "it has %u arguments; expected at most %d", kernel->argument_count,
-                      FACET_IMAGE_ARGUMENTS_MOST);
+                      most);
     for (uint32_t i = 0; (group[0] || group[1] || group[2]) && i < 3; i++)
         if (group[i] < 1 || group[i] > FACET_HOST_GROUP_MOST)
             return refuse(compilation, kernel->name, "reqd_work_group_size %u: expected 1 to %d", group[i],

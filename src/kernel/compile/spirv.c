@@ -21,6 +21,7 @@ enum {
     OP_CONSTANT = 43,
     OP_CONSTANT_NULL = 46,
     SECONDS = 30,
+    PATH_SIZE = sizeof((struct facet_folder *)NULL)->path + 16,
 };
 
 #define MAGIC       UINT32_C(0x07230203)
@@ -64,16 +65,18 @@ static void note_type(const uint32_t *instruction, uint32_t length, uint8_t *zer
 static uint32_t write_plain(const uint32_t *instruction, uint32_t length, const uint8_t *zeros, uint32_t bound,
                             uint32_t *to)
 {
-    uint32_t zero = NOT_A_NUMBER;
+    uint32_t zero;
 
-    if ((instruction[0] & 0xffff) == OP_CONSTANT_NULL && length == 3 && instruction[1] < bound)
-        zero = zeros[instruction[1]];
     memcpy(to, instruction, length * sizeof *to);
-    if (zero == NOT_A_NUMBER)
+    if ((instruction[0] & 0xffff) != OP_CONSTANT_NULL || length < 3 || instruction[1] >= bound)
         return length;
+    zero = zeros[instruction[1]];
+    to[0] = (uint32_t)3 << 16 | OP_CONSTANT_NULL;
+    if (zero == NOT_A_NUMBER)
+        return 3;
     if (zero == BOOLEAN) {
         to[0] = (uint32_t)3 << 16 | OP_CONSTANT_FALSE;
-        return length;
+        return 3;
     }
     to[0] = (3 + zero) << 16 | OP_CONSTANT;
     memset(to + 3, 0, zero * sizeof *to);
@@ -186,26 +189,56 @@ static enum facet_status translate(const char *path, void **ret_bitcode, size_t 
                            "compiling SPIR-V needs the translator llvm-spirv-15 (package llvm-spirv-15)");
 }
 
+static void take_away(const struct facet_folder *folder, const char *path)
+{
+    unlink(path);
+    rmdir(folder->path);
+}
+
+/* The words in a file of a folder of its own, for children. `ret_path` has room for a folder's and the file's name. */
+static enum facet_status put_down(const uint32_t *words, size_t count, struct facet_folder *folder, char *ret_path,
+                                  struct facet_error *error)
+{
+    enum facet_status status = facet_folder_make(folder, error);
+
+    if (status != FACET_OK)
+        return status;
+    snprintf(ret_path, PATH_SIZE, "%s/in.spv", folder->path);
+    status = facet_file_write(ret_path, words, count * sizeof *words, error);
+    if (status != FACET_OK)
+        take_away(folder, ret_path);
+    return status;
+}
+
+enum facet_status facet_spirv_check(const void *bytes, size_t size, struct facet_error *error)
+{
+    struct facet_folder folder;
+    char path[PATH_SIZE];
+    enum facet_status status = put_down(bytes, size / sizeof(uint32_t), &folder, path, error);
+
+    if (status != FACET_OK)
+        return status;
+    status = validate(path, error);
+    take_away(&folder, path);
+    return status;
+}
+
 enum facet_status facet_spirv_translate(const void *bytes, size_t size, void **ret_bitcode, size_t *ret_size,
                                         struct facet_error *error)
 {
     FACET_CLEANUP_FREE uint32_t *words = NULL;
     struct facet_folder folder;
-    char path[sizeof folder.path + 16];
+    char path[PATH_SIZE];
     size_t count = 0;
     enum facet_status status = facet_spirv_plain(bytes, size, &words, &count, error);
 
     if (status == FACET_OK)
-        status = facet_folder_make(&folder, error);
+        status = put_down(words, count, &folder, path, error);
     if (status != FACET_OK)
         return status;
-    snprintf(path, sizeof path, "%s/in.spv", folder.path);
-    status = facet_file_write(path, words, count * sizeof *words, error);
-    if (status == FACET_OK)
-        status = validate(path, error);
+    status = validate(path, error);
     if (status == FACET_OK)
         status = translate(path, ret_bitcode, ret_size, error);
-    unlink(path);
-    rmdir(folder.path);
+    take_away(&folder, path);
     return status;
 }

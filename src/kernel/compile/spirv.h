@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: SPIR-V becoming LLVM bitcode: checked by spirv-val, translated by llvm-spirv, both children.
+ * Owns: SPIR-V becoming LLVM bitcode: checked by spirv-val, translated by llvm-spirv, both children; what is checked of
+ *       SPIR-V that we make.
  * Never: runs the translator in this process: it aborts on valid input that it does not like.
  */
 #ifndef FACET_KERNEL_COMPILE_SPIRV_H
@@ -16,9 +17,13 @@
 enum facet_status facet_spirv_translate(const void *words, size_t bytes, void **ret_bitcode, size_t *ret_size,
                                         struct facet_error *error);
 
+/* FACET_CORRUPT: the validator refuses the module, with its reason. Without the validator all is well. */
+enum facet_status facet_spirv_check(const void *words, size_t bytes, struct facet_error *error);
+
 /*
- * A copy in which null constants of numbers are written out as zeros, which the translator insists on; to be freed.
- * FACET_CORRUPT: not a module of whole instructions.
+ * A copy in which null constants of numbers are written out as zeros, which the translator insists on, and others have
+ * no words behind their id, as LLVM's generator adds them; to be freed. FACET_CORRUPT: not a module of whole
+ * instructions.
  */
 enum facet_status facet_spirv_plain(const void *words, size_t bytes, uint32_t **ret_words, size_t *ret_count,
                                     struct facet_error *error);

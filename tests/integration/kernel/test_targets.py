@@ -3,9 +3,8 @@
 """The bench set for each target: what comes out is what that target's own tools take.
 
 PTX is assembled by ptxas where a CUDA toolkit is found; AMDGPU objects are read by LLVM's readelf and disassembler;
-SPIR-V is validated by spirv-val. Old processors of the host's kind get the tests' kernels too, with what they lack.
+SPIR-V has test_spirv.py. Old processors of the host's kind get the tests' kernels too, with what they lack.
 """
-import glob
 import json
 import os
 import platform
@@ -14,62 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from array import array
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compiled, ran, tool
 from tap import Skip, contains, equal, main, test
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
-KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
-# All but the one that is refused everywhere.
-TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
 FROM_THE_PROCESS = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}
 LLVM = [f"/usr/lib/llvm-{version}/bin" for version in (22, 19)]
-
-
-def tool(name, *folders):
-    """The path of a program, or a skip."""
-    for folder in folders:
-        for path in sorted(glob.glob(f"{folder}/{name}"), reverse=True):
-            return path
-    path = shutil.which(name)
-    if not path:
-        raise Skip(f"{name} is not installed")
-    return path
-
-
-def ran(*command, **options):
-    """Standard output of a command that must succeed."""
-    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False, **options)
-    equal((done.returncode, done.stderr), (0, ""), " ".join(map(str, command)))
-    return done.stdout
-
-
-def demand_known(target, environment):
-    """A skip for what LLVM 19 has no generator for; it must say so. With another LLVM no refusal is a reason."""
-    done = subprocess.run([BUILD / "facet", "compile", "--target", target, KERNELS[0], "-o", os.devnull], text=True,
-                          capture_output=True, check=False, env=environment)
-    if done.returncode and target in ("ptx:sm_100", "spirv:1.0", "spirv:1.2") and "LLVM 19." in done.stderr:
-        raise Skip(done.stderr.strip())
-
-
-def compiled(target, folder, sources=None):
-    """Every kernel of the set, or of `sources`, for `target`: path of the image by path of the source."""
-    if not (BUILD / "facet-kernel-compiler.so").exists():
-        raise Skip("this build has no kernel compiler")
-    environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-    demand_known(target, environment)
-
-    def compile_one(source):
-        image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"
-        ran(BUILD / "facet", "compile", "--target", target, source, "-o", image, env=environment)
-        return source, image
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(pool.map(compile_one, sources or KERNELS))
 
 
 def entries_of(source):
@@ -247,82 +198,6 @@ def fast_functions_are_instructions_on_amdgpu():
         contains(fast, "v_sin_f32")
         equal("v_sin_f32" in plain, False, f"{processor}: v_sin_f32 without the option")
         equal(3 * len(fast.splitlines()) < len(plain.splitlines()), True, f"{processor}: a few instructions only")
-
-
-@test
-def modules_of_the_set_for_spirv():
-    with tempfile.TemporaryDirectory() as folder:
-        for target in ("spirv:1.0", "spirv:1.2"):
-            validator = tool("spirv-val")
-            for image in compiled(target, folder).values():
-                ran(validator, image)
-
-
-ANY = """kernel void k(global const int *in, global int *out) {
-    int a = in[0] - 3, b = in[5] - 3;  /* -3, 2 */
-    int4 v = vload4(0, in) - 3;        /* -3 -2 -1 0 */
-    out[0] = any(a); out[1] = all(a); out[2] = any(b); out[3] = all(b);
-    out[4] = any((char)a); out[5] = all((short)a); out[6] = any((long)b); out[7] = all((long)a);
-    out[8] = any(v); out[9] = all(v); out[10] = any(v + 3); out[11] = all(v.xyz);
-    out[12] = any(convert_char4(v)); out[13] = all(convert_short4(v)); out[14] = any(v > 0); out[15] = all(v < 1);
-}
-"""
-CONVERT = """kernel void k(global const int *in, global int *out) {
-    int a = in[0] - 3;  /* -3 */
-    short s = a; uchar u = a; int4 v = vload4(0, in) - 3; char4 c = convert_char4(v);
-    out[0] = convert_int(s); out[1] = convert_long(a) >> 32; out[2] = convert_uint(u); out[3] = convert_ulong(a) >> 32;
-    out[4] = convert_int4(c).y; out[5] = convert_long4(v).z >> 32; out[6] = convert_uchar4(c).x; out[7] = convert_short(u);
-    out[8] = convert_char(300 + a); out[9] = convert_int(-(long)s);
-    for (int i = 10; i < 16; i++) out[i] = convert_int_rte(s) + i;
-}
-"""
-SATURATE = """kernel void k(global const int *in, global int *out) {
-    int a = in[0] - 300; uint b = -5 - in[0]; long c = (long)a << 40; int4 v = (vload4(0, in) - 2) * 200; uchar u = 200;
-    out[0] = convert_uchar_sat(a); out[1] = convert_char_sat(a); out[2] = convert_uint_sat(a); out[3] = convert_int_sat(b);
-    out[4] = convert_short_sat(c); out[5] = convert_int_sat(c); out[6] = convert_ulong_sat(c); out[7] = convert_char_sat(u);
-    char4 w = convert_char4_sat(v); uchar4 x = convert_uchar4_sat(v);  /* -400 -200 0 200 */
-    out[8] = w.x; out[9] = w.w; out[10] = x.x; out[11] = x.w;
-    out[12] = convert_ushort_sat(-a * 1000); out[13] = convert_uint_sat(-c) == UINT_MAX; out[14] = convert_uchar_sat((short)77);
-    out[15] = convert_long_sat((ulong)-1 - in[0]) == LONG_MAX;
-}
-"""
-SPIRV_ANSWERS = {ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
-                 CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12],
-                 SATURATE: [0, -128, 0, 2147483647, -32768, -2147483648, 0, 127, -128, 127, 0, 200, 65535, 1, 77, 1]}
-
-
-def results_of(image, folder, environment):
-    """Sixteen numbers that the module's kernel makes of 0, 1, 2 ... on this machine's processors."""
-    numbers, out = Path(folder) / "in", Path(folder) / "out"
-    numbers.write_bytes(bytes(memoryview(array("i", range(16)))))
-    for kind in "i8:64", "i32:16":  # a pointer's type in SPIR-V is what it is used as
-        done = subprocess.run([BUILD / "facet", "kernel", "run", image, "--arg", f"buffer:{kind}={numbers}", "--arg",
-                               f"buffer:{kind}=7", "--global", "1", "--out", f"1={out}", "--json"], text=True,
-                              capture_output=True, check=False, env=environment)
-        if "expected buffer:" not in done.stderr:
-            break
-    equal((done.returncode, done.stderr), (0, ""), "facet kernel run")
-    return list(memoryview(out.read_bytes()).cast("i"))
-
-
-@test
-def built_in_functions_in_spirv():
-    """LLVM's generator hands numbers to what takes booleans, and loses signs: Facet's modules do what OpenCL C says."""
-    if not (BUILD / "facet-kernel-compiler.so").exists():
-        raise Skip("this build has no kernel compiler")
-    with tempfile.TemporaryDirectory() as folder:
-        source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
-        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-        demand_known("spirv:1.2", environment)
-        for text, answers in SPIRV_ANSWERS.items():
-            source.write_text(text)
-            for level in range(4):
-                ran(BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image,
-                    env=environment)
-                ran(tool("spirv-val"), image)
-                if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
-                    raise Skip("there is no llvm-spirv to read SPIR-V with")
-                equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
 
 
 main()

@@ -238,6 +238,16 @@ static void expect_everywhere(struct text *source, enum facet_status expected, c
     *source = (struct text){0};
 }
 
+static void expect_natively(struct text *source, enum facet_status expected, const char *said)
+{
+    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
+
+    for (size_t i = 0; i < COUNT(some); i++)
+        expect(source, some[i], expected, said);
+    free(source->bytes);
+    *source = (struct text){0};
+}
+
 static void add_arguments(struct text *source, unsigned count)
 {
     char one[32];
@@ -258,10 +268,17 @@ static void arguments_have_limits(void **state)
     struct text source = {0};
 
     (void)state;
-    add_arguments(&source, 1024);
+    add_arguments(&source, 255); /* which is all that SPIR-V takes */
     expect_everywhere(&source, FACET_OK, "");
+    add_arguments(&source, 1024);
+    expect_natively(&source, FACET_OK, "");
     add_arguments(&source, 20000);
-    expect_everywhere(&source, FACET_CORRUPT, "kernel 'k': it has 20000 arguments; expected at most 1024");
+    expect_natively(&source, FACET_CORRUPT, "kernel 'k': it has 20000 arguments; expected at most 1024");
+    add_arguments(&source, 256);
+    if (!is_beyond("spirv:1.2"))
+        expect(&source, "spirv:1.2", FACET_CORRUPT, "kernel 'k': it has 256 arguments; expected at most 255");
+    free(source.bytes);
+    source = (struct text){0};
     snprintf(text, sizeof text, big, 65536ull - 8);
     add(&source, text, 1);
     expect_everywhere(&source, FACET_OK, "");

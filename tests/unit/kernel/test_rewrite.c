@@ -88,6 +88,8 @@ static void null_numbers_of_spirv_are_written_out(void **state)
                                      7};
     static const uint32_t tail[] = {4 << 16 | 43, 1, 4, 0, 5 << 16 | 43, 2, 5, 0, 0, 3 << 16 | 42, 3, 6,
                                     3 << 16 | 46, 9, 7};
+    /* As LLVM's generator has it of types that are no numbers. */
+    static const uint32_t longer[] = {0x07230203, 0x10200, 0, 20, 0, 4 << 16 | 46, 9, 7, 0};
     uint32_t *made = NULL;
     size_t count = 0;
 
@@ -96,6 +98,10 @@ static void null_numbers_of_spirv_are_written_out(void **state)
     assert_int_equal(count, 15 + COUNT(tail));
     assert_memory_equal(made, words, 15 * sizeof *words);
     assert_memory_equal(made + 15, tail, sizeof tail);
+    free(made);
+    assert_int_equal(facet_spirv_plain(longer, sizeof longer, &made, &count, NULL), FACET_OK);
+    assert_int_equal(count, 8);
+    assert_memory_equal(made + 5, tail + 12, 3 * sizeof *tail);
     free(made);
     for (size_t size = 0; size < sizeof words; size++) {
         struct facet_error error = {0};

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench set and the tests' kernels, compiled by `facet compile` for a target.
+
+Owns: paths of sources and of the build; running a program that must succeed.
+Never: looks at what an image holds.
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from tap import Skip, equal
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
+KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
+# All but the one that is refused everywhere.
+TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
+
+
+def tool(name, *folders):
+    """The path of a program, or a skip."""
+    for folder in folders:
+        for path in sorted(glob.glob(f"{folder}/{name}"), reverse=True):
+            return path
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+def ran(*command, **options):
+    """Standard output of a command that must succeed."""
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False, **options)
+    equal((done.returncode, done.stderr), (0, ""), " ".join(map(str, command)))
+    return done.stdout
+
+
+def demand_known(target, environment):
+    """A skip for what LLVM 19 has no generator for; it must say so. With another LLVM no refusal is a reason."""
+    done = subprocess.run([BUILD / "facet", "compile", "--target", target, KERNELS[0], "-o", os.devnull], text=True,
+                          capture_output=True, check=False, env=environment)
+    if done.returncode and target in ("ptx:sm_100", "spirv:1.0", "spirv:1.2") and "LLVM 19." in done.stderr:
+        raise Skip(done.stderr.strip())
+
+
+def compiled(target, folder, sources=None, level=3):
+    """Every kernel of the set, or of `sources`, for `target`: path of the image by path of the source."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+    demand_known(target, environment)
+
+    def compile_one(source):
+        image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"
+        ran(BUILD / "facet", "compile", f"-O{level}", "--target", target, source, "-o", image, env=environment)
+        return source, image
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(compile_one, sources or KERNELS))

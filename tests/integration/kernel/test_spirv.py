@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""SPIR-V as Facet writes it: spirv-val takes it, Facet's own reader takes it, and it computes what OpenCL C says."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from array import array
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compiled, demand_known, ran, tool
+from tap import Skip, contains, equal, main, test
+
+
+def demand_reader():
+    if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
+        raise Skip("there is no llvm-spirv to read SPIR-V with")
+
+
+@test
+def modules_of_the_set_for_spirv():
+    with tempfile.TemporaryDirectory() as folder:
+        for target in ("spirv:1.0", "spirv:1.2"):
+            validator = tool("spirv-val")
+            for image in compiled(target, folder).values():
+                ran(validator, image)
+
+
+@test
+def the_set_comes_back_at_all_levels():
+    """What Facet writes, its own reader takes, whatever the level."""
+    sources = KERNELS + [path for path in TEST_KERNELS if path.stem in ("language", "vector", "integer", "convert")]
+    validator = tool("spirv-val")
+    demand_reader()
+    for level in range(4):
+        with tempfile.TemporaryDirectory() as folder:
+            for image in compiled("spirv:1.2", folder, sources, level).values():
+                ran(validator, image)
+                ran(BUILD / "facet", "compile", "--no-cache", "-O0", image, "-o", os.devnull)
+
+
+@test
+def work_groups_copy_in_spirv():
+    """LLVM's generator adds a word to an event that is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        for level in range(4):
+            for image in compiled("spirv:1.2", folder, [ROOT / "tests/kernels/group.cl"], level).values():
+                ran(tool("spirv-val"), image)
+
+
+@test
+def what_is_not_valid_is_no_file():
+    """A validator that refuses all: an error of ours with its reason. Without one, what the generator makes is kept."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        demand_known("spirv:1.2", {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")})
+        programs, image = Path(folder) / "programs", Path(folder) / "k.spv"
+        programs.mkdir()
+        command = [BUILD / "facet", "compile", "--no-cache", "--target", "spirv:1.2", KERNELS[0], "-o", image]
+        environment = {**os.environ, "PATH": str(programs)}
+        ran(*command, env=environment)
+        image.unlink()
+        (programs / "spirv-val").write_text("#!/bin/sh\necho 'error: line 7: too odd' >&2\nexit 1\n")
+        (programs / "spirv-val").chmod(0o755)
+        done = subprocess.run(command, text=True, capture_output=True, check=False, env=environment)
+        equal((done.returncode, image.exists()), (1, False))
+        contains(done.stderr, "cannot be said in SPIR-V yet")
+        contains(done.stderr, "error: line 7: too odd")
+
+
+ANY = """kernel void k(global const int *in, global int *out) {
+    int a = in[0] - 3, b = in[5] - 3;  /* -3, 2 */
+    int4 v = vload4(0, in) - 3;        /* -3 -2 -1 0 */
+    out[0] = any(a); out[1] = all(a); out[2] = any(b); out[3] = all(b);
+    out[4] = any((char)a); out[5] = all((short)a); out[6] = any((long)b); out[7] = all((long)a);
+    out[8] = any(v); out[9] = all(v); out[10] = any(v + 3); out[11] = all(v.xyz);
+    out[12] = any(convert_char4(v)); out[13] = all(convert_short4(v)); out[14] = any(v > 0); out[15] = all(v < 1);
+}
+"""
+CONVERT = """kernel void k(global const int *in, global int *out) {
+    int a = in[0] - 3;  /* -3 */
+    short s = a; uchar u = a; int4 v = vload4(0, in) - 3; char4 c = convert_char4(v);
+    out[0] = convert_int(s); out[1] = convert_long(a) >> 32; out[2] = convert_uint(u); out[3] = convert_ulong(a) >> 32;
+    out[4] = convert_int4(c).y; out[5] = convert_long4(v).z >> 32; out[6] = convert_uchar4(c).x; out[7] = convert_short(u);
+    out[8] = convert_char(300 + a); out[9] = convert_int(-(long)s);
+    for (int i = 10; i < 16; i++) out[i] = convert_int_rte(s) + i;
+}
+"""
+SATURATE = """kernel void k(global const int *in, global int *out) {
+    int a = in[0] - 300; uint b = -5 - in[0]; long c = (long)a << 40; int4 v = (vload4(0, in) - 2) * 200; uchar u = 200;
+    out[0] = convert_uchar_sat(a); out[1] = convert_char_sat(a); out[2] = convert_uint_sat(a); out[3] = convert_int_sat(b);
+    out[4] = convert_short_sat(c); out[5] = convert_int_sat(c); out[6] = convert_ulong_sat(c); out[7] = convert_char_sat(u);
+    char4 w = convert_char4_sat(v); uchar4 x = convert_uchar4_sat(v);  /* -400 -200 0 200 */
+    out[8] = w.x; out[9] = w.w; out[10] = x.x; out[11] = x.w;
+    out[12] = convert_ushort_sat(-a * 1000); out[13] = convert_uint_sat(-c) == UINT_MAX; out[14] = convert_uchar_sat((short)77);
+    out[15] = convert_long_sat((ulong)-1 - in[0]) == LONG_MAX;
+}
+"""
+SELECT = """kernel void k(global const int *in, global int *out) {
+    int4 v = vload4(0, in), w = v; if (in[3] & 1) v = v.wzyx;
+    float4 f = convert_float4(v); f = in[5] > 3 ? f * 2.0f : f;
+    w = in[5] > 7 ? -v : w; long x = in[0] - 3, y = in[0] - 2;
+    int8 u = vload8(0, in); if (in[2] == 2) u = u.s76543210 + 2;
+    vstore4(v, 0, out); vstore4(convert_int4(f), 1, out); vstore4(w, 2, out); out[12] = u.s0; out[13] = u.s1;
+    out[14] = (int)(ushort)x; out[15] = (uchar)y;
+}
+"""
+ACCESS = """kernel void k(global const int *in, global int *out) {
+    local uchar b[64]; local short s[64]; uchar own[16];
+    for (int i = 0; i < 16; i++) { b[i] = 9; own[i] = in[15 - i]; }
+    vstore3((uchar3)(in[1], 2, 3), 1, b); b[0] = in[7];
+    vstore2((short2)(in[1], 9), 2, s); vstore16(convert_short16(vload16(0, in)), 1, s);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 2; i++) out[i] = b[2 * i];
+    for (int i = 0; i < 3; i++) out[2 + i] = b[3 + i];
+    out[5] = s[4]; out[6] = s[5];
+    vstore3(convert_int3(vload3(in[3], own)).zyx + (int3)(1, -1, -3), 0, out + 7);
+    out[7] = vload2(5, own).x; out[8] = vload4(2, own).w; out[9] = 3; out[10] = vload3(4, own).y; out[11] = s[17];
+    out[12] = vload8(0, own).s0; out[13] = vload4(1, own).w; out[14] = s[30]; out[15] = vload3(1, in + 7).y;
+}
+"""
+INLINE = """inline int square(int x) { return x * x; }
+int next(int x);
+inline int next(int x) { return x + 1; }
+static inline int half_of(int x) { return x / 2; }
+extern inline int twice(int x) { return x * 2; }
+inline int less(int x) { while (x * x > 8) x--; return x; }
+kernel void k(global const int *in, global int *out) {
+    out[0] = square(in[3]); out[1] = next(in[3]); out[2] = twice(in[3]); out[3] = half_of(in[8]); out[4] = less(in[5]);
+}
+"""
+SPIRV_ANSWERS = {ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
+                 CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12],
+                 SELECT: [3, 2, 1, 0, 6, 4, 2, 0, 0, 1, 2, 3, 9, 8, 65533, 254],
+                 ACCESS: [7, 9, 1, 2, 3, 1, 9, 5, 4, 3, 2, 1, 15, 8, 14, 11],
+                 INLINE: [9, 4, 6, 4, 2] + 11 * [0],
+                 SATURATE: [0, -128, 0, 2147483647, -32768, -2147483648, 0, 127, -128, 127, 0, 200, 65535, 1, 77, 1]}
+
+
+def results_of(image, folder, environment):
+    """Sixteen numbers that the module's kernel makes of 0, 1, 2 ... on this machine's processors."""
+    numbers, out = Path(folder) / "in", Path(folder) / "out"
+    numbers.write_bytes(bytes(memoryview(array("i", range(16)))))
+    for first, second in product(("i8:64", "i32:16"), repeat=2):  # a pointer's type in SPIR-V is what it is used as
+        done = subprocess.run([BUILD / "facet", "kernel", "run", image, "--arg", f"buffer:{first}={numbers}", "--arg",
+                               f"buffer:{second}=0", "--global", "1", "--out", f"1={out}", "--json"], text=True,
+                              capture_output=True, check=False, env=environment)
+        if "expected buffer:" not in done.stderr:
+            break
+    equal((done.returncode, done.stderr), (0, ""), "facet kernel run")
+    return list(memoryview(out.read_bytes()).cast("i"))
+
+
+@test
+def built_in_functions_in_spirv():
+    """LLVM's generator hands numbers to what takes booleans, and loses signs: Facet's modules do what OpenCL C says."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
+        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+        demand_known("spirv:1.2", environment)
+        for text, answers in SPIRV_ANSWERS.items():
+            source.write_text(text)
+            for level in range(4):
+                ran(BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image,
+                    env=environment)
+                ran(tool("spirv-val"), image)
+                demand_reader()
+                equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
+
+
+main()
