@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <facet/host_kernel.h>
 #include <facet/limits.h>
 
 enum { NUMBER_SIZE = 64 };
@@ -128,8 +129,8 @@ enum facet_status kernel_argument_parse(const char *text, struct kernel_argument
     if (strncmp(text, "local:", 6) == 0) {
         argument.form = KERNEL_FORM_LOCAL;
         status = facet_parse_size(text + 6, "--arg", 0, &argument.bytes, error);
-        if (status == FACET_OK && argument.bytes > INT32_MAX)
-            status = refuse(error, text, "at most 2 GiB of local memory");
+        if (status == FACET_OK && argument.bytes > FACET_HOST_LOCAL_MOST)
+            status = refuse(error, text, "at most 2147483520 bytes of local memory");
     } else if (strncmp(text, "buffer:", 7) == 0) {
         argument.form = KERNEL_FORM_BUFFER;
         status = read_buffer(text, text + 7, &argument, error);

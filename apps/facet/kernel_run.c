@@ -77,16 +77,17 @@ static bool take_output(const struct command *self, struct request *request)
     return false;
 }
 
-static bool take_number(const struct command *self, const char *name, uint64_t most, uint64_t *ret_number)
+static bool take_number(const struct command *self, const char *name, uint64_t least, uint64_t most,
+                        uint64_t *ret_number)
 {
     char *end;
     uint64_t number = strtoull(optarg, &end, 10);
 
-    if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && number <= most) {
+    if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && number >= least && number <= most) {
         *ret_number = number;
         return true;
     }
-    command_usage(self, "%s '%.64s': expected a number up to %" PRIu64, name, optarg, most);
+    command_usage(self, "%s '%.64s': expected a number from %" PRIu64 " to %" PRIu64, name, optarg, least, most);
     return false;
 }
 
@@ -105,9 +106,9 @@ static bool take_option(const struct command *self, struct request *request, int
     else if (option == OPTION_OUT)
         return take_output(self, request);
     else if (option == OPTION_PRINT)
-        return take_number(self, "--print", PRINT_MOST, &request->print);
+        return take_number(self, "--print", 0, PRINT_MOST, &request->print);
     else if (option == OPTION_TIMEOUT)
-        return take_number(self, "--timeout", TIMEOUT_MOST_S, &request->timeout_s);
+        return take_number(self, "--timeout", 1, TIMEOUT_MOST_S, &request->timeout_s);
     else if (option == OPTION_JSON)
         request->json = true;
     else

@@ -51,6 +51,9 @@ extern "C" {
 /* Alignment of local memory, of each local argument, of scratch memory, and of the argument block. */
 #define FACET_HOST_LOCAL_ALIGN 128u
 
+/* Bytes of local memory, at most: what is below 2^31 when it is rounded up to the alignment. */
+#define FACET_HOST_LOCAL_MOST 2147483520u
+
 /* Bytes of a local argument in the argument block of a checked image; of others 4. */
 #define FACET_HOST_LOCAL_CHECKED 8u
 

@@ -197,11 +197,11 @@ enum facet_status facet_kernel_set_local(struct facet_kernel *kernel, uint32_t i
 
     if (status != FACET_OK)
         return status;
-    if (bytes == 0 || bytes > INT32_MAX)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                    "argument %" PRIu32 " (%.60s %.60s) of kernel '%s': %" PRIu32
-                                    " bytes of local memory; expected 1 to %d",
-                                    index, argument->type, argument->name, kernel->what->name, bytes, INT32_MAX);
+    if (bytes == 0 || bytes > FACET_HOST_LOCAL_MOST)
+        return facet_error_argument(
+            error, FACET_OUT_OF_RANGE, "bytes",
+            "argument %" PRIu32 " (%.60s %.60s) of kernel '%s': %" PRIu32 " bytes of local memory; expected 1 to %u",
+            index, argument->type, argument->name, kernel->what->name, bytes, FACET_HOST_LOCAL_MOST);
     kernel->local_bytes[index] = bytes;
     kernel->is_set[index] = true;
     return FACET_OK;

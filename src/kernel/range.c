@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { VECTOR = 16, FEW = 64 };
+#define GROUPS_MOST (UINT64_C(1) << 48)
 
 static const char axes[] = "xyz";
 
@@ -79,7 +80,7 @@ static void fill_group(const struct facet_range *range, struct facet_grid *grid)
 static enum facet_status check_group(const struct facet_range *range, struct facet_grid *grid,
                                      struct facet_error *error)
 {
-    uint64_t items = 1;
+    uint64_t items = 1, groups = 1;
 
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t global = i < range->dimensions ? range->global[i] : 1;
@@ -94,6 +95,12 @@ static enum facet_status check_group(const struct facet_range *range, struct fac
             return facet_error_argument(error, FACET_OUT_OF_RANGE, "group",
                                         "group of %" PRIu32 " x %" PRIu32 " x %" PRIu32 ": expected at most %u items",
                                         grid->group[0], grid->group[1], grid->group[2], FACET_HOST_GROUP_MOST);
+        if (grid->grid[i] > GROUPS_MOST / groups)
+            return facet_error_argument(error, FACET_OUT_OF_RANGE, "global",
+                                        "global %c %" PRIu64 ": that makes %" PRIu64 " times %" PRIu32
+                                        " groups; expected at most 2^48",
+                                        axes[i], global, groups, grid->grid[i]);
+        groups *= grid->grid[i];
     }
     return FACET_OK;
 }

@@ -278,6 +278,8 @@ def wrong_arguments_of_a_run_are_refused():
                 (["--arg", "buffer:f32:0"], "expected 1 to"),
                 (["--arg", "buffer:f32:-1"], "buffer:TYPE:COUNT"),
                 (["--arg", "local:"], "--arg"),
+                (["--arg", "local:2147483521"], "expected at most 2147483520 bytes of local memory"),
+                (["--timeout", "0"], "--timeout '0': expected a number from 1 to 86400"),
                 (["--global", "1,2,3,4"], "one to three numbers"),
                 (["--global", "1,"], "one to three numbers"),
                 (["--group", "4294967296"], "one to three numbers"),

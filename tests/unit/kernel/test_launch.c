@@ -209,6 +209,10 @@ static void arguments_are_of_their_kind_and_size(void **state)
     assert_int_equal(facet_kernel_set_memory(kernel, 2, 1, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_kernel_set_local(kernel, 1, 1, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_kernel_set_local(kernel, 2, 0, &error), FACET_OUT_OF_RANGE);
+    /* Rounded up to the alignment it would be 2 GiB, which no launch has. */
+    assert_int_equal(facet_kernel_set_local(kernel, 2, FACET_HOST_LOCAL_MOST + 1, &error), FACET_OUT_OF_RANGE);
+    assert_non_null(strstr(error.message, "2147483521 bytes of local memory; expected 1 to 2147483520"));
+    assert_int_equal(facet_kernel_set_local(kernel, 2, FACET_HOST_LOCAL_MOST, &error), FACET_OK);
     assert_int_equal(facet_kernel_set_memory(kernel, 5, 1, &error), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "less than 5"));
     facet_kernel_destroy(kernel);
@@ -287,8 +291,11 @@ static void wrong_ranges_are_refused(void **state)
         {{.dimensions = 3, .global = {64, 64, 64}, .group = {32, 32, 8}}, "group"},
         {{.dimensions = 2, .global = {UINT64_C(1) << 30, 4}, .group = {1 << 30, 4}}, "group"},
         {{.dimensions = 1, .global = {INT32_MAX}, .offset = {1}}, "offset"},
+        {{.dimensions = 2, .global = {1 << 24, (1 << 24) + 1}, .group = {1, 1}}, "global"},
+        {{.dimensions = 3, .global = {INT32_MAX, INT32_MAX, INT32_MAX}, .group = {1, 1, 1}}, "global"},
     };
     const struct facet_host_kernel any = {.name = "any"}, tile = {.name = "tile", .required_group_size = {8, 8, 1}};
+    const struct facet_range most = {.dimensions = 2, .global = {1 << 24, 1 << 24}, .group = {1, 1}};
     struct facet_range range = {.dimensions = 0, .global = {8, 8}};
     struct facet_error error = {0};
     struct facet_grid grid;
@@ -298,6 +305,7 @@ static void wrong_ranges_are_refused(void **state)
         assert_string_equal(error.argument, bad[i].argument);
         assert_non_null(strstr(error.message, "expected"));
     }
+    assert_int_equal(facet_range_resolve(&most, &any, &grid, &error), FACET_OK);
     assert_int_equal(facet_range_resolve(&range, &any, &grid, &error), FACET_INVALID_ARGUMENT);
     range.dimensions = 4;
     assert_int_equal(facet_range_resolve(&range, &any, &grid, &error), FACET_INVALID_ARGUMENT);
