@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 #define CACHED 32u
 
 struct thread {
@@ -112,6 +114,7 @@ static struct facet_flight_lane *make(struct thread *thread, void *stream, void 
         lane->random = (uint32_t)(uintptr_t)lane;
         lane->context = context;
         lane->timeline = timeline;
+        lane->until_ns = facet_clock_now_ns();
         atomic_store(&lane->mean_ns, 0);
         atomic_store(&lane->settled, false);
         atomic_store(&lane->destroyed, false);
@@ -177,7 +180,8 @@ void facet_flight_lanes_destroy(void *stream)
 void facet_flight_lanes_end(void *context)
 {
     for (struct facet_flight_lane *lane = facet_flight_lanes; lane; lane = lane->next)
-        if (lane->context == context) {
+        if (lane->context == context && !atomic_load(&lane->ended)) {
+            lane->ended_ns = facet_clock_now_ns();
             atomic_store(&lane->ended, true);
             atomic_store(&lane->stream, FACET_FLIGHT_NO_STREAM);
         }

@@ -74,6 +74,7 @@ struct facet_flight_lane {
     uint64_t followed;              /* of submitted, up to the last sample */
     _Atomic bool destroyed;         /* the stream: ask events only */
     _Atomic bool ended;             /* the context: ask nothing */
+    uint64_t ended_ns;              /* when, if it has */
     _Atomic bool left;              /* by its thread */
     struct facet_flight_lane *next; /* of all lanes */
 };

@@ -211,15 +211,23 @@ static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
     take(lane, mark, batch);
 }
 
-/* Its context is no more: what was in flight is over, or never will be. */
-static void settle_ended(struct facet_flight_lane *lane, uint64_t now_ns, struct batch *batch)
+/*
+ * Its context is no more: what was in flight is over, or never will be. Whose events could not be read any more had the
+ * device for as long as it can have had it.
+ */
+static void settle_ended(struct facet_flight_lane *lane, struct batch *batch)
 {
+    const struct facet_flight_sample *first = facet_flight_sample_first(lane);
     struct mark mark = all_of(lane);
 
+    if (first)
+        batch->busy_ns +=
+            use(lane, first->begun_ns > lane->until_ns ? first->begun_ns : lane->until_ns, lane->ended_ns);
+    else
+        batch->busy_ns += use_expected(lane, expected_ns(lane, mark), lane->until_ns, lane->ended_ns);
     while (facet_flight_sample_first(lane))
         facet_flight_sample_drop_first(lane);
-    batch->busy_ns += use_expected(lane, expected_ns(lane, mark), lane->until_ns, now_ns);
-    lane->until_ns = now_ns;
+    lane->until_ns = lane->ended_ns;
     take(lane, mark, batch);
 }
 
@@ -255,7 +263,7 @@ void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct
     if (atomic_load_explicit(&lane->settled, memory_order_acquire))
         return;
     if (atomic_load(&lane->ended)) {
-        settle_ended(lane, now_ns, &batch);
+        settle_ended(lane, &batch);
     } else {
         while ((sample = facet_flight_sample_first(lane)) && settle_first(lane, sample, now_ns, &batch))
             ;

@@ -54,8 +54,10 @@ void facet_flight_stream_ended(void)
     facet_flight_release();
 }
 
+/* Its events go with it: those that are complete are read while they are there. */
 void facet_flight_context_ends(void)
 {
+    facet_flight_catch_up();
     facet_flight_hold();
 }
 

@@ -12,10 +12,11 @@
 void facet_flight_stream_ends(void *stream);
 void facet_flight_stream_ended(void);
 
-/* Before the call that may end a context: the helper asks for nothing until the second step. */
+/* Before the call that may end a context: what is complete is measured, and then the helper asks for nothing until the
+ * second step. */
 void facet_flight_context_ends(void);
 
-/* Behind it: `context` is no more (NULL: it still is). */
+/* Behind it: `context` is no more (NULL: it still is). What was still in flight there had the device until now. */
 void facet_flight_context_ended(void *context);
 
 #endif

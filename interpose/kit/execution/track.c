@@ -19,12 +19,14 @@
 #define LINGER_NS    (100 * FACET_NS_PER_MS) /* with nothing in flight, before the thread ends */
 #define SUPERVISE_NS (4 * FACET_NS_PER_MS)
 #define PARK_TRIES   20 /* times 5 ms, at exit */
+#define LOOK_TRIES   20 /* times 1 ms, for one look */
 
 _Atomic uint32_t facet_flight_on_duty;
 
 static _Atomic uint32_t wakes; /* futex of the helper */
 static bool running;           /* under the track lock: the helper exists */
 static _Atomic uint32_t holds, asking;
+static _Atomic uint32_t looks; /* futex word: counts each look where it begins and where it ends, so odd during one */
 
 /* Steps of the end of the process. */
 enum {
@@ -167,6 +169,29 @@ static void rest(const struct facet_flight_look *look, uint32_t seen_wakes, uint
         watch_gate();
 }
 
+static void interrupt_rest(void)
+{
+    atomic_fetch_add(&wakes, 1);
+    facet_futex_wake(&wakes);
+    facet_futex_wake(first_gate());
+}
+
+/* A look that goes on already may have passed by what is complete by now: the one after it counts. */
+void facet_flight_catch_up(void)
+{
+    uint32_t seen = atomic_load(&looks), goal = seen + 2 + (seen & 1);
+    int saved = errno;
+
+    for (int i = 0; i < LOOK_TRIES && (int32_t)(goal - seen) > 0; i++) {
+        if (!atomic_load(&facet_flight_on_duty) || atomic_load(&ending) || !anything_in_flight())
+            break;
+        interrupt_rest();
+        facet_futex_wait(&looks, seen, FACET_NS_PER_MS);
+        seen = atomic_load(&looks);
+    }
+    errno = saved;
+}
+
 /* With nothing in flight. False when the thread is to end: nothing came for a while. */
 static bool stand_by(uint32_t seen_wakes)
 {
@@ -206,7 +231,10 @@ static void *run(void *unused)
 
         supervise(now_ns);
         bool last = atomic_load(&ending);
+        atomic_fetch_add(&looks, 1);
         struct facet_flight_look look = look_over(now_ns);
+        atomic_fetch_add(&looks, 1);
+        facet_futex_wake(&looks);
         if (last)
             park();
         fruitless = look.reported ? 0 : fruitless + 1;
@@ -231,10 +259,8 @@ static void on_exit_of_process(void)
     bool wait = running;
     atomic_store(&ending, EXITING);
     pthread_mutex_unlock(&facet_flight_track_lock);
-    atomic_fetch_add(&wakes, 1);
-    facet_futex_wake(&wakes);
     if (wait)
-        facet_futex_wake(first_gate());
+        interrupt_rest();
     for (int i = 0; wait && i < PARK_TRIES && !atomic_load(&parked); i++)
         facet_futex_wait(&parked, 0, 5 * FACET_NS_PER_MS);
     atomic_store(&ending, TORN_DOWN);
@@ -288,5 +314,6 @@ void facet_flight_forked(void)
     facet_flight_captures_forked();
     atomic_store(&holds, 0);
     atomic_store(&asking, 0);
+    atomic_store(&looks, 0);
     pthread_mutex_unlock(&facet_flight_track_lock);
 }

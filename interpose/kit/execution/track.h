@@ -28,6 +28,12 @@ void facet_flight_wake(void);
 void facet_flight_hold(void);
 void facet_flight_release(void);
 
+/*
+ * Behind it, what was complete before is reported: the helper has looked once more. Not where the helper is kept from
+ * looking, for which nobody waits long.
+ */
+void facet_flight_catch_up(void);
+
 /* The helper's right to ask the driver for something of the program's: false while somebody holds it off. */
 bool facet_flight_ask(void);
 void facet_flight_asked(void);

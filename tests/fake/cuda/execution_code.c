@@ -122,8 +122,10 @@ void fake_code_unload(CUmodule module)
     fake_memory_unlock();
 }
 
+/* What a context was given is done before it ends: the driver waits for it. */
 void fake_execution_context_ended(CUcontext context)
 {
+    fake_sleep_until(atomic_load(&fake_execution_of(context)->all_ns));
     fake_memory_lock();
     forget(NULL, context);
     fake_memory_unlock();

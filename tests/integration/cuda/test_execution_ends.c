@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: that a cap on compute time holds for programs that end what they launched into, or themselves, before anybody
+ * has measured it: contexts, devices, and processes.
+ * Never: knows a vendor (ends_role.h); decides by a time of this machine: the driver's own count of device time is held
+ * against the time that went by.
+ *
+ * The test is its own tenant: it starts itself again in a vGPU, with the name of a role and how often.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client.h"
+#include "ends_role.h"
+#include "world.h"
+
+#define LIMIT_MILLI 200u
+#define TIMES       20u
+
+static const char *self;
+static struct world world;
+static int vgpu;
+
+/* One machine for all: this process joins it once. */
+static int open_world(void **state)
+{
+    assert_true(world_open(&world));
+    world.quiet = true;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    world_close(&world);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    vgpu = world_add(&world, LIMIT_MILLI, LIMIT_MILLI);
+    assert_true(vgpu >= 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_clear(&world);
+    return 0;
+}
+
+static uint64_t driver_ns(void)
+{
+    return atomic_load(&fake_state()->devices[0].engine.busy_ns);
+}
+
+/* All that ever ran there is reported, and whoever did not is given up. */
+static bool comes_to_rest(void)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct facet_usage_totals totals = world_totals(&world, vgpu);
+
+        if (totals.inflight == 0 && totals.processes == 0)
+            return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+/* So many processes, one after the other, of so many launches each. */
+static void run(const char *role, unsigned processes, int status)
+{
+    char count[16];
+    char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, count, NULL};
+    uint64_t begun_ns = facet_clock_now_ns(), before_ns = driver_ns();
+
+    snprintf(count, sizeof count, "%u", TIMES / processes);
+    for (unsigned i = 0; i < processes; i++)
+        assert_int_equal(world_wait(world_start(&world, vgpu, command)), status);
+    uint64_t took_ns = facet_clock_now_ns() - begun_ns, used_ns = driver_ns() - before_ns;
+    assert_true(comes_to_rest());
+    uint64_t told_ns = world_totals(&world, vgpu).busy_ns;
+    printf("# %s: %llu of 1000, at a limit of %u; driver %.1f ms, told %.1f ms\n", role,
+           (unsigned long long)(used_ns * FACET_MILLI_WHOLE / took_ns), LIMIT_MILLI, (double)used_ns / 1e6,
+           (double)told_ns / 1e6);
+    assert_true(used_ns >= (uint64_t)TIMES * ENDS_KERNEL_US * FACET_NS_PER_US);
+    assert_true(told_ns >= used_ns * 9 / 10);
+    assert_true(told_ns <= facet_clock_now_ns() - begun_ns);
+    assert_true(used_ns * FACET_MILLI_WHOLE <= took_ns * LIMIT_MILLI * 3 / 2);
+}
+
+#define TEST(role, processes, status)                                                                                  \
+    static void test_##role(void **state)                                                                              \
+    {                                                                                                                  \
+        run(#role, processes, status);                                                                                 \
+    }
+TEST(contexts, 1, 0)
+TEST(resets, 1, 0)
+TEST(unwaited, 1, 0)
+#undef TEST
+
+int main(int argc, char **argv)
+{
+    self = argv[0];
+    if (argc > 2) {
+        alarm(60);
+        return client_open() ? ends_role(argv[1], (unsigned)atoi(argv[2])) : 3;
+    }
+#define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown)
+    const struct CMUnitTest tests[] = {TEST(contexts), TEST(resets), TEST(unwaited)};
+#undef TEST
+    return cmocka_run_group_tests_name("what ends before it is measured", tests, open_world, close_world);
+}
