@@ -49,3 +49,17 @@ uint64_t facet_busy_add(struct facet_busy *busy, uint64_t start_ns, uint64_t end
     }
     return added;
 }
+
+uint64_t facet_busy_covered(const struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns)
+{
+    uint64_t covered = 0;
+
+    for (uint32_t at = first_touching(busy, start_ns); at < busy->count; at++) {
+        struct facet_interval part = busy->intervals[at];
+        uint64_t from = part.start_ns > start_ns ? part.start_ns : start_ns;
+        uint64_t to = part.end_ns < end_ns ? part.end_ns : end_ns;
+
+        covered += to > from ? to - from : 0;
+    }
+    return covered;
+}

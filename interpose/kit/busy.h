@@ -26,4 +26,7 @@ struct facet_busy {
 /* Adds [start, end) and returns how much of it was not covered before. An interval that ends before it starts is 0. */
 uint64_t facet_busy_add(struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns);
 
+/* How much of [start, end) is covered. */
+uint64_t facet_busy_covered(const struct facet_busy *busy, uint64_t start_ns, uint64_t end_ns);
+
 #endif

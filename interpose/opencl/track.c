@@ -120,8 +120,10 @@ static void settle(struct facet_cl_command *command, cl_int status, uint64_t now
 
 static void report(struct facet_tenant *tenant, const struct batch *batch, uint64_t now_ns)
 {
-    if (batch->count)
-        facet_tenant_complete(tenant, batch->count, batch->estimate_ns, batch->busy_ns, now_ns);
+    if (!batch->count)
+        return;
+    facet_tenant_complete(tenant, batch->count, batch->estimate_ns, batch->busy_ns, now_ns);
+    facet_tenant_unsettled(tenant, now_ns);
 }
 
 static cl_int status_of(cl_event event)

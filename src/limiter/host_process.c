@@ -76,7 +76,8 @@ static bool take_slot(struct facet_host_worker *worker, int32_t pid, uint32_t *r
 
     facet_slot_identify(pid, &identity);
     for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
-        if (!worker->processes[i].pid && facet_slot_take(worker->owner->usage, worker->slots_fd, i, &identity)) {
+        if (!worker->processes[i].pid &&
+            facet_slot_take(worker->owner->policy, worker->owner->usage, worker->slots_fd, i, &identity)) {
             *ret_index = i;
             return true;
         }

@@ -383,7 +383,7 @@ void facet_owner_beat(struct facet_owner *owner, uint64_t now_ns)
 
 unsigned facet_owner_reap(struct facet_owner *owner)
 {
-    return facet_slot_reclaim(owner->usage, owner->usage_fd);
+    return facet_slot_reclaim(owner->policy, owner->usage, owner->usage_fd);
 }
 
 bool facet_owner_damaged(const struct facet_owner *owner)

@@ -17,6 +17,8 @@
  *  - Memory held is the sum of `memory_bytes` over the slots. A process first adds what it wants to its own slot, then
  *    sums, and takes it back when the sum exceeds the quota. So there is no second word that could disagree, and giving
  * a dead process's memory back is one store of 0, made while holding the slot's lock.
+ *  - What the device did for a process that died before it could report it is charged by whoever clears its slot: from
+ *    `unsettled_since_ns` on, for as long as it can have lived.
  *  - Nobody waits on a writer: there are no locks in the segment, and every wait has a timeout.
  */
 #ifndef FACET_LIMITER_SEGMENT_H
@@ -98,22 +100,36 @@ struct facet_policy {
 #define FACET_RESIDENT_ALL  UINT64_MAX
 #define FACET_RESIDENT_LAST (UINT64_MAX - 1)
 
+/* Whether no daemon has shown itself for a while. */
+static inline bool facet_policy_is_orphan(const struct facet_policy *policy, uint64_t now_ns)
+{
+    return now_ns > atomic_load_explicit(&policy->heartbeat_ns, memory_order_relaxed) + FACET_HEARTBEAT_STALE_NS;
+}
+
+/* The share that the vGPU keeps to where nobody hands device time out. */
+static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy, bool orphan)
+{
+    return atomic_load_explicit(orphan ? &policy->fallback_milli : &policy->compute_limit_milli, memory_order_relaxed);
+}
+
 /* One process. Three cache lines: what every launch touches, the rest, and what swapping says. */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
-    _Atomic uint64_t inflight;      /* launches submitted and not known to be complete, and their estimated cost */
-    _Atomic uint64_t idle_since_ns; /* when work last ended */
-    _Atomic uint32_t waiting;       /* threads waiting to launch */
-    _Atomic uint32_t completions;   /* futex word: counts completions reported */
-    _Atomic uint32_t pid;           /* for people; 0 = free */
-    _Atomic uint64_t start_ticks;   /* start time of pid, field 22 of /proc/pid/stat */
-    _Atomic uint32_t allocating;    /* threads whose allocation waits because memory is frozen */
+    _Atomic uint64_t inflight;           /* launches submitted and not known to be complete, and their estimated cost */
+    _Atomic uint64_t idle_since_ns;      /* when work last ended */
+    _Atomic uint32_t waiting;            /* threads waiting to launch */
+    _Atomic uint32_t completions;        /* futex word: counts completions reported */
+    _Atomic uint32_t pid;                /* for people; 0 = free */
+    _Atomic uint64_t start_ticks;        /* start time of pid, field 22 of /proc/pid/stat */
+    _Atomic uint32_t allocating;         /* threads whose allocation waits because memory is frozen */
+    _Atomic uint64_t unsettled_since_ns; /* of what is in flight, since when the device time is not in busy_ns yet */
 
     _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
     _Atomic uint64_t launches;
     _Atomic uint64_t throttled_ns; /* time threads waited to launch */
     _Atomic uint64_t denied;       /* allocations refused for quota */
     char comm[16];
+    _Atomic uint64_t seen_ns; /* when the process last showed that it lives: every few milliseconds while it works */
 
     _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: what can leave the device */
     _Atomic uint64_t resident_bytes;               /* of those: what is on the device */

@@ -10,6 +10,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "limiter/pace.h"
+
+/* A process with work in flight shows that it lives more often than this. */
+#define SEEN_WITHIN_NS (10 * FACET_NS_PER_MS)
 
 static int lock_call(int fd, int command, short type, off_t offset, off_t length, short *ret_type)
 {
@@ -49,6 +54,8 @@ void facet_slot_clear(struct facet_slot *slot)
 {
     atomic_store(&slot->memory_bytes, 0);
     atomic_store(&slot->inflight, 0);
+    atomic_store(&slot->unsettled_since_ns, 0);
+    atomic_store(&slot->seen_ns, 0);
     atomic_store(&slot->waiting, 0);
     atomic_store(&slot->allocating, 0);
     atomic_store(&slot->pid, 0);
@@ -58,6 +65,29 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->short_bytes, 0);
     atomic_store(&slot->absent, 0);
     atomic_store(&slot->stays, 0);
+}
+
+/* Device time of a process that died with work in flight: what it can have had since it last reported. */
+static uint64_t unsettled_ns(const struct facet_slot *slot, uint64_t now_ns)
+{
+    uint64_t since_ns = atomic_load(&slot->unsettled_since_ns), seen_ns = atomic_load(&slot->seen_ns);
+
+    if (!facet_inflight_count(atomic_load(&slot->inflight)) || !since_ns || since_ns >= now_ns)
+        return 0;
+    uint64_t lived_ns = (seen_ns > since_ns ? seen_ns : since_ns) + SEEN_WITHIN_NS;
+    return (lived_ns < now_ns ? lived_ns : now_ns) - since_ns;
+}
+
+static void charge_dead(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot)
+{
+    uint64_t now_ns = facet_clock_now_ns(), busy_ns = unsettled_ns(slot, now_ns);
+    bool orphan = facet_policy_is_orphan(policy, now_ns);
+
+    if (!busy_ns)
+        return;
+    atomic_fetch_add(&slot->busy_ns, busy_ns);
+    if (orphan || FACET_GATE_STATE(atomic_load(&policy->gate)) == FACET_GATE_PACED)
+        facet_pace_charge(&usage->pace_ns, facet_policy_pace_milli(policy, orphan), busy_ns, now_ns);
 }
 
 /* "pid (comm) state ppid ...": the name may hold anything, so fields are counted from the last ')'. */
@@ -98,12 +128,14 @@ static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
         ;
 }
 
-bool facet_slot_take(struct facet_usage *usage, int fd, uint32_t index, const struct facet_slot_identity *identity)
+bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,
+                     const struct facet_slot_identity *identity)
 {
     struct facet_slot *slot = &usage->slots[index];
 
     if (!facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(index)))
         return false;
+    charge_dead(policy, usage, slot);
     facet_slot_clear(slot);
     memcpy(slot->comm, identity->comm, sizeof slot->comm);
     atomic_store(&slot->start_ticks, identity->start_ticks);
@@ -112,13 +144,13 @@ bool facet_slot_take(struct facet_usage *usage, int fd, uint32_t index, const st
     return true;
 }
 
-struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd)
+struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd)
 {
     struct facet_slot_identity self;
 
     facet_slot_identify(getpid(), &self);
     for (uint32_t i = 0; i < FACET_SEGMENT_SLOTS; i++)
-        if (facet_slot_take(usage, fd, i, &self))
+        if (facet_slot_take(policy, usage, fd, i, &self))
             return &usage->slots[i];
     return NULL;
 }
@@ -128,7 +160,7 @@ static bool worth_reclaiming(const struct facet_slot *slot)
     return atomic_load(&slot->pid) || atomic_load(&slot->memory_bytes) || atomic_load(&slot->inflight);
 }
 
-unsigned facet_slot_reclaim(struct facet_usage *usage, int fd)
+unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd)
 {
     uint32_t used = atomic_load(&usage->slots_used);
     unsigned reclaimed = 0;
@@ -138,6 +170,7 @@ unsigned facet_slot_reclaim(struct facet_usage *usage, int fd)
 
         if (!worth_reclaiming(slot) || !facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))
             continue;
+        charge_dead(policy, usage, slot);
         facet_slot_clear(slot);
         facet_slot_unlock(fd, FACET_SLOT_LOCK_OFFSET(i));
         reclaimed++;

@@ -26,20 +26,23 @@ struct facet_slot_identity {
 
 void facet_slot_identify(pid_t pid, struct facet_slot_identity *ret_identity);
 
-/* Takes slot `index` for `identity` if it is free or its owner dead. `fd` must not hold its lock already. */
-bool facet_slot_take(struct facet_usage *usage, int fd, uint32_t index, const struct facet_slot_identity *identity);
+/* Takes slot `index` for `identity` if it is free or its owner dead, who is charged as by facet_slot_reclaim(). `fd`
+ * must not hold its lock already. */
+bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usage, int fd, uint32_t index,
+                     const struct facet_slot_identity *identity);
 
 /* Takes a free slot or that of a dead process for the caller; NULL when all are owned by the living. The lock stays
  * with `fd`. */
-struct facet_slot *facet_slot_claim(struct facet_usage *usage, int fd);
+struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
 
 /* Gives back what belongs to a slot's owner. The caller holds the slot's lock. */
 void facet_slot_clear(struct facet_slot *slot);
 
 /*
- * Clears the slots of dead processes; returns how many. `fd` must be a description that owns no slot and that no other
- * thread uses: a description never conflicts with itself, so a shared one would not exclude.
+ * Clears the slots of dead processes, and charges the vGPU for what the device did for them last; returns how many.
+ * `fd` must be a description that owns no slot and that no other thread uses: a description never conflicts with
+ * itself, so a shared one would not exclude.
  */
-unsigned facet_slot_reclaim(struct facet_usage *usage, int fd);
+unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
 
 #endif

@@ -147,7 +147,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
 
     enum facet_status status = map_segment(dir_fd, dir, &tenant, error);
     if (status == FACET_OK) {
-        tenant.slot = facet_slot_claim(tenant.usage, tenant.usage_fd);
+        tenant.slot = facet_slot_claim(tenant.policy, tenant.usage, tenant.usage_fd);
         if (!tenant.slot)
             status = facet_error_set(error, FACET_BUSY, "vGPU segment %s: all %u process slots are taken", dir,
                                      FACET_SEGMENT_SLOTS);
@@ -226,7 +226,7 @@ static void reclaim_dead(struct facet_tenant *tenant)
     FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CLOEXEC);
     /* Checked after opening: locks on any other file would say that everybody is dead. */
     if (fd >= 0 && is_usage(tenant, fd))
-        facet_slot_reclaim(tenant->usage, fd);
+        facet_slot_reclaim(tenant->policy, tenant->usage, fd);
 }
 
 static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
@@ -288,11 +288,22 @@ void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes)
 
 void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
 {
-    uint64_t beat = atomic_load_explicit(&tenant->policy->heartbeat_ns, memory_order_relaxed);
-    uint32_t orphan = now_ns > beat + FACET_HEARTBEAT_STALE_NS;
+    uint32_t orphan = facet_policy_is_orphan(tenant->policy, now_ns);
 
+    atomic_store_explicit(&tenant->slot->seen_ns, now_ns, memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed) != orphan)
         atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
+}
+
+void facet_tenant_begins(struct facet_tenant *tenant)
+{
+    atomic_store_explicit(&tenant->slot->unsettled_since_ns, facet_clock_now_ns(), memory_order_relaxed);
+}
+
+void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns)
+{
+    if (since_ns > atomic_load_explicit(&tenant->slot->unsettled_since_ns, memory_order_relaxed))
+        atomic_store_explicit(&tenant->slot->unsettled_since_ns, since_ns, memory_order_relaxed);
 }
 
 /* Whether this launch, already counted in flight, fits beside what is in flight. */
@@ -318,14 +329,6 @@ static void leave_flight(struct facet_tenant *tenant, uint64_t estimate_ns, bool
 static bool paces_itself(const struct facet_tenant *tenant, uint32_t gate)
 {
     return FACET_GATE_STATE(gate) == FACET_GATE_PACED || atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
-}
-
-/* The share that this vGPU keeps to by itself. */
-static uint32_t pace_milli(const struct facet_tenant *tenant)
-{
-    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
-        return atomic_load_explicit(&tenant->policy->fallback_milli, memory_order_relaxed);
-    return atomic_load_explicit(&tenant->policy->compute_limit_milli, memory_order_relaxed);
 }
 
 static uint64_t pace_left_ns(const struct facet_tenant *tenant)
@@ -394,7 +397,9 @@ static bool step_aside(struct facet_tenant *tenant, enum verdict verdict, uint64
     wait_once(tenant, verdict, gate, completions);
     if (tenant->let_go)
         may = tenant->take_again();
-    atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst);
+    if (!facet_inflight_count(
+            atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst)))
+        facet_tenant_begins(tenant);
     *ret_waited_ns = facet_clock_now_ns() - started_ns;
     return may;
 }
@@ -455,7 +460,10 @@ void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t
     atomic_fetch_add_explicit(&slot->launches, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->busy_ns, busy_ns, memory_order_relaxed);
     if (__builtin_expect(paces_itself(tenant, atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed)), 0))
-        facet_pace_charge(&tenant->usage->pace_ns, pace_milli(tenant), busy_ns, now_ns);
+        facet_pace_charge(
+            &tenant->usage->pace_ns,
+            facet_policy_pace_milli(tenant->policy, atomic_load_explicit(&tenant->orphan, memory_order_relaxed)),
+            busy_ns, now_ns);
 
     /* Written before the count falls: who sees nothing in flight also sees since when. */
     atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);

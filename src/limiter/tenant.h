@@ -101,6 +101,9 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
                             facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
 }
 
+/* The rest of facet_tenant_launch() for one that came upon nothing in flight. */
+void facet_tenant_begins(struct facet_tenant *tenant);
+
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
  * device time, 0 if unknown. Returns what was charged of it, to be passed to exactly one facet_tenant_complete() (also
@@ -118,6 +121,8 @@ static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t
     uint64_t before =
         atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
 
+    if (!facet_inflight_count(before))
+        facet_tenant_begins(tenant);
     if (__builtin_expect(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst) == gate &&
                              !atomic_load_explicit(&tenant->orphan, memory_order_relaxed) &&
                              (open || (leased && facet_tenant_fits(tenant, before, charged_ns))),
@@ -134,6 +139,12 @@ static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t
 void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns, uint64_t busy_ns,
                            uint64_t now_ns);
 
+/*
+ * Says, while something is in flight, since when its device time is not reported: should this process be killed, it is
+ * charged from then on. Without it, from when nothing was in flight. Never moves back.
+ */
+void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns);
+
 /* Whether completions must be reported within microseconds (others are waiting) or may be batched by the millisecond.
  */
 static inline bool facet_tenant_prompt(const struct facet_tenant *tenant)
@@ -141,7 +152,8 @@ static inline bool facet_tenant_prompt(const struct facet_tenant *tenant)
     return FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_acquire)) != FACET_GATE_OPEN;
 }
 
-/* Notices that the daemon has gone or come back. Call every few milliseconds while work is in flight. */
+/* Shows that this process lives, and notices that the daemon has gone or come back. Call every few milliseconds while
+ * work is in flight. */
 void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns);
 
 #endif

@@ -238,18 +238,44 @@ bool facet_flight_settled(const struct facet_flight_lane *lane)
     return !lane->first && atomic_load_explicit(&lane->submitted, memory_order_acquire) == atomic_load(&lane->reported);
 }
 
+/* Since when the oldest launch in flight may have had the device. Under the track lock. */
+static uint64_t begins_ns(const struct facet_flight_lane *lane, struct mark mark, uint64_t now_ns)
+{
+    uint64_t expected = expected_ns(lane, mark);
+    uint64_t begun_ns = lane->first ? lane->first->begun_ns : expected && expected < now_ns ? now_ns - expected : 0;
+
+    return begun_ns > lane->until_ns ? begun_ns : lane->until_ns;
+}
+
+/* What other lanes have used since then is reported: the time that is not begins later by as much. */
+static void note_since(const struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
+{
+    struct facet_tenant *tenants;
+    uint64_t since_ns = lane->since_ns + facet_flight_timeline_used(lane->timeline, lane->since_ns, now_ns);
+
+    facet_flight_driver.tenants(&tenants);
+    uint64_t *oldest_ns = &look->since_ns[lane->tenant - tenants];
+    if (!*oldest_ns || since_ns < *oldest_ns)
+        *oldest_ns = since_ns;
+}
+
 /* What is in flight began at the earliest where time is accounted up to. */
-static void foresee(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look)
+static void foresee(struct facet_flight_lane *lane, bool reported, uint64_t now_ns, struct facet_flight_look *look)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
     struct mark mark = lane->first ? up_to(lane->first) : all_of(lane);
     bool settled = facet_flight_settled(lane);
+    if (settled)
+        lane->since_ns = 0;
+    else if (reported || !lane->since_ns)
+        lane->since_ns = begins_ns(lane, mark, now_ns);
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (settled) {
         if (atomic_load(&lane->stream) == FACET_FLIGHT_NO_STREAM)
             atomic_store_explicit(&lane->settled, true, memory_order_release);
         return;
     }
+    note_since(lane, now_ns, look);
     uint64_t end_ns = lane->until_ns + expected_ns(lane, mark) + MARGIN_NS;
     if (end_ns < look->next_ns)
         look->next_ns = end_ns > now_ns ? end_ns : now_ns;
@@ -272,5 +298,5 @@ void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct
     }
     report(lane, &batch, facet_clock_now_ns());
     look->reported = look->reported || batch.count;
-    foresee(lane, now_ns, look);
+    foresee(lane, batch.count != 0, now_ns, look);
 }

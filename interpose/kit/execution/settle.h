@@ -13,6 +13,8 @@
 struct facet_flight_look {
     bool reported;    /* something was complete */
     uint64_t next_ns; /* when something else is expected to be; UINT64_MAX: nothing is in flight */
+    /* Of each vGPU: since when device time is not reported; 0: nothing of it is in flight. */
+    uint64_t since_ns[FACET_FLIGHT_DEVICES];
 };
 
 void facet_flight_settle(struct facet_flight_lane *lane, uint64_t now_ns, struct facet_flight_look *look);

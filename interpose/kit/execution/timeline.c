@@ -121,3 +121,8 @@ uint64_t facet_flight_timeline_use(struct facet_flight_timeline *timeline, uint6
 {
     return facet_busy_add(&used[timeline->device], start_ns, end_ns);
 }
+
+uint64_t facet_flight_timeline_used(const struct facet_flight_timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+{
+    return facet_busy_covered(&used[timeline->device], start_ns, end_ns);
+}

@@ -40,4 +40,7 @@ bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *st
 /* Adds what was used, and returns how much of it was not known before. */
 uint64_t facet_flight_timeline_use(struct facet_flight_timeline *timeline, uint64_t start_ns, uint64_t end_ns);
 
+/* How much of it is known by now. */
+uint64_t facet_flight_timeline_used(const struct facet_flight_timeline *timeline, uint64_t start_ns, uint64_t end_ns);
+
 #endif

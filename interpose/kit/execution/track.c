@@ -95,6 +95,17 @@ static void sweep(void)
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
+/* Should this process be killed now, others know what to charge. */
+static void tell_unsettled(const struct facet_flight_look *look)
+{
+    struct facet_tenant *tenants;
+    uint32_t count = facet_flight_driver.tenants(&tenants);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (look->since_ns[i])
+            facet_tenant_unsettled(&tenants[i], look->since_ns[i]);
+}
+
 static struct facet_flight_look look_over(uint64_t now_ns)
 {
     struct facet_flight_look look = {.next_ns = UINT64_MAX};
@@ -104,6 +115,7 @@ static struct facet_flight_look look_over(uint64_t now_ns)
     pthread_mutex_unlock(&facet_flight_track_lock);
     for (; lane; lane = lane->next)
         facet_flight_settle(lane, now_ns, &look);
+    tell_unsettled(&look);
     return look;
 }
 

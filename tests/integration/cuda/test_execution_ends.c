@@ -105,6 +105,8 @@ static void run(const char *role, unsigned processes, int status)
 TEST(contexts, 1, 0)
 TEST(resets, 1, 0)
 TEST(unwaited, 1, 0)
+TEST(worker, TIMES, 0)
+TEST(killed, TIMES, 1000 + SIGKILL)
 #undef TEST
 
 int main(int argc, char **argv)
@@ -115,7 +117,7 @@ int main(int argc, char **argv)
         return client_open() ? ends_role(argv[1], (unsigned)atoi(argv[2])) : 3;
     }
 #define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown)
-    const struct CMUnitTest tests[] = {TEST(contexts), TEST(resets), TEST(unwaited)};
+    const struct CMUnitTest tests[] = {TEST(contexts), TEST(resets), TEST(unwaited), TEST(worker), TEST(killed)};
 #undef TEST
     return cmocka_run_group_tests_name("what ends before it is measured", tests, open_world, close_world);
 }

@@ -58,6 +58,7 @@ static void test_against_bitmap(void **state)
             fresh += !covered[at];
             covered[at] = 1;
         }
+        assert_int_equal(facet_busy_covered(&busy, start, end), end - start - fresh);
         assert_int_equal(facet_busy_add(&busy, start, end), fresh);
         if (round % 12 == 11) { /* before more gaps than are kept */
             memset(covered, 0, sizeof covered);

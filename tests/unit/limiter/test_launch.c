@@ -3,6 +3,11 @@
 #include "segment_fixture.h"
 
 #include <pthread.h>
+#include <signal.h>
+
+#include "limiter/pace.h"
+
+#define LIVED_US 60000u
 
 struct launcher {
     struct facet_tenant *tenant;
@@ -225,6 +230,109 @@ static void test_returns_to_the_daemon_when_it_is_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
+/* ---- what the device did for the dead ---- */
+
+/* Launches, reports what it is told to, says so, and is killed; meanwhile it shows that it lives, or does not. */
+static void be_doomed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows, int ready)
+{
+    struct facet_tenant tenant;
+
+    alarm(60);
+    if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
+        _exit(1);
+    facet_tenant_launch(&tenant, 0);
+    if (report)
+        report(&tenant);
+    if (write(ready, "", 1) != 1)
+        _exit(2);
+    for (;; usleep(1000))
+        if (shows)
+            facet_tenant_supervise(&tenant, facet_clock_now_ns());
+}
+
+static void live_and_die(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0)
+        be_doomed(fixture, report, shows, ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    usleep(LIVED_US);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void report_all(struct facet_tenant *tenant)
+{
+    facet_tenant_complete(tenant, 1, 0, 77, facet_clock_now_ns());
+}
+
+static void report_up_to_now(struct facet_tenant *tenant)
+{
+    facet_tenant_launch(tenant, 0);
+    facet_tenant_complete(tenant, 1, 0, 77, facet_clock_now_ns());
+    facet_tenant_unsettled(tenant, UINT64_MAX);
+}
+
+/* What the vGPU was charged when such a process is cleared away, and how long all that was. */
+static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
+                           uint64_t *ret_took_ns)
+{
+    uint64_t begun_ns = facet_clock_now_ns(), before_ns = fixture_totals(fixture).busy_ns;
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    live_and_die(fixture, report, shows);
+    assert_int_equal(facet_owner_reap(fixture->owner), 1);
+    assert_int_equal(facet_owner_reap(fixture->owner), 0);
+    *ret_took_ns = facet_clock_now_ns() - begun_ns;
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    return fixture_totals(fixture).busy_ns - before_ns;
+}
+
+static void test_the_dead_are_charged_while_they_lived(void **state)
+{
+    uint64_t took_ns, charged_ns = charge_for(*state, NULL, true, &took_ns);
+
+    assert_true(charged_ns >= LIVED_US * FACET_NS_PER_US);
+    assert_true(charged_ns <= took_ns);
+}
+
+/* Nobody can tell when one died that showed no life: it is not charged for all that went by. */
+static void test_the_dead_are_not_charged_for_what_came_later(void **state)
+{
+    uint64_t took_ns, charged_ns = charge_for(*state, NULL, false, &took_ns);
+
+    assert_true(charged_ns > 0);
+    assert_true(charged_ns < LIVED_US * FACET_NS_PER_US / 2);
+}
+
+static void test_the_dead_are_not_charged_twice(void **state)
+{
+    uint64_t took_ns;
+
+    assert_int_equal(charge_for(*state, report_all, true, &took_ns), 77);
+    assert_int_equal(charge_for(*state, report_up_to_now, true, &took_ns), 77);
+}
+
+/* Without a daemon whoever takes the slot over charges the budget that all share. */
+static void test_the_dead_are_charged_without_a_daemon(void **state)
+{
+    struct fixture *fixture = *state;
+
+    facet_owner_set_fallback(fixture->owner, 100);
+    facet_owner_beat(fixture->owner, 1);
+    live_and_die(fixture, NULL, true);
+    struct facet_tenant tenant = fixture_attach(fixture);
+    assert_true(fixture_totals(fixture).busy_ns >= LIVED_US * FACET_NS_PER_US);
+    assert_true(facet_pace_owed_ns(&tenant.usage->pace_ns, facet_clock_now_ns()) > 0);
+    facet_tenant_detach(&tenant);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -238,6 +346,10 @@ int main(void)
         TEST(test_depth_never_dead_locks),
         TEST(test_frozen_waits_even_without_a_daemon),
         TEST(test_paces_itself_without_a_daemon),
+        TEST(test_the_dead_are_charged_while_they_lived),
+        TEST(test_the_dead_are_not_charged_for_what_came_later),
+        TEST(test_the_dead_are_not_charged_twice),
+        TEST(test_the_dead_are_charged_without_a_daemon),
         TEST(test_destroyed_under_its_tenants),
         TEST(test_returns_to_the_daemon_when_it_is_back),
     };
