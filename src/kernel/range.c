@@ -67,8 +67,8 @@ static void fill_group(const struct facet_range *range, struct facet_grid *grid)
 
     for (uint32_t i = 0; i < 3; i++)
         used *= grid->group[i] ? grid->group[i] : 1;
-    for (uint32_t i = 0; i < range->dimensions; i++) {
-        if (grid->group[i])
+    for (uint32_t i = 0; i < 3; i++) {
+        if (grid->group[i]) /* as it is in all dimensions that are not used */
             continue;
         uint32_t most = used < FACET_GROUP_CHOICE ? (uint32_t)(FACET_GROUP_CHOICE / used) : 1;
         uint32_t stretch = used == 1 ? FACET_HOST_GROUP_MOST : most;
@@ -80,7 +80,7 @@ static void fill_group(const struct facet_range *range, struct facet_grid *grid)
 static enum facet_status check_group(const struct facet_range *range, struct facet_grid *grid,
                                      struct facet_error *error)
 {
-    uint64_t items = 1, groups = 1;
+    uint64_t items = 1;
 
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t global = i < range->dimensions ? range->global[i] : 1;
@@ -95,13 +95,21 @@ static enum facet_status check_group(const struct facet_range *range, struct fac
             return facet_error_argument(error, FACET_OUT_OF_RANGE, "group",
                                         "group of %" PRIu32 " x %" PRIu32 " x %" PRIu32 ": expected at most %u items",
                                         grid->group[0], grid->group[1], grid->group[2], FACET_HOST_GROUP_MOST);
-        if (grid->grid[i] > GROUPS_MOST / groups)
-            return facet_error_argument(error, FACET_OUT_OF_RANGE, "global",
-                                        "global %c %" PRIu64 ": that makes %" PRIu64 " times %" PRIu32
-                                        " groups; expected at most 2^48",
-                                        axes[i], global, groups, grid->grid[i]);
-        groups *= grid->grid[i];
     }
+    return FACET_OK;
+}
+
+static enum facet_status check_groups(const struct facet_range *range, const struct facet_grid *grid,
+                                      struct facet_error *error)
+{
+    uint64_t groups = 1;
+
+    for (uint32_t i = 0; i < range->dimensions; i++)
+        if (__builtin_mul_overflow(groups, grid->grid[i], &groups) || groups > GROUPS_MOST)
+            return facet_error_argument(error, FACET_OUT_OF_RANGE, "global",
+                                        "global %c %" PRIu64 ": %" PRIu32
+                                        " groups in it, and more than 2^48 in all; expected at most 2^48",
+                                        axes[i], range->global[i], grid->grid[i]);
     return FACET_OK;
 }
 
@@ -120,6 +128,8 @@ enum facet_status facet_range_resolve(const struct facet_range *range, const str
         return status;
     fill_group(range, &grid);
     status = check_group(range, &grid, error);
+    if (status == FACET_OK)
+        status = check_groups(range, &grid, error);
     if (status != FACET_OK)
         return status;
     memcpy(grid.offset, range->offset, range->dimensions * sizeof grid.offset[0]);
