@@ -103,6 +103,28 @@ __kernel void followed(__global const int *in, __global int *out)
     out[i * 8 + 7] = eight[l & 7];
 }
 
+/* Loops of each item's own that mostly load: such items run one by one, some steps of a loop at a time. */
+__kernel void own_ways(__global const int *starts, __global const int *order, __global const int *values,
+                       __global int *out)
+{
+    int i = get_global_id(0), k = starts[i], a = 0, b = 1, at = i, sum = 0;
+
+    for (; k < starts[i + 1]; k++) { /* two that take each other's place */
+        int old = a;
+
+        a = b;
+        b = old + values[order[k]];
+    }
+    do { /* until it is back where it began */
+        at = order[at];
+        sum = sum * 3 + values[at];
+    } while (at != i);
+    out[i * 4] = a;
+    out[i * 4 + 1] = b;
+    out[i * 4 + 2] = k;
+    out[i * 4 + 3] = sum;
+}
+
 int collatz(int n)
 {
     int steps = 0;

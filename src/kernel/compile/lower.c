@@ -33,6 +33,8 @@ static const char finish[] = "function(sroa<modify-cfg>,early-cse<memssa>,instco
                              "sroa<modify-cfg>,simplifycfg,gvn,loop(indvars,loop-deletion),loop-unroll<O2;no-runtime>,"
                              "sroa<modify-cfg>,early-cse<memssa>,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,"
                              "adce,simplifycfg<switch-to-lookup>),globaldce";
+static const char close_loops[] = "function(loop-simplify,lcssa)";
+static const char merge_steps[] = "function(instcombine<no-verify-fixpoint>)";
 static const char finish_little[] = "function(sroa<preserve-cfg>),globaldce";
 
 struct lowering {
@@ -311,10 +313,30 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
     return FACET_OK;
 }
 
-static enum facet_status run_last(struct lowering *lowering)
+/* Of kernels whose items run one by one: in lanes, a loop goes round as often as the longest of many. */
+static enum facet_status step_loops(struct lowering *lowering, const struct facet_lower_kernel *kernels, uint32_t count)
+{
+    enum facet_status status = FACET_OK;
+    uint32_t one_by_one = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        one_by_one += !(kernels[i].flags & FACET_HOST_VECTORIZED);
+    if (one_by_one == 0)
+        return FACET_OK;
+    status = run_passes(lowering, close_loops);
+    for (uint32_t i = 0; status == FACET_OK && i < count; i++)
+        if (!(kernels[i].flags & FACET_HOST_VECTORIZED))
+            facet_loops_step(&lowering->arena, kernels[i].run);
+    return status == FACET_OK ? run_passes(lowering, merge_steps) : status;
+}
+
+static enum facet_status run_last(struct lowering *lowering, const struct facet_lower_kernel *kernels, uint32_t count)
 {
     enum facet_status status = run_passes(lowering, lowering->options->optimize ? finish : finish_little);
     size_t length;
+
+    if (status == FACET_OK && lowering->options->optimize > 1 && !lowering->options->check)
+        status = step_loops(lowering, kernels, count);
 
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); status == FACET_OK && function;
          function = LLVMGetNextFunction(function))
@@ -352,7 +374,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
         facet_checker_settle(checker, frames[i], kernels[i].scratch_item_bytes);
     }
     facet_checker_finish(checker);
-    return run_last(lowering);
+    return run_last(lowering, kernels, count);
 }
 
 static enum facet_status lower(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count)
@@ -382,7 +404,7 @@ static enum facet_status lower(struct lowering *lowering, struct facet_lower_ker
         return status;
     for (uint32_t i = 0; i < count; i++)
         make_run(lowering, &kernels[i], items[i], width);
-    return run_last(lowering);
+    return run_last(lowering, kernels, count);
 }
 
 enum facet_status facet_lower_host(LLVMModuleRef module, const struct facet_lower_options *options,

@@ -128,6 +128,8 @@ void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item);
 /* Empty blocks before phis, which StructurizeCFG of LLVM 22 would give wrong values. Just before it. */
 void facet_edges_part(struct facet_arena *arena, LLVMValueRef item);
 bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item);
+/* Short loops of a finished function take a few steps at a time. What they make is used behind them by phis only. */
+void facet_loops_step(struct facet_arena *arena, LLVMValueRef run);
 /* The name of what is called and cannot be lowered, or NULL. */
 const char *facet_item_stranger(LLVMValueRef item);
 /* What else in it cannot be lowered, as the end of a sentence that begins with the kernel's name, or NULL. */

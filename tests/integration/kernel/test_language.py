@@ -125,6 +125,36 @@ def private_arrays_whose_index_follows_the_items():
     oracle.need_facet()
 
 
+def own_way_result(i, starts, order, values):
+    a, b, total, at = 0, 1, 0, i
+    for k in range(starts[i], starts[i + 1]):
+        a, b = b, wrap(a + values[order[k]])
+    while True:
+        at = order[at]
+        total = wrap(total * 3 + values[at])
+        if at == i:
+            return [a, b, starts[i + 1], total]
+
+
+@test
+def loops_of_each_items_own_that_mostly_load():
+    random = oracle.random(6)
+    lengths = numpy.concatenate([numpy.arange(12), random.integers(0, 40, COUNT - 12)])
+    starts = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype(numpy.int32)
+    # Cycles of all lengths from 1 to 9, then one of all that is left.
+    order = numpy.arange(max(COUNT, int(starts[-1])), dtype=numpy.int32)
+    for at in range(1, 10):
+        order[at * 5:at * 5 + at] = numpy.roll(order[at * 5:at * 5 + at], 1)
+    order[54:COUNT] = numpy.roll(order[54:COUNT], 7)
+    order[COUNT:] %= COUNT
+    values = random.integers(-1000, 1000, COUNT).astype(numpy.int32)
+    expected = [own_way_result(i, starts.tolist(), order.tolist(), values.tolist()) for i in range(COUNT)]
+    for group in (32, 3):
+        results = LANGUAGE.run("own_ways", COUNT, [starts, order, values, oracle.out(numpy.int32, COUNT * 4)], group)
+        oracle.exact(results, 3, numpy.array(expected).ravel(), f"groups of {group}")
+    oracle.need_facet()
+
+
 def collatz(n):
     steps = 0
     while n != 1:

@@ -345,6 +345,45 @@ static void test_rows(void **state)
     }
 }
 
+static uint32_t count_multiplications(LLVMValueRef function)
+{
+    uint32_t count = 0;
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+            count += LLVMGetInstructionOpcode(at) == LLVMFMul;
+    return count;
+}
+
+/* A loop that each item goes round as often as it likes, and that mostly loads. */
+static void test_steps(void **state)
+{
+    static const char loop[] =
+        GLOBAL KERNEL " %n = load i32, ptr %p\n br label %l\n"
+                      "l:\n %at = phi i32 [ %i, %0 ], [ %to, %l ]\n %sum = phi float [ 1.0, %0 ], [ %more, %l ]\n"
+                      " %pa = getelementptr i32, ptr %p, i32 %at\n %to = load i32, ptr %pa\n"
+                      " %pb = getelementptr i32, ptr %p, i32 %to\n %b = load float, ptr %pb\n"
+                      " %more = fmul float %sum, %b\n %c = icmp eq i32 %to, %n\n br i1 %c, label %e, label %l\n"
+                      "e:\n %a = getelementptr i32, ptr %p, i32 %i\n store float %more, ptr %a\n ret void\n}\n";
+    static const struct {
+        uint32_t optimize, steps;
+    } cases[] = {{0, 1}, {1, 1}, {2, 4}, {3, 4}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct way way = {.optimize = cases[i].optimize, .features = ""};
+        LLVMContextRef context = LLVMContextCreate();
+        struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
+        struct facet_error error = {0};
+        LLVMModuleRef module = lowered_parse(context, loop, NULL);
+        assert_int_equal(lowered_make(module, &way, &kernel, &error), FACET_OK);
+        assert_int_equal(kernel.flags & FACET_HOST_VECTORIZED, 0);
+        assert_int_equal(count_multiplications(kernel.run), cases[i].steps);
+        LLVMDisposeModule(module);
+        LLVMContextDispose(context);
+    }
+}
+
 static void refuse(const char *text, const char *what)
 {
     LLVMContextRef context = LLVMContextCreate();
@@ -511,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_division),
         cmocka_unit_test(test_vectorized),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_memory_beyond_measure),
         cmocka_unit_test(test_private_memory_off_the_stack),

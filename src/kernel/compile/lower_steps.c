@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loops of one block, a few steps at a time, each with its own way out.
+ *
+ * How often a loop goes round that items run one by one differs from item to item: its end is guessed wrong once an
+ * item, whatever is done. What can be saved is the counting and the jump of each step. (LLVM's own unrolling makes a
+ * second loop for the steps that are left, and that one's end is guessed wrong, too.)
+ *
+ * Owns: that. Never: changes what is computed, or its order.
+ */
+#include "lower_inside.h"
+
+enum {
+    STEPS = 4,
+    MOST = 24, /* instructions of a step: with more, counting is a small part of it */
+};
+
+/* Where one goes on to when a loop of this one block is over; NULL: it is none. */
+static LLVMBasicBlockRef way_out(LLVMBasicBlockRef block)
+{
+    LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
+
+    if (!LLVMIsABranchInst(end) || !LLVMIsConditional(end))
+        return NULL;
+    LLVMBasicBlockRef taken = LLVMGetSuccessor(end, 0), other = LLVMGetSuccessor(end, 1);
+
+    if ((taken == block) == (other == block))
+        return NULL;
+    return taken == block ? other : taken;
+}
+
+static bool is_short(LLVMBasicBlockRef block)
+{
+    uint32_t count = 0;
+
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block); at && count <= MOST; at = LLVMGetNextInstruction(at))
+        count += !LLVMIsAPHINode(at);
+    return count <= MOST;
+}
+
+static LLVMValueRef value_in(const struct facet_map *step, LLVMValueRef value)
+{
+    LLVMValueRef found = step ? facet_map_get(step, value) : NULL;
+
+    return found ? found : value;
+}
+
+/* What a phi of the loop is given when the loop goes round. */
+static LLVMValueRef value_next(LLVMValueRef phi, LLVMBasicBlockRef block)
+{
+    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++)
+        if (LLVMGetIncomingBlock(phi, i) == block)
+            return LLVMGetIncomingValue(phi, i);
+    return NULL; /* never: it is a loop */
+}
+
+/* The step behind the one that `before` has the values of (NULL: of the first, which are the block's own). */
+static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef block, const struct facet_map *before,
+                                  struct facet_map *step)
+{
+    LLVMValueRef at = LLVMGetFirstInstruction(block);
+    LLVMBasicBlockRef made = LLVMInsertBasicBlockInContext(LLVMGetTypeContext(LLVMTypeOf(at)), way_out(block), "");
+
+    for (; LLVMIsAPHINode(at); at = LLVMGetNextInstruction(at))
+        facet_map_put(step, at, value_in(before, value_next(at, block)));
+    LLVMPositionBuilderAtEnd(builder, made);
+    for (; at; at = LLVMGetNextInstruction(at)) {
+        LLVMValueRef copy = LLVMInstructionClone(at);
+
+        for (unsigned i = 0; i < (unsigned)LLVMGetNumOperands(copy); i++)
+            LLVMSetOperand(copy, i, value_in(step, LLVMGetOperand(copy, i)));
+        LLVMInsertIntoBuilder(builder, copy);
+        facet_map_put(step, at, copy);
+    }
+    return made;
+}
+
+static void lead_to(LLVMBasicBlockRef from, LLVMBasicBlockRef out, LLVMBasicBlockRef to)
+{
+    LLVMValueRef end = LLVMGetBasicBlockTerminator(from);
+
+    LLVMSetSuccessor(end, LLVMGetSuccessor(end, 0) == out, to);
+}
+
+/* Who leaves after this step takes along what it has by then. */
+static void leave_from(LLVMBasicBlockRef block, LLVMBasicBlockRef out, LLVMBasicBlockRef made,
+                       const struct facet_map *step)
+{
+    for (LLVMValueRef phi = LLVMGetFirstInstruction(out); LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi)) {
+        LLVMValueRef value = value_in(step, value_next(phi, block));
+
+        LLVMAddIncoming(phi, &value, &made, 1);
+    }
+}
+
+static void add_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
+                    const struct facet_map *step)
+{
+    LLVMPositionBuilderBefore(builder, phi);
+    LLVMValueRef made = LLVMBuildPhi(builder, LLVMTypeOf(phi), "");
+
+    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
+        LLVMBasicBlockRef from = LLVMGetIncomingBlock(phi, i);
+        LLVMValueRef value = LLVMGetIncomingValue(phi, i);
+
+        if (from == block) {
+            from = last;
+            value = value_in(step, value);
+        }
+        LLVMAddIncoming(made, &value, &from, 1);
+    }
+}
+
+/* The phis of the loop: the same, but that the last step is what leads back. One may be what another is given: so all
+ * are made first, each before its old one. */
+static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
+                          const struct facet_map *step)
+{
+    for (LLVMValueRef phi = LLVMGetFirstInstruction(block); LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi))
+        add_phi(builder, phi, block, last, step);
+    for (LLVMValueRef made = LLVMGetFirstInstruction(block); LLVMIsAPHINode(made);
+         made = LLVMGetNextInstruction(made)) {
+        LLVMValueRef phi = LLVMGetNextInstruction(made);
+
+        LLVMReplaceAllUsesWith(phi, made);
+        LLVMInstructionEraseFromParent(phi);
+    }
+}
+
+static void multiply(struct facet_arena *arena, LLVMBuilderRef builder, LLVMBasicBlockRef block)
+{
+    LLVMBasicBlockRef out = way_out(block), steps[STEPS] = {block};
+    struct facet_map values[STEPS];
+
+    for (uint32_t i = 1; i < STEPS; i++) {
+        values[i] = (struct facet_map){.arena = arena};
+        steps[i] = add_step(builder, block, i > 1 ? &values[i - 1] : NULL, &values[i]);
+    }
+    for (uint32_t i = 1; i < STEPS; i++)
+        leave_from(block, out, steps[i], &values[i]);
+    for (uint32_t i = 0; i + 1 < STEPS; i++)
+        lead_to(steps[i], out, steps[i + 1]);
+    go_round_from(builder, block, steps[STEPS - 1], &values[STEPS - 1]);
+}
+
+void facet_loops_step(struct facet_arena *arena, LLVMValueRef run)
+{
+    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(run));
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(run), next; block; block = next) {
+        next = LLVMGetNextBasicBlock(block);
+        if (way_out(block) && is_short(block))
+            multiply(arena, builder, block);
+    }
+    LLVMDisposeBuilder(builder);
+}
