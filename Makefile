@@ -2,6 +2,8 @@
 # A thin front for Meson: each target says what a person wants; tools/ and meson.build know how.
 BUILD ?= build
 
+# "compile" needs what "setup" installs: with -j too, one after the other.
+.NOTPARALLEL:
 .PHONY: all compile demo test gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
 all: setup compile         ## build; ./build/facet works from the tree
 
