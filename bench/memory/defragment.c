@@ -8,7 +8,7 @@
  *
  * Prints, all: with planning, and giving back what is empty,
  * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","all_gib_s","copy_gib_s","steps","longest_step_us","returned_mib",
- * "fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}: the three are what
+ * "commit","huge_milli","fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}: the three are what
  * the thread saw while nothing, memcpy() and the defragmenter ran beside it: {"writes","longest_us","over_ms",
  * "switched"}, longest: between two writes; switched: how often the kernel took its processor away.
  */
@@ -177,11 +177,11 @@ static struct facet_memory_usage usage_of(const struct data *data)
     return usage;
 }
 
-static void open_data(struct data *data, uint64_t live_bytes, uint64_t run_bytes, uint64_t page_bytes)
+static void open_data(struct data *data, uint64_t live_bytes, uint64_t run_bytes, uint64_t page_bytes, bool commit)
 {
     uint64_t bytes = live_bytes / 3 * 4 / (64 * MIB) * (64 * MIB);
     const struct facet_memory_config config = {
-        .size = sizeof config, .memory_bytes = bytes + 64 * MIB, .page_bytes = page_bytes};
+        .size = sizeof config, .memory_bytes = bytes + 64 * MIB, .page_bytes = page_bytes, .commit = commit};
 
     data->memory = open_memory(&config);
     data->space = open_space(data->memory, 1, bytes + 64 * MIB);
@@ -283,7 +283,7 @@ int defragment_main(char **arguments)
     uint64_t writes_before, writes_after, all_ns, copy_ns, copied;
 
     open_data(&data, strtoull(arguments[0], NULL, 10) * MIB, strtoull(arguments[1], NULL, 10) * KIB,
-              strtoull(arguments[2], NULL, 10) * KIB);
+              strtoull(arguments[2], NULL, 10) * KIB, strtoul(arguments[3], NULL, 10) != 0);
     uint64_t before = sum_all(&data, &writes_before);
     const struct facet_memory_usage fragmented = usage_of(&data);
     run_phases(&writer, &report, &all_ns, &copy_ns, &copied);
@@ -291,11 +291,11 @@ int defragment_main(char **arguments)
     printf("{\"live_mib\":%" PRIu64 ",\"run_kib\":%s,\"page_kib\":%s,\"moved_mib\":%" PRIu64
            ",\"move_gib_s\":%.3f,\"all_gib_s\":%.3f,\"copy_gib_s\":%.3f"
            ",\"steps\":%" PRIu64 ",\"longest_step_us\":%.1f,\"returned_mib\":%" PRIu64
-           ",\"fragmentation_before\":%u,\"fragmentation_after\":%u,\"right\":%s",
+           ",\"commit\":%s,\"huge_milli\":%u,\"fragmentation_before\":%u,\"fragmentation_after\":%u,\"right\":%s",
            data.count * data.run_bytes / MIB, arguments[1], arguments[2], report.moved_bytes / MIB,
            gib_per_s(report.moved_bytes, report.moving_ns), gib_per_s(report.moved_bytes, all_ns),
            gib_per_s(copied, copy_ns), report.steps, (double)report.longest_ns / 1e3, report.returned_bytes / MIB,
-           fragmented.fragmentation_milli, usage_of(&data).fragmentation_milli, right ? "true" : "false");
+           arguments[3], fragmented.huge_milli, fragmented.fragmentation_milli, usage_of(&data).fragmentation_milli, right ? "true" : "false");
     print_seen("idle", &writer.seen[IDLE], writer.per_ns);
     print_seen("copying", &writer.seen[COPYING], writer.per_ns);
     print_seen("moving", &writer.seen[MOVING], writer.per_ns);

@@ -102,15 +102,15 @@ static bool watched_unmap(void *data, uint64_t context, uint64_t address, uint64
     return watched->inner.ops->unmap(watched->inner.data, context, address, bytes);
 }
 
-static enum facet_status watched_move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
-                                      uint64_t bytes, struct facet_error *error)
+static enum facet_status watched_move(void *data, uint64_t context, uint64_t address,
+                                      const struct facet_page_move *pages, uint64_t bytes, struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     watched->moves++;
-    return watched->inner.ops->move(watched->inner.data, context, address, to, bytes, error);
+    return watched->inner.ops->move(watched->inner.data, context, address, pages, bytes, error);
 }
 
 static enum facet_status watched_write(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
@@ -177,7 +177,7 @@ static inline struct facet_memory *watched_open(struct watched *watched, uint64_
     struct facet_error error;
 
     *watched = (struct watched){0};
-    assert_int_equal(facet_page_backend_memfd(bytes, &watched->inner, &error), FACET_OK);
+    assert_int_equal(facet_page_backend_memfd(bytes, config.commit, &watched->inner, &error), FACET_OK);
     backend = watched->inner;
     backend.ops = &ops;
     backend.data = watched;
