@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
 #endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+#define SMALL     4096u
 #define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 static uint64_t up(uint64_t value)
@@ -50,11 +52,14 @@ void facet_page_view_close(struct facet_page_view *view)
     view->base = NULL;
 }
 
-/* One small page must be there: of nothing the kernel makes no huge one. */
-static void begin_huge(const volatile char *at, uint64_t bytes)
+/* One small page must be there: of nothing the kernel makes no huge one. Not by a touch: that would end the process
+ * when there is no memory. */
+static bool begin_huge(char *at, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i += FACET_HUGE_BYTES)
-        (void)at[i];
+        if (madvise(at + i, SMALL, MADV_POPULATE_READ) != 0)
+            return false;
+    return true;
 }
 
 /* All in one call, for each asks every processor; after a failure one by one, up to the one that fails. */
@@ -62,8 +67,9 @@ static uint64_t make_huge(char *at, uint64_t bytes)
 {
     uint64_t done = 0;
 
-    begin_huge(at, bytes);
-    if (bytes && madvise(at, bytes, MADV_COLLAPSE) == 0)
+    if (!begin_huge(at, bytes))
+        return 0;
+    if (madvise(at, bytes, MADV_COLLAPSE) == 0)
         return bytes;
     while (done < bytes && madvise(at + done, FACET_HUGE_BYTES, MADV_COLLAPSE) == 0)
         done += FACET_HUGE_BYTES;

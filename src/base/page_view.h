@@ -21,7 +21,7 @@
 struct facet_page_view {
     char *base; /* NULL: closed */
     uint64_t bytes;
-    uint8_t *huge;              /* for each 2 MiB of the file: whether they are one page */
+    uint8_t *huge;               /* for each 2 MiB of the file: whether they are one page */
     _Atomic uint64_t huge_bytes; /* of all that is committed */
 };
 

@@ -284,8 +284,8 @@ struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t
 {
     pthread_mutex_lock(&frames->lock);
     const struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
-    const struct facet_page_place place = {
-        .pages = chunk->pages, .offset = (frame - facet_chunk_first(frames, chunk)) * frames->page_bytes};
+    const struct facet_page_place place = {.pages = chunk->pages,
+                                           .offset = (frame - facet_chunk_first(frames, chunk)) * frames->page_bytes};
     pthread_mutex_unlock(&frames->lock);
     return place;
 }

@@ -34,7 +34,7 @@ struct memfd {
 
     uint64_t most, file_most;
     int fd;
-    int faults; /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
     struct facet_page_view view; /* of what is committed; closed: nothing is */
 };
 

@@ -154,6 +154,13 @@ static enum facet_status watched_fill(void *data, uint64_t context, uint64_t add
     return watched->inner.ops->fill(watched->inner.data, context, address, value, bytes, error);
 }
 
+static uint64_t watched_huge_bytes(void *data)
+{
+    const struct watched *watched = data;
+
+    return watched->inner.ops->huge_bytes(watched->inner.data);
+}
+
 /* A memory of `bytes` on it. What the configuration leaves out is small: pages of 4 KiB, chunks of 16 pages. */
 static inline struct facet_memory *watched_open(struct watched *watched, uint64_t bytes,
                                                 struct facet_memory_config config)
@@ -171,6 +178,7 @@ static inline struct facet_memory *watched_open(struct watched *watched, uint64_
         .read = watched_read,
         .copy = watched_copy,
         .fill = watched_fill,
+        .huge_bytes = watched_huge_bytes,
     };
     struct facet_page_backend backend;
     struct facet_memory *memory = NULL;
