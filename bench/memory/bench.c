@@ -7,7 +7,7 @@
  *
  * usage: bench_memory latency ALLOCATOR LIVE THREADS MILLISECONDS
  *        bench_memory replay TRACE ALLOCATOR POOL_GIB RATE
- *        bench_memory defragment LIVE_MIB RUN_KIB PAGE_KIB
+ *        bench_memory defragment LIVE_MIB RUN_KIB PAGE_KIB COMMIT PROVIDER (empty: host memory)
  *        bench_memory oversubscribe MODE TENANTS SET_MILLI DEVICE_MIB PASSES
  *        bench_memory many COUNT
  */
@@ -24,7 +24,7 @@ struct part {
 static const struct part parts[] = {
     {"latency", 4, latency_main},
     {"replay", 4, replay_main},
-    {"defragment", 3, defragment_main},
+    {"defragment", 5, defragment_main},
     {"oversubscribe", 5, oversubscribe_main},
     {"many", 1, many_main},
 };

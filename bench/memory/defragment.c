@@ -8,9 +8,10 @@
  *
  * Prints, all: with planning, and giving back what is empty,
  * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","all_gib_s","copy_gib_s","steps","longest_step_us","returned_mib",
- * "fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}: the three are what
- * the thread saw while nothing, memcpy() and the defragmenter ran beside it: {"writes","longest_us","over_ms",
- * "switched"}, longest: between two writes; switched: how often the kernel took its processor away.
+ * "commit","on","huge_milli","fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}:
+ * the three are what the thread saw while nothing, memcpy() and the defragmenter ran beside it:
+ * {"writes","longest_us","over_ms", "switched"}, longest: between two writes; switched: how often the kernel took its
+ * processor away.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -19,6 +20,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <facet/session.h>
+
 #include "common.h"
 
 #define PAGE       4096u
@@ -26,6 +29,7 @@
 #define IDLE_NS    500000000u
 
 struct data {
+    struct facet_session *session; /* NULL: host memory */
     struct facet_memory *memory;
     struct facet_space *space;
     uint64_t run_bytes, count;
@@ -177,15 +181,54 @@ static struct facet_memory_usage usage_of(const struct data *data)
     return usage;
 }
 
-static void open_data(struct data *data, uint64_t live_bytes, uint64_t run_bytes, uint64_t page_bytes)
+/* A context of its own is the owner, and another one the space's. */
+static uint64_t open_context(struct facet_session *session, const char *worker)
+{
+    struct facet_error error;
+    uint64_t context;
+
+    check(facet_session_provider(session)->memory->create_context(facet_session_instance(session), 0, NULL, worker,
+                                                                  &context, &error),
+          &error, "create_context");
+    return context;
+}
+
+/* `cpu`, in this process: its addresses are this process' own. */
+static void open_on_cpu(struct data *data, const struct facet_memory_config *config, const char *path)
+{
+    const struct facet_session_options options = {.size = sizeof options, .place = FACET_SESSION_IN_PROCESS};
+    struct facet_error error;
+    char bytes[32];
+
+    snprintf(bytes, sizeof bytes, "%" PRIu64, config->memory_bytes);
+    setenv("FACET_CPU_MEMORY", bytes, 1);
+    if (config->commit)
+        setenv("FACET_CPU_COMMIT", "1", 1);
+    check(facet_session_open(path, &options, &data->session, &error), &error, path);
+    check(
+        facet_memory_open_device(data->session, 0, open_context(data->session, "owner"), config, &data->memory, &error),
+        &error, "facet_memory_open_device");
+    const struct facet_space_config space = {.size = sizeof space,
+                                             .id = 1,
+                                             .limit_bytes = config->memory_bytes,
+                                             .context = open_context(data->session, "tenant")};
+    check(facet_space_create(data->memory, &space, &data->space, &error), &error, "facet_space_create");
+}
+
+static void open_data(struct data *data, uint64_t live_bytes, const struct facet_memory_config *how,
+                      const char *provider)
 {
     uint64_t bytes = live_bytes / 3 * 4 / (64 * MIB) * (64 * MIB);
-    const struct facet_memory_config config = {
-        .size = sizeof config, .memory_bytes = bytes + 64 * MIB, .page_bytes = page_bytes};
+    struct facet_memory_config config = *how;
 
-    data->memory = open_memory(&config);
-    data->space = open_space(data->memory, 1, bytes + 64 * MIB);
-    data->run_bytes = run_bytes;
+    config.size = sizeof config;
+    config.memory_bytes = bytes + 64 * MIB;
+    if (*provider) {
+        open_on_cpu(data, &config, provider);
+    } else {
+        data->memory = open_memory(&config);
+        data->space = open_space(data->memory, 1, bytes + 64 * MIB);
+    }
     allocate_all(data, bytes);
     write_all(data);
     free_some(data, usage_of(data).chunk_bytes);
@@ -282,8 +325,10 @@ int defragment_main(char **arguments)
     struct facet_defragment_report report = {.size = sizeof report};
     uint64_t writes_before, writes_after, all_ns, copy_ns, copied;
 
-    open_data(&data, strtoull(arguments[0], NULL, 10) * MIB, strtoull(arguments[1], NULL, 10) * KIB,
-              strtoull(arguments[2], NULL, 10) * KIB);
+    const struct facet_memory_config how = {.page_bytes = strtoull(arguments[2], NULL, 10) * KIB,
+                                            .commit = (uint32_t)strtoul(arguments[3], NULL, 10)};
+    data.run_bytes = strtoull(arguments[1], NULL, 10) * KIB;
+    open_data(&data, strtoull(arguments[0], NULL, 10) * MIB, &how, arguments[4]);
     uint64_t before = sum_all(&data, &writes_before);
     const struct facet_memory_usage fragmented = usage_of(&data);
     run_phases(&writer, &report, &all_ns, &copy_ns, &copied);
@@ -291,15 +336,18 @@ int defragment_main(char **arguments)
     printf("{\"live_mib\":%" PRIu64 ",\"run_kib\":%s,\"page_kib\":%s,\"moved_mib\":%" PRIu64
            ",\"move_gib_s\":%.3f,\"all_gib_s\":%.3f,\"copy_gib_s\":%.3f"
            ",\"steps\":%" PRIu64 ",\"longest_step_us\":%.1f,\"returned_mib\":%" PRIu64
-           ",\"fragmentation_before\":%u,\"fragmentation_after\":%u,\"right\":%s",
+           ",\"commit\":%s,\"on\":\"%s\",\"huge_milli\":%u,\"fragmentation_before\":%u,\"fragmentation_after\":%u,"
+           "\"right\":%s",
            data.count * data.run_bytes / MIB, arguments[1], arguments[2], report.moved_bytes / MIB,
            gib_per_s(report.moved_bytes, report.moving_ns), gib_per_s(report.moved_bytes, all_ns),
            gib_per_s(copied, copy_ns), report.steps, (double)report.longest_ns / 1e3, report.returned_bytes / MIB,
-           fragmented.fragmentation_milli, usage_of(&data).fragmentation_milli, right ? "true" : "false");
+           arguments[3], *arguments[4] ? "cpu" : "host", fragmented.huge_milli, fragmented.fragmentation_milli,
+           usage_of(&data).fragmentation_milli, right ? "true" : "false");
     print_seen("idle", &writer.seen[IDLE], writer.per_ns);
     print_seen("copying", &writer.seen[COPYING], writer.per_ns);
     print_seen("moving", &writer.seen[MOVING], writer.per_ns);
     printf("}\n");
     facet_memory_close(data.memory);
+    facet_session_close(data.session);
     return EXIT_SUCCESS;
 }

@@ -51,13 +51,16 @@ struct facet_memory_config {
     uint64_t pool_bytes;   /* what a pool grows by, rounded up to pages; default: from eight blocks, by class */
     uint32_t defragment_milli; /* defragment by itself above this fragmentation, 1 to 1000; default 300; see below */
     uint32_t automatic;        /* 1: defragment by itself, in a thread of this memory */
-    uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 1 MiB */
+    uint64_t pass_bytes;       /* the most that one step moves while its space waits; default 1 MiB, 2 MiB
+                                  with `commit` */
     uint64_t interval_ns;      /* how often the automatic looks; default 1 s */
     uint64_t swap_bytes;       /* host memory for pages that the device has no room for; default none. See "more than
                                   there is" */
     uint32_t swap_repay;       /* pages that came in may stay this many times as long as bringing them in took; default
                                   20, FACET_SWAP_NEVER_REPAY: not at all */
-    uint32_t reserved;
+    uint32_t commit;           /* 1: host memory is had from the kernel with its chunk, in huge pages of 2 MiB where the
+                                  kernel has some, instead of 4 KiB at a time as it is touched. Pages then move several
+                                  times as fast. Memory of devices is had as their provider has it */
 };
 
 #define FACET_SWAP_NEVER_REPAY UINT32_MAX
@@ -278,7 +281,7 @@ struct facet_memory_usage {
     uint64_t pages_moved_total;
     uint64_t swap_bytes, swap_used_bytes;
     uint32_t fragmentation_milli;
-    uint32_t reserved;
+    uint32_t huge_milli; /* of reserved_bytes: what is in huge pages, of host memory with `commit`; else 0 */
 };
 
 FACET_API enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,

@@ -64,15 +64,40 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
     return cpu_executor_create(&options, &instance->executor, error);
 }
 
+/* Twice the memory: gaps between pages may make the file longer than what is in it. */
+static enum facet_status open_pool(struct facet_provider_instance *instance, struct facet_error *error)
+{
+    uint64_t commit = 0;
+    enum facet_status status = cpu_setting("FACET_CPU_COMMIT", 1, &commit, error);
+
+    if (status == FACET_OK)
+        status = cpu_pool_open(&instance->pool, commit ? 2 * instance->info.memory_bytes : 0, error);
+    if (status == FACET_OK && instance->pool.faults >= 0)
+        instance->info.capabilities |= FACET_CAN_MOVE_PAGES;
+    return status;
+}
+
+static enum facet_status open_parts(struct facet_provider_instance *instance, struct facet_error *error)
+{
+    enum facet_status status = cpu_machine_describe(&instance->info, &instance->features, error);
+
+    if (status == FACET_OK)
+        status = open_executor(instance, error);
+    if (status != FACET_OK)
+        return status;
+    status = open_pool(instance, error);
+    if (status != FACET_OK)
+        cpu_executor_destroy(instance->executor);
+    return status;
+}
+
 enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct facet_error *error)
 {
     CPU_REQUIRE(ret_instance, error);
     struct facet_provider_instance *instance = calloc(1, sizeof *instance);
     if (!instance)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
-    enum facet_status status = cpu_machine_describe(&instance->info, &instance->features, error);
-    if (status == FACET_OK)
-        status = open_executor(instance, error);
+    enum facet_status status = open_parts(instance, error);
     if (status != FACET_OK) {
         free(instance->features);
         free(instance);
@@ -83,9 +108,6 @@ enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct
     if (cpu_math_is_there())
         instance->info.capabilities |= FACET_CAN_MATH;
     pthread_cond_init(&instance->gone, NULL);
-    cpu_pool_open(&instance->pool);
-    if (instance->pool.faults >= 0)
-        instance->info.capabilities |= FACET_CAN_MOVE_PAGES;
     TAILQ_INIT(&instance->contexts);
     TAILQ_INIT(&instance->workers);
     *ret_instance = instance;

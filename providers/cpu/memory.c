@@ -211,9 +211,7 @@ static enum facet_status create_pages(struct cpu_context *context, uint64_t byte
     if (status != FACET_OK)
         return status;
     uint64_t number = cpu_number(context->instance);
-    pthread_rwlock_wrlock(&context->space.lock);
     status = cpu_pages_create(&context->space, number, bytes, error);
-    pthread_rwlock_unlock(&context->space.lock);
     if (status == FACET_OK)
         *ret_pages = number;
     else

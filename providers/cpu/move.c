@@ -41,12 +41,27 @@ static enum facet_status check(const struct cpu_space *space, struct cpu_range r
     return status;
 }
 
+/* Where else some pages are seen; NULL: nowhere, or not in a row. */
+static char *seen_from(const struct cpu_space *space, struct cpu_range range)
+{
+    const struct cpu_piece *piece = cpu_piece_at(space, range.at);
+
+    if (!piece->pages || !piece->pages->extent->seen || piece->range.end < range.end)
+        return NULL;
+    return piece->pages->extent->seen + piece->offset + (range.at - piece->range.at);
+}
+
 static enum facet_status transplant(const struct cpu_space *space, struct cpu_range range,
                                     const struct cpu_pages *pages, uint64_t offset, struct facet_error *error)
 {
+    const struct facet_transplant place = {
+        .file = space->pool->fd,
+        .offset = pages->extent->offset + offset,
+        .to = pages->extent->seen ? pages->extent->seen + offset : NULL,
+        .from = seen_from(space, range),
+    };
     const char *what = NULL;
-    int failed = facet_transplant(space->pool->faults, (void *)range.at, bytes_of(range), space->pool->fd,
-                                  pages->extent->offset + offset, &what);
+    int failed = facet_transplant(space->pool->faults, (void *)range.at, bytes_of(range), &place, &what);
 
     return failed ? facet_kit_fail(error, FACET_NO_MEMORY, "%s: %s", what, strerror(failed)) : FACET_OK;
 }

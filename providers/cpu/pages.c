@@ -57,7 +57,9 @@ enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uin
     }
     pages->number = number;
     pages->owner = space;
+    pthread_rwlock_wrlock(&space->lock);
     TAILQ_INSERT_TAIL(&space->pages, pages, link);
+    pthread_rwlock_unlock(&space->lock);
     return FACET_OK;
 }
 

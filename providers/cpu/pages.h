@@ -4,7 +4,8 @@
  *
  * Owns: their lives. Never: maps them (map.c, move.c), or counts them against a quota.
  *
- * What ends is put on a list `gone`, for the caller to free with no lock held. The space's lock is held for writing.
+ * What ends is put on a list `gone`, for the caller to free with no lock held. The space's lock is held for writing,
+ * but where it says otherwise.
  */
 #ifndef CPU_PAGES_H
 #define CPU_PAGES_H
@@ -13,6 +14,7 @@
 
 struct cpu_worker;
 
+/* Takes the space's lock by itself: having much memory at once takes milliseconds. */
 enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uint64_t bytes, struct facet_error *error);
 enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, struct cpu_pages_list *gone,
                                     struct facet_error *error);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,12 +14,15 @@
 #include "pool.h"
 #include "provider_kit.h"
 
-void cpu_pool_open(struct cpu_pool *pool)
+enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, struct facet_error *error)
 {
+    if (commit_bytes && !facet_page_view_open(&pool->view, commit_bytes))
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses for %" PRIu64 " bytes of pages", commit_bytes);
     pthread_mutex_init(&pool->lock, NULL);
     pool->fd = -1;
     pool->faults = facet_transplant_open();
     TAILQ_INIT(&pool->extents);
+    return FACET_OK;
 }
 
 void cpu_pool_close(struct cpu_pool *pool)
@@ -33,7 +37,16 @@ void cpu_pool_close(struct cpu_pool *pool)
         close(pool->fd);
     if (pool->faults >= 0)
         close(pool->faults);
+    facet_page_view_close(&pool->view);
     pthread_mutex_destroy(&pool->lock);
+}
+
+/* Huge pages begin at multiples of their size. */
+static uint64_t aligned(const struct cpu_pool *pool, uint64_t offset, uint64_t bytes)
+{
+    uint64_t step = pool->view.base && bytes >= FACET_HUGE_BYTES ? FACET_HUGE_BYTES : CPU_PAGE_BYTES;
+
+    return (offset + step - 1) / step * step;
 }
 
 /* Puts it into the first gap that is large enough; at the end at the latest. */
@@ -43,9 +56,9 @@ static void insert(struct cpu_pool *pool, struct cpu_extent *extent)
     uint64_t end = 0;
 
     TAILQ_FOREACH (next, &pool->extents, link) {
-        if (next->offset - end >= extent->bytes)
+        if (next->offset >= end && next->offset - end >= extent->bytes)
             break;
-        end = next->offset + next->bytes;
+        end = aligned(pool, next->offset + next->bytes, extent->bytes);
     }
     extent->offset = end;
     if (next)
@@ -68,6 +81,30 @@ static enum facet_status cover(struct cpu_pool *pool, uint64_t end, struct facet
     return FACET_OK;
 }
 
+/* What does not fit into the view, as gaps made the file longer, is had as it is touched. */
+static enum facet_status commit(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
+{
+    if (!pool->view.base || extent->bytes > pool->view.bytes || extent->offset > pool->view.bytes - extent->bytes)
+        return FACET_OK;
+    int failed = facet_page_view_commit(&pool->view, pool->fd, extent->offset, extent->bytes);
+    if (failed)
+        return facet_kit_fail(error, FACET_NO_MEMORY, "the host gives no %" PRIu64 " bytes of pages at once: %s",
+                              extent->bytes, strerror(failed));
+    extent->seen = facet_page_view_at(&pool->view, extent->offset);
+    return FACET_OK;
+}
+
+static enum facet_status place(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
+{
+    pthread_mutex_lock(&pool->lock);
+    insert(pool, extent);
+    enum facet_status status = cover(pool, extent->offset + extent->bytes, error);
+    if (status != FACET_OK)
+        TAILQ_REMOVE(&pool->extents, extent, link);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
 enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cpu_extent **ret_extent,
                                 struct facet_error *error)
 {
@@ -76,22 +113,24 @@ enum facet_status cpu_pool_take(struct cpu_pool *pool, uint64_t bytes, struct cp
     if (!extent)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for pages");
     extent->bytes = bytes;
-    pthread_mutex_lock(&pool->lock);
-    insert(pool, extent);
-    enum facet_status status = cover(pool, extent->offset + bytes, error);
-    if (status != FACET_OK)
-        TAILQ_REMOVE(&pool->extents, extent, link);
-    pthread_mutex_unlock(&pool->lock);
+    enum facet_status status = place(pool, extent, error);
+    if (status != FACET_OK) {
+        free(extent);
+        return status;
+    }
+    status = commit(pool, extent, error);
     if (status == FACET_OK)
         *ret_extent = extent;
     else
-        free(extent);
+        cpu_pool_give(pool, extent);
     return status;
 }
 
 void cpu_pool_give(struct cpu_pool *pool, struct cpu_extent *extent)
 {
     fallocate(pool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent->offset, (off_t)extent->bytes);
+    if (extent->seen)
+        facet_page_view_forget(&pool->view, extent->offset, extent->bytes);
     pthread_mutex_lock(&pool->lock);
     TAILQ_REMOVE(&pool->extents, extent, link);
     pthread_mutex_unlock(&pool->lock);

@@ -22,6 +22,8 @@
 
 #include <facet/error.h>
 
+#include "base/page_view.h"
+
 #define CPU_PAGE_BYTES  UINT64_C(65536) /* of reserve, create, map and unmap */
 #define CPU_BLOCK_BYTES UINT64_C(4096)  /* plain memory comes in multiples of it */
 #define CPU_GAP_BYTES   UINT64_C(65536) /* at least, between blocks and reservations of one process */
@@ -33,13 +35,15 @@ struct cpu_range {
 struct cpu_extent {
     TAILQ_ENTRY(cpu_extent) link;
     uint64_t offset, bytes;
+    char *seen; /* where the pool sees it; NULL: it does not */
 };
 
 /* The file. */
 struct cpu_pool {
     pthread_mutex_t lock;
-    int fd;     /* -1 before the first pages */
-    int faults; /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    int fd;                      /* -1 before the first pages */
+    int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    struct facet_page_view view; /* of pages that are had when they are made; closed: none are */
     TAILQ_HEAD(, cpu_extent) extents;
     void *shared; /* pages that every space may map: a tree in the sense of tsearch(), by their numbers */
 };
@@ -79,7 +83,9 @@ struct cpu_space {
     struct cpu_pages_list pages; /* its own */
 };
 
-void cpu_pool_open(struct cpu_pool *pool);
+/* `commit_bytes`: so much of the file at most is had from the kernel when pages are made, instead of as it is touched;
+ * 0: nothing. FACET_NO_MEMORY. */
+enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, struct facet_error *error);
 void cpu_pool_close(struct cpu_pool *pool);
 
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);

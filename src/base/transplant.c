@@ -118,36 +118,50 @@ static void copy(void *to, const void *from, uint64_t bytes)
 }
 
 /*
- * With its pages entered, so that nobody is stopped there. A kernel that is out of mappings may have taken the old
- * pages away before it said so: then a mapping takes their place, which needs no more than there was. The bare system
- * calls: the thread sanitizer takes mmap() for a write, which other pages with the same contents are not.
+ * A window comes with its pages entered, so that nobody is stopped there. A kernel that is out of mappings may have
+ * taken the old pages away before it said so: then a mapping takes their place, which needs no more than there was. The
+ * bare system calls: the thread sanitizer takes mmap() for a write, which other pages with the same contents are not.
  */
-static int put_in_place(void *window, uint64_t at, uint64_t bytes, int file, uint64_t offset)
+static int put_in_place(void *window, uint64_t at, uint64_t bytes, const struct facet_transplant *place)
 {
-    if (syscall(SYS_mremap, window, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1)
+    if (window && syscall(SYS_mremap, window, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != -1)
         return 0;
-    if (syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) == -1)
+    if (syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, place->file,
+                (off_t)place->offset) == -1)
         return errno;
-    munmap(window, bytes);
+    if (window)
+        munmap(window, bytes);
     return 0;
 }
 
-int facet_transplant(int faults, void *at, uint64_t bytes, int file, uint64_t offset, const char **ret_what)
+/* `window`: where the new pages are mapped to be put in place; NULL: they are seen elsewhere. */
+static int exchange(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, void *window,
+                    const char **ret_what)
 {
     uint64_t address = (uintptr_t)at;
-    void *window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)offset);
+    int failed = protect(faults, address, bytes, ret_what);
+
+    if (failed)
+        return failed;
+    /* Pages that were mapped as one huge page are no longer entered at `at` once they are protected. */
+    copy(window ? window : place->to, place->from ? place->from : at, bytes);
+    *ret_what = "cannot map pages at their new place";
+    failed = put_in_place(window, address, bytes, place);
+    let_go(faults, address, bytes, failed == 0);
+    return failed;
+}
+
+int facet_transplant(int faults, void *at, uint64_t bytes, const struct facet_transplant *place, const char **ret_what)
+{
+    if (place->to)
+        return exchange(faults, at, bytes, place, NULL, ret_what);
+    void *window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, place->file, (off_t)place->offset);
 
     *ret_what = "cannot map the place that pages are to move to";
     if (window == MAP_FAILED)
         return errno;
     touch(window, bytes);
-    int failed = protect(faults, address, bytes, ret_what);
-    if (failed == 0) {
-        copy(window, at, bytes);
-        *ret_what = "cannot map pages at their new place";
-        failed = put_in_place(window, address, bytes, file, offset);
-        let_go(faults, address, bytes, failed == 0);
-    }
+    int failed = exchange(faults, at, bytes, place, window, ret_what);
     if (failed)
         munmap(window, bytes);
     return failed;

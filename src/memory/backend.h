@@ -5,8 +5,8 @@
  * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h), as spaces need it.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
  *
- * Bytes, addresses and offsets are those of whole pages, but for the last four operations. Each either does all of it
- * or fails and changes nothing. Calls come from many threads at once; two for the same address never.
+ * Bytes, addresses and offsets are those of whole pages, but for the last operations, which say so. Each either does
+ * all of it or fails and changes nothing. Calls come from many threads at once; two for the same address never.
  */
 #ifndef FACET_MEMORY_BACKEND_H
 #define FACET_MEMORY_BACKEND_H
@@ -20,6 +20,11 @@
 struct facet_page_place {
     uint64_t pages; /* the chunk's handle */
     uint64_t offset;
+};
+
+/* Both in one chunk each. */
+struct facet_page_move {
+    struct facet_page_place from, to;
 };
 
 struct facet_session;
@@ -44,10 +49,10 @@ struct facet_page_ops {
     bool (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
 
     /*
-     * Copies the pages that are mapped at `address` to other ones and maps those instead. Whoever writes there
-     * meanwhile waits; nothing that was written is lost; at no moment is there nothing mapped.
+     * Copies the pages that are mapped at `address`, which are those of `from`, to other ones and maps those instead.
+     * Whoever writes there meanwhile waits; nothing that was written is lost; at no moment is there nothing mapped.
      */
-    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *to,
+    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_move *pages,
                               uint64_t bytes, struct facet_error *error);
 
     /* Any addresses and sizes within what is mapped. */
@@ -59,6 +64,9 @@ struct facet_page_ops {
                               struct facet_error *error);
     enum facet_status (*fill)(void *backend, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
                               struct facet_error *error);
+
+    /* How many bytes of all chunks are in huge pages of the host. May be NULL: that is not known. */
+    uint64_t (*huge_bytes)(void *backend);
 };
 
 struct facet_page_backend {
@@ -71,8 +79,8 @@ struct facet_page_backend {
     uint64_t (*tick_ns)(void *data); /* the same to a tick, and cheap: when things were allocated and touched */
 };
 
-/* memfd.c: memory of this process, `bytes` of it at most. */
-enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
+/* memfd.c: memory of this process, `bytes` of it at most; `commit`: had when chunks are made, not as it is touched. */
+enum facet_status facet_page_backend_memfd(uint64_t bytes, bool commit, struct facet_page_backend *ret_backend,
                                            struct facet_error *error);
 
 /* device.c: memory of a session's device; `owner` is the context that the pages are charged to. The session stays the

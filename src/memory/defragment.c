@@ -27,9 +27,10 @@ static enum facet_status move(struct facet_space *space, struct facet_frame_move
 
     if (!facet_frames_begin(&memory->frames, plan, &to))
         return FACET_NOT_FOUND;
+    const struct facet_page_move pages = {facet_frames_place(&memory->frames, plan->from), to.place};
     enum facet_status status =
-        memory->backend.ops->move(memory->backend.data, space->context, facet_space_address(space, plan->page),
-                                  &to.place, plan->count * memory->page_bytes, error);
+        memory->backend.ops->move(memory->backend.data, space->context, facet_space_address(space, plan->page), &pages,
+                                  plan->count * memory->page_bytes, error);
     if (status != FACET_OK) {
         facet_frames_give(&memory->frames, to.frame, to.count);
         return status;

@@ -80,9 +80,10 @@ static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes
     return device->ops->unmap(device->instance, context, address, bytes, NULL) == FACET_OK;
 }
 
-static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
+static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
                               uint64_t bytes, struct facet_error *error)
 {
+    const struct facet_page_place *to = &pages->to;
     const struct device *device = data;
 
     if (!device->moves)

@@ -280,6 +280,16 @@ struct facet_chunk *facet_frames_chunk(const struct facet_frames *frames, uint32
     return frames->chunks[frame >> frames->chunk_shift];
 }
 
+struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame)
+{
+    pthread_mutex_lock(&frames->lock);
+    const struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
+    const struct facet_page_place place = {.pages = chunk->pages,
+                                           .offset = (frame - facet_chunk_first(frames, chunk)) * frames->page_bytes};
+    pthread_mutex_unlock(&frames->lock);
+    return place;
+}
+
 /* A chunk that is to be returned by that; or NULL. */
 static struct facet_chunk *give(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {

@@ -110,6 +110,9 @@ bool facet_frames_plan(struct facet_frames *frames, uint32_t only, uint32_t most
  * less when there are fewer in a row. False: the move is none any more. */
 bool facet_frames_begin(struct facet_frames *frames, struct facet_frame_move *move, struct facet_extent *ret_extent);
 
+/* Where a frame lies. Of a frame that is in use, and stays so. */
+struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t frame);
+
 /* --- for who needs memory that others have --- */
 
 /* The next used frames at or after *hand, around the end: at most `most` in a row, of one space and of neighbouring

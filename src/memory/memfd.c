@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory of this process as a page backend: chunks are parts of a memfd, mapping is mmap() over reserved
- * addresses, and a move is a transplant (base/transplant.h).
+ * addresses, and a move is a transplant (base/transplant.h). Committed, a chunk is had whole when it is made, and seen
+ * a second time (base/page_view.h).
  * Never: installs a signal handler, starts a thread, or looks at what the memory holds.
  */
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/page_view.h"
 #include "base/transplant.h"
 #include "memory/backend.h"
 
@@ -32,7 +34,8 @@ struct memfd {
 
     uint64_t most, file_most;
     int fd;
-    int faults; /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    struct facet_page_view view; /* of what is committed; closed: nothing is */
 };
 
 static void *at(uint64_t address)
@@ -75,15 +78,29 @@ static struct spare *take_spare(struct memfd *memfd, uint64_t bytes)
     return NULL;
 }
 
-/* Handles are offsets plus one page: never 0. */
-static uint64_t handle_of(const struct memfd *memfd, uint64_t offset)
+/* Handles are offsets plus one: never 0. */
+static uint64_t handle_of(uint64_t offset)
 {
     return offset + 1;
 }
 
-static enum facet_status create_locked(struct memfd *memfd, uint64_t bytes, uint64_t *ret_pages,
-                                       struct facet_error *error)
+static uint64_t offset_of(const struct facet_page_place *place)
 {
+    return place->pages - 1 + place->offset;
+}
+
+/* Where a part that has never been used begins: huge pages begin at multiples of their size. */
+static uint64_t next_end(const struct memfd *memfd, uint64_t bytes)
+{
+    uint64_t step = memfd->view.base && bytes >= FACET_HUGE_BYTES ? FACET_HUGE_BYTES : 1;
+
+    return (memfd->end + step - 1) / step * step;
+}
+
+static enum facet_status take_locked(struct memfd *memfd, uint64_t bytes, uint64_t *ret_offset,
+                                     struct facet_error *error)
+{
+    uint64_t end = next_end(memfd, bytes);
     struct spare *spare;
 
     if (bytes > memfd->most - memfd->used)
@@ -91,25 +108,15 @@ static enum facet_status create_locked(struct memfd *memfd, uint64_t bytes, uint
                                "%" PRIu64 " of the device's %" PRIu64 " bytes are in use, and %" PRIu64 " were wanted",
                                memfd->used, memfd->most, bytes);
     spare = take_spare(memfd, bytes);
-    if (!spare && memfd->file_most - memfd->end < bytes)
+    if (!spare && (end > memfd->file_most || memfd->file_most - end < bytes))
         return facet_error_set(error, FACET_NO_SPACE, "the host memory has no %" PRIu64 " bytes in a row", bytes);
-    if (!spare && ftruncate(memfd->fd, (off_t)(memfd->end + bytes)) < 0)
+    if (!spare && ftruncate(memfd->fd, (off_t)(end + bytes)) < 0)
         return facet_error_errno(error, errno, "cannot grow the host memory by %" PRIu64 " bytes", bytes);
-    *ret_pages = handle_of(memfd, spare ? spare->offset : memfd->end);
-    memfd->end += spare ? 0 : bytes;
+    *ret_offset = spare ? spare->offset : end;
+    memfd->end = spare ? memfd->end : end + bytes;
     memfd->used += bytes;
     free(spare);
     return FACET_OK;
-}
-
-static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
-{
-    struct memfd *memfd = data;
-
-    pthread_mutex_lock(&memfd->lock);
-    enum facet_status status = create_locked(memfd, bytes, ret_pages, error);
-    pthread_mutex_unlock(&memfd->lock);
-    return status;
 }
 
 /* The hole makes the memory go back, and makes it zero. Without memory for a spare's note its place in the file is
@@ -121,6 +128,7 @@ static void destroy(void *data, uint64_t pages, uint64_t bytes)
     uint64_t offset = pages - 1;
     bool zero = fallocate(memfd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
 
+    facet_page_view_forget(&memfd->view, offset, bytes);
     pthread_mutex_lock(&memfd->lock);
     memfd->used -= bytes;
     if (spare && zero) {
@@ -132,6 +140,33 @@ static void destroy(void *data, uint64_t pages, uint64_t bytes)
     free(spare);
 }
 
+static enum facet_status create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+{
+    struct memfd *memfd = data;
+    uint64_t offset = 0;
+
+    pthread_mutex_lock(&memfd->lock);
+    enum facet_status status = take_locked(memfd, bytes, &offset, error);
+    pthread_mutex_unlock(&memfd->lock);
+    if (status != FACET_OK)
+        return status;
+    int failed = memfd->view.base ? facet_page_view_commit(&memfd->view, memfd->fd, offset, bytes) : 0;
+    if (failed) {
+        destroy(memfd, handle_of(offset), bytes);
+        return facet_error_set(error, FACET_NO_SPACE, "the host gives no %" PRIu64 " bytes at once: %s", bytes,
+                               strerror(failed));
+    }
+    *ret_pages = handle_of(offset);
+    return FACET_OK;
+}
+
+static uint64_t huge_bytes(void *data)
+{
+    const struct memfd *memfd = data;
+
+    return atomic_load_explicit(&memfd->view.huge_bytes, memory_order_relaxed);
+}
+
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
 /* The bare system call: the thread sanitizer takes mmap() for a write, which mapping other pages with the same contents
@@ -141,7 +176,7 @@ static enum facet_status map(void *data, uint64_t context, uint64_t address, con
 {
     const struct memfd *memfd = data;
     long got = syscall(SYS_mmap, at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd->fd,
-                       (off_t)(place->pages - 1 + place->offset));
+                       (off_t)offset_of(place));
 
     if (got == -1 && errno == ENOMEM)
         return facet_error_set(error, FACET_NO_SPACE,
@@ -158,15 +193,21 @@ static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes
     return mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
+static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
                               uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
+    const struct facet_transplant place = {
+        .file = memfd->fd,
+        .offset = offset_of(&pages->to),
+        .to = facet_page_view_at(&memfd->view, offset_of(&pages->to)),
+        .from = facet_page_view_at(&memfd->view, offset_of(&pages->from)),
+    };
     const char *what = NULL;
 
     if (memfd->faults < 0)
         return facet_error_set(error, FACET_UNSUPPORTED, FACET_TRANSPLANT_LACKS);
-    int failed = facet_transplant(memfd->faults, at(address), bytes, memfd->fd, to->pages - 1 + to->offset, &what);
+    int failed = facet_transplant(memfd->faults, at(address), bytes, &place, &what);
     return failed ? facet_error_errno(error, failed, "%s", what) : FACET_OK;
 }
 
@@ -215,6 +256,7 @@ static void close_all(void *data)
     if (memfd->faults >= 0)
         close(memfd->faults);
     close(memfd->fd);
+    facet_page_view_close(&memfd->view);
     pthread_mutex_destroy(&memfd->lock);
     free(memfd);
 }
@@ -232,9 +274,10 @@ static const struct facet_page_ops operations = {
     .read = read_from,
     .copy = copy,
     .fill = fill,
+    .huge_bytes = huge_bytes,
 };
 
-enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_backend *ret_backend,
+enum facet_status facet_page_backend_memfd(uint64_t bytes, bool commit, struct facet_page_backend *ret_backend,
                                            struct facet_error *error)
 {
     struct memfd *memfd = calloc(1, sizeof *memfd);
@@ -246,13 +289,15 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, struct facet_page_bac
         .most = bytes,
         .file_most = bytes + bytes / 2, /* chunks of other sizes may leave gaps */
         .fd = memfd_create("facet-memory", MFD_CLOEXEC),
+        .faults = -1,
     };
-    memfd->faults = facet_transplant_open();
-    if (memfd->fd < 0) {
-        int failed = errno;
-        free(memfd);
+    bool seen = !commit || facet_page_view_open(&memfd->view, memfd->file_most);
+    if (memfd->fd < 0 || !seen) {
+        int failed = seen ? errno : ENOMEM;
+        close_all(memfd);
         return facet_error_errno(error, failed, "cannot make host memory");
     }
+    memfd->faults = facet_transplant_open();
     *ret_backend = (struct facet_page_backend){
         .ops = &operations,
         .data = memfd,

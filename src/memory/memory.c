@@ -14,6 +14,7 @@
 #define PAGE_MOST         (UINT64_C(1) << 30)
 #define CHUNK_DEFAULT     (UINT64_C(32) << 20)
 #define PASS_DEFAULT      (UINT64_C(1) << 20)
+#define PASS_COMMITTED    (UINT64_C(2) << 20) /* is moved in less time */
 #define MEMORY_MOST       (UINT64_C(1) << 46)
 #define THRESHOLD_DEFAULT 300u
 #define REPAY_DEFAULT     20u
@@ -55,6 +56,8 @@ static enum facet_status check_pages(const struct facet_memory_config *config, u
         return out_of_range(error, "chunk_bytes", config->chunk_bytes, "a power of two of 1 to 4,096 pages");
     if (config->defragment_milli > 1000)
         return out_of_range(error, "defragment_milli", config->defragment_milli, "within 1 to 1000");
+    if (config->commit > 1)
+        return out_of_range(error, "commit", config->commit, "0 or 1");
     return FACET_OK;
 }
 
@@ -71,7 +74,7 @@ static enum facet_status complete(const struct facet_memory_config *config, cons
     if (!config->chunk_bytes && is_power(ret_config->page_bytes))
         ret_config->chunk_bytes = default_chunk(ret_config->memory_bytes, ret_config->page_bytes);
     if (!config->pass_bytes)
-        ret_config->pass_bytes = PASS_DEFAULT;
+        ret_config->pass_bytes = config->commit ? PASS_COMMITTED : PASS_DEFAULT;
     if (!config->defragment_milli)
         ret_config->defragment_milli = THRESHOLD_DEFAULT;
     if (!config->swap_repay)
@@ -180,7 +183,7 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
         return FACET_INVALID_ARGUMENT;
     if (!config->memory_bytes || config->memory_bytes > MEMORY_MOST)
         return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
-    enum facet_status status = facet_page_backend_memfd(config->memory_bytes, &backend, error);
+    enum facet_status status = facet_page_backend_memfd(config->memory_bytes, config->commit, &backend, error);
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
 }
 

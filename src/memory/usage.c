@@ -155,6 +155,15 @@ uint64_t facet_space_reserved_bytes(struct facet_space *space)
 
 /* --- a memory ----------------------------------------------------------------------------------------------------- */
 
+/* Chunks may come and go while they are counted. */
+static uint32_t huge_milli(const struct facet_memory *memory, uint64_t had_bytes)
+{
+    const struct facet_page_backend *backend = &memory->backend;
+    uint64_t huge = backend->ops->huge_bytes ? backend->ops->huge_bytes(backend->data) : 0;
+
+    return huge < had_bytes ? (uint32_t)(huge * 1000 / had_bytes) : huge ? 1000 : 0;
+}
+
 enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
                                          struct facet_error *error)
 {
@@ -187,6 +196,7 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
     usage.free_bytes = usage.total_bytes - count.used_bytes;
     usage.largest_free_bytes = count.largest_free_bytes;
     usage.fragmentation_milli = count.fragmentation_milli;
+    usage.huge_milli = huge_milli(memory, count.had_bytes);
     *ret_usage = usage;
     return FACET_OK;
 }

@@ -72,6 +72,28 @@ static int set_up(void **state)
     return 0;
 }
 
+/* The same with memory that is had when it is taken: in small pages, as the chunks are small, and in huge ones. */
+static int set_up_committed(void **state)
+{
+    static struct fixture fixture;
+
+    fragment(&fixture, (struct facet_memory_config){.pass_bytes = 64 * 1024, .commit = 1});
+    assert_int_equal(usage_of(fixture.memory).huge_milli, 0);
+    *state = &fixture;
+    return 0;
+}
+
+static int set_up_huge(void **state)
+{
+    static struct fixture fixture;
+
+    fragment(&fixture, (struct facet_memory_config){.chunk_bytes = 2 * MIB, .commit = 1});
+    if (usage_of(fixture.memory).huge_milli < 1000)
+        print_message("%u of 1000 are in huge pages\n", usage_of(fixture.memory).huge_milli);
+    *state = &fixture;
+    return 0;
+}
+
 static int tear_down(void **state)
 {
     struct fixture *fixture = *state;
@@ -260,6 +282,37 @@ static void test_under_writers(void **state)
     }
 }
 
+/* Pages of 2 MiB, each of which is one to the kernel too; every other run of them goes. */
+static void test_huge_pages_move(void **state)
+{
+    const uint64_t huge = 2 * MIB, bytes = 2 * huge, count = 8;
+    struct fixture fixture;
+    uint64_t run[8];
+    struct facet_defragment_report report;
+
+    (void)state;
+    fixture.memory = watched_open(
+        &fixture.watched, 32 * MIB,
+        (struct facet_memory_config){.page_bytes = huge, .chunk_bytes = 4 * huge, .commit = 1, .pass_bytes = huge});
+    fixture.space = watched_space(fixture.memory, 1, 32 * MIB);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal(facet_space_allocate(fixture.space, bytes, NULL, &run[i], NULL), FACET_OK);
+        for (uint64_t word = 0; word < bytes / 8; word++)
+            words(run[i])[word] = i * 1000 + word;
+    }
+    for (uint64_t i = 0; i < count; i += 2)
+        assert_int_equal(facet_space_free(fixture.space, run[i], NULL), FACET_OK);
+    assert_int_equal(facet_memory_defragment(fixture.memory, NULL, &report, NULL), FACET_OK);
+    assert_int_equal(report.moved_bytes, 4 * huge);
+    assert_int_equal(report.steps, 4);
+    assert_int_equal(report.returned_bytes, 8 * huge);
+    for (uint64_t i = 1; i < count; i += 2)
+        for (uint64_t word = 0; word < bytes / 8; word++)
+            if (words(run[i])[word] != i * 1000 + word)
+                fail_msg("run %u, word %u", (unsigned)i, (unsigned)word);
+    watched_end(&fixture.watched, fixture.memory);
+}
+
 static void test_by_itself(void **state)
 {
     struct fixture fixture;
@@ -278,6 +331,14 @@ static void test_by_itself(void **state)
 int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define COMMITTED(test)                                                                                                \
+    {                                                                                                                  \
+#test "_committed", test, set_up_committed, tear_down, NULL                                                    \
+    }
+#define ON_HUGE(test)                                                                                                  \
+    {                                                                                                                  \
+#test "_huge", test, set_up_huge, tear_down, NULL                                                              \
+    }
     const struct CMUnitTest tests[] = {
         EACH(test_chunks_go_back_and_contents_stay),
         EACH(test_bounds),
@@ -286,6 +347,13 @@ int main(void)
         EACH(test_compact_gives_back_what_pools_keep),
         EACH(test_a_failed_move_changes_nothing),
         EACH(test_under_writers),
+        COMMITTED(test_chunks_go_back_and_contents_stay),
+        COMMITTED(test_a_failed_move_changes_nothing),
+        COMMITTED(test_under_writers),
+        ON_HUGE(test_bounds),
+        ON_HUGE(test_a_failed_move_changes_nothing),
+        ON_HUGE(test_under_writers),
+        cmocka_unit_test(test_huge_pages_move),
         cmocka_unit_test(test_by_itself),
     };
     return cmocka_run_group_tests_name("defragment", tests, NULL, NULL);

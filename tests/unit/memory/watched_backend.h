@@ -102,15 +102,15 @@ static bool watched_unmap(void *data, uint64_t context, uint64_t address, uint64
     return watched->inner.ops->unmap(watched->inner.data, context, address, bytes);
 }
 
-static enum facet_status watched_move(void *data, uint64_t context, uint64_t address, const struct facet_page_place *to,
-                                      uint64_t bytes, struct facet_error *error)
+static enum facet_status watched_move(void *data, uint64_t context, uint64_t address,
+                                      const struct facet_page_move *pages, uint64_t bytes, struct facet_error *error)
 {
     struct watched *watched = data;
 
     if (watched_fails(watched, error))
         return FACET_DEVICE_LOST;
     watched->moves++;
-    return watched->inner.ops->move(watched->inner.data, context, address, to, bytes, error);
+    return watched->inner.ops->move(watched->inner.data, context, address, pages, bytes, error);
 }
 
 static enum facet_status watched_write(void *data, uint64_t context, uint64_t address, const void *from, uint64_t bytes,
@@ -154,6 +154,13 @@ static enum facet_status watched_fill(void *data, uint64_t context, uint64_t add
     return watched->inner.ops->fill(watched->inner.data, context, address, value, bytes, error);
 }
 
+static uint64_t watched_huge_bytes(void *data)
+{
+    const struct watched *watched = data;
+
+    return watched->inner.ops->huge_bytes(watched->inner.data);
+}
+
 /* A memory of `bytes` on it. What the configuration leaves out is small: pages of 4 KiB, chunks of 16 pages. */
 static inline struct facet_memory *watched_open(struct watched *watched, uint64_t bytes,
                                                 struct facet_memory_config config)
@@ -171,13 +178,14 @@ static inline struct facet_memory *watched_open(struct watched *watched, uint64_
         .read = watched_read,
         .copy = watched_copy,
         .fill = watched_fill,
+        .huge_bytes = watched_huge_bytes,
     };
     struct facet_page_backend backend;
     struct facet_memory *memory = NULL;
     struct facet_error error;
 
     *watched = (struct watched){0};
-    assert_int_equal(facet_page_backend_memfd(bytes, &watched->inner, &error), FACET_OK);
+    assert_int_equal(facet_page_backend_memfd(bytes, config.commit, &watched->inner, &error), FACET_OK);
     backend = watched->inner;
     backend.ops = &ops;
     backend.data = watched;

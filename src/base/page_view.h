@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file of pages, seen at addresses that nobody else uses, and its memory had from the kernel at once: in huge pages,
+ * where there are some. Such pages cost the kernel next to nothing to map, to move and to give back, while of 4 KiB
+ * each is handled by itself.
+ *
+ * Owns: those addresses, and the knowledge of which parts are in huge pages.
+ * Never: owns the file; takes memory for what nobody asked for; needs privileges or reserved huge pages.
+ */
+#ifndef FACET_BASE_PAGE_VIEW_H
+#define FACET_BASE_PAGE_VIEW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FACET_HUGE_BYTES (UINT64_C(2) << 20)
+
+/* Zeroed: closed, and sees nothing. */
+struct facet_page_view {
+    char *base; /* NULL: closed */
+    uint64_t bytes;
+    uint8_t *huge;               /* for each 2 MiB of the file: whether they are one page */
+    _Atomic uint64_t huge_bytes; /* of all that is committed */
+};
+
+/* Of the first `bytes` of a file: only addresses. False: there are not so many, and it stays closed. */
+bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes);
+void facet_page_view_close(struct facet_page_view *view);
+
+/*
+ * Has the memory of this part of the file from the kernel, and sees it from now on; as long as the file has it, it is
+ * there, mapped and all. Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM when
+ * the kernel has not so much. Calls for different parts may run at once.
+ */
+int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes);
+/* The file has given that part back. */
+void facet_page_view_forget(struct facet_page_view *view, uint64_t offset, uint64_t bytes);
+
+/* Where that part is seen; NULL: the view is closed. Only for what is committed. */
+static inline void *facet_page_view_at(const struct facet_page_view *view, uint64_t offset)
+{
+    return view->base ? view->base + offset : NULL;
+}
+
+#endif
