@@ -60,7 +60,7 @@ static void free_every_other(struct tenant *tenant)
 
 static void print_fragmentation(struct facet_memory *memory, const char *when)
 {
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
     struct facet_error error;
 
     must(facet_memory_get_usage(memory, &usage, &error), &error);
@@ -72,7 +72,7 @@ static void print_fragmentation(struct facet_memory *memory, const char *when)
 
 static uint64_t defragment(struct tenant *tenant)
 {
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
     struct facet_error error;
 
     must(facet_space_defragment(tenant->space, NULL, &report, &error), &error);
@@ -101,7 +101,7 @@ static uint64_t count_wrong(const struct tenant *tenant)
 
 static void print_usage(const struct tenant *tenant)
 {
-    struct facet_space_usage usage;
+    struct facet_space_usage usage = {.size = sizeof usage};
     struct facet_error error;
 
     must(facet_space_get_usage(tenant->space, &usage, &error), &error);

@@ -150,7 +150,7 @@ static uint64_t sum_all(const struct data *data, uint64_t *ret_writes)
 
 static uint64_t chunk_of(const struct data *data, uint64_t address, uint64_t chunk_bytes)
 {
-    struct facet_page page;
+    struct facet_page page = {.size = sizeof page};
     struct facet_error error;
 
     check(facet_space_page(data->space, address, &page, &error), &error, "facet_space_page");
@@ -174,7 +174,7 @@ static void free_some(struct data *data, uint64_t chunk_bytes)
 
 static struct facet_memory_usage usage_of(const struct data *data)
 {
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
     struct facet_error error;
 
     check(facet_memory_get_usage(data->memory, &usage, &error), &error, "facet_memory_get_usage");

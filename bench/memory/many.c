@@ -54,7 +54,7 @@ static double allocate_all(struct facet_space **spaces, uint32_t count)
 static double ask_all(struct facet_space **spaces, uint32_t count)
 {
     uint64_t start = now_ns(), live = 0;
-    struct facet_space_usage usage;
+    struct facet_space_usage usage = {.size = sizeof usage};
     struct facet_error error;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -69,7 +69,7 @@ static double ask_all(struct facet_space **spaces, uint32_t count)
 static double ask_memory(struct facet_memory *memory)
 {
     uint64_t start = now_ns();
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
     struct facet_error error;
 
     check(facet_memory_get_usage(memory, &usage, &error), &error, "facet_memory_get_usage");

@@ -140,7 +140,7 @@ static void print_result(char **arguments, struct tenant *tenants, uint32_t coun
     bool right = true;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct facet_space_usage usage;
+        struct facet_space_usage usage = {.size = sizeof usage};
         struct facet_error error;
 
         check(facet_space_get_usage(tenants[i].space, &usage, &error), &error, "facet_space_get_usage");

@@ -112,7 +112,7 @@ static void give(struct pool *pool, uint64_t address)
 
 static uint64_t reserved_bytes(const struct pool *pool)
 {
-    struct facet_space_usage usage;
+    struct facet_space_usage usage = {.size = sizeof usage};
     struct facet_error error;
 
     if (!pool->space)

@@ -21,7 +21,8 @@
  * texts are terminated and printable, enumerations known, counts and sizes bounded; what is not so is FACET_CORRUPT. In
  * this process there is no such wall: that road is for providers one trusts, where a call must cost nanoseconds.
  *
- * Thread rule: open, close and restart by one thread; the operations by any number.
+ * Thread rule: open, close and restart by one thread; the operations by any number. In a child of fork() a
+ * session is nobody's: operations answer FACET_BAD_STATE (in this process: must not be called), close does nothing.
  */
 #ifndef FACET_SESSION_H
 #define FACET_SESSION_H
@@ -69,6 +70,9 @@ FACET_API void facet_session_close(struct facet_session *session);
 /* Borrowed, until close. Every table and operation of this version is there. */
 FACET_API const struct facet_provider *facet_session_provider(const struct facet_session *session);
 FACET_API struct facet_provider_instance *facet_session_instance(const struct facet_session *session);
+
+/* Where the provider runs. */
+FACET_API enum facet_session_place facet_session_place(const struct facet_session *session);
 
 /* Whether it can be called. When not, `error` (may be NULL) says how it ended. */
 FACET_API bool facet_session_alive(struct facet_session *session, struct facet_error *error);

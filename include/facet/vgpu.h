@@ -22,7 +22,8 @@
  * followed by the host, but for managed memory.
  *
  * Thread rule: every function by any number of threads at once, for one virtual GPU too, but open and close, which are
- * one thread's. Destroying waits for the calls that are under way.
+ * one thread's. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls are
+ * FACET_BAD_STATE, closing does nothing; it may open one of its own.
  * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
  * gone: destroy it), FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was
  * done). Source: seed 002, "CUDA Virtualization Driver".

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/sized.h"
 #include "memory/allocate.h"
 
 #define ALIGN_DEFAULT 256u
@@ -54,6 +55,11 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     uint64_t align = options && options->align ? options->align : ALIGN_DEFAULT;
     enum facet_status status = check_request(space, bytes, align, error);
 
+    if (status == FACET_OK && options && options->size < sizeof *options)
+        status =
+            facet_error_argument(error, FACET_INVALID_ARGUMENT, "options",
+                                 "options: size %" PRIu32 ", expected that of struct facet_allocation_options, %zu",
+                                 options->size, sizeof *options);
     if (status != FACET_OK)
         return status;
     status = allocate(space, bytes, align, options ? options->tag : 0, ret_address, error);
@@ -141,5 +147,13 @@ bool facet_space_lookup(struct facet_space *space, uint64_t address, struct face
 enum facet_status facet_space_find(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation,
                                    struct facet_error *error)
 {
-    return facet_space_lookup(space, address, ret_allocation) ? FACET_OK : not_of(space, address, error);
+    enum facet_status status = facet_sized_check("ret_allocation", ret_allocation, error);
+    struct facet_allocation found;
+
+    if (status != FACET_OK)
+        return status;
+    if (!facet_space_lookup(space, address, &found))
+        return not_of(space, address, error);
+    facet_sized_give(ret_allocation, &found, sizeof found);
+    return FACET_OK;
 }

@@ -3,6 +3,7 @@
  * Owns: carrying out moves, one step at a time, within bounds of bytes and time.
  * Never: holds a lock from one step to the next; leaves a page half moved.
  */
+#include "base/sized.h"
 #include "memory/space.h"
 
 /* What a call may still do, and what it did. */
@@ -106,6 +107,9 @@ static enum facet_status defragment(struct facet_memory *memory, uint32_t only,
                                     struct facet_defragment_report *ret_report, struct facet_error *error)
 {
     enum facet_status status = check_options(options, error);
+
+    if (status == FACET_OK && ret_report)
+        status = facet_sized_check("ret_report", ret_report, error);
     uint64_t returned = returned_bytes(memory);
     bool more = status == FACET_OK;
     struct pass pass = {
@@ -123,7 +127,7 @@ static enum facet_status defragment(struct facet_memory *memory, uint32_t only,
     facet_frames_trim(&memory->frames);
     pass.report.returned_bytes = returned_bytes(memory) - returned;
     if (ret_report)
-        *ret_report = pass.report;
+        facet_sized_give(ret_report, &pass.report, sizeof pass.report);
     return FACET_OK;
 }
 
@@ -144,6 +148,8 @@ enum facet_status facet_space_compact(struct facet_space *space, const struct fa
 {
     enum facet_status status = check_options(options, error);
 
+    if (status == FACET_OK && ret_report)
+        status = facet_sized_check("ret_report", ret_report, error);
     if (status != FACET_OK)
         return status;
     facet_pools_trim(space);

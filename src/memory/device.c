@@ -196,7 +196,7 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .data = device,
         .page_bytes = info.page_bytes,
         .memory_bytes = info.total_bytes,
-        .elsewhere = true,
+        .elsewhere = facet_session_place(session) == FACET_SESSION_CHILD,
     };
     return FACET_OK;
 }

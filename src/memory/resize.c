@@ -39,7 +39,7 @@ static bool stays_run(const struct facet_space *space, const struct facet_alloca
 enum facet_status facet_space_resize(struct facet_space *space, uint64_t address, uint64_t bytes, uint64_t *ret_address,
                                      struct facet_error *error)
 {
-    struct facet_allocation old;
+    struct facet_allocation old = {.size = sizeof old};
     enum facet_status status = facet_space_find(space, address, &old, error);
 
     if (status != FACET_OK)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "memory/allocate.h"
+#include "memory/host_side.h"
 
 /* --- ranges ------------------------------------------------------------------------------------------------------- */
 
@@ -28,10 +29,9 @@ static enum facet_status check_device(struct facet_space *space, const char *arg
 }
 
 /* Host memory is nobody's device memory: where addresses are pointers, one of another vGPU would be followed else. */
-static enum facet_status check_host(struct facet_space *space, const char *argument, uint64_t address, uint64_t bytes,
-                                    struct facet_error *error)
+enum facet_status facet_memory_check_host(struct facet_memory *memory, const char *argument, uint64_t address,
+                                          uint64_t bytes, bool detect, struct facet_error *error)
 {
-    struct facet_memory *memory = space->memory;
     const struct facet_space *other;
     uint32_t owner = 0;
     bool owned = false;
@@ -39,7 +39,7 @@ static enum facet_status check_host(struct facet_space *space, const char *argum
     if (!address || address + bytes < address)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, argument, "%s: 0x%" PRIx64 " is no host memory",
                                     argument, address);
-    if (memory->backend.elsewhere)
+    if (memory->backend.elsewhere && !detect)
         return FACET_OK;
     pthread_mutex_lock(&memory->lock);
     LIST_FOREACH (other, &memory->spaces, in_memory)
@@ -51,9 +51,8 @@ static enum facet_status check_host(struct facet_space *space, const char *argum
     if (!owned)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, argument,
-                                "%s: 0x%" PRIx64
-                                " is memory of vGPU %u, and this is a copy of vGPU %u from or to the host",
-                                argument, address, owner, space->id);
+                                "%s: 0x%" PRIx64 " is memory of vGPU %u; expected the host's, or the copying vGPU's",
+                                argument, address, owner);
 }
 
 static bool is_own(const struct facet_space *space, uint64_t address)
@@ -83,16 +82,22 @@ static void mark(struct facet_space *space, uint64_t address, uint64_t bytes, ui
 struct transfer {
     uint64_t to, from, bytes;
     bool to_device, from_device;
+    bool detect; /* nobody said so */
 };
 
 static enum facet_status check(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
 {
+    struct facet_memory *memory = space->memory;
+    uint64_t bytes = transfer->bytes;
     enum facet_status status =
-        (transfer->to_device ? check_device : check_host)(space, "to", transfer->to, transfer->bytes, error);
+        transfer->to_device ? check_device(space, "to", transfer->to, bytes, error)
+                            : facet_memory_check_host(memory, "to", transfer->to, bytes, transfer->detect, error);
 
     if (status != FACET_OK)
         return status;
-    return (transfer->from_device ? check_device : check_host)(space, "from", transfer->from, transfer->bytes, error);
+    return transfer->from_device
+               ? check_device(space, "from", transfer->from, bytes, error)
+               : facet_memory_check_host(memory, "from", transfer->from, bytes, transfer->detect, error);
 }
 
 static void *host(uint64_t address)
@@ -143,6 +148,7 @@ static enum facet_status sides_of(const struct facet_space *space, enum facet_co
     if ((unsigned)kind > FACET_COPY_DETECT)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind: %d is no enum facet_copy", (int)kind);
     bool detect = kind == FACET_COPY_DETECT;
+    transfer->detect = detect;
     transfer->to_device =
         detect ? is_own(space, transfer->to) : kind == FACET_COPY_TO_DEVICE || kind == FACET_COPY_ON_DEVICE;
     transfer->from_device =

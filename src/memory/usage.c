@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "memory/allocate.h"
 
 /* --- free pieces -------------------------------------------------------------------------------------------------- */
@@ -130,7 +131,10 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
 {
     struct facet_space_usage usage = {.size = sizeof usage, .id = space->id};
     struct pieces pieces = {0};
+    enum facet_status status = facet_sized_check("ret_usage", ret_usage, error);
 
+    if (status != FACET_OK)
+        return status;
     memcpy(usage.name, space->name, sizeof usage.name);
     count_blocks(space, &usage);
     count_pages(space, &usage);
@@ -141,7 +145,7 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
     usage.largest_free_bytes = pieces.largest_bytes;
     if (pieces.free_bytes)
         usage.fragmentation_milli = (uint32_t)(1000 - pieces.largest_bytes * 1000 / pieces.free_bytes);
-    *ret_usage = usage;
+    facet_sized_give(ret_usage, &usage, sizeof usage);
     return FACET_OK;
 }
 
@@ -173,9 +177,12 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
         .page_bytes = memory->page_bytes,
         .chunk_bytes = memory->chunk_bytes,
     };
+    enum facet_status status = facet_sized_check("ret_usage", ret_usage, error);
     struct facet_frames_count count;
     struct facet_space *space;
 
+    if (status != FACET_OK)
+        return status;
     pthread_mutex_lock(&memory->lock);
     usage.spaces = memory->space_count;
     usage.limits_bytes = memory->limits_bytes;
@@ -197,7 +204,7 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
     usage.largest_free_bytes = count.largest_free_bytes;
     usage.fragmentation_milli = count.fragmentation_milli;
     usage.huge_milli = huge_milli(memory, count.had_bytes);
-    *ret_usage = usage;
+    facet_sized_give(ret_usage, &usage, sizeof usage);
     return FACET_OK;
 }
 
@@ -205,7 +212,10 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
                                    struct facet_error *error)
 {
     uint64_t offset = address - space->base;
+    enum facet_status status = facet_sized_check("ret_page", ret_page, error);
 
+    if (status != FACET_OK)
+        return status;
     if (offset >= space->span)
         return facet_error_argument(error, FACET_NOT_FOUND, "address",
                                     "address: 0x%" PRIx64 " is no address of vGPU %u", address, space->id);
@@ -224,6 +234,6 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
         page.access_ns = atomic_load_explicit(&entry->access_ns, memory_order_relaxed);
     }
     pthread_mutex_unlock(&space->lock);
-    *ret_page = page;
+    facet_sized_give(ret_page, &page, sizeof page);
     return FACET_OK;
 }

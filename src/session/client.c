@@ -41,8 +41,12 @@ static enum facet_status init_condition(pthread_cond_t *condition)
 
 enum facet_status facet_client_init(struct facet_client *client, struct facet_error *error)
 {
-    if (init_condition(&client->changed) != FACET_OK)
+    if (!facet_origin_mark(&client->origin))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a session");
+    if (init_condition(&client->changed) != FACET_OK) {
+        facet_origin_clear(&client->origin);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a session");
+    }
     pthread_mutex_init(&client->lock, NULL);
     client->child = (struct facet_child){.pidfd = -1, .control = -1};
     for (size_t i = 0; i < FACET_CLIENT_CHANNELS; i++)
@@ -66,6 +70,7 @@ static void close_channels(struct facet_client *client)
 void facet_client_destroy(struct facet_client *client)
 {
     close_channels(client);
+    facet_origin_clear(&client->origin);
     pthread_cond_destroy(&client->changed);
     pthread_mutex_destroy(&client->lock);
 }

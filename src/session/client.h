@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "session/call.h"
+#include "base/forked.h"
 #include "session/child.h"
 #include "session/control.h"
 
@@ -30,6 +31,7 @@ struct facet_client_channel {
 };
 
 struct facet_client {
+    struct facet_origin origin;
     const char *path; /* borrowed */
     uint16_t abi_minor;
     uint64_t open_deadline_ns, call_deadline_ns;
@@ -45,7 +47,7 @@ struct facet_client {
     struct facet_client_channel channels[FACET_CLIENT_CHANNELS];
 };
 
-/* `client` is zeroed but for the first four members. Errors: FACET_NO_MEMORY and the like. */
+/* `client` is zeroed but for the settings, path to call_deadline_ns. Errors: FACET_NO_MEMORY and the like. */
 enum facet_status facet_client_init(struct facet_client *client, struct facet_error *error);
 void facet_client_destroy(struct facet_client *client);
 

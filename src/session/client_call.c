@@ -256,6 +256,9 @@ enum facet_status facet_client_call(struct facet_client *client, const struct fa
 
     if (!client)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "instance", "instance: expected a value, not NULL");
+    if (facet_origin_is_parent(&client->origin))
+        return facet_error_set(error, FACET_BAD_STATE,
+                               "the session is of the process that this one was forked from; open one here");
     enum facet_status status = facet_call_check(call, error);
     if (status == FACET_OK)
         status = pack(&passage, error);

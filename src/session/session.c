@@ -170,8 +170,8 @@ enum facet_status facet_session_end(struct facet_session *session, struct facet_
 {
     enum facet_status status = FACET_OK;
 
-    if (!session)
-        return status;
+    if (!session || facet_origin_is_parent(&session->client.origin))
+        return status; /* a child's copy stays as it is: the provider is the parent's */
     if (session->open && in_process(session))
         session->tables.device.close(session->instance);
     if (!in_process(session))
@@ -199,6 +199,11 @@ const struct facet_provider *facet_session_provider(const struct facet_session *
 struct facet_provider_instance *facet_session_instance(const struct facet_session *session)
 {
     return session->instance;
+}
+
+enum facet_session_place facet_session_place(const struct facet_session *session)
+{
+    return session->options.place;
 }
 
 bool facet_session_alive(struct facet_session *session, struct facet_error *error)

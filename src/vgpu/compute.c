@@ -116,7 +116,7 @@ enum facet_status facet_vgpu_set_bounds(struct facet_driver *driver, uint32_t id
 enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t index, uint32_t policy, bool preempt,
                                           uint64_t slice_ns, struct facet_error *error)
 {
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     if (index >= driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
                                     index, driver->devices);

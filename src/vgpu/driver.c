@@ -134,6 +134,7 @@ static void free_driver(struct facet_driver *driver)
     free(driver->providers);
     free(driver->device);
     free(driver->vgpu);
+    facet_origin_clear(&driver->origin);
     pthread_cond_destroy(&driver->gone);
     pthread_cond_destroy(&driver->wake);
     pthread_mutex_destroy(&driver->watching);
@@ -172,8 +173,9 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
     if (!driver)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
     init_locks(driver);
-    status = take_settings(driver, &config, names) ? open_all(driver, error)
-                                                   : facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
+    status = facet_origin_mark(&driver->origin) && take_settings(driver, &config, names)
+                 ? open_all(driver, error)
+                 : facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
     if (status != FACET_OK)
         facet_driver_close(driver);
     else
@@ -185,8 +187,8 @@ void facet_driver_close(struct facet_driver *driver)
 {
     struct facet_vgpu *vgpu;
 
-    if (!driver)
-        return;
+    if (!driver || facet_origin_is_parent(&driver->origin))
+        return; /* of a child's copy nothing is freed: its locks are as the parent's threads held them */
     facet_vgpu_measure_stop(driver);
     facet_vgpu_watches_end(driver, 0);
     while (driver->vgpus > 0) {

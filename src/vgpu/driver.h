@@ -24,6 +24,8 @@
 #include <facet/vgpu.h>
 
 #include "base/cleanup.h"
+#include "base/forked.h"
+#include "base/sized.h"
 #include "compute/scale.h"
 #include "monitor/history.h"
 
@@ -120,6 +122,7 @@ struct facet_vgpu {
 #define FACET_VGPU_REMEMBERED 1000u
 
 struct facet_driver {
+    struct facet_origin origin;
     struct facet_driver_config config; /* whole; its texts are ours */
     char **device_names;
     char *providers;
@@ -158,14 +161,21 @@ struct facet_driver {
                                         #pointer);                                                                     \
     } while (0)
 
+/* One of this process: a child of fork() has only a copy, whose device is the parent's. */
+#define FACET_VGPU_NEED_DRIVER(driver, error)                                                                          \
+    do {                                                                                                               \
+        FACET_VGPU_NEED(driver, error);                                                                                \
+        if (facet_origin_is_parent(&(driver)->origin))                                                                 \
+            return facet_error_set((error), FACET_BAD_STATE,                                                           \
+                                   "the driver is of the process that this one was forked from; open one here");       \
+    } while (0)
+
 /* An output whose `size` the caller set: at least that itself. */
 #define FACET_VGPU_NEED_STRUCT(pointer, error)                                                                         \
     do {                                                                                                               \
-        FACET_VGPU_NEED(pointer, error);                                                                               \
-        if ((pointer)->size < sizeof(uint32_t))                                                                        \
-            return facet_error_argument((error), FACET_INVALID_ARGUMENT, #pointer,                                     \
-                                        "%s: size %u, expected that of its struct", #pointer,                          \
-                                        (unsigned)(pointer)->size);                                                    \
+        enum facet_status said_ = facet_sized_check(#pointer, (pointer), (error));                                     \
+        if (said_ != FACET_OK)                                                                                         \
+            return said_;                                                                                              \
     } while (0)
 
 /* --- list.c --- */
@@ -198,6 +208,13 @@ static inline void facet_cleanup_vgpu(struct facet_vgpu *const *vgpu)
 
 uint32_t facet_vgpu_status_of(const struct facet_vgpu *vgpu);
 uint32_t facet_vgpu_count(struct facet_driver *driver);
+
+/* --- host_side.c --- */
+
+/* The host's side of a copy, as far as the driver knows better: managed memory of any of its vGPUs is refused, and
+ * memory of their spaces where its addresses are pointers here, or where `detect` let an address stand for itself. */
+enum facet_status facet_vgpu_check_host(struct facet_driver *driver, const char *argument, uint64_t address,
+                                        uint64_t bytes, bool detect, struct facet_error *error);
 
 /* --- device.c --- */
 

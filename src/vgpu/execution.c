@@ -234,15 +234,16 @@ enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t 
     struct work work = {
         .queue = kind == FACET_COPY_TO_DEVICE ? queue_write : queue_copy, .to = to, .from = from, .bytes = bytes};
 
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     if (kind != FACET_COPY_TO_DEVICE && kind != FACET_COPY_ON_DEVICE)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
                                     "kind %d: expected FACET_COPY_TO_DEVICE or FACET_COPY_ON_DEVICE in a stream",
                                     (int)kind);
     if (kind == FACET_COPY_TO_DEVICE && !from && bytes > 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "from", "from: expected an address, not 0");
-    enum facet_status status =
-        kind == FACET_COPY_TO_DEVICE ? facet_managed_check_host(driver, "from", from, bytes, error) : FACET_OK;
+    enum facet_status status = kind == FACET_COPY_TO_DEVICE && bytes > 0
+                                   ? facet_vgpu_check_host(driver, "from", from, bytes, false, error)
+                                   : FACET_OK;
     if (status != FACET_OK)
         return status;
     return queue_work(driver, id, stream, work, ret_execution, error);
@@ -345,10 +346,8 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
     if (status == FACET_OK)
         status = look(stream, sequence, &what, error);
     pthread_mutex_unlock(&stream->lock);
-    if (status == FACET_OK) {
-        what.size = ret_execution->size < sizeof what ? ret_execution->size : sizeof what;
-        memcpy(ret_execution, &what, what.size);
-    }
+    if (status == FACET_OK)
+        facet_sized_give(ret_execution, &what, sizeof what);
     return facet_vgpu_note(vgpu, status);
 }
 

@@ -26,7 +26,7 @@ enum facet_status facet_vgpu_get_history(struct facet_driver *driver, uint32_t i
 enum facet_status facet_driver_get_history(struct facet_driver *driver, uint32_t device, uint64_t after_ns,
                                            struct facet_sample *samples, uint32_t *count, struct facet_error *error)
 {
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_VGPU_NEED(count, error);
     if (device >= driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,

@@ -106,26 +106,15 @@ static enum facet_status describe(struct facet_vgpu *vgpu, struct facet_vgpu_inf
         return status;
     add_settings(vgpu, &info);
     add_measured(vgpu, &info);
-    info.size = ret_info->size < sizeof info ? ret_info->size : sizeof info;
-    memcpy(ret_info, &info, info.size);
+    facet_sized_give(ret_info, &info, sizeof info);
     return FACET_OK;
-}
-
-static enum facet_status check_size(const struct facet_vgpu_info *info, struct facet_error *error)
-{
-    if (!info)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_info", "ret_info: expected a value, not NULL");
-    if (info->size >= sizeof info->size)
-        return FACET_OK;
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ret_info",
-                                "ret_info: size %" PRIu32 ", expected that of struct facet_vgpu_info", info->size);
 }
 
 enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, struct facet_vgpu_info *ret_info,
                                       struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = check_size(ret_info, error);
+    enum facet_status status = facet_sized_check("ret_info", ret_info, error);
 
     if (status == FACET_OK)
         status = facet_vgpu_take(driver, id, &vgpu, error);
@@ -136,15 +125,33 @@ enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, 
 
 /* ---- all ---- */
 
+/* The caller's structs may be smaller than ours, and follow each other as he knows them. */
+static enum facet_status check_sizes(struct facet_vgpu_info *infos, uint32_t index, struct facet_vgpu_info **ret_info,
+                                     struct facet_error *error)
+{
+    enum facet_status status = facet_sized_check("infos", infos, error);
+
+    if (status != FACET_OK)
+        return status;
+    uint32_t size = infos->size;
+    struct facet_vgpu_info *info = (struct facet_vgpu_info *)((char *)infos + (size_t)index * size);
+    if (size % _Alignof(struct facet_vgpu_info) || info->size != size)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "infos",
+                                    "infos: size %" PRIu32 " of the first: expected that of the struct, of each", size);
+    *ret_info = info;
+    return FACET_OK;
+}
+
 /* Those that are made or destroyed meanwhile may be in it or not; no other is missed or doubled. */
 enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos, uint32_t capacity,
                                   uint32_t *ret_count, struct facet_error *error)
 {
     uint32_t found = 0, id = 0;
     enum facet_status status = FACET_OK;
+    struct facet_vgpu_info *info = NULL;
     struct facet_vgpu *vgpu;
 
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_VGPU_NEED(ret_count, error);
     uint32_t count = facet_vgpu_count(driver);
     if (count > capacity || (count > 0 && !infos)) {
@@ -154,9 +161,11 @@ enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu
     }
     while (status == FACET_OK && found < capacity && (vgpu = facet_vgpu_next(driver, id))) {
         id = vgpu->id + 1;
-        status = check_size(&infos[found], error);
-        if (status == FACET_OK)
-            status = describe(vgpu, &infos[found++], error);
+        status = check_sizes(infos, found, &info, error);
+        if (status == FACET_OK) {
+            status = describe(vgpu, info, error);
+            found++;
+        }
         facet_vgpu_drop(vgpu);
         if (id == 0)
             break;
@@ -184,7 +193,8 @@ bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct
 {
     struct facet_driver_device all = {.size = sizeof all};
 
-    if (!driver || index >= driver->devices || !ret_device || ret_device->size < sizeof ret_device->size)
+    if (!driver || index >= driver->devices || facet_origin_is_parent(&driver->origin) ||
+        facet_sized_check("ret_device", ret_device, NULL) != FACET_OK)
         return false;
     struct facet_vgpu_device *device = &driver->device[index];
 
@@ -203,7 +213,6 @@ bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct
     all.utilization_milli = device->utilization_milli;
     all.busy_ns = device->busy_ns;
     pthread_mutex_unlock(&driver->monitor);
-    all.size = ret_device->size < sizeof all ? ret_device->size : sizeof all;
-    memcpy(ret_device, &all, all.size);
+    facet_sized_give(ret_device, &all, sizeof all);
     return true;
 }

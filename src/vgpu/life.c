@@ -232,7 +232,7 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
 {
     const struct facet_vgpu_config defaults = {.size = sizeof defaults}, *config = asked ? asked : &defaults;
 
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     enum facet_status status = check(driver, config, error);
 
     if (status != FACET_OK)
@@ -300,7 +300,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
 
 enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error)
 {
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     struct facet_vgpu *vgpu = facet_vgpu_delist(driver, id);
 
     if (!vgpu)

@@ -55,7 +55,7 @@ enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, stru
 {
     struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     pthread_rwlock_rdlock(&driver->list);
     uint32_t place = place_of(driver, id);
 
@@ -199,7 +199,7 @@ uint32_t facet_vgpu_status_of(const struct facet_vgpu *vgpu)
 enum facet_status facet_vgpu_get_status(struct facet_driver *driver, uint32_t id, uint32_t *ret_status,
                                         struct facet_error *error)
 {
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_VGPU_NEED(ret_status, error);
     pthread_rwlock_rdlock(&driver->list);
     uint32_t place = place_of(driver, id), status = 0;

@@ -94,14 +94,15 @@ static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool said, enum f
 static enum facet_status check_host_sides(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
                                           enum facet_copy kind, struct facet_error *error)
 {
+    bool detect = kind == FACET_COPY_DETECT;
     enum facet_status status = FACET_OK;
 
-    if (atomic_load_explicit(&vgpu->driver->managed, memory_order_acquire) == 0)
+    if (bytes == 0)
         return FACET_OK;
     if (is_host(vgpu, from, kind == FACET_COPY_TO_DEVICE || kind == FACET_COPY_HOST_TO_HOST, kind))
-        status = facet_managed_check_host(vgpu->driver, "from", from, bytes, error);
+        status = facet_vgpu_check_host(vgpu->driver, "from", from, bytes, detect, error);
     if (status == FACET_OK && is_host(vgpu, to, kind == FACET_COPY_TO_HOST || kind == FACET_COPY_HOST_TO_HOST, kind))
-        status = facet_managed_check_host(vgpu->driver, "to", to, bytes, error);
+        status = facet_vgpu_check_host(vgpu->driver, "to", to, bytes, detect, error);
     return status;
 }
 

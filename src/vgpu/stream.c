@@ -231,10 +231,8 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
         .busy_ns = stream->state.busy_ns,
     };
     pthread_mutex_unlock(&stream->lock);
-    if (status == FACET_OK) {
-        info.size = ret_info->size < sizeof info ? ret_info->size : sizeof info;
-        memcpy(ret_info, &info, info.size);
-    }
+    if (status == FACET_OK)
+        facet_sized_give(ret_info, &info, sizeof info);
     return facet_vgpu_note(vgpu, status);
 }
 

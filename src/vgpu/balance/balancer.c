@@ -270,7 +270,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
 {
     struct facet_balancer_config config;
 
-    FACET_VGPU_NEED(driver, error);
+    FACET_VGPU_NEED_DRIVER(driver, error);
     FACET_VGPU_NEED(ret_balancer, error);
     enum facet_status status = read_config(asked, &config, error);
 
@@ -389,8 +389,7 @@ enum facet_status facet_balancer_get_member(struct facet_balancer *balancer, uin
     pthread_mutex_lock(&balancer->lock);
     describe_member(balancer, index, &all);
     pthread_mutex_unlock(&balancer->lock);
-    all.size = ret_member->size < sizeof all ? ret_member->size : sizeof all;
-    memcpy(ret_member, &all, all.size);
+    facet_sized_give(ret_member, &all, sizeof all);
     return FACET_OK;
 }
 

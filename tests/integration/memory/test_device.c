@@ -158,7 +158,7 @@ static void test_pages_move_under_kernels(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_memory_usage before, after;
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
     uint64_t moved = 0;
 
     for (uint32_t id = 0; id < TENANTS; id++)

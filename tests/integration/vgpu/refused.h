@@ -173,7 +173,7 @@ static enum facet_status vgpu_get_memory(int wrong)
 static enum facet_status vgpu_defragment(int wrong)
 {
     const struct facet_defragment_options options = {.size = SIZE(1, options)};
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
 
     return facet_vgpu_defragment(DRIVER, 1, AT(2, &options), AT(3, &report), ERROR);
 }
@@ -181,7 +181,7 @@ static enum facet_status vgpu_defragment(int wrong)
 static enum facet_status vgpu_compact(int wrong)
 {
     const struct facet_defragment_options options = {.size = SIZE(1, options)};
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
 
     return facet_vgpu_compact(DRIVER, 1, AT(2, &options), AT(3, &report), ERROR);
 }

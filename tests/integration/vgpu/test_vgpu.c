@@ -309,7 +309,7 @@ static void vgpus_and_streams_are_bounded(void **state)
 
 static void all_are_listed_by_number(void **state)
 {
-    struct facet_vgpu_info infos[4] = {{.size = sizeof infos[0]}, {.size = sizeof infos[0]}, {.size = 16}, {0}};
+    struct facet_vgpu_info infos[4] = {{.size = sizeof infos[0]}, {.size = sizeof infos[0]}, {.size = sizeof infos[0]}};
     uint32_t count = 0;
 
     vgpu_make(30);
@@ -324,8 +324,28 @@ static void all_are_listed_by_number(void **state)
     assert_int_equal(infos[0].memory_limit_bytes, 16 * MIB);
     assert_int_equal(infos[1].id, 30);
     assert_int_equal(infos[2].id, UINT32_MAX);
-    assert_int_equal(infos[2].size, 16);
-    assert_int_equal(infos[2].name[0], '\0'); /* cut to what there was room for */
+    assert_int_equal(infos[2].size, sizeof infos[2]);
+}
+
+/* A program that was built when the struct was smaller has them closer together. */
+static void a_list_of_smaller_structs_is_filled_as_they_lie(void **state)
+{
+    struct older {
+        uint32_t size, id;
+        uint64_t more;
+    } older[3] = {{.size = sizeof older[0]}, {.size = sizeof older[0]}, {.size = sizeof older[0], .more = 1}};
+    uint32_t count = 0;
+
+    vgpu_make(5);
+    vgpu_make(6);
+    OK(facet_vgpu_list(world.driver, (struct facet_vgpu_info *)older, 2, &count, ERROR));
+    assert_int_equal(count, 2);
+    assert_int_equal(older[0].size, sizeof older[0]);
+    assert_int_equal(older[0].id, 5);
+    assert_int_equal(older[1].id, 6);
+    assert_int_equal(older[2].id, 0); /* not ours */
+    older[1].size = 8;
+    REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_list(world.driver, (struct facet_vgpu_info *)older, 3, &count, ERROR));
 }
 
 /* ---- memory ---- */
@@ -518,6 +538,7 @@ int main(void)
         HERE(bad_vgpus_are_refused_and_leave_nothing),
         cmocka_unit_test(vgpus_and_streams_are_bounded),
         HERE(all_are_listed_by_number),
+        HERE(a_list_of_smaller_structs_is_filled_as_they_lie),
         HERE(memory_is_counted_and_bounded),
         HERE(memory_of_others_is_out_of_reach),
         HERE(memory_is_cleared_between_vgpus),

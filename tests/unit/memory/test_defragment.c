@@ -57,7 +57,7 @@ static void check_contents(const struct fixture *fixture)
 
 static struct facet_memory_usage usage_of(struct facet_memory *memory)
 {
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
 
     assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
     return usage;
@@ -106,7 +106,7 @@ static void test_chunks_go_back_and_contents_stay(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_memory_usage before = usage_of(fixture->memory), after;
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
 
     assert_true(before.fragmentation_milli > 600);
     assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);
@@ -131,7 +131,7 @@ static void test_bounds(void **state)
     const struct facet_defragment_options some = {.size = sizeof some, .bytes = 10 * PAGE};
     const struct facet_defragment_options none = {.size = sizeof none, .bytes = 1};
     const struct facet_defragment_options wrong = {.size = 1};
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
 
     assert_int_equal(facet_memory_defragment(fixture->memory, &some, &report, &fixture->error), FACET_OK);
     assert_true(report.moved_bytes > 0 && report.moved_bytes <= 10 * PAGE);
@@ -147,7 +147,7 @@ static void test_time_ends_it(void **state)
 {
     struct fixture *fixture = *state;
     const struct facet_defragment_options brief = {.size = sizeof brief, .ns = 1};
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
 
     assert_int_equal(facet_memory_defragment(fixture->memory, &brief, &report, &fixture->error), FACET_OK);
     assert_int_equal(report.complete, 0);
@@ -158,7 +158,7 @@ static void test_other_spaces_stay_where_they_are(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *other = watched_space(fixture->memory, 2, 8 * MIB);
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
     struct facet_page before, after;
     uint64_t address;
 
@@ -263,7 +263,7 @@ static void test_under_writers(void **state)
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? count_up : come_and_go, &workers[i]), 0);
     for (uint32_t i = 0; i < 1000; i++) {
-        struct facet_defragment_report report;
+        struct facet_defragment_report report = {.size = sizeof report};
         uint64_t *hole = &extra[(uint32_t)rand() % 64];
 
         /* Something to do: a hole, and something beside it. */
@@ -288,7 +288,7 @@ static void test_huge_pages_move(void **state)
     const uint64_t huge = 2 * MIB, bytes = 2 * huge, count = 8;
     struct fixture fixture;
     uint64_t run[8];
-    struct facet_defragment_report report;
+    struct facet_defragment_report report = {.size = sizeof report};
 
     (void)state;
     fixture.memory = watched_open(

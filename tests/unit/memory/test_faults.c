@@ -43,7 +43,7 @@ static void test_allocation(void **state)
             struct watched watched;
             struct facet_space *space;
             struct facet_memory *memory = prepare(&watched, &space);
-            struct facet_space_usage usage;
+            struct facet_space_usage usage = {.size = sizeof usage};
             struct facet_error error;
             uint64_t address = 5, mapped = watched.mapped_bytes;
 
@@ -72,7 +72,7 @@ static void test_space(void **state)
     struct watched watched;
     struct facet_memory *memory = watched_open(&watched, 4 * MIB, (struct facet_memory_config){0});
     const struct facet_space_config config = {.size = sizeof config, .limit_bytes = MIB};
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
     struct facet_space *space = NULL;
 
     watched.fail_at = watched.calls + 1;
@@ -89,7 +89,7 @@ static void test_transfers(void **state)
     struct watched watched;
     struct facet_space *space;
     struct facet_memory *memory = prepare(&watched, &space);
-    struct facet_page page;
+    struct facet_page page = {.size = sizeof page};
     uint64_t address;
     char host[100] = {0};
 

@@ -49,7 +49,7 @@ static uint64_t take(struct fixture *fixture, uint64_t bytes)
 
 static struct facet_space_usage usage_of(struct facet_space *space)
 {
-    struct facet_space_usage usage;
+    struct facet_space_usage usage = {.size = sizeof usage};
 
     assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     return usage;
@@ -62,7 +62,7 @@ static void test_sizes_and_what_is_known(void **state)
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const struct facet_allocation_options options = {.size = sizeof options, .tag = 100 + (uint32_t)i};
-        struct facet_allocation found;
+        struct facet_allocation found = {.size = sizeof found};
         uint64_t address;
 
         assert_int_equal(facet_space_allocate(fixture->space, sizes[i], &options, &address, &fixture->error), FACET_OK);
@@ -196,7 +196,7 @@ static void test_resize(void **state)
     static const uint64_t sizes[] = {100,       200,        5000,     20 * PAGE, 21 * PAGE, 40 * PAGE,
                                      39 * PAGE, 100 * PAGE, 5 * PAGE, 1000,      1};
     uint64_t address = take(fixture, 1), kept = 1;
-    struct facet_allocation found;
+    struct facet_allocation found = {.size = sizeof found};
 
     *(unsigned char *)(uintptr_t)address = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -232,7 +232,7 @@ static void test_spaces_do_not_know_each_other(void **state)
     struct fixture *fixture = *state;
     struct facet_space *other = watched_space(fixture->memory, 2, 4 * MIB);
     uint64_t address = take(fixture, 1000);
-    struct facet_allocation found;
+    struct facet_allocation found = {.size = sizeof found};
 
     assert_int_equal(facet_space_free(other, address, &fixture->error), FACET_NOT_FOUND);
     assert_int_equal(facet_space_find(other, address, &found, &fixture->error), FACET_NOT_FOUND);
@@ -270,7 +270,7 @@ static void test_limits_may_sum_above_the_device_but_not_memory(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *other = watched_space(fixture->memory, 2, 16 * MIB);
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
     uint64_t address;
 
     facet_memory_get_usage(fixture->memory, &usage, NULL);
@@ -287,7 +287,7 @@ static void test_numbers(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t blocks[16];
-    struct facet_page page;
+    struct facet_page page = {.size = sizeof page};
     uint32_t unusable;
 
     for (uint32_t i = 0; i < 16; i++)

@@ -100,7 +100,7 @@ static int tear_down(void **state)
 
 static struct facet_space_usage usage_of(struct facet_space *space)
 {
-    struct facet_space_usage usage;
+    struct facet_space_usage usage = {.size = sizeof usage};
 
     assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
     return usage;
@@ -109,7 +109,7 @@ static struct facet_space_usage usage_of(struct facet_space *space)
 static void test_twice_the_device(void **state)
 {
     struct fixture *fixture = *state;
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
 
     for (uint32_t round = 0; round < 3; round++) {
         check(fixture, 0);
@@ -127,7 +127,7 @@ static void test_pinned_is_there(void **state)
 {
     struct fixture *fixture = *state;
     struct tenant *tenant = &fixture->tenants[0];
-    struct facet_page page;
+    struct facet_page page = {.size = sizeof page};
     struct facet_pin *pin;
 
     for (uint32_t round = 0; round < 2; round++) {
@@ -385,7 +385,7 @@ static void test_many_threads(void **state)
     struct fixture *fixture = *state;
     struct worker workers[16] = {0};
     pthread_t threads[16];
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
 
     for (uint32_t id = 0; id < 2; id++)
         for (uint32_t run = 0; run < RUNS; run += 2)

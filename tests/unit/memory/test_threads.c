@@ -84,9 +84,9 @@ static void hand_over(struct worker *worker, uint32_t number)
 
 static void look(struct worker *worker, struct facet_space *space, uint32_t slot)
 {
-    struct facet_memory_usage all;
-    struct facet_space_usage usage;
-    struct facet_allocation found;
+    struct facet_memory_usage all = {.size = sizeof all};
+    struct facet_space_usage usage = {.size = sizeof usage};
+    struct facet_allocation found = {.size = sizeof found};
 
     switch (next(worker) % 6) {
     case 0:
@@ -141,7 +141,7 @@ static void *work(void *data)
 static void check_empty(struct hammer *hammer)
 {
     for (uint32_t i = 0; i < SPACES; i++) {
-        struct facet_space_usage usage;
+        struct facet_space_usage usage = {.size = sizeof usage};
         uint64_t left = hammer->exchange[i];
 
         if (left)
@@ -204,7 +204,7 @@ static void test_spaces_come_and_go(void **state)
 {
     struct hammer hammer = {0};
     struct watched watched;
-    struct facet_memory_usage usage;
+    struct facet_memory_usage usage = {.size = sizeof usage};
     pthread_t threads[8];
 
     hammer.memory = watched_open(

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether this process is a child of the one that made an object: sockets, threads and devices behind it are the
+ * parent's, and what a child does with its copy would be done to the parent's.
+ *
+ * Owns: a page that the kernel empties in children (MADV_WIPEONFORK, Linux 4.14), so that looking is one load.
+ * Never: asks for the process's number, which is a system call; says anything of a child of vfork(), which must not
+ * call.
+ */
+#ifndef FACET_BASE_FORKED_H
+#define FACET_BASE_FORKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Zeroed: not made yet. */
+struct facet_origin {
+    const volatile unsigned char *page;
+};
+
+/* False: no memory. */
+static inline bool facet_origin_mark(struct facet_origin *origin)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return false;
+    if (madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+        munmap(page, bytes);
+        return false;
+    }
+    *page = 1;
+    origin->page = page;
+    return true;
+}
+
+static inline void facet_origin_clear(struct facet_origin *origin)
+{
+    if (origin->page)
+        munmap((void *)(unsigned long)origin->page, (size_t)sysconf(_SC_PAGESIZE));
+    origin->page = NULL;
+}
+
+static inline bool facet_origin_is_parent(const struct facet_origin *origin)
+{
+    return origin->page && *origin->page == 0;
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: vGPUs of one driver are kept apart: by no copy does one reach another's memory, and no child of fork() the
+ *       parent's device.
+ */
+#include "world.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#define SECRET UINT64_C(0x5ec4e75ec4e75ec4)
+
+/* vGPU 1 has `own`, and knows where vGPU 2 has its secret. */
+static struct {
+    uint64_t own, theirs;
+} at;
+
+static void make_two(void)
+{
+    const uint64_t secret = SECRET;
+
+    vgpu_make(1);
+    vgpu_make(2);
+    at.own = vgpu_memory(1, MIB);
+    at.theirs = vgpu_memory(2, MIB);
+    OK(facet_vgpu_copy(world.driver, 2, at.theirs, (uintptr_t)&secret, sizeof secret, FACET_COPY_TO_DEVICE, ERROR));
+}
+
+static void nothing_went_over(void)
+{
+    vgpu_finish(1);
+    assert_int_equal(vgpu_word(1, at.own), 0);
+    assert_int_equal(vgpu_word(2, at.theirs), SECRET);
+}
+
+static bool in_process(void)
+{
+    const char *place = getenv("FACET_TEST_PLACE");
+
+    return place && atoi(place) == FACET_SESSION_IN_PROCESS;
+}
+
+static void copy_is_refused(uint64_t to, uint64_t from, enum facet_copy kind)
+{
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_copy(world.driver, 1, to, from, 8, kind, ERROR));
+    assert_non_null(strstr(world.error.message, "0x"));
+}
+
+static void an_address_of_another_is_never_detected_as_the_hosts(void **state)
+{
+    make_two();
+    copy_is_refused(at.own, at.theirs, FACET_COPY_DETECT);
+    copy_is_refused(at.theirs, at.own, FACET_COPY_DETECT);
+    copy_is_refused(at.own, at.theirs, FACET_COPY_ON_DEVICE);
+    copy_is_refused(at.theirs, at.own, FACET_COPY_ON_DEVICE);
+    nothing_went_over();
+}
+
+/* Where device and host share their addresses one could be said to be the other. */
+static void an_address_of_another_is_no_host_memory(void **state)
+{
+    make_two();
+    if (!in_process()) /* there it is a number like any other: a pointer to nothing is followed, as by memcpy() */
+        skip();
+    copy_is_refused(at.own, at.theirs, FACET_COPY_TO_DEVICE);
+    copy_is_refused(at.theirs, at.own, FACET_COPY_TO_HOST);
+    copy_is_refused(at.theirs, at.own, FACET_COPY_HOST_TO_HOST);
+    REFUSED(FACET_OUT_OF_RANGE,
+            facet_vgpu_enqueue_copy(world.driver, 1, 0, at.own, at.theirs, 8, FACET_COPY_TO_DEVICE, NULL, ERROR));
+    nothing_went_over();
+}
+
+/* Exit status of what a child of fork() does: 0 as it should be, else the number of what was not. */
+static int in_child(void)
+{
+    struct facet_vgpu_info info = {.size = sizeof info};
+    struct facet_driver_device device = {.size = sizeof device};
+    uint64_t address = 0;
+    uint32_t count = 0;
+
+    alarm(30);
+    if (facet_vgpu_allocate(world.driver, 1, 4096, NULL, &address, ERROR) != FACET_BAD_STATE)
+        return 1;
+    if (facet_vgpu_fill(world.driver, 1, at.own, 1, 4096, ERROR) != FACET_BAD_STATE)
+        return 2;
+    if (facet_vgpu_create(world.driver, NULL, NULL, ERROR) != FACET_BAD_STATE)
+        return 3;
+    if (facet_vgpu_list(world.driver, &info, 1, &count, ERROR) != FACET_BAD_STATE)
+        return 4;
+    if (facet_driver_get_device(world.driver, 0, &device))
+        return 5;
+    facet_driver_close(world.driver);
+    return 0;
+}
+
+static void a_child_of_fork_has_no_driver(void **state)
+{
+    int status = 0;
+
+    make_two();
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(in_child());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    nothing_went_over(); /* and the device is there */
+    assert_int_not_equal(vgpu_memory(2, MIB), 0);
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, world_set_up, world_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HERE(an_address_of_another_is_never_detected_as_the_hosts),
+        HERE(an_address_of_another_is_no_host_memory),
+        HERE(a_child_of_fork_has_no_driver),
+    };
+
+    return cmocka_run_group_tests(tests, world_load, world_unload);
+}
