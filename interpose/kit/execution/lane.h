@@ -46,13 +46,14 @@ struct facet_flight_lane {
     /* The launching thread's. */
     _Atomic(void *) stream; /* as named by the program; FACET_FLIGHT_NO_STREAM once it was destroyed */
     struct facet_tenant *tenant;
-    int64_t left_ns;               /* work until the next launch is sampled */
-    uint32_t gate, random;         /* the gate as of the last sample */
-    _Atomic uint64_t submitted;    /* launches that the driver has taken */
-    _Atomic uint64_t charged;      /* what was charged for them */
-    _Atomic uint64_t expected;     /* what they are expected to take */
-    _Atomic uint64_t unknown;      /* launches of which nothing is expected */
-    struct facet_flight_lane *own; /* the thread's next */
+    struct facet_slot_lane *counted; /* where the limiter counts what is in flight */
+    int64_t left_ns;                 /* work until the next launch is sampled */
+    uint32_t gate, random;           /* the gate as of the last sample */
+    _Atomic uint64_t submitted;      /* launches that the driver has taken */
+    _Atomic uint64_t charged;        /* what was charged for them */
+    _Atomic uint64_t expected;       /* what they are expected to take */
+    _Atomic uint64_t unknown;        /* launches of which nothing is expected */
+    struct facet_flight_lane *own;   /* the thread's next */
 
     struct facet_flight_kind kinds[FACET_FLIGHT_AT_HAND];
 

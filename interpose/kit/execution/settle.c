@@ -38,7 +38,8 @@ static void report(struct facet_flight_lane *lane, const struct batch *batch, ui
     uint64_t end_ns = lane->until_ns < now_ns ? lane->until_ns : now_ns;
 
     if (batch->count)
-        facet_tenant_complete(lane->tenant, (uint32_t)batch->count, batch->charged, batch->busy_ns, end_ns);
+        facet_tenant_complete_in(lane->tenant, lane->counted, (uint32_t)batch->count, batch->charged, batch->busy_ns,
+                                 end_ns);
 }
 
 /* How far a lane is: launches, what was charged and is expected for them, and for how many nothing is. */
