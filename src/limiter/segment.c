@@ -149,7 +149,7 @@ static void add_slot(struct facet_usage_totals *totals, const struct facet_slot 
     totals->launches += atomic_load_explicit(&slot->launches, memory_order_relaxed);
     totals->throttled_ns += atomic_load_explicit(&slot->throttled_ns, memory_order_relaxed);
     totals->denied += atomic_load_explicit(&slot->denied, memory_order_relaxed);
-    uint64_t inflight = atomic_load_explicit(&slot->inflight, memory_order_seq_cst);
+    uint64_t inflight = facet_slot_inflight(slot);
     totals->inflight += facet_inflight_count(inflight);
     totals->inflight_ns += facet_inflight_ns(inflight);
     totals->waiting += atomic_load_explicit(&slot->waiting, memory_order_seq_cst);

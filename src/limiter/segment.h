@@ -18,7 +18,7 @@
  *    sums, and takes it back when the sum exceeds the quota. So there is no second word that could disagree, and giving
  * a dead process's memory back is one store of 0, made while holding the slot's lock.
  *  - What the device did for a process that died before it could report it is charged by whoever clears its slot: from
- *    `unsettled_since_ns` on, for as long as it can have lived.
+ *    `unsettled_since_ns` on, or since it launched, for as long as it can have lived.
  *  - Nobody waits on a writer: there are no locks in the segment, and every wait has a timeout.
  */
 #ifndef FACET_LIMITER_SEGMENT_H
@@ -33,12 +33,13 @@
 #include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 3u
+#define FACET_SEGMENT_VERSION 4u
 #define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
 
 #define FACET_SEGMENT_SLOTS 256u
+#define FACET_SLOT_LANES    8u
 
 /* A tenant treats the daemon as gone when its heartbeat is older than this, and paces itself (tenant.h). */
 #define FACET_HEARTBEAT_STALE_NS UINT64_C(400000000)
@@ -94,7 +95,15 @@ struct facet_policy {
     _Atomic uint32_t oversubscribed;
     _Atomic uint32_t residence; /* futex word: counts changes of the next */
     _Atomic uint64_t resident_most_bytes;
+    /*
+     * Where what is launched runs one after the other: when the last work of others on the device ended, before which
+     * nothing that was launched since has begun; odd: or before (facet_idle_since()). 0: nobody can tell.
+     */
+    _Atomic uint64_t clear_ns;
 };
+
+/* clear_ns: some work of others is still on the device. */
+#define FACET_NOT_CLEAR UINT64_C(1)
 
 /* resident_most_bytes: all that the vGPU has; and the same, when nobody is left who could make room for it. */
 #define FACET_RESIDENT_ALL  UINT64_MAX
@@ -112,17 +121,27 @@ static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy
     return atomic_load_explicit(orphan ? &policy->fallback_milli : &policy->compute_limit_milli, memory_order_relaxed);
 }
 
-/* One process. Three cache lines: what every launch touches, the rest, and what swapping says. */
+/*
+ * What some of a process's threads have in flight, on a cache line of its own: threads that launch at once write no
+ * word that another one writes. A launch is taken out of the lane that it was counted in, so no lane is ever below 0.
+ */
+struct facet_slot_lane {
+    _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
+    _Atomic uint64_t begun_ns;              /* while there are any: since when */
+    _Atomic uint64_t aside_ns;              /* work that may go without a look at the other lanes (tenant.h) */
+};
+
+/* One process. Three cache lines: memory and who waits, the rest, what swapping says; and the lanes of its launches. */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
-    _Atomic uint64_t inflight;           /* launches submitted and not known to be complete, and their estimated cost */
-    _Atomic uint64_t idle_since_ns;      /* when work last ended */
+    _Atomic uint64_t idle_since_ns;      /* when work last ended; odd: at the latest, see facet_idle_since() */
+    _Atomic uint32_t lanes_used;         /* one past the highest lane used; raised before a launch is counted there */
     _Atomic uint32_t waiting;            /* threads waiting to launch */
     _Atomic uint32_t completions;        /* futex word: counts completions reported */
     _Atomic uint32_t pid;                /* for people; 0 = free */
     _Atomic uint64_t start_ticks;        /* start time of pid, field 22 of /proc/pid/stat */
     _Atomic uint32_t allocating;         /* threads whose allocation waits because memory is frozen */
-    _Atomic uint64_t unsettled_since_ns; /* of what is in flight, since when the device time is not in busy_ns yet */
+    _Atomic uint64_t unsettled_since_ns; /* up to when all device time is in busy_ns, as far as is known */
 
     _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
     _Atomic uint64_t launches;
@@ -137,13 +156,15 @@ struct facet_slot {
     _Atomic uint64_t touched_ns;                   /* when any of it was last used by a call */
     _Atomic uint32_t absent;                       /* threads that wait until all is on the device */
     _Atomic uint32_t stays;                        /* 1: the host has no memory for what should leave */
+
+    struct facet_slot_lane lanes[FACET_SLOT_LANES];
 };
-_Static_assert(sizeof(struct facet_slot) == 192, "three cache lines a slot");
+_Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_LANES, "three cache lines a slot, and its lanes");
 
 /*
- * facet_slot.inflight: how many launches in the low bits, what was charged for them above, so that one addition admits
- * a launch and says what it came upon. What is added is what is taken away later, so nothing is lost where a sum runs
- * over; only what is read meanwhile is wrong.
+ * facet_slot_lane.inflight: how many launches in the low bits, what was charged for them above, so that one addition
+ * admits a launch and says what it came upon. What is added is what is taken away later, so nothing is lost where a sum
+ * runs over; only what is read meanwhile is wrong. So words of several lanes may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 
@@ -160,6 +181,38 @@ static inline uint32_t facet_inflight_count(uint64_t inflight)
 static inline uint64_t facet_inflight_ns(uint64_t inflight)
 {
     return inflight >> FACET_INFLIGHT_BITS;
+}
+
+/* When work ended, and whether that is only when somebody came to see it. A nanosecond is what it costs. */
+static inline uint64_t facet_idle_since(uint64_t end_ns, bool late)
+{
+    return late ? end_ns | 1 : end_ns & ~UINT64_C(1);
+}
+
+static inline bool facet_idle_is_late(uint64_t idle_since_ns)
+{
+    return idle_since_ns & 1;
+}
+
+/* The page is the tenants' to write: whatever it says, no loop runs past the lanes there are. */
+static inline uint32_t facet_slot_lanes(const struct facet_slot *slot)
+{
+    uint32_t used = atomic_load_explicit(&slot->lanes_used, memory_order_seq_cst);
+
+    return used < FACET_SLOT_LANES ? used : FACET_SLOT_LANES;
+}
+
+/*
+ * What a process has in flight. Each lane is read once: what moves from one to another meanwhile may be missed. Who
+ * closed the gate before misses nothing, as no launch is let in any more.
+ */
+static inline uint64_t facet_slot_inflight(const struct facet_slot *slot)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++)
+        sum += atomic_load_explicit(&slot->lanes[i].inflight, memory_order_seq_cst);
+    return sum;
 }
 
 struct facet_usage {

@@ -53,7 +53,9 @@ bool facet_slot_locked(int fd, off_t offset, off_t length)
 void facet_slot_clear(struct facet_slot *slot)
 {
     atomic_store(&slot->memory_bytes, 0);
-    atomic_store(&slot->inflight, 0);
+    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
+        atomic_store(&slot->lanes[i].inflight, 0);
+    atomic_store(&slot->lanes_used, 0);
     atomic_store(&slot->unsettled_since_ns, 0);
     atomic_store(&slot->seen_ns, 0);
     atomic_store(&slot->waiting, 0);
@@ -67,12 +69,27 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->stays, 0);
 }
 
+uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot)
+{
+    uint64_t settled_ns = atomic_load(&slot->unsettled_since_ns), oldest_ns = UINT64_MAX;
+
+    for (uint32_t i = 0, used = facet_slot_lanes(slot); i < used; i++) {
+        uint64_t begun_ns = atomic_load(&slot->lanes[i].begun_ns);
+
+        if (facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) && begun_ns < oldest_ns)
+            oldest_ns = begun_ns;
+    }
+    if (oldest_ns == UINT64_MAX)
+        return 0;
+    return oldest_ns > settled_ns ? oldest_ns : settled_ns;
+}
+
 /* Device time of a process that died with work in flight: what it can have had since it last reported. */
 static uint64_t unsettled_ns(const struct facet_slot *slot, uint64_t now_ns)
 {
-    uint64_t since_ns = atomic_load(&slot->unsettled_since_ns), seen_ns = atomic_load(&slot->seen_ns);
+    uint64_t since_ns = facet_slot_unsettled_since_ns(slot), seen_ns = atomic_load(&slot->seen_ns);
 
-    if (!facet_inflight_count(atomic_load(&slot->inflight)) || !since_ns || since_ns >= now_ns)
+    if (!since_ns || since_ns >= now_ns)
         return 0;
     uint64_t lived_ns = (seen_ns > since_ns ? seen_ns : since_ns) + SEEN_WITHIN_NS;
     return (lived_ns < now_ns ? lived_ns : now_ns) - since_ns;
@@ -139,6 +156,7 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
     facet_slot_clear(slot);
     memcpy(slot->comm, identity->comm, sizeof slot->comm);
     atomic_store(&slot->start_ticks, identity->start_ticks);
+    atomic_store(&slot->lanes_used, 1);
     atomic_store(&slot->pid, identity->pid);
     raise_slots_used(usage, index + 1);
     return true;
@@ -157,7 +175,7 @@ struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct fa
 
 static bool worth_reclaiming(const struct facet_slot *slot)
 {
-    return atomic_load(&slot->pid) || atomic_load(&slot->memory_bytes) || atomic_load(&slot->inflight);
+    return atomic_load(&slot->pid) || atomic_load(&slot->memory_bytes) || facet_slot_inflight(slot);
 }
 
 unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd)

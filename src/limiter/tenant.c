@@ -26,6 +26,9 @@
  */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
 
+/* Nor shorter: a thread that wakes too often takes from what it waits for. */
+#define LEAST_WAIT_NS (50 * FACET_NS_PER_US)
+
 #define MEMORY_FROZEN (FACET_RESOURCE_MEMORY | FACET_FROZEN_AUTO(FACET_RESOURCE_MEMORY))
 
 /* Where our descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
@@ -295,9 +298,19 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
         atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
 }
 
-void facet_tenant_begins(struct facet_tenant *tenant)
+/* Raised before anything is counted there: who closed the gate, and does not see it raised, keeps the launch out. */
+struct facet_slot_lane *facet_tenant_lane(struct facet_tenant *tenant, uint32_t index)
 {
-    atomic_store_explicit(&tenant->slot->unsettled_since_ns, facet_clock_now_ns(), memory_order_relaxed);
+    uint32_t at = index % FACET_SLOT_LANES, used = atomic_load(&tenant->slot->lanes_used);
+
+    while (used <= at && !atomic_compare_exchange_weak(&tenant->slot->lanes_used, &used, at + 1))
+        ;
+    return &tenant->slot->lanes[at];
+}
+
+void facet_tenant_begins(struct facet_slot_lane *lane)
+{
+    atomic_store_explicit(&lane->begun_ns, facet_clock_now_ns(), memory_order_relaxed);
 }
 
 void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns)
@@ -306,22 +319,76 @@ void facet_tenant_unsettled(struct facet_tenant *tenant, uint64_t since_ns)
         atomic_store_explicit(&tenant->slot->unsettled_since_ns, since_ns, memory_order_relaxed);
 }
 
+bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns)
+{
+    uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
+    uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
+    uint64_t aside_ns = depth_ns / FACET_TENANT_ASIDE;
+    bool fits = facet_tenant_fits(tenant, others, estimate_ns);
+
+    if (!fits || facet_inflight_ns(others) + estimate_ns + aside_ns > depth_ns)
+        aside_ns = 0;
+    atomic_store_explicit(&lane->aside_ns, aside_ns, memory_order_relaxed);
+    return fits;
+}
+
+/* What is not known by the clock. */
+#define NOBODY_KNOWS UINT64_MAX
+
+/*
+ * How long until a launch fits behind what is in flight, by the clock: the device works it off, and says so late; who
+ * launched more only then would have it stand idle. Not where the device may be another's, nor for what is longer than
+ * the depth, nor where a cap is held against what was reported.
+ */
+static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
+{
+    uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
+    uint64_t clear_ns = atomic_load_explicit(&tenant->policy->clear_ns, memory_order_relaxed);
+    uint32_t limit = atomic_load_explicit(&tenant->policy->compute_limit_milli, memory_order_relaxed);
+    uint64_t since_ns = facet_slot_unsettled_since_ns(tenant->slot), now_ns = facet_clock_now_ns();
+
+    if (!clear_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
+        return NOBODY_KNOWS;
+    if (clear_ns == FACET_NOT_CLEAR) /* soon it may be, and nobody says so to who sleeps */
+        return depth_ns / FACET_TENANT_LITTLE;
+    since_ns = since_ns > clear_ns ? since_ns : clear_ns;
+    uint64_t done_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    return others_ns + estimate_ns > depth_ns + done_ns ? others_ns + estimate_ns - depth_ns - done_ns : 0;
+}
+
+/* How long a launch that does not fit, and is not in flight, waits before it looks again. */
+static uint64_t depth_wait_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    uint64_t wait_ns = fits_after_ns(tenant, facet_inflight_ns(facet_slot_inflight(tenant->slot)), estimate_ns);
+
+    if (wait_ns > LOOK_AGAIN_NS)
+        return LOOK_AGAIN_NS;
+    return wait_ns > LEAST_WAIT_NS ? wait_ns : LEAST_WAIT_NS;
+}
+
 /* Whether this launch, already counted in flight, fits beside what is in flight. */
 static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
-    uint64_t others =
-        atomic_load_explicit(&tenant->slot->inflight, memory_order_relaxed) - facet_inflight(1, estimate_ns);
+    uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
 
-    return facet_tenant_fits(tenant, others, estimate_ns) || (estimate_ns == 0 && facet_inflight_count(others) < 2);
+    return facet_tenant_fits(tenant, others, estimate_ns) || (!estimate_ns && facet_inflight_count(others) < 2) ||
+           fits_after_ns(tenant, facet_inflight_ns(others), estimate_ns) == 0;
+}
+
+/* Takes launches out of a lane; true when nothing of the process is in flight any more. Of two lanes that become empty
+ * at once, the one at least that is the last to be sees both. */
+static bool take_out(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count, uint64_t charged_ns)
+{
+    uint64_t before =
+        atomic_fetch_sub_explicit(&lane->inflight, facet_inflight(count, charged_ns), memory_order_seq_cst);
+
+    return facet_inflight_count(before) == count && !facet_inflight_count(facet_slot_inflight(tenant->slot));
 }
 
 /* Who rings does so from outside: a scheduler that came at once would take the launch for one that runs. */
-static void leave_flight(struct facet_tenant *tenant, uint64_t estimate_ns, bool rings)
+static void leave_flight(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns, bool rings)
 {
-    uint64_t before =
-        atomic_fetch_sub_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst);
-
-    if (rings || facet_inflight_count(before) == 1)
+    if (take_out(tenant, lane, 1, estimate_ns) || rings)
         facet_bell_ring(tenant->bell);
 }
 
@@ -362,7 +429,8 @@ static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t e
     return depth_waited || depth_allows(tenant, estimate_ns) ? GO : WAIT_DEPTH;
 }
 
-static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
+static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
+                      uint32_t completions)
 {
     uint64_t pace;
 
@@ -378,35 +446,35 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
         facet_futex_wait(&tenant->policy->gate, gate, pace < LOOK_AGAIN_NS ? pace : LOOK_AGAIN_NS);
         break;
     case WAIT_DEPTH:
-        facet_futex_wait(&tenant->slot->completions, completions, LOOK_AGAIN_NS);
+        facet_futex_wait(&tenant->slot->completions, completions, depth_wait_ns(tenant, estimate_ns));
         break;
     }
     facet_tenant_supervise(tenant, facet_clock_now_ns());
 }
 
 /* Out of flight, waits until something changed, and comes back into flight. False: it may not go on. */
-static bool step_aside(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
-                       uint32_t completions, uint64_t *ret_waited_ns)
+static bool step_aside(struct facet_tenant *tenant, struct facet_slot_lane *lane, enum verdict verdict,
+                       uint64_t estimate_ns, uint32_t gate, uint32_t completions, uint64_t *ret_waited_ns)
 {
     uint64_t started_ns = facet_clock_now_ns();
     bool may = true;
 
-    leave_flight(tenant, estimate_ns, verdict == WAIT_GATE);
+    leave_flight(tenant, lane, estimate_ns, verdict == WAIT_GATE);
     if (tenant->let_go)
         tenant->let_go();
-    wait_once(tenant, verdict, gate, completions);
+    wait_once(tenant, verdict, estimate_ns, gate, completions);
     if (tenant->let_go)
         may = tenant->take_again();
     if (!facet_inflight_count(
-            atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst)))
-        facet_tenant_begins(tenant);
+            atomic_fetch_add_explicit(&lane->inflight, facet_inflight(1, estimate_ns), memory_order_seq_cst)))
+        facet_tenant_begins(lane);
     *ret_waited_ns = facet_clock_now_ns() - started_ns;
     return may;
 }
 
 /* Waits until nothing keeps the launch back, or the vGPU is lost. Throttled is who waits for others, not for its own
  * work. */
-static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
+static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns)
 {
     uint64_t depth_waited_ns = 0, waited_ns;
 
@@ -417,7 +485,7 @@ static enum verdict wait_turn(struct facet_tenant *tenant, uint64_t estimate_ns)
 
         if (verdict == GO || verdict == LOST)
             return verdict;
-        if (!step_aside(tenant, verdict, estimate_ns, gate, completions, &waited_ns))
+        if (!step_aside(tenant, lane, verdict, estimate_ns, gate, completions, &waited_ns))
             return LOST;
         if (verdict == WAIT_DEPTH)
             depth_waited_ns += waited_ns;
@@ -434,26 +502,26 @@ static bool may_go(struct facet_tenant *tenant, uint64_t estimate_ns)
     return judge(tenant, gate, estimate_ns, false) == GO;
 }
 
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns, uint64_t charged_ns)
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns,
+                                  uint64_t charged_ns)
 {
     if (charged_ns != estimate_ns)
-        atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(0, estimate_ns - charged_ns),
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(&lane->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
     if (!may_go(tenant, estimate_ns)) {
         /* Who waits is seen by the scheduler: that is what it arbitrates. */
         atomic_fetch_add_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
-        enum verdict verdict = wait_turn(tenant, estimate_ns);
+        enum verdict verdict = wait_turn(tenant, lane, estimate_ns);
         atomic_fetch_sub_explicit(&tenant->slot->waiting, 1, memory_order_seq_cst);
         if (verdict == LOST) {
-            leave_flight(tenant, estimate_ns, false);
+            leave_flight(tenant, lane, estimate_ns, false);
             return FACET_TENANT_LOST;
         }
     }
     return estimate_ns;
 }
 
-void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t charged_ns, uint64_t busy_ns,
-                           uint64_t now_ns)
+void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
+                              uint64_t charged_ns, uint64_t busy_ns, uint64_t now_ns)
 {
     struct facet_slot *slot = tenant->slot;
 
@@ -467,9 +535,7 @@ void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t
 
     /* Written before the count falls: who sees nothing in flight also sees since when. */
     atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
-    uint64_t before =
-        atomic_fetch_sub_explicit(&slot->inflight, facet_inflight(count, charged_ns), memory_order_seq_cst);
-    bool idle = facet_inflight_count(before) == count;
+    bool idle = take_out(tenant, lane, count, charged_ns);
 
     atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
     if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))

@@ -78,15 +78,26 @@ void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 
-/* What part of the depth is little, see facet_tenant_fits(). */
+/*
+ * What part of the depth is little, see facet_tenant_fits(); and what part of it a lane may admit after a look at the
+ * others before it looks again, which brings their cache lines here: all lanes together have an eighth above the depth.
+ */
 #define FACET_TENANT_LITTLE 4u
+#define FACET_TENANT_ASIDE  (8 * FACET_SLOT_LANES)
 
 /* What facet_tenant_launch() returns when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
 
-/* The slow path of facet_tenant_launch(): waits for the gate, for depth, or for its budget of device time. It is
+/*
+ * Where a thread's launches are counted: one of FACET_SLOT_LANES, of which any number of threads may have the same. Who
+ * launches from few threads takes the first of them. Lasts until the tenant is detached.
+ */
+struct facet_slot_lane *facet_tenant_lane(struct facet_tenant *tenant, uint32_t index);
+
+/* The slow path of facet_tenant_launch_in(): waits for the gate, for depth, or for its budget of device time. It is
  * counted in flight already, with `charged_ns`. */
-uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, uint64_t estimate_ns, uint64_t charged_ns);
+uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns,
+                                  uint64_t charged_ns);
 
 /*
  * Whether a launch that came upon `inflight` may go under a lease, as far as that can be said at once. One that is
@@ -101,34 +112,50 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
                             facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE));
 }
 
-/* The rest of facet_tenant_launch() for one that came upon nothing in flight. */
-void facet_tenant_begins(struct facet_tenant *tenant);
+/* The same where there are several lanes, with a look at all. The launch is counted already. */
+bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t estimate_ns);
+
+/* The same for one that came upon `before` in its own lane. */
+static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t before,
+                                        uint64_t estimate_ns)
+{
+    if (facet_slot_lanes(tenant->slot) <= 1)
+        return facet_tenant_fits(tenant, before, estimate_ns);
+    uint64_t aside_ns = atomic_load_explicit(&lane->aside_ns, memory_order_relaxed);
+    if (!estimate_ns || estimate_ns > aside_ns)
+        return facet_tenant_fits_beside(tenant, lane, estimate_ns);
+    atomic_store_explicit(&lane->aside_ns, aside_ns - estimate_ns, memory_order_relaxed);
+    return true;
+}
+
+/* The rest of facet_tenant_launch_in() for one that came upon nothing in flight in its lane. */
+void facet_tenant_begins(struct facet_slot_lane *lane);
 
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
- * device time, 0 if unknown. Returns what was charged of it, to be passed to exactly one facet_tenant_complete() (also
- * when the submission fails, with busy_ns 0), or FACET_TENANT_LOST.
+ * device time, 0 if unknown. Returns what was charged of it, to be passed to exactly one facet_tenant_complete_in() of
+ * the same lane (also when the submission fails, with busy_ns 0), or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
  * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged. Either way one atomic
  * is all it costs.
  */
-static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
+static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struct facet_slot_lane *lane,
+                                              uint64_t estimate_ns)
 {
     uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_relaxed);
     bool leased = FACET_GATE_STATE(gate) == FACET_GATE_LEASED, open = FACET_GATE_STATE(gate) == FACET_GATE_OPEN;
     uint64_t charged_ns = open ? 0 : estimate_ns;
-    uint64_t before =
-        atomic_fetch_add_explicit(&tenant->slot->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
+    uint64_t before = atomic_fetch_add_explicit(&lane->inflight, facet_inflight(1, charged_ns), memory_order_seq_cst);
 
     if (!facet_inflight_count(before))
-        facet_tenant_begins(tenant);
+        facet_tenant_begins(lane);
     if (__builtin_expect(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst) == gate &&
                              !atomic_load_explicit(&tenant->orphan, memory_order_relaxed) &&
-                             (open || (leased && facet_tenant_fits(tenant, before, charged_ns))),
+                             (open || (leased && facet_tenant_fits_in(tenant, lane, before, charged_ns))),
                          1))
         return charged_ns;
-    return facet_tenant_launch_wait(tenant, estimate_ns, charged_ns);
+    return facet_tenant_launch_wait(tenant, lane, estimate_ns, charged_ns);
 }
 
 /*
@@ -136,8 +163,20 @@ static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t
  * took that was not reported before (overlaps once). Wakes threads waiting for depth and, while not alone on the
  * device, the scheduler.
  */
-void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns, uint64_t busy_ns,
-                           uint64_t now_ns);
+void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
+                              uint64_t estimate_ns, uint64_t busy_ns, uint64_t now_ns);
+
+/* Both for who counts all in one lane. */
+static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    return facet_tenant_launch_in(tenant, &tenant->slot->lanes[0], estimate_ns);
+}
+
+static inline void facet_tenant_complete(struct facet_tenant *tenant, uint32_t count, uint64_t estimate_ns,
+                                         uint64_t busy_ns, uint64_t now_ns)
+{
+    facet_tenant_complete_in(tenant, &tenant->slot->lanes[0], count, estimate_ns, busy_ns, now_ns);
+}
 
 /*
  * Says, while something is in flight, since when its device time is not reported: should this process be killed, it is

@@ -53,14 +53,14 @@ def make_segment(folder):
     """Two of the files as src/limiter/segment.h lays them out, as far as the command reads them."""
     os.makedirs(folder)
     slots = 256
-    size = 128 + slots * 192
+    size = 128 + slots * (192 + 8 * 64)
     usage = bytearray(size)
-    struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", 3, size, slots, 1, 5 << 20)
+    struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", 4, size, slots, 1, 5 << 20)
     struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)
     policy = bytearray(768)
-    struct.pack_into("<8sII", policy, 0, b"FACPOLY0", 3, len(policy))
+    struct.pack_into("<8sII", policy, 0, b"FACPOLY0", 4, len(policy))
     struct.pack_into("256s", policy, 336, ADDRESS.encode())
     struct.pack_into("<Q", policy, 672, MEMORY)
     with open(os.path.join(folder, "policy"), "wb") as file:

@@ -12,6 +12,7 @@
 struct thread {
     struct facet_flight_lane *cache[CACHED]; /* by stream */
     struct facet_flight_lane *lanes;
+    uint32_t counted; /* which of the limiter's lanes is the thread's, counted from 1; 0: none yet */
 };
 
 pthread_mutex_t facet_flight_track_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -21,6 +22,7 @@ _Thread_local struct facet_flight_lane *facet_flight_recent[FACET_FLIGHT_AT_HAND
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static bool thread_keyed;
+static uint32_t threads_in[FACET_SLOT_LANES]; /* under the track lock: how many count in each of the limiter's lanes */
 
 /* The thread is gone, what it launched need not be: the helper frees its lanes when they are settled. */
 static void thread_ended(void *argument)
@@ -31,6 +33,8 @@ static void thread_ended(void *argument)
     pthread_mutex_lock(&facet_flight_track_lock);
     for (struct facet_flight_lane *lane = thread->lanes; lane; lane = lane->own)
         atomic_store(&lane->left, true);
+    if (thread->counted)
+        threads_in[thread->counted - 1]--;
     pthread_mutex_unlock(&facet_flight_track_lock);
     free(thread);
 }
@@ -52,6 +56,21 @@ static struct thread *this_thread(void)
         return NULL;
     }
     return thread;
+}
+
+/* The first of those that fewest have: a program of one thread has one, and readers have no more to read. */
+static uint32_t counted_in(struct thread *thread)
+{
+    uint32_t least = 0;
+
+    if (thread->counted)
+        return thread->counted - 1;
+    for (uint32_t i = 1; i < FACET_SLOT_LANES; i++)
+        if (threads_in[i] < threads_in[least])
+            least = i;
+    threads_in[least]++;
+    thread->counted = least + 1;
+    return least;
 }
 
 static struct facet_flight_lane **cached(struct thread *thread, void *stream)
@@ -107,6 +126,7 @@ static struct facet_flight_lane *make(struct thread *thread, void *stream, void 
     struct facet_flight_timeline *timeline = facet_flight_timeline_of(context, device);
     if (timeline) {
         lane->tenant = tenant;
+        lane->counted = facet_tenant_lane(tenant, counted_in(thread));
         lane->left_ns = -1; /* the first is sampled */
         lane->gate = 0;
         for (size_t i = 0; i < FACET_FLIGHT_AT_HAND; i++)
@@ -194,6 +214,8 @@ void facet_flight_lanes_forked(void)
 
     facet_flight_lane_forget();
     facet_flight_lanes = NULL;
+    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
+        threads_in[i] = 0;
     if (thread)
         *thread = (struct thread){0};
 }

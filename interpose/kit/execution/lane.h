@@ -46,13 +46,14 @@ struct facet_flight_lane {
     /* The launching thread's. */
     _Atomic(void *) stream; /* as named by the program; FACET_FLIGHT_NO_STREAM once it was destroyed */
     struct facet_tenant *tenant;
-    int64_t left_ns;               /* work until the next launch is sampled */
-    uint32_t gate, random;         /* the gate as of the last sample */
-    _Atomic uint64_t submitted;    /* launches that the driver has taken */
-    _Atomic uint64_t charged;      /* what was charged for them */
-    _Atomic uint64_t expected;     /* what they are expected to take */
-    _Atomic uint64_t unknown;      /* launches of which nothing is expected */
-    struct facet_flight_lane *own; /* the thread's next */
+    struct facet_slot_lane *counted; /* where the limiter counts what is in flight */
+    int64_t left_ns;                 /* work until the next launch is sampled */
+    uint32_t gate, random;           /* the gate as of the last sample */
+    _Atomic uint64_t submitted;      /* launches that the driver has taken */
+    _Atomic uint64_t charged;        /* what was charged for them */
+    _Atomic uint64_t expected;       /* what they are expected to take */
+    _Atomic uint64_t unknown;        /* launches of which nothing is expected */
+    struct facet_flight_lane *own;   /* the thread's next */
 
     struct facet_flight_kind kinds[FACET_FLIGHT_AT_HAND];
 
@@ -67,6 +68,7 @@ struct facet_flight_lane {
     uint64_t reported_expected;            /* of expected */
     uint64_t reported_unknown;
     uint64_t until_ns;    /* up to where time is accounted */
+    bool until_late;      /* what ended there may have ended before: nobody saw it */
     uint64_t since_ns;    /* since when something is in flight that is not; 0: nothing is */
     _Atomic bool settled; /* all is reported */
 

@@ -144,13 +144,13 @@ bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *o
     if (captures)
         lane->left_ns = -1; /* no stream is asked while one is captured: only events tell how far this one is */
     struct facet_flight_kind *kind = look_up(lane, object, size);
-    uint64_t charge = facet_tenant_launch(lane->tenant, kind->asked_ns);
+    uint64_t charge = facet_tenant_launch_in(lane->tenant, lane->counted, kind->asked_ns);
     return facet_flight_admitted(launch, lane, kind, charge, stream, object, size);
 }
 
 void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)
 {
-    facet_tenant_complete(lane->tenant, 1, charge, 0, facet_clock_now_ns());
+    facet_tenant_complete_in(lane->tenant, lane->counted, 1, charge, 0, facet_clock_now_ns());
 }
 
 void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)

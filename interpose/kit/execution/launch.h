@@ -108,7 +108,7 @@ static inline void facet_flight_count(struct facet_flight_lane *lane, uint64_t c
     type result;                                                                                                       \
                                                                                                                        \
     if (__builtin_expect(kind != NULL, 1)) {                                                                           \
-        charge = facet_tenant_launch(lane->tenant, kind->asked_ns);                                                    \
+        charge = facet_tenant_launch_in(lane->tenant, lane->counted, kind->asked_ns);                                  \
         if (__builtin_expect(facet_flight_stays_usual(lane, charge), 1)) {                                             \
             uint64_t cost = kind->estimate_ns;                                                                         \
                                                                                                                        \

@@ -73,7 +73,7 @@ static bool anything_in_flight(void)
     uint32_t count = facet_flight_driver.tenants(&tenants);
 
     for (uint32_t i = 0; i < count; i++)
-        if (atomic_load_explicit(&tenants[i].slot->inflight, memory_order_seq_cst))
+        if (facet_slot_inflight(tenants[i].slot))
             return true;
     return false;
 }

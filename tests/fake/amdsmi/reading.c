@@ -129,7 +129,7 @@ amdsmi_status_t amdsmi_get_gpu_total_ecc_count(amdsmi_processor_handle handle, a
 static void describe(uint32_t device, struct fake_process *process, amdsmi_proc_info_t *ret_info)
 {
     uint32_t pid = atomic_load(&process->pid);
-    bool computes = fake_is_busy(device) && atomic_load(&process->devices[device].launches);
+    bool computes = fake_is_busy(device) && fake_launches(&process->devices[device]);
 
     *ret_info = (amdsmi_proc_info_t){.pid = pid,
                                      .mem = fake_used_by(device, pid),

@@ -42,7 +42,7 @@ CUresult fake_submit(CUstream stream, struct fake_work work)
         fake_stream_until(stream,
                           fake_run_in(device, fake_stream_lane(stream), fake_stream_ready_ns(stream), work.cost_ns));
     if (work.kernel != (work.cost_ns != 0)) /* what the engine counted as a launch, or did not see */
-        atomic_fetch_add(&fake_process()->devices[device].launches, work.kernel ? 1 : UINT64_MAX);
+        fake_count(device, work.kernel ? 1 : UINT64_MAX);
     return CUDA_SUCCESS;
 }
 

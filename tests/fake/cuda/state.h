@@ -50,11 +50,18 @@ enum fake_kind {
     FAKE_KINDS
 };
 
+/* Threads that launch at once count apart: what their calls cost is theirs alone, as far as the driver goes. */
+#define FAKE_TALLIES 4u
+
+struct fake_tally {
+    _Alignas(64) _Atomic uint64_t launches;
+};
+
 struct fake_process_device {
     _Atomic uint64_t bytes[FAKE_KINDS];
     _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and what of them is to be charged (memory_slab.c) */
     _Atomic uint64_t busy_ns;      /* device time of what this process ran */
-    _Atomic uint64_t launches;     /* kernels, those of graphs included */
+    struct fake_tally tallies[FAKE_TALLIES]; /* kernels, those of graphs included: fake_launches() */
 };
 
 struct fake_process {
@@ -141,6 +148,18 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
 /* The same in a part of the device. NULL: in its engine. */
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
+
+/* Counts kernels of this process beside those that its engine counts; UINT64_MAX takes one back. */
+void fake_count(uint32_t device, uint64_t launches);
+
+static inline uint64_t fake_launches(const struct fake_process_device *device)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < FAKE_TALLIES; i++)
+        sum += atomic_load(&device->tallies[i].launches);
+    return sum;
+}
 
 uint64_t fake_now(void);
 

@@ -3,10 +3,12 @@
 #include "execution_roles.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -416,6 +418,62 @@ static void role_threads(void)
     }
     SETTLED(3 * 8 * 500);
     CHECK(misuse() == 0);
+}
+
+/* The lanes of this process, the only one in the vGPU, in which something is in flight, and how many it ever used. */
+static unsigned lanes_in_flight(uint32_t *ret_used)
+{
+    struct facet_error error;
+    void *address;
+    size_t size;
+    unsigned count = 0;
+    int folder = open(getenv(FACET_ENV_VGPU_DIR), O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+    CHECK(facet_segment_map(folder, "usage", false, sizeof(struct facet_usage), &address, &size, &fd, &error) ==
+          FACET_OK);
+    const struct facet_slot *slot = ((const struct facet_usage *)address)->slots;
+    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
+        count += facet_inflight_count(atomic_load(&slot->lanes[i].inflight)) != 0;
+    *ret_used = atomic_load(&slot->lanes_used);
+    munmap(address, size);
+    close(folder);
+    close(fd);
+    return count;
+}
+
+static pthread_barrier_t launched, looked;
+
+static void *launch_and_stay(void *unused)
+{
+    CUfunction function = client_function("work_200000us");
+    CUstream stream;
+
+    OK(client.cuCtxSetCurrent(client.context));
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client_launch(function, 8, stream));
+    pthread_barrier_wait(&launched);
+    pthread_barrier_wait(&looked);
+    return unused;
+}
+
+/* Threads that launch at once count on lines of their own; those that come later have the lines of those that left. */
+static void role_apart(void)
+{
+    uint32_t used;
+    pthread_t threads[3];
+
+    pthread_barrier_init(&launched, NULL, 4);
+    pthread_barrier_init(&looked, NULL, 4);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++)
+            CHECK(pthread_create(&threads[i], NULL, launch_and_stay, NULL) == 0);
+        pthread_barrier_wait(&launched);
+        CHECK(lanes_in_flight(&used) == 3 && used == 3);
+        pthread_barrier_wait(&looked);
+        for (int i = 0; i < 3; i++)
+            pthread_join(threads[i], NULL);
+    }
+    SETTLED(6);
 }
 
 /* A child cannot use the driver, as with the driver alone; the parent goes on, before and behind it. */

@@ -22,6 +22,7 @@
     X(streams)                                                                                                         \
     X(contexts)                                                                                                        \
     X(threads)                                                                                                         \
+    X(apart)                                                                                                           \
     X(fork)                                                                                                            \
     X(lost)
 

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of launches that several threads count apart. Never: asserts a time, only orders and counts. */
+#include "segment_fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define THREADS (FACET_SLOT_LANES + 4) /* more than there are lanes */
+#define EACH    20000u
+#define AHEAD   64u
+#define DEPTH   UINT64_C(6400)
+
+static void test_what_is_in_flight_is_the_sum_of_the_lanes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct facet_slot_lane *first = facet_tenant_lane(&tenant, 0), *last = facet_tenant_lane(&tenant, 7);
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    assert_ptr_not_equal(first, last);
+    assert_ptr_equal(facet_tenant_lane(&tenant, FACET_SLOT_LANES), first);
+    assert_int_equal(facet_tenant_launch_in(&tenant, first, 5), 5);
+    assert_int_equal(facet_tenant_launch_in(&tenant, last, 7), 7);
+    assert_int_equal(fixture_totals(fixture).inflight, 2);
+    assert_int_equal(fixture_totals(fixture).inflight_ns, 12);
+    facet_tenant_complete_in(&tenant, last, 1, 7, 0, facet_clock_now_ns());
+    assert_int_equal(fixture_totals(fixture).inflight_ns, 5);
+    facet_tenant_complete_in(&tenant, first, 1, 5, 0, facet_clock_now_ns());
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    facet_tenant_detach(&tenant);
+}
+
+/* The scheduler is told when the process has nothing in flight, not when one of its threads has nothing. */
+static void test_the_last_one_out_rings(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct facet_slot_lane *first = facet_tenant_lane(&tenant, 0), *second = facet_tenant_lane(&tenant, 1);
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    facet_tenant_launch_in(&tenant, first, 5);
+    facet_tenant_launch_in(&tenant, second, 5);
+    uint32_t rings = atomic_load(&fixture->bell_map->rings);
+    facet_tenant_complete_in(&tenant, first, 1, 5, 0, facet_clock_now_ns());
+    assert_int_equal(atomic_load(&fixture->bell_map->rings), rings);
+    facet_tenant_complete_in(&tenant, second, 1, 5, 0, facet_clock_now_ns());
+    assert_int_equal(atomic_load(&fixture->bell_map->rings), rings + 1);
+    facet_tenant_detach(&tenant);
+}
+
+struct launcher {
+    struct facet_tenant *tenant;
+    struct facet_slot_lane *lane;
+    _Atomic bool through;
+};
+
+static void *launch_main(void *argument)
+{
+    struct launcher *launcher = argument;
+
+    facet_tenant_launch_in(launcher->tenant, launcher->lane, DEPTH / 2);
+    atomic_store(&launcher->through, true);
+    return NULL;
+}
+
+/* The depth is the process's, whichever threads fill it. */
+static void test_depth_is_of_all_lanes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher launcher = {.tenant = &tenant, .lane = facet_tenant_lane(&tenant, 1)};
+    struct facet_slot_lane *first = facet_tenant_lane(&tenant, 0);
+    pthread_t thread;
+
+    facet_owner_set_depth(fixture->owner, DEPTH);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    facet_tenant_launch_in(&tenant, first, DEPTH / 2);
+    facet_tenant_launch_in(&tenant, first, DEPTH / 4);
+    assert_int_equal(pthread_create(&thread, NULL, launch_main, &launcher), 0);
+    usleep(20000);
+    assert_false(atomic_load(&launcher.through));
+    assert_int_equal(fixture_totals(fixture).inflight, 2);
+    facet_tenant_complete_in(&tenant, first, 1, DEPTH / 2, 0, facet_clock_now_ns());
+    pthread_join(thread, NULL);
+    assert_int_equal(fixture_totals(fixture).inflight, 2);
+    facet_tenant_complete_in(&tenant, first, 1, DEPTH / 4, 0, facet_clock_now_ns());
+    facet_tenant_complete_in(&tenant, launcher.lane, 1, DEPTH / 2, 0, facet_clock_now_ns());
+    facet_tenant_detach(&tenant);
+}
+
+/* What lanes admit without a look at each other stays an eighth of the depth. */
+static void test_lanes_together_stay_near_the_depth(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct facet_slot_lane *lanes[FACET_SLOT_LANES];
+
+    for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
+        lanes[i] = facet_tenant_lane(&tenant, i);
+    facet_owner_set_depth(fixture->owner, DEPTH);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    for (bool fits = true; fits;) {
+        fits = false;
+        for (uint32_t i = 0; i < FACET_SLOT_LANES; i++) {
+            uint64_t before = atomic_fetch_add(&lanes[i]->inflight, facet_inflight(1, 10));
+
+            if (facet_tenant_fits_in(&tenant, lanes[i], before, 10))
+                fits = true;
+            else
+                atomic_fetch_sub(&lanes[i]->inflight, facet_inflight(1, 10));
+        }
+    }
+    assert_in_range(fixture_totals(fixture).inflight_ns, DEPTH - 10, DEPTH + DEPTH / 8);
+    facet_tenant_detach(&tenant);
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+}
+
+/* ---- more threads than lanes, and one that reports for all ---- */
+
+struct worker {
+    struct facet_tenant *tenant;
+    struct facet_slot_lane *lane;
+    _Atomic uint64_t submitted;
+    _Atomic uint64_t reported;
+};
+
+static _Atomic bool all_launched;
+
+static void *work_main(void *argument)
+{
+    struct worker *worker = argument;
+
+    for (uint32_t i = 0; i < EACH; i++) {
+        while (i - atomic_load(&worker->reported) >= AHEAD)
+            sched_yield();
+        facet_tenant_launch_in(worker->tenant, worker->lane, 3);
+        atomic_fetch_add(&worker->submitted, 1);
+    }
+    return NULL;
+}
+
+/* As an interposer's helper does. */
+static void *report_main(void *argument)
+{
+    struct worker *workers = argument;
+    uint64_t left = (uint64_t)THREADS * EACH;
+
+    while (left)
+        for (uint32_t i = 0; i < THREADS; i++) {
+            uint64_t reported = atomic_load(&workers[i].reported), done = atomic_load(&workers[i].submitted) - reported;
+
+            if (done)
+                facet_tenant_complete_in(workers[i].tenant, workers[i].lane, (uint32_t)done, 0, done,
+                                         facet_clock_now_ns());
+            atomic_store(&workers[i].reported, reported + done);
+            left -= done;
+        }
+    atomic_store(&all_launched, true);
+    return NULL;
+}
+
+/* A reader at any moment sees no lane below zero: what a thread counted is taken out of the lane where it was. */
+static void test_no_reader_sees_less_than_nothing(void **state)
+{
+    static struct worker workers[THREADS];
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    pthread_t threads[THREADS], reporter;
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.tenant = &tenant, .lane = facet_tenant_lane(&tenant, i)};
+        assert_int_equal(pthread_create(&threads[i], NULL, work_main, &workers[i]), 0);
+    }
+    assert_int_equal(pthread_create(&reporter, NULL, report_main, workers), 0);
+    while (!atomic_load(&all_launched)) {
+        facet_owner_beat(fixture->owner, facet_clock_now_ns());
+        assert_in_range(fixture_totals(fixture).inflight, 0, THREADS * (AHEAD + 1));
+        assert_int_equal(fixture_totals(fixture).inflight_ns, 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_join(reporter, NULL);
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    assert_int_equal(fixture_totals(fixture).launches, THREADS * EACH);
+    assert_int_equal(fixture_totals(fixture).busy_ns, THREADS * EACH);
+    facet_tenant_detach(&tenant);
+}
+
+/* ---- the dead ---- */
+
+/* Something old is in flight in one lane, and something new in another. */
+static void be_doomed(const struct fixture *fixture, uint64_t settled_ns)
+{
+    struct facet_tenant tenant;
+
+    if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
+        _exit(1);
+    facet_tenant_launch_in(&tenant, facet_tenant_lane(&tenant, 3), 0);
+    usleep(50000);
+    facet_tenant_launch_in(&tenant, facet_tenant_lane(&tenant, 5), 0);
+    facet_tenant_unsettled(&tenant, settled_ns);
+    facet_tenant_supervise(&tenant, facet_clock_now_ns());
+    raise(SIGKILL);
+}
+
+static uint64_t charge_for(const struct fixture *fixture, uint64_t settled_ns)
+{
+    uint64_t before_ns = fixture_totals(fixture).busy_ns;
+    pid_t child = fork();
+
+    if (child == 0)
+        be_doomed(fixture, settled_ns);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(fixture_totals(fixture).inflight, 2);
+    assert_int_equal(facet_owner_reap(fixture->owner), 1);
+    assert_int_equal(facet_owner_reap(fixture->owner), 0);
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    return fixture_totals(fixture).busy_ns - before_ns;
+}
+
+static void test_the_dead_are_charged_since_the_oldest_lane_began(void **state)
+{
+    struct fixture *fixture = *state;
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
+    assert_true(charge_for(fixture, 0) >= 50 * FACET_NS_PER_MS);
+    assert_int_equal(charge_for(fixture, UINT64_MAX), 0);
+}
+
+/* The page is the tenants' to write. */
+static void test_no_loop_runs_past_the_lanes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    atomic_store(&tenant.slot->lanes_used, UINT32_MAX);
+    assert_int_equal(facet_slot_lanes(tenant.slot), FACET_SLOT_LANES);
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    facet_tenant_detach(&tenant);
+    tenant = fixture_attach(fixture);
+    assert_int_equal(facet_slot_lanes(tenant.slot), 1);
+    facet_tenant_detach(&tenant);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_what_is_in_flight_is_the_sum_of_the_lanes),
+        TEST(test_the_last_one_out_rings),
+        TEST(test_depth_is_of_all_lanes),
+        TEST(test_lanes_together_stay_near_the_depth),
+        TEST(test_no_reader_sees_less_than_nothing),
+        TEST(test_the_dead_are_charged_since_the_oldest_lane_began),
+        TEST(test_no_loop_runs_past_the_lanes),
+    };
+    return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
+}
