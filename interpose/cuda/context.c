@@ -5,7 +5,7 @@
 
 CUresult facet_cuInit(unsigned flags)
 {
-    CUresult result = facet_cuda_attach();
+    CUresult result = facet_cuda_attach_to_init();
 
     return result == CUDA_SUCCESS ? facet_cuda_driver.cuInit(flags) : result;
 }

@@ -35,12 +35,14 @@
     X(cuMemPoolCreate, "cuMemPoolCreate", 11020, ANY)                                                                  \
     X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, ANY)                                                                \
     X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, ANY)                                                                  \
+    X(cuMemPoolExportToShareableHandle, "cuMemPoolExportToShareableHandle", 11020, ANY)                                \
     /* memory/virtual.c */                                                                                             \
     X(cuMemCreate, "cuMemCreate", 10020, ANY)                                                                          \
     X(cuMemRelease, "cuMemRelease", 10020, ANY)                                                                        \
     X(cuMemMap, "cuMemMap", 10020, ANY)                                                                                \
     X(cuMemUnmap, "cuMemUnmap", 10020, ANY)                                                                            \
     X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, ANY)                                          \
+    X(cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, ANY)                                        \
     X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020, ANY)                                    \
     /* memory/context.c */                                                                                             \
     X(cuCtxCreate, "cuCtxCreate", 2000, ANY)                                                                           \

@@ -100,16 +100,16 @@ static bool is_ours(const char *address)
     return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
 }
 
-/* The driver reads the variable at its own cuInit, which has not been called yet. */
+/* The driver reads the variable at its own cuInit. Written only where it is another: others may be reading it. */
 static bool show_devices(void)
 {
-    const char *addresses[FACET_CUDA_TENANTS];
+    const char *addresses[FACET_CUDA_TENANTS], *now = getenv(VISIBLE_DEVICES);
     char list[LIST_SIZE];
 
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         addresses[i] = facet_tenant_address(&facet_cuda_process.tenants[i]);
     return facet_cuda_visible_write(addresses, facet_cuda_process.count, list, sizeof list) &&
-           setenv(VISIBLE_DEVICES, list, 1) == 0;
+           ((now && strcmp(now, list) == 0) || setenv(VISIBLE_DEVICES, list, 1) == 0);
 }
 
 /* Keeps those that the program wants to see, in its order. */
@@ -134,7 +134,8 @@ static bool attach(void)
     return false;
 }
 
-CUresult facet_cuda_attach(void)
+/* `shows`: the driver may be about to read what it is to show, and the program may have changed that since. */
+static CUresult enter(bool shows)
 {
     int saved = errno;
 
@@ -143,10 +144,20 @@ CUresult facet_cuda_attach(void)
     if (atomic_load(&facet_cuda_process.state) == STATE_NEW)
         atomic_store_explicit(&facet_cuda_process.state, attach() ? STATE_ATTACHED : STATE_FAILED,
                               memory_order_release);
-    bool attached = atomic_load(&facet_cuda_process.state) == STATE_ATTACHED;
+    bool entered = atomic_load(&facet_cuda_process.state) == STATE_ATTACHED && (!shows || show_devices());
     pthread_mutex_unlock(&attach_lock);
     errno = saved;
-    return attached ? CUDA_SUCCESS : CUDA_ERROR_SYSTEM_NOT_READY;
+    return entered ? CUDA_SUCCESS : CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
+CUresult facet_cuda_attach(void)
+{
+    return enter(false);
+}
+
+CUresult facet_cuda_attach_to_init(void)
+{
+    return enter(true);
 }
 
 struct facet_tenant *facet_cuda_tenant_slow(uint32_t device)

@@ -37,13 +37,16 @@ void facet_cuda_process_prepare(void);
 bool facet_cuda_is_tenant(void);
 
 /*
- * What cuInit does before the driver's: attaches, and makes the vGPUs' devices the only ones that the driver shows, in
- * their order (CUDA_VISIBLE_DEVICES by UUID, which the driver reads at its own cuInit). What the program, or who
- * started it, set there chooses among the vGPUs: numbers count them, UUIDs are theirs; so it may choose less and
- * another order, never more. CUDA_ERROR_SYSTEM_NOT_READY when a vGPU cannot be used: the program does not run without
- * its limits.
+ * Attaches, and makes the vGPUs' devices the only ones that the driver shows, in their order (CUDA_VISIBLE_DEVICES by
+ * UUID, which the driver reads at its own cuInit). What the program, or who started it, set there chooses among the
+ * vGPUs: numbers count them, UUIDs are theirs; so it may choose less and another order, never more.
+ * CUDA_ERROR_SYSTEM_NOT_READY when a vGPU cannot be used: the program does not run without its limits.
  */
 CUresult facet_cuda_attach(void);
+
+/* The same before each of the driver's own cuInit: what the program set there after it was attached, by a call that
+ * came too early or by a cuInit that failed, chooses nothing any more. */
+CUresult facet_cuda_attach_to_init(void);
 
 struct facet_tenant *facet_cuda_tenant_slow(uint32_t device);
 

@@ -136,7 +136,7 @@ void *facet_forward_target(const char *name)
     void *own = dlsym(handle, name);
     if (!own)
         return (void *)no_function;
-    if (!attached && !is_harmless(name))
+    if (!is_harmless(name) && !(attached && (!facet_hip_is_tenant() || facet_hip_attach_to_call())))
         return (void *)no_vgpu;
     void *hook = facet_hip_is_tenant() ? facet_hip_hook(name) : NULL;
     return hook ? hook : own;

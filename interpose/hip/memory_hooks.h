@@ -37,12 +37,14 @@
     X(hipMemPoolCreate)                                                                                                \
     X(hipMemPoolDestroy)                                                                                               \
     X(hipMemPoolTrimTo)                                                                                                \
+    X(hipMemPoolExportToShareableHandle)                                                                               \
     /* memory/virtual.c */                                                                                             \
     X(hipMemCreate)                                                                                                    \
     X(hipMemRelease)                                                                                                   \
     X(hipMemMap)                                                                                                       \
     X(hipMemUnmap)                                                                                                     \
     X(hipMemRetainAllocationHandle)                                                                                    \
+    X(hipMemExportToShareableHandle)                                                                                   \
     X(hipMemImportFromShareableHandle)                                                                                 \
     /* memory/graph.c */                                                                                               \
     X(hipGraphAddMemAllocNode)                                                                                         \

@@ -113,14 +113,28 @@ static uint32_t choose(const char *const *addresses, uint32_t count, uint32_t *c
     return facet_hip_visible_choose(hip ? hip : getenv(CUDA_DEVICES), addresses, chosen, count);
 }
 
-/* The runtime reads the variables at its first call, which has not come yet. */
-static bool show_devices(const char *const *addresses, const uint32_t *chosen, uint32_t count)
+/* Written only where it is another: others may be reading it. */
+static bool set(const char *name, const char *value)
 {
+    const char *now = getenv(name);
+
+    return (now && strcmp(now, value) == 0) || setenv(name, value, 1) == 0;
+}
+
+/* The runtime reads the variables when it is first used for a device. */
+static bool show_devices(void)
+{
+    const char *addresses[FACET_HIP_TENANTS];
+    uint32_t count = facet_hip_process.count, all[FACET_HIP_TENANTS];
     char uuids[LIST_SIZE], indices[LIST_SIZE];
 
-    return facet_hip_visible_uuids(addresses, chosen, count, uuids, sizeof uuids) &&
-           facet_hip_visible_indices(count, indices, sizeof indices) && setenv(ROCR_DEVICES, uuids, 1) == 0 &&
-           setenv(HIP_DEVICES, indices, 1) == 0 && (!getenv(CUDA_DEVICES) || setenv(CUDA_DEVICES, indices, 1) == 0);
+    for (uint32_t i = 0; i < count; i++) {
+        addresses[i] = facet_tenant_address(&facet_hip_process.tenants[i]);
+        all[i] = i;
+    }
+    return facet_hip_visible_uuids(addresses, all, count, uuids, sizeof uuids) &&
+           facet_hip_visible_indices(count, indices, sizeof indices) && set(ROCR_DEVICES, uuids) &&
+           set(HIP_DEVICES, indices) && (!getenv(CUDA_DEVICES) || set(CUDA_DEVICES, indices));
 }
 
 static bool attach(void)
@@ -134,17 +148,17 @@ static bool attach(void)
         return false;
     for (uint32_t i = 0; i < count; i++)
         addresses[i] = facet_tenant_address(&all[i]);
-    uint32_t kept = choose(addresses, count, chosen);
-    if (!show_devices(addresses, chosen, kept)) {
-        facet_tenants_detach(all, count);
-        return false;
-    }
-    facet_tenants_keep(all, count, chosen, kept, facet_hip_process.tenants);
-    facet_hip_process.count = kept;
-    return true;
+    facet_hip_process.count = choose(addresses, count, chosen);
+    facet_tenants_keep(all, count, chosen, facet_hip_process.count, facet_hip_process.tenants);
+    if (show_devices())
+        return true;
+    facet_tenants_detach(facet_hip_process.tenants, facet_hip_process.count);
+    facet_hip_process.count = 0;
+    return false;
 }
 
-bool facet_hip_attach(void)
+/* `shows`: the runtime may be about to read what it is to show, and the program may have changed that since. */
+static bool enter(bool shows)
 {
     int saved = errno;
 
@@ -152,10 +166,20 @@ bool facet_hip_attach(void)
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&facet_hip_process.state) == STATE_NEW)
         atomic_store_explicit(&facet_hip_process.state, attach() ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
-    bool attached = atomic_load(&facet_hip_process.state) == STATE_ATTACHED;
+    bool entered = atomic_load(&facet_hip_process.state) == STATE_ATTACHED && (!shows || show_devices());
     pthread_mutex_unlock(&attach_lock);
     errno = saved;
-    return attached;
+    return entered;
+}
+
+bool facet_hip_attach(void)
+{
+    return enter(false);
+}
+
+bool facet_hip_attach_to_call(void)
+{
+    return enter(true);
 }
 
 struct facet_tenant *facet_hip_tenant_slow(uint32_t device)

@@ -45,6 +45,10 @@ bool facet_hip_is_tenant(void);
  */
 bool facet_hip_attach(void);
 
+/* The same before the first call of each of the runtime's functions: what the program set there after it was attached,
+ * as by what hipcc registers at its start, chooses nothing any more. */
+bool facet_hip_attach_to_call(void);
+
 struct facet_tenant *facet_hip_tenant_slow(uint32_t device);
 
 /* The tenant that `device` is, or NULL when there is none: then the caller refuses. Attaches a child of fork() anew. */

@@ -128,6 +128,16 @@ CUresult facet_cuMemPoolDestroy(CUmemoryPool pool)
     return (CUresult)facet_pool_destroy(pool, destroy);
 }
 
+CUresult facet_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,
+                                                unsigned long long flags)
+{
+    CUresult result = facet_cuda_driver.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+
+    if (result == CUDA_SUCCESS)
+        facet_pool_exported(pool);
+    return result;
+}
+
 static int trim(void *pool, uint64_t keep)
 {
     return (int)facet_cuda_driver.cuMemPoolTrimTo(pool, keep);

@@ -7,6 +7,9 @@
  *
  * Handles and mappings are counted under a lock that is held while the driver is called: it may give a handle or an
  * address again as soon as it has taken it back.
+ *
+ * Whoever has what was exported of it, a file descriptor, can hold it, and nobody learns when the last one is
+ * closed: so what was exported stays charged until this process ends.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@ struct memory {
     struct facet_cuda_charge charge;
     CUmemGenericAllocationHandle handle;
     uint64_t handles, mappings;
+    bool exported;
 };
 
 /* In the order of addresses; no two overlap. */
@@ -54,7 +58,8 @@ static void let_go(struct memory *memory)
 {
     if (memory->handles || memory->mappings)
         return;
-    facet_cuda_charge_drop(&memory->charge);
+    if (!memory->exported)
+        facet_cuda_charge_drop(&memory->charge);
     free(memory);
 }
 
@@ -214,7 +219,19 @@ CUresult facet_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
     return result;
 }
 
-/* Only where it is this process's own that comes back is it counted. */
+CUresult facet_cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle,
+                                            CUmemAllocationHandleType type, unsigned long long flags)
+{
+    pthread_mutex_lock(&lock);
+    CUresult result = facet_cuda_driver.cuMemExportToShareableHandle(shared, handle, type, flags);
+    struct memory *memory = result == CUDA_SUCCESS ? find(handle) : NULL;
+    if (memory)
+        memory->exported = true;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* Only where it is this process's own that comes back is it counted; of what it has released, the charge stayed. */
 CUresult facet_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
                                               CUmemAllocationHandleType type)
 {

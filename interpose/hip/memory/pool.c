@@ -125,6 +125,16 @@ hipError_t facet_hipMemPoolDestroy(hipMemPool_t pool)
     return facet_pool_destroy(pool, destroy);
 }
 
+hipError_t facet_hipMemPoolExportToShareableHandle(void *shared, hipMemPool_t pool, hipMemAllocationHandleType type,
+                                                   unsigned flags)
+{
+    hipError_t result = facet_hip_driver.hipMemPoolExportToShareableHandle(shared, pool, type, flags);
+
+    if (result == hipSuccess)
+        facet_pool_exported(pool);
+    return result;
+}
+
 static int trim(void *pool, uint64_t keep)
 {
     return facet_hip_driver.hipMemPoolTrimTo(pool, keep);

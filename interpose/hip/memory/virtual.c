@@ -81,6 +81,17 @@ hipError_t facet_hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *h
     return result;
 }
 
+hipError_t facet_hipMemExportToShareableHandle(void *shared, hipMemGenericAllocationHandle_t handle,
+                                               hipMemAllocationHandleType type, unsigned long long flags)
+{
+    facet_virtual_lock();
+    hipError_t result = facet_hip_driver.hipMemExportToShareableHandle(shared, handle, type, flags);
+    if (result == hipSuccess)
+        facet_virtual_exported((uintptr_t)handle);
+    facet_virtual_unlock();
+    return result;
+}
+
 hipError_t facet_hipMemImportFromShareableHandle(hipMemGenericAllocationHandle_t *handle, void *shared,
                                                  hipMemAllocationHandleType type)
 {

@@ -14,6 +14,7 @@ struct pool {
     void *handle;
     uint32_t device;
     bool charged_here;         /* of a device of ours; not of the host, and not another process's */
+    bool exported;             /* others may hold what it held */
     bool destroyed;            /* by the program; the library keeps it while something is allocated from it */
     uint64_t charged;          /* what the quota has given */
     uint64_t live, live_bytes; /* what is allocated from it */
@@ -26,6 +27,8 @@ static struct pool *pools;
 
 static uint64_t held(const struct pool *pool)
 {
+    if (pool->destroyed && pool->exported)
+        return pool->charged;
     return pool->destroyed ? facet_memory_round(pool->live_bytes, facet_memory_driver.pool_step)
                            : facet_memory_driver.pool_held(pool->handle);
 }
@@ -236,6 +239,15 @@ int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
     }
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+void facet_pool_exported(void *handle)
+{
+    pthread_mutex_lock(&lock);
+    struct pool *pool = find(handle);
+    if (pool)
+        pool->exported = true;
+    pthread_mutex_unlock(&lock);
 }
 
 int facet_pool_trim(void *handle, uint64_t keep, int (*trim)(void *pool, uint64_t keep))

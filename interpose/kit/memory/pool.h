@@ -9,6 +9,9 @@
  * less than it holds, and is brought up to date whenever a pool, the memory that is left, or a refusal is looked at.
  * The lock is held while the library gives memory out of a pool, which nobody else may grow meanwhile: two threads
  * could not tell whose the growth was.
+ *
+ * What others can open of a pool, they hold beyond its end, and nobody learns until when: a pool that was exported, and
+ * was destroyed, stays charged for what it held.
  */
 #ifndef FACET_MEMORY_POOL_H
 #define FACET_MEMORY_POOL_H
@@ -55,6 +58,9 @@ bool facet_pool_made(void *pool, uint32_t device, bool ours);
 /* Under the lock over the library's call, which answers 0 for success: a new pool may get the same handle after it. */
 int facet_pool_destroy(void *pool, int (*destroy)(void *pool));
 int facet_pool_trim(void *pool, uint64_t keep, int (*trim)(void *pool, uint64_t keep));
+
+/* A form of it was made that others can open. */
+void facet_pool_exported(void *pool);
 
 void facet_pools_before_fork(void);
 void facet_pools_after_fork(void);

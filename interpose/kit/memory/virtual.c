@@ -10,6 +10,7 @@ struct memory {
     struct facet_memory_charge charge;
     uint64_t handle;
     uint64_t handles, mappings;
+    bool exported;
 };
 
 /* In the order of addresses; no two overlap. */
@@ -46,7 +47,8 @@ static void let_go(struct memory *memory)
 {
     if (memory->handles || memory->mappings)
         return;
-    facet_charge_drop(&memory->charge);
+    if (!memory->exported)
+        facet_charge_drop(&memory->charge);
     free(memory);
 }
 
@@ -145,6 +147,14 @@ void facet_virtual_retained(uint64_t address, uint64_t handle)
     memory->handle = handle;
     if (memory->handles || facet_charge_keep(&memory->charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
         memory->handles++;
+}
+
+void facet_virtual_exported(uint64_t handle)
+{
+    struct memory *memory = find(handle);
+
+    if (memory)
+        memory->exported = true;
 }
 
 /* Only where it is this process's own that comes back is it counted. */

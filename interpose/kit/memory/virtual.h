@@ -7,6 +7,9 @@
  *
  * Handles and mappings are counted under a lock that the caller holds over the vendor's call, too: the library may give
  * a handle or an address again as soon as it has taken it back. All but the first three and fork's are under the lock.
+ *
+ * Whoever has what was exported of it, a file descriptor, can hold it, and nobody learns when the last one is
+ * closed: so what was exported stays charged until this process ends.
  */
 #ifndef FACET_MEMORY_VIRTUAL_H
 #define FACET_MEMORY_VIRTUAL_H
@@ -26,6 +29,9 @@ void facet_virtual_released(uint64_t handle);
 bool facet_virtual_make_place(void);
 void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle);
 void facet_virtual_unmapped(uint64_t address, uint64_t bytes);
+
+/* A handle was given a form that others can open. */
+void facet_virtual_exported(uint64_t handle);
 
 /* A handle was got of what is mapped at an address; one came back from a shared form. */
 void facet_virtual_retained(uint64_t address, uint64_t handle);

@@ -135,6 +135,9 @@ bool fake_allocation_give(struct fake_block *block);
 
 /* ---- memory_virtual.c: under the lock ---- */
 
+/* Lets go of memory whose last holder was a descriptor that is closed by now: it has no handle and no mapping. */
+void fake_virtual_sweep(void);
+
 /* Whether all of the range is mapped and may be reached. */
 bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes);
 /* Work that uses what is mapped there is complete then: to take a mapping away before is a fault. Takes the lock. */
@@ -153,6 +156,18 @@ struct fake_shared {
 };
 enum fake_shared_sort { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARED_POOL };
 #define FAKE_SHARED_MAGIC UINT64_C(0x4445524148535546)
+
+/*
+ * What a process is given to hand on: a descriptor that can be read with MSG_PEEK, however often. Each is on a list of
+ * its maker, which tells whether any copy of any of them is still open, in whatever process.
+ */
+struct fake_export {
+    struct fake_export *next;
+    int watch;
+};
+int fake_shared_export(const struct fake_shared *shared, struct fake_export **list); /* -1: none */
+bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared);
+bool fake_shared_held(struct fake_export **list);
 
 /* Opens the file that a handle speaks of; -1 when its process has gone. */
 int fake_shared_open(const struct fake_shared *shared);

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memory.h"
 
@@ -18,6 +19,7 @@ struct CUmemPoolHandle_st {
     uint64_t reserved, reserved_high, used, used_high, threshold, id;
     uint32_t live; /* allocations */
     int reuse[3];
+    struct fake_export *exports;
 };
 
 static CUmemoryPool all; /* living and dead, so that a handle of a dead one is recognised */
@@ -78,7 +80,7 @@ static bool trim(CUmemoryPool pool, uint64_t keep)
 {
     uint64_t least = fake_round(pool->used > keep ? pool->used : keep, FAKE_PAGE);
 
-    if (pool->reserved <= least)
+    if (pool->reserved <= least || (pool->destroyed && fake_shared_held(&pool->exports)))
         return false;
     if (!pool->on_host)
         fake_give(pool->physical, FAKE_POOL, pool->reserved - least);
@@ -332,6 +334,26 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     CUresult result = value && is_pool(pool) ? set(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     fake_memory_unlock();
     return result;
+}
+
+/* Only the maker's side: nobody imports one. */
+CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,
+                                          unsigned long long flags)
+{
+    int fd = -1;
+
+    if (!handle || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    if (is_pool(pool) && !pool->on_host && pool->properties.handleTypes & type)
+        fd = fake_shared_export(
+            &(struct fake_shared){.magic = FAKE_SHARED_MAGIC, .pid = getpid(), .sort = FAKE_SHARED_POOL},
+            &pool->exports);
+    fake_memory_unlock();
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(handle, &fd, sizeof fd);
+    return CUDA_SUCCESS;
 }
 
 static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*of)(CUdevice, uint32_t))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: linear memory of another process, by the handles of old. Never: pays for it: who made it does. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "memory.h"
@@ -17,6 +19,46 @@ int fake_shared_open(const struct fake_shared *shared)
 
     snprintf(path, sizeof path, "/proc/%d/fd/%d", shared->pid, shared->fd);
     return open(path, O_RDWR | O_CLOEXEC);
+}
+
+int fake_shared_export(const struct fake_shared *shared, struct fake_export **list)
+{
+    struct fake_export *one = malloc(sizeof *one);
+    int ends[2];
+
+    if (!one || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        free(one);
+        return -1;
+    }
+    bool sent = send(ends[0], shared, sizeof *shared, MSG_NOSIGNAL) == (ssize_t)sizeof *shared;
+    *one = (struct fake_export){.next = *list, .watch = ends[0]};
+    *list = one;
+    if (!sent)
+        close(ends[1]);
+    return sent ? ends[1] : -1;
+}
+
+bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared)
+{
+    return recv(fd, ret_shared, sizeof *ret_shared, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof *ret_shared &&
+           ret_shared->magic == FAKE_SHARED_MAGIC && ret_shared->sort == sort;
+}
+
+bool fake_shared_held(struct fake_export **list)
+{
+    for (struct fake_export **at = list; *at;) {
+        struct fake_export *one = *at;
+        struct pollfd ask = {.fd = one->watch};
+
+        if (poll(&ask, 1, 0) == 1 && ask.revents & POLLHUP) {
+            *at = one->next;
+            close(one->watch);
+            free(one);
+        } else {
+            at = &one->next;
+        }
+    }
+    return *list;
 }
 
 static bool can_be_shared(const struct fake_block *block)

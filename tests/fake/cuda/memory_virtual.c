@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reserved addresses, memory without an address, and what is mapped where.
- * Never: lets memory go while a handle or a mapping of it is left.
+ * Never: lets memory go while a handle or a mapping of it is left, or a descriptor that it was exported as.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ struct physical {
     int fd; /* of another process's memory; -1: ours, which has been paid */
     bool on_host;
     CUmemAllocationProp properties;
+    struct fake_export *exports;
 };
 
 struct mapping {
@@ -35,7 +36,7 @@ struct reserved {
 };
 
 static struct physical *physicals[HANDLES]; /* by handle, less one */
-static uint32_t cursor;
+static uint32_t cursor, used;               /* used: no place from there on ever was */
 
 static struct physical *by_handle(CUmemGenericAllocationHandle handle)
 {
@@ -54,6 +55,7 @@ static struct physical *add(void)
         struct physical *memory = calloc(1, sizeof *memory);
         if (memory)
             *memory = (struct physical){.handles = 1, .index = cursor, .fd = -1, .id = ++ids};
+        used = cursor >= used ? cursor + 1 : used;
         return physicals[cursor] = memory;
     }
     return NULL;
@@ -67,7 +69,7 @@ static void forget(struct physical *memory)
 
 static void let_go(struct physical *memory)
 {
-    if (memory->handles || memory->mappings)
+    if (memory->handles || memory->mappings || fake_shared_held(&memory->exports))
         return;
     if (memory->fd >= 0)
         close(memory->fd);
@@ -76,6 +78,13 @@ static void let_go(struct physical *memory)
     if (memory->fd < 0 && !memory->on_host)
         fake_give(memory->device, FAKE_VIRTUAL, memory->bytes);
     forget(memory);
+}
+
+void fake_virtual_sweep(void)
+{
+    for (uint32_t i = 0; i < used; i++)
+        if (physicals[i] && physicals[i]->exports)
+            let_go(physicals[i]);
 }
 
 static bool is_whole(uint64_t bytes)
@@ -171,6 +180,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
         return result;
     wish.properties = *properties;
     fake_memory_lock();
+    fake_virtual_sweep();
     result = create(handle, &wish);
     fake_memory_unlock();
     return result;
@@ -409,18 +419,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- between processes: a file whose content says where the memory is ---- */
-
-static int make_token(const struct fake_shared *shared)
-{
-    int fd = memfd_create("fake-cuda-handle", MFD_CLOEXEC);
-
-    if (fd >= 0 && pwrite(fd, shared, sizeof *shared, 0) != (ssize_t)sizeof *shared) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
+/* ---- between processes: a descriptor that says where the memory is, and keeps it ---- */
 
 CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                       unsigned long long flags)
@@ -432,14 +431,15 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
     fake_memory_lock();
     struct physical *memory = by_handle(handle);
     if (memory && memory->fd < 0 && memory->properties.requestedHandleTypes & type)
-        fd = make_token(&(struct fake_shared){.magic = FAKE_SHARED_MAGIC,
-                                              .pid = getpid(),
-                                              .fd = fake_backing(),
-                                              .offset = memory->offset,
-                                              .bytes = memory->bytes,
-                                              .physical = memory->device,
-                                              .sort = FAKE_SHARED_VIRTUAL,
-                                              .id = memory->id});
+        fd = fake_shared_export(&(struct fake_shared){.magic = FAKE_SHARED_MAGIC,
+                                                      .pid = getpid(),
+                                                      .fd = fake_backing(),
+                                                      .offset = memory->offset,
+                                                      .bytes = memory->bytes,
+                                                      .physical = memory->device,
+                                                      .sort = FAKE_SHARED_VIRTUAL,
+                                                      .id = memory->id},
+                                &memory->exports);
     fake_memory_unlock();
     if (fd < 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -455,7 +455,7 @@ static struct physical *own(uint64_t id)
     return NULL;
 }
 
-/* What this process has itself is the same memory with one handle more. */
+/* What this process has itself, or released, is the same memory with one handle more. */
 static struct physical *import(const struct fake_shared *shared)
 {
     if (shared->pid == getpid()) {
@@ -486,8 +486,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     int fd = (int)(intptr_t)shared;
 
     if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        pread(fd, &token, sizeof token, 0) != (ssize_t)sizeof token || token.magic != FAKE_SHARED_MAGIC ||
-        token.sort != FAKE_SHARED_VIRTUAL)
+        !fake_shared_read(fd, FAKE_SHARED_VIRTUAL, &token))
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
     struct physical *memory = import(&token);

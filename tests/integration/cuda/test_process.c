@@ -13,12 +13,15 @@
 #include "fixture.h"
 #include "limiter/tenant.h"
 #include "vendor/cuda/driver.h"
+#include "vendor/cuda/memory.h"
 
 #define THREADS 8
 
 static __typeof__(cuInit) *init;
 static __typeof__(cuDeviceGetCount) *count_devices;
 static __typeof__(cuDevicePrimaryCtxRetain) *retain;
+static __typeof__(cuDeviceGetUuid_v2) *get_uuid;
+static __typeof__(cuMemAlloc_v2) *allocate;
 
 static bool open_driver(void)
 {
@@ -29,6 +32,8 @@ static bool open_driver(void)
     init = (__typeof__(init))dlsym(library, "cuInit");
     count_devices = (__typeof__(count_devices))dlsym(library, "cuDeviceGetCount");
     retain = (__typeof__(retain))dlsym(library, "cuDevicePrimaryCtxRetain");
+    get_uuid = (__typeof__(get_uuid))dlsym(library, "cuDeviceGetUuid_v2");
+    allocate = (__typeof__(allocate))dlsym(library, "cuMemAlloc_v2");
     return true;
 }
 
@@ -157,10 +162,27 @@ static int role_storm(void)
     return 0;
 }
 
+/* Comes too early, and then asks for the machine's second GPU, which it was not given. */
+static int role_early(bool allocates)
+{
+    CUuuid uuid = {{0}};
+    CUdeviceptr pointer;
+    int count = 0;
+
+    int early = allocates ? allocate(&pointer, 4096) : init(1);
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    printf("early %d, init %d, ", early, init(0));
+    printf("%d, %d: ", count_devices(&count), get_uuid(&uuid, 0));
+    printf("GPU %d of %d", uuid.bytes[sizeof uuid.bytes - 1] - 1, count);
+    return 0;
+}
+
 static int play(const char *role)
 {
     if (!open_driver())
         return 1;
+    if (strcmp(role, "early") == 0 || strcmp(role, "failed") == 0)
+        return role_early(strcmp(role, "early") == 0);
     if (strcmp(role, "before") == 0)
         return role_fork_before();
     if (strcmp(role, "after") == 0)
@@ -196,6 +218,14 @@ static void test_threads_that_come_first_together(void **state)
     check_nobody_is_left();
 }
 
+static void test_what_is_set_after_a_call_that_came_too_early_leads_to_no_other_gpu(void **state)
+{
+    fixture_enter("0");
+    assert_string_equal(fixture_run(NULL, "early", NULL), "early 3, init 0, 0, 0: GPU 0 of 1");
+    assert_string_equal(fixture_run(NULL, "failed", NULL), "early 1, init 0, 0, 0: GPU 0 of 1");
+    check_nobody_is_left();
+}
+
 __attribute__((unused)) static void test_fork_while_a_thread_comes_first(void **state)
 {
     fixture_enter("0");
@@ -211,6 +241,7 @@ int main(int count, char **arguments)
         TEST(test_fork_before_init),
         TEST(test_fork_after_init),
         TEST(test_threads_that_come_first_together),
+        TEST(test_what_is_set_after_a_call_that_came_too_early_leads_to_no_other_gpu),
 #ifndef __SANITIZE_THREAD__ /* which keeps locks and stacks of the parent's threads in a child */
         TEST(test_fork_while_a_thread_comes_first),
 #endif

@@ -130,6 +130,8 @@ uint64_t machine_own(uint32_t device);
     X(hipMemMap)                                                                                                       \
     X(hipMemUnmap)                                                                                                     \
     X(hipMemRetainAllocationHandle)                                                                                    \
+    X(hipMemExportToShareableHandle)                                                                                   \
+    X(hipMemImportFromShareableHandle)                                                                                 \
     X(hipIpcGetMemHandle)                                                                                              \
     X(hipIpcOpenMemHandle)                                                                                             \
     X(hipIpcCloseMemHandle)                                                                                            \

@@ -6,6 +6,7 @@
  */
 #include <ftw.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -186,9 +187,36 @@ static void test_only_what_may_be_a_neighbours_is_bounded(void **state)
     }
 }
 
+/* In the vGPU of the first of two GPUs. A text reaches no device, as what hipcc registers when a program starts. */
+static void role_late_choice(void *argument)
+{
+    char first[64];
+    hipUUID uuid;
+    int count;
+
+    setenv("FACET_VGPU_DIR", machine.segments[0].dir, 1);
+    role_open();
+    CHECK(hip.hipGetErrorName(hipSuccess));
+    setenv("ROCR_VISIBLE_DEVICES", "1", 1);
+    setenv("HIP_VISIBLE_DEVICES", "1,0", 1);
+    CHECK_EQUAL(hip.hipGetDeviceCount(&count), hipSuccess);
+    CHECK_EQUAL(count, 1);
+    machine_digits(0, first);
+    CHECK_EQUAL(hip.hipDeviceGetUuid(&uuid, 0), hipSuccess);
+    CHECK(memcmp(uuid.bytes, first, sizeof uuid.bytes) == 0);
+}
+
+static void test_what_is_set_after_the_first_call_leads_to_no_other_device(void **state)
+{
+    machine_make(2, (uint64_t[]){GIB, GIB}, "300M");
+    machine_wait(machine_start(role_late_choice, NULL, true));
+    machine_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_set_after_the_first_call_leads_to_no_other_device),
         cmocka_unit_test(test_who_begin_at_once_are_charged_what_each_of_them_took),
         cmocka_unit_test(test_in_a_namespace_of_process_ids_the_device_is_measured),
         cmocka_unit_test(test_without_the_drivers_files_who_begin_at_once_are_measured_one_after_another),

@@ -208,6 +208,31 @@ static void role_virtual(void *argument)
     CHECK_CHARGED(0);
 }
 
+/* The descriptor holds it, as long as anybody may have one. */
+static void role_exported(void *argument)
+{
+    hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                       .requestedHandleTypes = hipMemHandleTypePosixFileDescriptor,
+                                       .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+    hipMemGenericAllocationHandle_t handle;
+    int fd;
+
+    enter();
+    CHECK_EQUAL(hip.hipMemCreate(&handle, 4 * MIB, &properties, 0), hipSuccess);
+    CHECK_EQUAL(hip.hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0), hipSuccess);
+    CHECK_EQUAL(hip.hipMemRelease(handle), hipSuccess);
+    CHECK_CHARGED(4 * MIB);
+    CHECK_EQUAL(hip.hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, hipMemHandleTypePosixFileDescriptor),
+                hipSuccess);
+    CHECK_EQUAL(hip.hipMemRelease(handle), hipSuccess);
+    CHECK_CHARGED(4 * MIB);
+}
+
+static void test_memory_that_was_exported_stays_charged(void **state)
+{
+    machine_run(role_exported, GIB);
+}
+
 static void test_virtual_memory_is_charged_until_its_last_holder_goes(void **state)
 {
     machine_run(role_virtual, GIB);
@@ -522,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_the_hosts_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
         cmocka_unit_test(test_pools_are_charged_for_what_they_hold),
+        cmocka_unit_test(test_memory_that_was_exported_stays_charged),
         cmocka_unit_test(test_virtual_memory_is_charged_until_its_last_holder_goes),
         cmocka_unit_test(test_what_is_beyond_the_quota_is_refused_to_the_byte),
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),

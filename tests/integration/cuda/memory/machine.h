@@ -160,6 +160,7 @@ uint64_t machine_own(uint32_t device);
     X(cuMemPoolCreate)                                                                                                 \
     X(cuMemPoolDestroy)                                                                                                \
     X(cuMemPoolTrimTo)                                                                                                 \
+    X(cuMemPoolExportToShareableHandle)                                                                                \
     X(cuMemPoolGetAttribute)                                                                                           \
     X(cuMemPoolSetAttribute)                                                                                           \
     X(cuDeviceGetDefaultMemPool)                                                                                       \

@@ -318,8 +318,42 @@ static void role_import(void *argument)
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
     CHECK_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
-    CHECK_CHARGED(0);
+    CHECK_CHARGED(4 * MIB); /* the descriptor holds it */
+    CHECK_EQUAL(
+        cuda.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        CUDA_SUCCESS);
+    CHECK_CHARGED(4 * MIB);
+    CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
+    /* Who holds what it exported, and more than its quota, is refused. */
+    CHECK_EQUAL(cuda.cuMemCreate(&handle, 722 * MIB, &on_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
     close(fd);
+    handle = create(720 * MIB);
+    CHECK_EQUAL(machine_own(0), GIB); /* for all that this process can know, somebody has another */
+    CHECK_EQUAL(fake_asked(0), 720 * MIB);
+}
+
+static void role_export_pool(void *argument)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemoryPool pool;
+    CUdeviceptr pointer;
+    int fd;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, MIB, pool, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(GROWTH);
+}
+
+static void test_what_a_pool_held_that_was_exported_stays_charged(void **state)
+{
+    machine_run(role_export_pool, GIB);
 }
 
 static void test_what_a_process_imports_of_its_own_is_charged_once(void **state)
@@ -369,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_a_capture_is_left_alone),
         cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
         cmocka_unit_test(test_what_a_process_imports_of_its_own_is_charged_once),
+        cmocka_unit_test(test_what_a_pool_held_that_was_exported_stays_charged),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
     };
 
