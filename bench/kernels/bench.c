@@ -196,7 +196,7 @@ static int list(void)
     const struct bench_kernel *kernel;
 
     for (size_t i = 0; (kernel = bench_kernel_at(i)) != NULL; i++)
-        printf("%s{\"kernel\":\"%s\",\"name\":\"%s\",\"tag\":\"%s\"}", i ? "," : "[", kernel->file, kernel->name,
+        printf("%s{\"kernel\":\"%s\",\"name\":\"%s\",\"tag\":\"%s\"}", i ? "," : "[", kernel->label, kernel->name,
                kernel->tag);
     puts("]");
     return EXIT_SUCCESS;
@@ -232,7 +232,7 @@ static int run(const struct bench_data *data, const char *provider, unsigned rou
         if (!*roads[which].missing)
             sample(&roads[which], duration_ns, &samples[which][turn / ROADS]);
     }
-    printf("{\"kernel\":\"%s\",\"tag\":\"%s\"", data->kernel->file, data->kernel->tag);
+    printf("{\"kernel\":\"%s\",\"tag\":\"%s\"", data->kernel->label, data->kernel->tag);
     for (unsigned i = 0; i < ROADS; i++)
         print_road(&roads[i], data->kernel, samples[i], rounds);
     puts("}");
@@ -244,7 +244,7 @@ static int hit(const struct bench_data *data, const char *provider)
     struct bench_building building;
     char missing[512];
 
-    printf("{\"kernel\":\"%s\"", data->kernel->file);
+    printf("{\"kernel\":\"%s\"", data->kernel->label);
     if (bench_facet_hit(data, provider, &building, missing, sizeof missing)) {
         fputs(",\"facet\":{", stdout);
         print_building(&building);

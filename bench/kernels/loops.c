@@ -35,78 +35,121 @@ static void loop_vector_add(void *const *memory)
         z[i] = x[i] + y[i];
 }
 
-static void loop_stencil2d(void *const *memory)
+/* Inlined into the loops of each size, which the compiler then knows. */
+#define OF_A_SIZE static inline __attribute__((always_inline)) void
+
+OF_A_SIZE stencil2d(void *const *memory, int side)
 {
     const float *restrict in = memory[0];
     float *restrict out = memory[1];
 
-    memcpy(out, in, PLANE * sizeof(float));
-    for (int y = 1; y < PLANE - 1; y++) {
-        out[y * PLANE] = in[y * PLANE];
-        for (int at = y * PLANE + 1; at < y * PLANE + PLANE - 1; at++)
-            out[at] = 0.5f * in[at] + 0.1f * (in[at - 1] + in[at + 1] + in[at - PLANE] + in[at + PLANE]) +
-                      0.025f * (in[at - PLANE - 1] + in[at - PLANE + 1] + in[at + PLANE - 1] + in[at + PLANE + 1]);
-        out[y * PLANE + PLANE - 1] = in[y * PLANE + PLANE - 1];
+    memcpy(out, in, (size_t)side * sizeof(float));
+    for (int y = 1; y < side - 1; y++) {
+        out[y * side] = in[y * side];
+        for (int at = y * side + 1; at < y * side + side - 1; at++)
+            out[at] = 0.5f * in[at] + 0.1f * (in[at - 1] + in[at + 1] + in[at - side] + in[at + side]) +
+                      0.025f * (in[at - side - 1] + in[at - side + 1] + in[at + side - 1] + in[at + side + 1]);
+        out[y * side + side - 1] = in[y * side + side - 1];
     }
-    memcpy(out + PLANE * (PLANE - 1), in + PLANE * (PLANE - 1), PLANE * sizeof(float));
+    memcpy(out + side * (side - 1), in + side * (side - 1), (size_t)side * sizeof(float));
+}
+
+static void loop_stencil2d(void *const *memory)
+{
+    stencil2d(memory, PLANE);
+}
+
+static void loop_stencil2d_cached(void *const *memory)
+{
+    stencil2d(memory, CACHED_PLANE);
+}
+
+OF_A_SIZE stencil3d(void *const *memory, int width, int height, int depth)
+{
+    const float *restrict in = memory[0];
+    float *restrict out = memory[1];
+    int slice = width * height;
+
+    for (int z = 0; z < depth; z++)
+        for (int y = 0; y < height; y++) {
+            int row = (z * height + y) * width;
+
+            if (z == 0 || y == 0 || z == depth - 1 || y == height - 1) {
+                memset(out + row, 0, (size_t)width * sizeof(float));
+                continue;
+            }
+            out[row] = out[row + width - 1] = 0.0f;
+            for (int at = row + 1; at < row + width - 1; at++)
+                out[at] = 0.4f * in[at] + 0.1f * (in[at - 1] + in[at + 1] + in[at - width] + in[at + width] +
+                                                  in[at - slice] + in[at + slice]);
+        }
 }
 
 static void loop_stencil3d(void *const *memory)
 {
-    enum { SLICE = VOLUME * VOLUME };
-    const float *restrict in = memory[0];
-    float *restrict out = memory[1];
-
-    for (int z = 0; z < VOLUME; z++)
-        for (int y = 0; y < VOLUME; y++) {
-            int row = (z * VOLUME + y) * VOLUME;
-
-            if (z == 0 || y == 0 || z == VOLUME - 1 || y == VOLUME - 1) {
-                memset(out + row, 0, VOLUME * sizeof(float));
-                continue;
-            }
-            out[row] = out[row + VOLUME - 1] = 0.0f;
-            for (int at = row + 1; at < row + VOLUME - 1; at++)
-                out[at] = 0.4f * in[at] + 0.1f * (in[at - 1] + in[at + 1] + in[at - VOLUME] + in[at + VOLUME] +
-                                                  in[at - SLICE] + in[at + SLICE]);
-        }
+    stencil3d(memory, VOLUME, VOLUME, VOLUME);
 }
 
-static void loop_jacobi(void *const *memory)
+static void loop_stencil3d_cached(void *const *memory)
 {
-    enum { WIDTH = PLANE + 2 };
+    stencil3d(memory, CACHED_SIDE, CACHED_LAYERS, CACHED_LAYERS);
+}
+
+OF_A_SIZE jacobi(void *const *memory, int columns, int rows)
+{
     const float *restrict old = memory[0], *restrict right = memory[1];
     const int *restrict fixed = memory[2];
     float *restrict new = memory[3];
+    int width = columns + 2;
 
-    for (int y = 1; y <= PLANE; y++)
-        for (int at = y * WIDTH + 1; at <= y * WIDTH + PLANE; at++) {
-            float around = 0.25f * (old[at - 1] + old[at + 1] + old[at - WIDTH] + old[at + WIDTH] - right[at]);
+    for (int y = 1; y <= rows; y++)
+        for (int at = y * width + 1; at <= y * width + columns; at++) {
+            float around = 0.25f * (old[at - 1] + old[at + 1] + old[at - width] + old[at + width] - right[at]);
 
             new[at] = fixed[at] ? old[at] : old[at] + 0.8f * (around - old[at]);
         }
 }
 
-static void loop_resize(void *const *memory)
+static void loop_jacobi(void *const *memory)
+{
+    jacobi(memory, PLANE, PLANE);
+}
+
+static void loop_jacobi_cached(void *const *memory)
+{
+    jacobi(memory, CACHED_WIDTH, CACHED_HEIGHT);
+}
+
+OF_A_SIZE resize(void *const *memory, int from, int to)
 {
     const float *restrict in = memory[0];
     float *restrict out = memory[1];
 
-    for (int y = 0; y < PLANE; y++) {
-        float fy = (float)y * (float)(RESIZE_FROM - 1) / (float)PLANE;
+    for (int y = 0; y < to; y++) {
+        float fy = (float)y * (float)(from - 1) / (float)to;
         int top = (int)fy;
         float ay = fy - (float)top;
 
-        for (int x = 0; x < PLANE; x++) {
-            float fx = (float)x * (float)(RESIZE_FROM - 1) / (float)PLANE;
+        for (int x = 0; x < to; x++) {
+            float fx = (float)x * (float)(from - 1) / (float)to;
             int left = (int)fx;
-            const float *corner = in + top * RESIZE_FROM + left;
+            const float *corner = in + top * from + left;
             float ax = fx - (float)left, above = corner[0] + (corner[1] - corner[0]) * ax;
-            float below = corner[RESIZE_FROM] + (corner[RESIZE_FROM + 1] - corner[RESIZE_FROM]) * ax;
+            float below = corner[from] + (corner[from + 1] - corner[from]) * ax;
 
-            out[y * PLANE + x] = above + (below - above) * ay;
+            out[y * to + x] = above + (below - above) * ay;
         }
     }
+}
+
+static void loop_resize(void *const *memory)
+{
+    resize(memory, RESIZE_FROM, PLANE);
+}
+
+static void loop_resize_cached(void *const *memory)
+{
+    resize(memory, CACHED_RESIZE_FROM, CACHED_PLANE);
 }
 
 static void loop_spmv(void *const *memory)
@@ -125,11 +168,14 @@ static void loop_spmv(void *const *memory)
 }
 
 static const struct {
-    const char *file;
+    const char *label;
     loop_func run;
 } loops[] = {
-    {"saxpy", loop_saxpy},         {"vector_add", loop_vector_add}, {"stencil2d", loop_stencil2d},
-    {"stencil3d", loop_stencil3d}, {"jacobi", loop_jacobi},         {"resize", loop_resize},
+    {"saxpy", loop_saxpy},         {"vector_add", loop_vector_add},
+    {"stencil2d", loop_stencil2d}, {"stencil2d_cached", loop_stencil2d_cached},
+    {"stencil3d", loop_stencil3d}, {"stencil3d_cached", loop_stencil3d_cached},
+    {"jacobi", loop_jacobi},       {"jacobi_cached", loop_jacobi_cached},
+    {"resize", loop_resize},       {"resize_cached", loop_resize_cached},
     {"spmv", loop_spmv},
 };
 
@@ -177,7 +223,7 @@ static bool build(struct bench_road *road, const struct bench_data *data)
     struct loop *loop = open_loop(road, data);
 
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
-        if (strcmp(loops[i].file, data->kernel->file) == 0)
+        if (strcmp(loops[i].label, data->kernel->label) == 0)
             loop->run = loops[i].run;
     if (!loop->run) {
         snprintf(road->missing, sizeof road->missing, "not written as a loop");

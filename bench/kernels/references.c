@@ -30,48 +30,69 @@ void reference_vector_add(void *const *memory)
         z[i] = x[i] + y[i];
 }
 
-static double nine_points(const float *in, int at)
+static double nine_points(const float *in, int at, int width)
 {
-    double near = (double)in[at - 1] + (double)in[at + 1] + (double)in[at - PLANE] + (double)in[at + PLANE];
-    double corners = (double)in[at - PLANE - 1] + (double)in[at - PLANE + 1] + (double)in[at + PLANE - 1] +
-                     (double)in[at + PLANE + 1];
+    const float *above = in + at - width, *below = in + at + width;
+    double near = (double)in[at - 1] + (double)in[at + 1] + (double)above[0] + (double)below[0];
+    double corners = (double)above[-1] + (double)above[1] + (double)below[-1] + (double)below[1];
 
     return 0.5 * (double)in[at] + 0.1 * near + 0.025 * corners;
 }
 
-void reference_stencil2d(void *const *memory)
+static void stencil2d(void *const *memory, int side)
 {
     const float *in = memory[0];
     float *out = memory[1];
 
-    for (int at = 0; at < PLANE * PLANE; at++) {
-        int x = at % PLANE, y = at / PLANE;
-        int inside = x > 0 && y > 0 && x < PLANE - 1 && y < PLANE - 1;
+    for (int at = 0; at < side * side; at++) {
+        int x = at % side, y = at / side;
+        int inside = x > 0 && y > 0 && x < side - 1 && y < side - 1;
 
-        out[at] = inside ? (float)nine_points(in, at) : in[at];
+        out[at] = inside ? (float)nine_points(in, at, side) : in[at];
     }
 }
 
-static int inside_volume(int at)
+void reference_stencil2d(void *const *memory)
 {
-    int x = at % VOLUME, y = at / VOLUME % VOLUME, z = at / VOLUME / VOLUME;
+    stencil2d(memory, PLANE);
+}
 
-    return x > 0 && y > 0 && z > 0 && x < VOLUME - 1 && y < VOLUME - 1 && z < VOLUME - 1;
+void reference_stencil2d_cached(void *const *memory)
+{
+    stencil2d(memory, CACHED_PLANE);
+}
+
+static int inside_volume(int at, const int *size)
+{
+    int x = at % size[0], y = at / size[0] % size[1], z = at / size[0] / size[1];
+
+    return x > 0 && y > 0 && z > 0 && x < size[0] - 1 && y < size[1] - 1 && z < size[2] - 1;
+}
+
+static void stencil3d(void *const *memory, const int *size)
+{
+    const int steps[] = {1, size[0], size[0] * size[1]};
+    const float *in = memory[0];
+    float *out = memory[1];
+
+    for (int at = 0; at < size[0] * size[1] * size[2]; at++) {
+        int inside = inside_volume(at, size);
+        double sum = 0;
+
+        for (int i = 0; i < 3 && inside; i++)
+            sum += 0.1 * ((double)in[at - steps[i]] + (double)in[at + steps[i]]);
+        out[at] = inside ? (float)(sum + 0.4 * (double)in[at]) : 0.0f;
+    }
 }
 
 void reference_stencil3d(void *const *memory)
 {
-    const int steps[] = {1, VOLUME, VOLUME * VOLUME};
-    const float *in = memory[0];
-    float *out = memory[1];
+    stencil3d(memory, (const int[]){VOLUME, VOLUME, VOLUME});
+}
 
-    for (int at = 0; at < VOLUME * VOLUME * VOLUME; at++) {
-        double sum = 0;
-
-        for (int i = 0; i < 3 && inside_volume(at); i++)
-            sum += 0.1 * ((double)in[at - steps[i]] + (double)in[at + steps[i]]);
-        out[at] = inside_volume(at) ? (float)(sum + 0.4 * (double)in[at]) : 0.0f;
-    }
+void reference_stencil3d_cached(void *const *memory)
+{
+    stencil3d(memory, (const int[]){CACHED_SIDE, CACHED_LAYERS, CACHED_LAYERS});
 }
 
 void reference_reduce(void *const *memory)
@@ -429,21 +450,31 @@ static float mix(float a, float b, float how)
     return a + (b - a) * how;
 }
 
-void reference_resize(void *const *memory)
+static void resize(void *const *memory, int from, int to)
 {
     const float *in = memory[0];
     float *out = memory[1];
 
-    for (int at = 0; at < PLANE * PLANE; at++) {
-        int column = at % PLANE, row = at / PLANE;
-        float fx = (float)column * (float)(RESIZE_FROM - 1) / (float)PLANE;
-        float fy = (float)row * (float)(RESIZE_FROM - 1) / (float)PLANE;
+    for (int at = 0; at < to * to; at++) {
+        int column = at % to, row = at / to;
+        float fx = (float)column * (float)(from - 1) / (float)to;
+        float fy = (float)row * (float)(from - 1) / (float)to;
         int left = (int)fx, top = (int)fy;
-        const float *corner = in + top * RESIZE_FROM + left, *under = corner + RESIZE_FROM;
+        const float *corner = in + top * from + left, *under = corner + from;
 
         out[at] = mix(mix(corner[0], corner[1], fx - (float)left), mix(under[0], under[1], fx - (float)left),
                       fy - (float)top);
     }
+}
+
+void reference_resize(void *const *memory)
+{
+    resize(memory, RESIZE_FROM, PLANE);
+}
+
+void reference_resize_cached(void *const *memory)
+{
+    resize(memory, CACHED_RESIZE_FROM, CACHED_PLANE);
 }
 
 void reference_kmeans(void *const *memory)
@@ -510,19 +541,29 @@ void reference_gray(void *const *memory)
         out[i] = (uint8_t)((in[i * 4] * 77 + in[i * 4 + 1] * 150 + in[i * 4 + 2] * 29 + 128) >> 8);
 }
 
-void reference_jacobi(void *const *memory)
+static void jacobi(void *const *memory, int columns, int rows)
 {
     const float *old = memory[0], *right = memory[1];
     const uint32_t *fixed = memory[2];
-    const int width = PLANE + 2;
+    const int width = columns + 2;
     float *new = memory[3];
 
-    for (int y = 1; y <= PLANE; y++)
-        for (int x = 1; x <= PLANE; x++) {
+    for (int y = 1; y <= rows; y++)
+        for (int x = 1; x <= columns; x++) {
             int at = y * width + x;
             double around = 0.25 * ((double)old[at - 1] + (double)old[at + 1] + (double)old[at - width] +
                                     (double)old[at + width] - (double)right[at]);
 
             new[at] = fixed[at] ? old[at] : (float)((double)old[at] + (double)0.8f * (around - (double)old[at]));
         }
+}
+
+void reference_jacobi(void *const *memory)
+{
+    jacobi(memory, PLANE, PLANE);
+}
+
+void reference_jacobi_cached(void *const *memory)
+{
+    jacobi(memory, CACHED_WIDTH, CACHED_HEIGHT);
 }

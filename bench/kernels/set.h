@@ -48,9 +48,10 @@ struct bench_argument {
 typedef void (*bench_reference_func)(void *const *memory);
 
 struct bench_kernel {
-    const char *name; /* of the kernel */
-    const char *file; /* without ".cl" */
-    const char *tag;  /* streaming: bound by memory; vector: no barrier, vectorizable; barrier; divergent; atomic */
+    const char *name;  /* of the kernel */
+    const char *file;  /* without ".cl" */
+    const char *label; /* what the tables call it: no two are called the same */
+    const char *tag;   /* streaming: waits for memory; vector: no barrier, vectorizable; barrier; divergent; atomic */
     uint32_t dimensions;
     size_t global[3], group[3];
     struct bench_argument arguments[BENCH_ARGUMENTS_MOST];
@@ -60,8 +61,8 @@ struct bench_kernel {
 
 /* NULL past the last one. */
 const struct bench_kernel *bench_kernel_at(size_t index);
-/* By name of its file; NULL when there is none. */
-const struct bench_kernel *bench_kernel_find(const char *file);
+/* NULL when there is none of that label. */
+const struct bench_kernel *bench_kernel_find(const char *label);
 size_t bench_argument_bytes(const struct bench_argument *argument);
 
 /* Sizes that table and references share. */
@@ -94,6 +95,13 @@ enum {
     SPARSE_ROWS = 1 << 15,
     SPARSE_MOST = 32, /* of a row */
     RESIZE_FROM = 700,
+    /* Of those whose inputs and outputs are at most 512 KiB: half of a core's own cache. */
+    CACHED_PLANE = 256,
+    CACHED_LAYERS = 32,
+    CACHED_SIDE = 64, /* of a volume: a row; it has CACHED_LAYERS of them, and of planes */
+    CACHED_WIDTH = 192,
+    CACHED_HEIGHT = 128,
+    CACHED_RESIZE_FROM = 175,
     POINTS = 1 << 15,
     CENTRES = 16,
     FEATURES = 8,
@@ -106,7 +114,9 @@ enum {
 void reference_saxpy(void *const *memory);
 void reference_vector_add(void *const *memory);
 void reference_stencil2d(void *const *memory);
+void reference_stencil2d_cached(void *const *memory);
 void reference_stencil3d(void *const *memory);
+void reference_stencil3d_cached(void *const *memory);
 void reference_reduce(void *const *memory);
 void reference_scan(void *const *memory);
 void reference_matmul(void *const *memory);
@@ -126,10 +136,12 @@ void reference_mandelbrot(void *const *memory);
 void reference_spmv(void *const *memory);
 void reference_dot(void *const *memory);
 void reference_resize(void *const *memory);
+void reference_resize_cached(void *const *memory);
 void reference_kmeans(void *const *memory);
 void reference_life(void *const *memory);
 void reference_gemv(void *const *memory);
 void reference_gray(void *const *memory);
 void reference_jacobi(void *const *memory);
+void reference_jacobi_cached(void *const *memory);
 
 #endif

@@ -204,7 +204,7 @@ static void note_batch(struct cpu_job *job, struct cpu_turn *turn, uint64_t grou
 static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_host_group *group,
                        struct cpu_turn *turn)
 {
-    uint64_t now = turn->start_ns;
+    uint64_t now = turn->begin_ns;
     uint64_t batch = atomic_load_explicit(&job->group_ns, memory_order_relaxed) > 0 ? BATCH_NS : 0;
 
     while (now < turn->until_ns && !atomic_load_explicit(&unit->wanted, memory_order_relaxed)) {

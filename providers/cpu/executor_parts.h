@@ -101,13 +101,15 @@ struct cpu_unit {
     pthread_cond_t wake;
     void *local, *scratch; /* its own: only its thread touches them */
     uint64_t local_bytes, scratch_bytes;
-    uint64_t thread_ns; /* its own too: processor time at the end of its last turn; 0: not known */
+    uint64_t spin_until_ns; /* its own too: it looks for work until then, before it sleeps */
 
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
     uint64_t turn_start_ns;
     bool long_turn; /* nobody waited when it began */
     bool idle;      /* in the list of those that sleep */
+    bool spins;     /* in the list of those that look for work without the lock */
+    bool called;    /* woken, and not there yet */
     uint64_t look_ns;
     SLIST_ENTRY(cpu_unit) link;
     uint64_t watched_beat, watched_since_ns; /* the watchdog's */
@@ -128,8 +130,9 @@ struct cpu_executor {
     bool keeps;        /* who began keeps its units until it ends */
     uint64_t slice_ns; /* of a turn while others wait; 0: our own */
     uint64_t unit_ns, busy_ns, active_since_ns;
-    SLIST_HEAD(, cpu_unit) idle; /* the one that went to sleep last is first: its caches are warm */
-    struct cpu_unit *spinner;    /* NULL: none. It looks for work without the lock, and is woken before any other */
+    SLIST_HEAD(, cpu_unit) idle;     /* the one that went to sleep last is first: its caches are warm */
+    SLIST_HEAD(, cpu_unit) spinning; /* they are woken before any that sleeps */
+    atomic_uint called;              /* units on their way from sleep */
     bool closing;
 
     pthread_t watchdog;
@@ -143,7 +146,8 @@ struct cpu_executor {
 struct cpu_turn {
     struct cpu_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
-    uint64_t had_ns; /* of that, what the thread had its processor; UINT64_MAX: not known */
+    uint64_t begin_ns, run_ns; /* when it has left the lock, and from then on till the last work-group's end */
+    uint64_t had_ns;           /* of that, what the thread had its processor; UINT64_MAX: not known */
     uint64_t groups, longest_ns;
     enum facet_status status;
 };

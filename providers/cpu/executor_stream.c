@@ -14,6 +14,8 @@
 
 #define LOOK_NS UINT64_C(500000)
 #define LOOKS   64u /* between two times that others are let in: some hundred nanoseconds */
+/* A unit that was woken is there sooner, unless it waits for a processor. */
+#define CALLED_NS UINT64_C(10000)
 
 enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
                                     struct facet_error *error)
@@ -326,21 +328,26 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
 /* ---- looking ---- */
 
 /*
- * To sleep and to be woken takes tens of microseconds: as long as a short launch. So the end is looked for first, on a
- * processor that no unit needs, and whoever else wants it is let in.
+ * To sleep and to be woken takes tens of microseconds: as long as a short launch. So the end is looked for first, and
+ * whoever else wants the processor is let in at once. But a unit that was woken from its sleep may be waiting for
+ * another processor that is busy, and only one that sleeps takes it over: then this one does.
  */
 static void look_for(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
 {
     struct cpu_executor *executor = stream->tenant->executor;
-    uint64_t until = cpu_deadline_ns(LOOK_NS);
+    uint64_t now = cpu_deadline_ns(0), until = cpu_deadline_ns(LOOK_NS), called_since = now;
 
-    if (executor->active >= executor->options.processors)
-        return;
     pthread_mutex_unlock(&executor->lock);
-    for (until = until < deadline ? until : deadline; cpu_deadline_ns(0) < until; sched_yield())
+    for (until = until < deadline ? until : deadline; now < until && now - called_since < CALLED_NS;
+         now = cpu_deadline_ns(0)) {
         for (uint32_t i = 0; i < LOOKS; i++)
             if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= target)
                 until = 0;
+        if (until > 0)
+            sched_yield();
+        if (atomic_load_explicit(&executor->called, memory_order_relaxed) == 0)
+            called_since = now;
+    }
     pthread_mutex_lock(&executor->lock);
 }
 

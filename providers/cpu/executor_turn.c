@@ -8,6 +8,7 @@
  * do so at the expense of him whose turn it is. While somebody else waits turns are short, so that shares hold over
  * short times; whoever arrives ends the long ones.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,8 +19,11 @@
 #define LONG_TURN_NS  UINT64_C(1000000)
 /* Each turn takes the one lock: with many units turns are longer, so that it is not what they wait for. */
 #define TURN_PER_UNIT_NS UINT64_C(1500)
-/* So long one unit looks for work before it sleeps: who launches and waits in turn halves his time (bench/executor). */
+/* So long a unit that had work looks for more before it sleeps: who launches and waits in turn halves his time
+ * (bench/executor). To be woken on a processor that sleeps takes as long. */
 #define SPIN_NS UINT64_C(20000)
+#define LOOKS   512u /* between two times that it lets others have its processor: less than a microsecond */
+#define WAKES   2u   /* of those that look: by whoever brings work, and by each that has got some */
 
 static uint64_t later(uint64_t left, uint64_t right)
 {
@@ -117,22 +121,33 @@ static void want_back(struct cpu_unit *unit)
 /* Whether a unit waits for work. */
 static bool sleeps(const struct cpu_executor *executor)
 {
-    return executor->spinner || !SLIST_EMPTY(&executor->idle);
+    return !SLIST_EMPTY(&executor->spinning) || !SLIST_EMPTY(&executor->idle);
+}
+
+static bool wake_spinner(struct cpu_executor *executor)
+{
+    struct cpu_unit *unit = SLIST_FIRST(&executor->spinning);
+
+    if (!unit)
+        return false;
+    SLIST_REMOVE_HEAD(&executor->spinning, link);
+    unit->spins = false;
+    want_back(unit);
+    return true;
 }
 
 static bool wake_one(struct cpu_executor *executor)
 {
     struct cpu_unit *unit = SLIST_FIRST(&executor->idle);
 
-    if (executor->spinner) {
-        want_back(executor->spinner);
-        executor->spinner = NULL;
+    if (wake_spinner(executor))
         return true;
-    }
     if (!unit)
         return false;
     SLIST_REMOVE_HEAD(&executor->idle, link);
     unit->idle = false;
+    unit->called = true;
+    atomic_fetch_add_explicit(&executor->called, 1, memory_order_relaxed);
     pthread_cond_signal(&unit->wake);
     return true;
 }
@@ -161,12 +176,19 @@ static void interrupt(struct cpu_tenant *tenant)
     }
 }
 
-/* Who has got a unit wakes the next: so a launch costs its caller one wake, and a small one wakes few. */
+/* Who has got a unit wakes the next: so a launch costs its caller one wake, and a small one wakes few. Those that are
+ * awake cost a store: the caller himself may be on the processor of the first of them. */
 static bool spread(struct cpu_executor *executor, uint64_t now_ns)
 {
+    bool awake = false;
+
     if (!sleeps(executor) && executor->started == executor->options.units)
         return false;
-    return facet_pick_waits(&executor->pick, now_ns) && (wake_one(executor) || start_unit(executor));
+    if (!facet_pick_waits(&executor->pick, now_ns))
+        return false;
+    for (uint32_t i = 0; i < WAKES; i++)
+        awake |= wake_spinner(executor);
+    return awake || wake_one(executor) || start_unit(executor);
 }
 
 /* Once for each arrival, and not before all that slept are awake. */
@@ -190,7 +212,7 @@ static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
 {
     const struct cpu_unit *sleeper = SLIST_FIRST(&executor->idle);
 
-    if (!executor->spinner && sleeper && sleeper->look_ns > again_ns)
+    if (SLIST_EMPTY(&executor->spinning) && sleeper && sleeper->look_ns > again_ns)
         wake_one(executor);
 }
 
@@ -309,14 +331,14 @@ static void account(struct cpu_unit *unit, struct cpu_job *job, const struct cpu
 {
     struct cpu_executor *executor = unit->executor;
     struct cpu_tenant *tenant = job->stream->tenant;
-    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = sooner(wall_ns, turn->had_ns);
+    uint64_t wall_ns = turn->end_ns - turn->start_ns, spent_ns = sooner(turn->run_ns, turn->had_ns);
 
     facet_pick_charge(&executor->pick, tenant->entity, spent_ns, turn->end_ns);
     tenant->busy_ns += spent_ns;
     executor->unit_ns += wall_ns;
     job->record.busy_ns += spent_ns;
     job->record.groups += turn->groups;
-    job->record.longest_ns = later(job->record.longest_ns, turn->longest_ns);
+    job->record.longest_ns = later(job->record.longest_ns, sooner(turn->longest_ns, spent_ns));
     job->record.end_ns = later(job->record.end_ns, turn->end_ns);
     if (turn->status != FACET_OK && job->record.status == FACET_OK) {
         job->record.status = turn->status;
@@ -343,10 +365,8 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
     cpu_job_step(job);
     bool goes_on = cpu_job_has_more(job);
 
-    if (cpu_job_is_over(job)) {
+    if (cpu_job_is_over(job))
         cpu_stream_settle(stream);
-        unit->thread_ns = 0; /* telling took time that is nobody's */
-    }
     cpu_tenant_refresh(tenant);
     if (tenant->active == 0)
         pthread_cond_broadcast(&tenant->changed);
@@ -355,32 +375,39 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
 
 /* ---- a unit ---- */
 
-/* Asking for the thread's time is a call of the kernel: only where it is shared. */
+/* What is charged is what happens from here to there: neither taking the lock nor waking others, which is as often as
+ * not for somebody else. Asking for the thread's time is a call of the kernel: only where the unit is shared. */
 static void run_turn(struct cpu_unit *unit, struct cpu_turn *turn)
 {
-    uint64_t from_ns = unit->thread_ns;
+    const struct cpu_executor *executor = unit->executor;
+    uint64_t had_ns = unit->long_turn ? 0 : cpu_thread_ns(executor);
 
-    if (!unit->long_turn && from_ns == 0)
-        from_ns = cpu_thread_ns(unit->executor);
+    turn->begin_ns = cpu_now_ns(executor);
     cpu_job_run(unit, unit->job, turn);
-    unit->thread_ns = unit->long_turn ? 0 : cpu_thread_ns(unit->executor);
-    turn->had_ns = unit->thread_ns > 0 ? unit->thread_ns - from_ns : UINT64_MAX;
+    turn->run_ns = cpu_now_ns(executor) - turn->begin_ns;
+    turn->had_ns = had_ns > 0 ? cpu_thread_ns(executor) - had_ns : UINT64_MAX;
 }
 
-/* Leaves the lock, and looks for a while whether somebody brings work. One unit at a time. */
+/* Leaves the lock, and looks whether somebody brings work. Others are let in at once, and again and again: whoever
+ * waited for what has just ended may be waiting for this processor. */
 static void spin(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
-    uint64_t until = cpu_deadline_ns(SPIN_NS);
+    bool wanted = false;
 
-    executor->spinner = unit;
+    SLIST_INSERT_HEAD(&executor->spinning, unit, link);
+    unit->spins = true;
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
     pthread_mutex_unlock(&executor->lock);
-    while (!atomic_load_explicit(&unit->wanted, memory_order_relaxed) && cpu_deadline_ns(0) < until)
-        ;
+    do {
+        sched_yield();
+        for (uint32_t i = 0; i < LOOKS && !wanted; i++)
+            wanted = atomic_load_explicit(&unit->wanted, memory_order_relaxed);
+    } while (!wanted && cpu_deadline_ns(0) < unit->spin_until_ns);
     pthread_mutex_lock(&executor->lock);
-    if (executor->spinner == unit)
-        executor->spinner = NULL;
+    if (unit->spins)
+        SLIST_REMOVE(&executor->spinning, unit, cpu_unit, link);
+    unit->spins = false;
 }
 
 static void sleep_unit(struct cpu_unit *unit)
@@ -398,6 +425,9 @@ static void sleep_unit(struct cpu_unit *unit)
     if (unit->idle)
         SLIST_REMOVE(&executor->idle, unit, cpu_unit, link);
     unit->idle = false;
+    if (unit->called)
+        atomic_fetch_sub_explicit(&executor->called, 1, memory_order_relaxed);
+    unit->called = false;
 }
 
 void *cpu_unit_main(void *argument)
@@ -406,22 +436,19 @@ void *cpu_unit_main(void *argument)
     struct cpu_executor *executor = unit->executor;
     struct cpu_job *left = NULL; /* by this unit, without having dropped the lock since */
     struct cpu_turn turn = {0};
-    bool worked = false;
 
     pthread_mutex_lock(&executor->lock);
     while (!executor->closing) {
-        bool working = take_turn(unit, &turn), spins = worked && !working && !executor->spinner;
+        bool working = take_turn(unit, &turn);
 
         if (left && unit->job != left)
             left->record.preemptions++;
         left = NULL;
-        worked = working;
         if (!working) {
-            if (spins)
+            if (cpu_deadline_ns(0) < unit->spin_until_ns)
                 spin(unit);
             else
                 sleep_unit(unit);
-            unit->thread_ns = 0;
             continue;
         }
         pthread_mutex_unlock(&executor->lock);
@@ -429,6 +456,7 @@ void *cpu_unit_main(void *argument)
         pthread_mutex_lock(&executor->lock);
         turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
         left = end_turn(unit, &turn);
+        unit->spin_until_ns = cpu_deadline_ns(SPIN_NS);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;
