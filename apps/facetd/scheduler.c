@@ -134,6 +134,13 @@ static enum facet_gate gate_of(const struct device *device, const struct client 
     return client->frozen || client->idle_frozen ? FACET_GATE_CLOSED : FACET_GATE_OPEN;
 }
 
+/* Before the gate opens: what is launched through it is held against it. */
+static void tell_turn(struct device *device, const struct client *client)
+{
+    facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
+    facet_owner_set_clear(client->owner, facet_fair_clear_ns(&device->fair, client->fair));
+}
+
 static bool apply_gates(struct device *device)
 {
     bool changed = false;
@@ -147,7 +154,7 @@ static bool apply_gates(struct device *device)
         residence_note(&device->residence, client->residence, client->vgpu_id, device->id, &client->stuck);
         enum facet_gate gate = gate_of(device, client);
         if (client->fair >= 0)
-            facet_owner_set_depth(client->owner, device->fair.clients[client->fair].depth_ns);
+            tell_turn(device, client);
         if (facet_owner_gate(client->owner) == gate)
             continue;
         facet_owner_set_gate(client->owner, gate);

@@ -206,6 +206,16 @@ void facet_fair_set_frozen(struct facet_fair *fair, int client, bool frozen)
     fair->clients[client].frozen = frozen;
 }
 
+uint64_t facet_fair_clear_ns(struct facet_fair *fair, int client)
+{
+    if (!facet_fair_by_work(fair))
+        return 0;
+    EACH_CLIENT(fair, other)
+    if (other != &fair->clients[client] && facet_fair_on_device(other))
+        return 1;
+    return fair->handed_over_ns;
+}
+
 uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
 {
     uint32_t request = fair->clients[client].request_milli, limit = fair->clients[client].limit_milli;
@@ -249,7 +259,7 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
     if (client->draining && client->demand.inflight == 0) {
         client->draining = client->overrun = false;
         fair->handed_over_ns =
-            facet_fair_later(fair->handed_over_ns, facet_fair_sooner(client->demand.idle_since_ns, now_ns));
+            facet_fair_later(fair->handed_over_ns, facet_fair_sooner(client->demand.idle_since_ns, now_ns | 1));
     }
     if (wants(client)) {
         client->last_wanted_ns = now_ns;

@@ -54,7 +54,7 @@ struct facet_fair_demand {
     uint32_t waiting;       /* threads waiting to launch */
     uint32_t inflight;      /* launches on the device */
     uint64_t busy_ns;       /* device time it has measured, cumulative: what a cap is held against */
-    uint64_t idle_since_ns; /* when work last ended; with nothing in flight, since when it is idle */
+    uint64_t idle_since_ns; /* when work last ended (odd: or before); with nothing in flight, since when it is idle */
     uint64_t inflight_ns;   /* expected length of what is in flight; 0 = unknown */
 };
 
@@ -89,7 +89,7 @@ struct facet_fair {
     struct facet_fair_client clients[FACET_FAIR_CLIENTS];
     uint32_t top; /* one past the highest client ever used: no loop goes further */
     uint64_t last_ns;
-    uint64_t handed_over_ns; /* when a drain last ended: work submitted before may have begun only then */
+    uint64_t handed_over_ns; /* when a drain last ended (odd: or before): work submitted before may begin only then */
     uint64_t round_milli;    /* the weights of all who want the device */
     uint64_t floor;          /* virtual time of the device: no client that comes back starts before it */
 };
@@ -107,6 +107,13 @@ void facet_fair_set_frozen(struct facet_fair *fair, int client, bool frozen);
  * it wants to be called again at the latest (absolute ns), FACET_FAIR_NEVER when only a new demand can change anything.
  */
 uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns);
+
+/*
+ * Since when nobody else's work is on a device that runs what is launched one after the other: what a client has
+ * launched since its turn began did not begin before. Odd: as of when that was seen; it may have been so earlier. 1:
+ * some still is. 0: nobody can tell.
+ */
+uint64_t facet_fair_clear_ns(struct facet_fair *fair, int client);
 
 /* The share a client keeps to while no scheduler lives: its guarantee, or for best effort a part of what guarantees
  * leave. */

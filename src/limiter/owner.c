@@ -336,6 +336,12 @@ void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns)
     atomic_store(&owner->policy->depth_ns, depth_ns);
 }
 
+void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns)
+{
+    if (atomic_load_explicit(&owner->policy->clear_ns, memory_order_relaxed) != clear_ns)
+        atomic_store_explicit(&owner->policy->clear_ns, clear_ns, memory_order_relaxed);
+}
+
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner)
 {
     return atomic_load(&owner->policy->oversubscribed);

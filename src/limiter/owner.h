@@ -53,6 +53,7 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits);
 void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
+void facet_owner_set_clear(struct facet_owner *owner, uint64_t clear_ns);
 
 /* Whether it was made with oversubscription, and how much of what can be swapped may be on the device from now on. */
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner);

@@ -95,7 +95,15 @@ struct facet_policy {
     _Atomic uint32_t oversubscribed;
     _Atomic uint32_t residence; /* futex word: counts changes of the next */
     _Atomic uint64_t resident_most_bytes;
+    /*
+     * Where what is launched runs one after the other: when the last work of others on the device ended, before which
+     * nothing that was launched since has begun; odd: or before (facet_idle_since()). 0: nobody can tell.
+     */
+    _Atomic uint64_t clear_ns;
 };
+
+/* clear_ns: some work of others is still on the device. */
+#define FACET_NOT_CLEAR UINT64_C(1)
 
 /* resident_most_bytes: all that the vGPU has; and the same, when nobody is left who could make room for it. */
 #define FACET_RESIDENT_ALL  UINT64_MAX
@@ -126,7 +134,7 @@ struct facet_slot_lane {
 /* One process. Three cache lines: memory and who waits, the rest, what swapping says; and the lanes of its launches. */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
-    _Atomic uint64_t idle_since_ns;      /* when work last ended */
+    _Atomic uint64_t idle_since_ns;      /* when work last ended; odd: at the latest, see facet_idle_since() */
     _Atomic uint32_t lanes_used;         /* one past the highest lane used; raised before a launch is counted there */
     _Atomic uint32_t waiting;            /* threads waiting to launch */
     _Atomic uint32_t completions;        /* futex word: counts completions reported */
@@ -173,6 +181,17 @@ static inline uint32_t facet_inflight_count(uint64_t inflight)
 static inline uint64_t facet_inflight_ns(uint64_t inflight)
 {
     return inflight >> FACET_INFLIGHT_BITS;
+}
+
+/* When work ended, and whether that is only when somebody came to see it. A nanosecond is what it costs. */
+static inline uint64_t facet_idle_since(uint64_t end_ns, bool late)
+{
+    return late ? end_ns | 1 : end_ns & ~UINT64_C(1);
+}
+
+static inline bool facet_idle_is_late(uint64_t idle_since_ns)
+{
+    return idle_since_ns & 1;
 }
 
 /* The page is the tenants' to write: whatever it says, no loop runs past the lanes there are. */

@@ -69,8 +69,7 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->stays, 0);
 }
 
-/* Since when something is in flight of which nothing is reported; 0: nothing is in flight. */
-static uint64_t unsettled_since_ns(const struct facet_slot *slot)
+uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot)
 {
     uint64_t settled_ns = atomic_load(&slot->unsettled_since_ns), oldest_ns = UINT64_MAX;
 
@@ -88,7 +87,7 @@ static uint64_t unsettled_since_ns(const struct facet_slot *slot)
 /* Device time of a process that died with work in flight: what it can have had since it last reported. */
 static uint64_t unsettled_ns(const struct facet_slot *slot, uint64_t now_ns)
 {
-    uint64_t since_ns = unsettled_since_ns(slot), seen_ns = atomic_load(&slot->seen_ns);
+    uint64_t since_ns = facet_slot_unsettled_since_ns(slot), seen_ns = atomic_load(&slot->seen_ns);
 
     if (!since_ns || since_ns >= now_ns)
         return 0;

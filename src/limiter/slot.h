@@ -35,6 +35,9 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
  * with `fd`. */
 struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
 
+/* Since when something is in flight of which nothing is reported; 0: nothing is in flight. */
+uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
+
 /* Gives back what belongs to a slot's owner. The caller holds the slot's lock. */
 void facet_slot_clear(struct facet_slot *slot);
 

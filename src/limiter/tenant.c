@@ -26,6 +26,9 @@
  */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
 
+/* Nor shorter: a thread that wakes too often takes from what it waits for. */
+#define LEAST_WAIT_NS (50 * FACET_NS_PER_US)
+
 #define MEMORY_FROZEN (FACET_RESOURCE_MEMORY | FACET_FROZEN_AUTO(FACET_RESOURCE_MEMORY))
 
 /* Where our descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
@@ -329,12 +332,47 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_lan
     return fits;
 }
 
+/* What is not known by the clock. */
+#define NOBODY_KNOWS UINT64_MAX
+
+/*
+ * How long until a launch fits behind what is in flight, by the clock: the device works it off, and says so late; who
+ * launched more only then would have it stand idle. Not where the device may be another's, nor for what is longer than
+ * the depth, nor where a cap is held against what was reported.
+ */
+static uint64_t fits_after_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
+{
+    uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
+    uint64_t clear_ns = atomic_load_explicit(&tenant->policy->clear_ns, memory_order_relaxed);
+    uint32_t limit = atomic_load_explicit(&tenant->policy->compute_limit_milli, memory_order_relaxed);
+    uint64_t since_ns = facet_slot_unsettled_since_ns(tenant->slot), now_ns = facet_clock_now_ns();
+
+    if (!clear_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
+        return NOBODY_KNOWS;
+    if (clear_ns == FACET_NOT_CLEAR) /* soon it may be, and nobody says so to who sleeps */
+        return depth_ns / FACET_TENANT_LITTLE;
+    since_ns = since_ns > clear_ns ? since_ns : clear_ns;
+    uint64_t done_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    return others_ns + estimate_ns > depth_ns + done_ns ? others_ns + estimate_ns - depth_ns - done_ns : 0;
+}
+
+/* How long a launch that does not fit, and is not in flight, waits before it looks again. */
+static uint64_t depth_wait_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
+{
+    uint64_t wait_ns = fits_after_ns(tenant, facet_inflight_ns(facet_slot_inflight(tenant->slot)), estimate_ns);
+
+    if (wait_ns > LOOK_AGAIN_NS)
+        return LOOK_AGAIN_NS;
+    return wait_ns > LEAST_WAIT_NS ? wait_ns : LEAST_WAIT_NS;
+}
+
 /* Whether this launch, already counted in flight, fits beside what is in flight. */
 static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
 
-    return facet_tenant_fits(tenant, others, estimate_ns) || (estimate_ns == 0 && facet_inflight_count(others) < 2);
+    return facet_tenant_fits(tenant, others, estimate_ns) || (!estimate_ns && facet_inflight_count(others) < 2) ||
+           fits_after_ns(tenant, facet_inflight_ns(others), estimate_ns) == 0;
 }
 
 /* Takes launches out of a lane; true when nothing of the process is in flight any more. Of two lanes that become empty
@@ -391,7 +429,8 @@ static enum verdict judge(struct facet_tenant *tenant, uint32_t gate, uint64_t e
     return depth_waited || depth_allows(tenant, estimate_ns) ? GO : WAIT_DEPTH;
 }
 
-static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_t gate, uint32_t completions)
+static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint64_t estimate_ns, uint32_t gate,
+                      uint32_t completions)
 {
     uint64_t pace;
 
@@ -407,7 +446,7 @@ static void wait_once(struct facet_tenant *tenant, enum verdict verdict, uint32_
         facet_futex_wait(&tenant->policy->gate, gate, pace < LOOK_AGAIN_NS ? pace : LOOK_AGAIN_NS);
         break;
     case WAIT_DEPTH:
-        facet_futex_wait(&tenant->slot->completions, completions, LOOK_AGAIN_NS);
+        facet_futex_wait(&tenant->slot->completions, completions, depth_wait_ns(tenant, estimate_ns));
         break;
     }
     facet_tenant_supervise(tenant, facet_clock_now_ns());
@@ -423,7 +462,7 @@ static bool step_aside(struct facet_tenant *tenant, struct facet_slot_lane *lane
     leave_flight(tenant, lane, estimate_ns, verdict == WAIT_GATE);
     if (tenant->let_go)
         tenant->let_go();
-    wait_once(tenant, verdict, gate, completions);
+    wait_once(tenant, verdict, estimate_ns, gate, completions);
     if (tenant->let_go)
         may = tenant->take_again();
     if (!facet_inflight_count(

@@ -68,6 +68,7 @@ struct facet_flight_lane {
     uint64_t reported_expected;            /* of expected */
     uint64_t reported_unknown;
     uint64_t until_ns;    /* up to where time is accounted */
+    bool until_late;      /* what ended there may have ended before: nobody saw it */
     uint64_t since_ns;    /* since when something is in flight that is not; 0: nothing is */
     _Atomic bool settled; /* all is reported */
 

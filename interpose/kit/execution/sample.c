@@ -12,10 +12,11 @@ struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_lane *la
 
     if (!sample)
         return NULL;
-    sample->begun_ns = facet_clock_now_ns();
     sample->end = facet_flight_event_take(lane->timeline);
     if (with_start)
         sample->start = facet_flight_event_take(lane->timeline);
+    /* Last: making events takes its time, and what is told of them is told from here. */
+    sample->begun_ns = facet_clock_now_ns();
     if (sample->end && (sample->start || !with_start))
         return sample;
     facet_flight_sample_free(lane, sample);

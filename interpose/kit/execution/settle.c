@@ -35,7 +35,7 @@ struct batch {
 /* Said to be complete when it was, not when we came to see it: what the device did in between is not charged to us. */
 static void report(struct facet_flight_lane *lane, const struct batch *batch, uint64_t now_ns)
 {
-    uint64_t end_ns = lane->until_ns < now_ns ? lane->until_ns : now_ns;
+    uint64_t end_ns = facet_idle_since(lane->until_ns < now_ns ? lane->until_ns : now_ns, lane->until_late);
 
     if (batch->count)
         facet_tenant_complete_in(lane->tenant, lane->counted, (uint32_t)batch->count, batch->charged, batch->busy_ns,
@@ -104,23 +104,29 @@ static void learn(struct facet_flight_lane *lane, uint64_t key, uint64_t length_
 }
 
 /*
- * The first launch after others had the device stands behind the rest of their work, and its event with it: it is taken
- * to be as long as such launches are.
+ * The first launch after others had the device stands behind the rest of their work, and its first event before it. It
+ * began when that ended, which the scheduler tells; until it has, the launch is taken to be as long as such are.
  */
-static uint64_t own_length(const struct facet_flight_sample *sample, uint64_t length_ns)
+static uint64_t own_length(const struct facet_flight_lane *lane, const struct facet_flight_sample *sample,
+                           uint64_t start_ns, uint64_t end_ns, bool *ret_known)
 {
-    uint64_t usual = sample->after_others ? facet_estimate_get(sample->key) : 0;
+    uint64_t clear_ns = atomic_load_explicit(&lane->tenant->policy->clear_ns, memory_order_relaxed);
+    bool told = sample->after_others && clear_ns && clear_ns < end_ns && !facet_idle_is_late(clear_ns);
+    uint64_t length_ns = end_ns - (told && clear_ns > start_ns ? clear_ns : start_ns);
+    uint64_t usual = sample->after_others && !told ? facet_estimate_get(sample->key) : 0;
 
-    return usual && usual < length_ns ? usual : length_ns;
+    *ret_known = !usual || length_ns <= usual;
+    return *ret_known ? length_ns : usual;
 }
 
 /* The launch itself, when its start is known. */
 static void measure_own(struct facet_flight_lane *lane, const struct facet_flight_sample *sample, uint64_t start_ns,
                         uint64_t end_ns, struct batch *batch)
 {
-    uint64_t length_ns = own_length(sample, end_ns - start_ns);
+    bool known;
+    uint64_t length_ns = own_length(lane, sample, start_ns, end_ns, &known);
 
-    if (length_ns == end_ns - start_ns)
+    if (known)
         learn(lane, sample->key, length_ns);
     batch->busy_ns += use(lane, end_ns - length_ns, end_ns);
 }
@@ -142,8 +148,10 @@ static void measure(struct facet_flight_lane *lane, const struct facet_flight_sa
     }
     if (expected_ns(lane, before))
         batch->busy_ns += use_expected(lane, expected_ns(lane, before), lane->until_ns, start_ns);
-    if (end_ns > lane->until_ns)
+    if (end_ns > lane->until_ns) {
         lane->until_ns = end_ns;
+        lane->until_late = false;
+    }
 }
 
 /* ---- samples ---- */
@@ -209,6 +217,7 @@ static void settle_tail(struct facet_flight_lane *lane, struct batch *batch)
     if (state == FACET_FLIGHT_DONE)
         batch->busy_ns += use_expected(lane, expected, lane->until_ns, now_ns);
     lane->until_ns = now_ns;
+    lane->until_late = true;
     take(lane, mark, batch);
 }
 

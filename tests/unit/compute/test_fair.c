@@ -309,6 +309,39 @@ static void test_stalls_are_bounded(void **state)
 }
 
 /* What a hand-over takes is hidden behind the end of the drain, and shares stay what they were. */
+/* Who is let in early is told when the other's work is off the device, and whether somebody saw it end. */
+static void told_when_clear(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
+{
+    const struct facet_limits half = limits(500, 1000);
+    struct facet_fair fair;
+
+    facet_fair_init(&fair, config, 1 * S);
+    int first = facet_fair_add(&fair, &half), second = facet_fair_add(&fair, &half);
+    fair.clients[first].demand.waiting = 1;
+    facet_fair_step(&fair, 1 * S);
+    assert_int_not_equal(fair.clients[first].gate, FACET_FAIR_CLOSED);
+    assert_int_equal(facet_fair_clear_ns(&fair, first), 0); /* nobody was there before */
+    fair.clients[first].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 2 * MS};
+    fair.clients[second].demand.waiting = 1;
+    for (uint64_t now_ns = 1 * S; now_ns < 1 * S + 1900 * US; now_ns += 100 * US)
+        facet_fair_step(&fair, now_ns);
+    if (queue)
+        assert_int_equal(fair.clients[second].gate, FACET_FAIR_LEASED);
+    assert_int_equal(facet_fair_clear_ns(&fair, second), queue ? 1 : 0);
+    fair.clients[first].demand = (struct facet_fair_demand){.idle_since_ns = ended_ns, .waiting = 1};
+    fair.clients[second].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 1 * MS};
+    facet_fair_step(&fair, 1 * S + 2100 * US);
+    if (queue)
+        assert_int_equal(facet_fair_clear_ns(&fair, second), ended_ns);
+}
+
+static void test_who_is_let_in_early_is_told_when_it_is_clear(void **state)
+{
+    told_when_clear(&facet_fair_queue, 1 * S + 2000 * US, true);
+    told_when_clear(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
+    told_when_clear(&facet_fair_defaults, 1 * S + 2000 * US, false);
+}
+
 static void test_early_handover_keeps_the_device_busy(void **state)
 {
     static const uint32_t requests[] = {500, 300, 200};
@@ -391,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_parallel_leases_keep_shares),
         cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
         cmocka_unit_test(test_stalls_are_bounded),
+        cmocka_unit_test(test_who_is_let_in_early_is_told_when_it_is_clear),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
         cmocka_unit_test(test_full_and_reused),
         cmocka_unit_test(test_fallback_is_the_guarantee),

@@ -153,6 +153,47 @@ static void test_depth_never_dead_locks(void **state)
     facet_tenant_detach(&tenant);
 }
 
+/* Two launches of three quarters of the depth each; whether the second is in before anything is reported. */
+static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_ns)
+{
+    const uint64_t depth_ns = 20 * FACET_NS_PER_MS, estimate_ns = depth_ns * 3 / 4;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher second;
+
+    facet_owner_set_depth(fixture->owner, depth_ns);
+    facet_owner_set_clear(fixture->owner, clear_ns);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    facet_tenant_launch(&tenant, estimate_ns);
+    uint64_t begun_ns = facet_clock_now_ns();
+    start(&second, &tenant, estimate_ns);
+    bool through = beat_for(fixture, 60, &second.through);
+    assert_true(!through || facet_clock_now_ns() >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
+    facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
+    finish(&second);
+    facet_tenant_detach(&tenant);
+    return through;
+}
+
+/* What ends is reported late: on a device that does nothing else the next launch goes when it fits by the clock. */
+static void test_depth_is_worked_off_by_the_clock(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_true(goes_before_a_report(fixture, 2));
+    assert_false(goes_before_a_report(fixture, 0));
+    assert_false(goes_before_a_report(fixture, FACET_NOT_CLEAR));
+}
+
+/* A cap is held against what was reported. */
+static void test_a_cap_does_not_go_by_the_clock(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->spec.limits.compute_limit_milli = 500;
+    facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
+    assert_false(goes_before_a_report(fixture, 2));
+}
+
 static void test_frozen_waits_even_without_a_daemon(void **state)
 {
     struct fixture *fixture = *state;
@@ -344,6 +385,8 @@ int main(void)
         TEST(test_depth_is_bounded_while_leased),
         TEST(test_one_kernel_longer_than_the_depth_goes),
         TEST(test_depth_never_dead_locks),
+        TEST(test_depth_is_worked_off_by_the_clock),
+        TEST(test_a_cap_does_not_go_by_the_clock),
         TEST(test_frozen_waits_even_without_a_daemon),
         TEST(test_paces_itself_without_a_daemon),
         TEST(test_the_dead_are_charged_while_they_lived),
