@@ -533,8 +533,10 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lan
             facet_policy_pace_milli(tenant->policy, atomic_load_explicit(&tenant->orphan, memory_order_relaxed)),
             busy_ns, now_ns);
 
-    /* Written before the count falls: who sees nothing in flight also sees since when. */
-    atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
+    /* Written before the count falls: who sees nothing in flight also sees since when. Of several streams the one that
+     * is reported last need not have ended last. */
+    if (now_ns > atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed))
+        atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
     bool idle = take_out(tenant, lane, count, charged_ns);
 
     atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);

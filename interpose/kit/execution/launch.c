@@ -150,7 +150,8 @@ bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *o
 
 void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)
 {
-    facet_tenant_complete_in(lane->tenant, lane->counted, 1, charge, 0, facet_clock_now_ns());
+    /* Nothing of it ran: what did before may have ended before. */
+    facet_tenant_complete_in(lane->tenant, lane->counted, 1, charge, 0, facet_idle_since(facet_clock_now_ns(), true));
 }
 
 void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)

@@ -238,6 +238,7 @@ static void settle_ended(struct facet_flight_lane *lane, struct batch *batch)
     while (facet_flight_sample_first(lane))
         facet_flight_sample_drop_first(lane);
     lane->until_ns = lane->ended_ns;
+    lane->until_late = true;
     take(lane, mark, batch);
 }
 

@@ -18,7 +18,7 @@
 static const char inline_all[] = "always-inline,globaldce";
 /* What one work-item does, simplified: no calls, no memory that can be registers. */
 static const char simplify[] =
-    "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup>,instcombine<"
+    "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup;hoist-common-insts>,instcombine<"
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";

@@ -303,19 +303,27 @@ static void end_block(struct facet_lanes *lanes, uint32_t index)
         LLVMSetSuccessor(clone, s, lanes->starts[lanes->graph.blocks[index].successors[s]]);
 }
 
-static void make_block(struct facet_lanes *lanes, uint32_t index, bool masked)
+void facet_lanes_fill(struct facet_lanes *lanes, uint32_t index)
 {
     LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[index].block);
 
+    for (; at && !lanes->why && !LLVMIsATerminatorInst(at); at = LLVMGetNextInstruction(at))
+        if (!LLVMIsAPHINode(at))
+            facet_lanes_instruction(lanes, at);
+}
+
+static void make_block(struct facet_lanes *lanes, uint32_t index, bool masked)
+{
     lanes->block = index;
     LLVMPositionBuilderAtEnd(lanes->builder, lanes->starts[index]);
     start_phis(lanes, index);
     start_mask(lanes, index);
     if (index == 0 && masked)
         lanes->masks[0] = entry_mask(lanes);
-    for (; at && !lanes->why && !LLVMIsATerminatorInst(at); at = LLVMGetNextInstruction(at))
-        if (!LLVMIsAPHINode(at))
-            facet_lanes_instruction(lanes, at);
+    if (facet_lanes_parts(lanes, index))
+        facet_lanes_fill_twice(lanes, index);
+    else
+        facet_lanes_fill(lanes, index);
     if (!lanes->why)
         end_block(lanes, index);
 }

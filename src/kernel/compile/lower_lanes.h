@@ -46,6 +46,10 @@ bool facet_lanes_uniform(const struct facet_lanes *lanes, LLVMValueRef value);
 
 LLVMValueRef facet_lanes_compute(struct facet_lanes *lanes, LLVMValueRef from); /* its vector form, lane by lane */
 void facet_lanes_instruction(struct facet_lanes *lanes, LLVMValueRef instruction);
+void facet_lanes_fill(struct facet_lanes *lanes, uint32_t index); /* with the instructions of a source block */
+/* Whether this block is of an if that pays when it is made once more, for when all lanes take it; and making it so. */
+bool facet_lanes_parts(const struct facet_lanes *lanes, uint32_t index);
+void facet_lanes_fill_twice(struct facet_lanes *lanes, uint32_t index);
 void facet_lanes_alloca(struct facet_lanes *lanes, LLVMValueRef instruction);
 void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load);
 void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store);

@@ -45,7 +45,7 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
 static const struct facet_lower_argument asked_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                               {FACET_ARGUMENT_VALUE, 8, 4}};
 
-/* Sizes of groups: whole vectors, less than one, and in between. */
+/* Whole vectors, less than one, and in between. */
 static const uint32_t group_sizes[][3] = {{64, 1, 1}, {16, 4, 1}, {1, 1, 1}, {7, 3, 2}, {50, 1, 1}, {8, 8, 1}};
 
 /* Made once for all sizes of groups. */
@@ -283,6 +283,43 @@ static void test_division(void **state)
         lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 3 * size[0]; i++)
             assert_int_equal(output[i], input[i] ? 1000 / input[i] + 1000 % input[i] : -1);
+    }
+}
+
+static int inside_of(int i)
+{
+    return input[i - 1] + 3 * input[2 * i] + 7 * input[i / 2] - input[i + 1] + 1000000 / (input[2 * i + 1] | 1);
+}
+
+static void check_inside(int all, int low, int high)
+{
+    for (int i = 0; i < all; i++) {
+        bool in = i >= low && i < high;
+        int behind = in ? (inside_of(i) + 11 * input[low]) ^ (i + 1) : (-1 + 55) ^ 9;
+
+        assert_true(output[i] == (in ? inside_of(i) : -1) && output[MOST + i] == behind);
+    }
+}
+
+/* An if that all lanes of some chunks take, some of others', and none of others'. */
+static void test_inside(void **state)
+{
+    static const int places[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}};
+
+    (void)state;
+    lowered_fill(3, 1000);
+    FOR_EACH_WAY(way, size)
+    {
+        struct loaded loaded = load(way, "inside", scaled_arguments);
+
+        for (size_t place = 0; place < sizeof(places) / sizeof(*places); place++) {
+            const int *at = places[place];
+            struct block block = {.first = input, .second = output, .a = (uint32_t)at[0], .b = (uint32_t)at[1]};
+
+            memset(output, -1, sizeof(output));
+            lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
+            check_inside(3 * (int)size[0], at[0], at[1]);
+        }
     }
 }
 
@@ -548,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_divergent_barrier_ends),
         cmocka_unit_test(test_dimensions),
         cmocka_unit_test(test_division),
+        cmocka_unit_test(test_inside),
         cmocka_unit_test(test_vectorized),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_steps),

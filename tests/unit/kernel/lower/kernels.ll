@@ -3,7 +3,8 @@
 ; sorted: private memory, and loops in loops.  counts: atomics on local and global memory in divergent flow.
 ; rotated: state across barriers, private memory included, and a barrier that is not always there.
 ; parted: a barrier that not all items reach (undefined, but must end).  asked: ids of a dimension that is not constant.
-; divided: a division that must not be made for all items.
+; divided: a division that must not be made for all items.  inside: most chunks take an if with all their lanes: with
+; neighbours, fields, half of an index and a division in it, and values of it that are used behind it.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 @__facet_local.counts.h = internal global [16 x i32] undef, align 4
 
@@ -504,6 +505,62 @@ define void @divided(ptr align 4 %0, ptr align 4 %1) {
 __clang_ocl_kern_imp_divided.exit:
   ret void
 }
+
+define void @inside(ptr align 4 %0, ptr align 4 %1, i32 %2, i32 %3) {
+  %i = call i32 @__facet_global_id(i32 0)
+  %count = sub i32 %3, %2
+  %place = sub i32 %i, %2
+  %in = icmp ult i32 %place, %count
+  br i1 %in, label %5, label %7
+
+5:
+  %left = add nsw i32 %i, -1
+  %left.w = sext i32 %left to i64
+  %left.p = getelementptr i32, ptr %0, i64 %left.w
+  %a = load i32, ptr %left.p, align 4
+  %right = add nsw i32 %i, 1
+  %right.w = sext i32 %right to i64
+  %right.p = getelementptr i32, ptr %0, i64 %right.w
+  %b = load i32, ptr %right.p, align 4
+  %i.w = sext i32 %i to i64
+  %pair.p = getelementptr { i32, i32 }, ptr %0, i64 %i.w
+  %c = load i32, ptr %pair.p, align 4
+  %second.p = getelementptr { i32, i32 }, ptr %0, i64 %i.w, i32 1
+  %d = load i32, ptr %second.p, align 4
+  %half = sdiv i32 %i, 2
+  %half.w = sext i32 %half to i64
+  %half.p = getelementptr i32, ptr %0, i64 %half.w
+  %e = load i32, ptr %half.p, align 4
+  %low.w = sext i32 %2 to i64
+  %low.p = getelementptr i32, ptr %0, i64 %low.w
+  %u = load i32, ptr %low.p, align 4
+  %odd = or i32 %d, 1
+  %q = sdiv i32 1000000, %odd
+  %x1 = mul i32 %c, 3
+  %x2 = mul i32 %e, 7
+  %x3 = add i32 %a, %x1
+  %x4 = add i32 %x3, %x2
+  %x5 = sub i32 %x4, %b
+  %v = add i32 %x5, %q
+  %out.p = getelementptr i32, ptr %1, i64 %i.w
+  store i32 %v, ptr %out.p, align 4
+  br label %7
+
+7:
+  %kept = phi i32 [ %v, %5 ], [ -1, %4 ]
+  %same = phi i32 [ %u, %5 ], [ 5, %4 ]
+  %next = phi i32 [ %right, %5 ], [ 9, %4 ]
+  %y1 = mul i32 %same, 11
+  %y2 = add i32 %kept, %y1
+  %y3 = xor i32 %y2, %next
+  %behind = add nsw i32 %i, 4096
+  %behind.w = sext i32 %behind to i64
+  %behind.p = getelementptr i32, ptr %1, i64 %behind.w
+  store i32 %y3, ptr %behind.p, align 4
+  ret void
+}
+
+declare i32 @__facet_global_id(i32)
 
 declare i32 @__facet_group_id(i32)
 
