@@ -93,6 +93,17 @@ static void end_units(struct cpu_executor *executor)
 
 /* ---- the executor ---- */
 
+/* It is held for less than a microsecond: who finds it held looks again before he sleeps, which takes tens of them. */
+static void init_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t attributes;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 static void init_units(struct cpu_executor *executor)
 {
     for (uint32_t i = 0; i < executor->options.units; i++) {
@@ -125,9 +136,10 @@ enum facet_status cpu_executor_create(const struct cpu_executor_options *options
     config.policy = (enum facet_pick_policy)options->policy;
     config.parallel = options->units;
     facet_pick_init(&executor->pick, &config);
-    pthread_mutex_init(&executor->lock, NULL);
+    init_lock(&executor->lock);
     cpu_condition_init(&executor->watch);
     SLIST_INIT(&executor->idle);
+    SLIST_INIT(&executor->spinning);
     init_units(executor);
     *ret_executor = executor;
     return FACET_OK;

@@ -8,6 +8,7 @@
  * do so at the expense of him whose turn it is. While somebody else waits turns are short, so that shares hold over
  * short times; whoever arrives ends the long ones.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,6 +21,8 @@
 #define TURN_PER_UNIT_NS UINT64_C(1500)
 /* So long one unit looks for work before it sleeps: who launches and waits in turn halves his time (bench/executor). */
 #define SPIN_NS UINT64_C(20000)
+/* And so long while work is under way that more may follow: the next phase, the next of its stream. */
+#define FOLLOW_NS UINT64_C(500000)
 
 static uint64_t later(uint64_t left, uint64_t right)
 {
@@ -117,16 +120,25 @@ static void want_back(struct cpu_unit *unit)
 /* Whether a unit waits for work. */
 static bool sleeps(const struct cpu_executor *executor)
 {
-    return executor->spinner || !SLIST_EMPTY(&executor->idle);
+    return executor->spinners > 0 || !SLIST_EMPTY(&executor->idle);
+}
+
+static void leave_spinning(struct cpu_unit *unit)
+{
+    if (!unit->spins)
+        return;
+    SLIST_REMOVE(&unit->executor->spinning, unit, cpu_unit, link);
+    unit->executor->spinners--;
+    unit->spins = false;
 }
 
 static bool wake_one(struct cpu_executor *executor)
 {
-    struct cpu_unit *unit = SLIST_FIRST(&executor->idle);
+    struct cpu_unit *spinner = SLIST_FIRST(&executor->spinning), *unit = SLIST_FIRST(&executor->idle);
 
-    if (executor->spinner) {
-        want_back(executor->spinner);
-        executor->spinner = NULL;
+    if (spinner) {
+        leave_spinning(spinner);
+        want_back(spinner);
         return true;
     }
     if (!unit)
@@ -188,9 +200,11 @@ static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
 /* Somebody must be awake, or asleep until then, when a cap lets its tenant come back. */
 static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
 {
-    const struct cpu_unit *sleeper = SLIST_FIRST(&executor->idle);
+    const struct cpu_unit *next = SLIST_FIRST(&executor->spinning);
 
-    if (!executor->spinner && sleeper && sleeper->look_ns > again_ns)
+    if (!next)
+        next = SLIST_FIRST(&executor->idle);
+    if (next && next->look_ns > again_ns)
         wake_one(executor);
 }
 
@@ -349,7 +363,7 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
     }
     cpu_tenant_refresh(tenant);
     if (tenant->active == 0)
-        pthread_cond_broadcast(&tenant->changed);
+        cpu_tenant_tell(tenant);
     return goes_on ? job : NULL;
 }
 
@@ -367,20 +381,41 @@ static void run_turn(struct cpu_unit *unit, struct cpu_turn *turn)
     turn->had_ns = unit->thread_ns > 0 ? unit->thread_ns - from_ns : UINT64_MAX;
 }
 
-/* Leaves the lock, and looks for a while whether somebody brings work. One unit at a time. */
+/* More than one only where there is a processor for each. */
+static bool may_follow(const struct cpu_executor *executor)
+{
+    return executor->active > 0 && executor->jobs > 0 &&
+           executor->active + executor->spinners < executor->options.processors;
+}
+
+static bool may_spin(const struct cpu_executor *executor)
+{
+    return executor->spinners == 0 || may_follow(executor);
+}
+
+/* Leaves the lock, and looks for a while whether somebody brings work. Whoever else wants the processor is let in; what
+ * is spent here is charged to nobody. */
 static void spin(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
-    uint64_t until = cpu_deadline_ns(SPIN_NS);
+    uint64_t now = cpu_now_ns(executor), most = may_follow(executor) ? FOLLOW_NS : SPIN_NS;
 
-    executor->spinner = unit;
+    if (unit->look_ns != FACET_PICK_NEVER)
+        most = sooner(most, unit->look_ns > now ? unit->look_ns - now : 0);
+    uint64_t from = cpu_deadline_ns(0);
+    SLIST_INSERT_HEAD(&executor->spinning, unit, link);
+    executor->spinners++;
+    unit->spins = true;
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
     pthread_mutex_unlock(&executor->lock);
-    while (!atomic_load_explicit(&unit->wanted, memory_order_relaxed) && cpu_deadline_ns(0) < until)
-        ;
+    for (uint64_t spent = 0; spent < most; spent = cpu_deadline_ns(0) - from) {
+        if (atomic_load_explicit(&unit->wanted, memory_order_relaxed))
+            break;
+        if (spent > SPIN_NS)
+            sched_yield();
+    }
     pthread_mutex_lock(&executor->lock);
-    if (executor->spinner == unit)
-        executor->spinner = NULL;
+    leave_spinning(unit);
 }
 
 static void sleep_unit(struct cpu_unit *unit)
@@ -410,7 +445,7 @@ void *cpu_unit_main(void *argument)
 
     pthread_mutex_lock(&executor->lock);
     while (!executor->closing) {
-        bool working = take_turn(unit, &turn), spins = worked && !working && !executor->spinner;
+        bool working = take_turn(unit, &turn), spins = worked && !working && may_spin(executor);
 
         if (left && unit->job != left)
             left->record.preemptions++;
