@@ -125,8 +125,8 @@ struct cpu_executor {
     pthread_mutex_t lock;
     struct facet_pick pick;
     struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
-    uint32_t started; /* threads */
-    uint32_t active;  /* units at work */
+    uint32_t started;   /* threads */
+    atomic_uint active; /* units at work; who waits reads it without the lock */
     uint64_t turns;
     bool keeps;        /* who began keeps its units until it ends */
     uint64_t slice_ns; /* of a turn while others wait; 0: our own */

@@ -338,6 +338,11 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
 
 /* ---- looking ---- */
 
+static bool has_room(const struct cpu_executor *executor)
+{
+    return atomic_load_explicit(&executor->active, memory_order_relaxed) < executor->options.processors;
+}
+
 /*
  * To sleep and to be woken takes tens of microseconds: as long as a short launch. So the end is looked for first, on a
  * processor that no unit needs, and whoever else wants it is let in.
@@ -347,10 +352,10 @@ static void look_for(struct cpu_stream *stream, uint64_t target, uint64_t deadli
     struct cpu_executor *executor = stream->tenant->executor;
     uint64_t until = cpu_deadline_ns(LOOK_NS);
 
-    if (executor->active >= executor->options.processors)
+    if (!has_room(executor))
         return;
     pthread_mutex_unlock(&executor->lock);
-    for (until = until < deadline ? until : deadline; cpu_deadline_ns(0) < until; sched_yield())
+    for (until = until < deadline ? until : deadline; cpu_deadline_ns(0) < until && has_room(executor); sched_yield())
         for (uint32_t i = 0; i < LOOKS; i++)
             if (atomic_load_explicit(&stream->completed, memory_order_acquire) >= target)
                 until = 0;
