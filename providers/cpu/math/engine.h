@@ -74,7 +74,12 @@ struct cpu_math_matmul {
     enum cpu_math_as as;
     uint64_t a_row, a_column, b_row, b_column;
     bool rounds; /* C is bf16, rounded once; else what is added up */
+    /* B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS. The library
+     * takes it so: FACET_UNSUPPORTED where it does not. As it lies it would be ordered anew for each tile. */
+    bool ordered;
 };
+#define CPU_MATH_ORDER_ROWS    32u
+#define CPU_MATH_ORDER_COLUMNS 64u
 enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *matmul,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error);
 
@@ -113,6 +118,10 @@ struct cpu_math_gather {
     enum cpu_math_as as;
 };
 void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, void *to);
+/* The same for rows of an ordered B, which has `depth` of them: panels of CPU_MATH_ORDER_COLUMNS columns, one behind
+ * the other; of bf16 pairs of rows. `to` is where the first row of the first panel goes. */
+void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
+                    void *to);
 
 /* --- work.c --- */
 

@@ -197,7 +197,10 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     dnnl_matmul_desc_t operation;
     dnnl_status_t status = matrix(&a, it->m, it->k, types_as[it->as], it->a_row, it->a_column);
 
-    if (status == dnnl_success)
+    if (status == dnnl_success && it->ordered)
+        status = dnnl_memory_desc_init_by_tag(&b, 2, (dnnl_dims_t){(dnnl_dim_t)it->k, (dnnl_dim_t)it->n},
+                                              types_as[it->as], dnnl_format_tag_any);
+    else if (status == dnnl_success)
         status = matrix(&b, it->k, it->n, types_as[it->as], it->b_row, it->b_column);
     if (status == dnnl_success)
         status = matrix(&c, it->m, it->n,
@@ -212,13 +215,36 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     return status;
 }
 
+/* Blocks of 16 rows (of bf16: of pairs of rows) and 64 columns, in panels of 64 columns. */
+static bool is_ordered(const dnnl_memory_desc_t *b, const struct cpu_math_matmul *it)
+{
+    const dnnl_blocking_desc_t *how = &b->format_desc.blocking;
+    bool pairs = it->as == CPU_MATH_AS_BF16;
+    dnnl_dim_t block = (pairs ? 32 : 16) * CPU_MATH_ORDER_COLUMNS;
+
+    return b->format_kind == dnnl_blocked && it->as != CPU_MATH_AS_INT8 && b->extra.flags == 0 &&
+           how->inner_nblks == (pairs ? 3 : 2) && how->inner_idxs[0] == 0 && how->inner_blks[0] == 16 &&
+           how->inner_idxs[1] == 1 && how->inner_blks[1] == CPU_MATH_ORDER_COLUMNS &&
+           (!pairs || (how->inner_idxs[2] == 0 && how->inner_blks[2] == 2)) && how->strides[0] == block &&
+           how->strides[1] == (dnnl_dim_t)(it->k * CPU_MATH_ORDER_COLUMNS);
+}
+
 enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *it,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error)
 {
-    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL, it->m,        it->n,     it->k,        (uint64_t)it->as,
-                                        it->a_row,  it->a_column, it->b_row, it->b_column, it->rounds};
+    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL,   it->m,     it->n,        it->k,      (uint64_t)it->as, it->a_row,
+                                        it->a_column, it->b_row, it->b_column, it->rounds, it->ordered};
+    struct cpu_math_primitive *primitive = NULL;
+    enum facet_status status = get(engine, key, describe_matmul, it, &primitive, error);
 
-    return get(engine, key, describe_matmul, it, ret_primitive, error);
+    if (status != FACET_OK)
+        return status;
+    if (it->ordered && !is_ordered(&primitive->weights, it)) {
+        cpu_math_drop(engine, &primitive, 1);
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN wants another order of B");
+    }
+    *ret_primitive = primitive;
+    return FACET_OK;
 }
 
 /* ---- convolution ---- */
