@@ -67,7 +67,8 @@ struct cpu_stream {
     uint32_t priority;
     uint64_t turn; /* number of its last turn: among equals the one that waited for longest goes next */
     TAILQ_HEAD(, cpu_job) jobs;
-    bool telling; /* a thread is in `done` */
+    bool telling;    /* a thread is in `done` */
+    uint64_t wanted; /* the first number whose end somebody sleeps for; UINT64_MAX: nobody does */
     struct facet_stream_state state;
     atomic_uint_least64_t completed; /* of `state`, for those who look without the lock */
 
@@ -90,7 +91,8 @@ struct cpu_tenant {
     bool arrived;              /* has work that nobody made room for yet */
     uint64_t busy_ns, told_ns; /* what it had; the most that was told, as turns under way are taken to lose nothing */
     TAILQ_HEAD(, cpu_stream) streams;
-    pthread_cond_t changed; /* a job is over, or a unit has left */
+    uint32_t watchers;      /* who sleep until anything of it changes, not until one job is over */
+    pthread_cond_t changed; /* a job that is wanted is over; for watchers: any, or no unit is left */
 };
 
 /* A thread. */
@@ -101,7 +103,7 @@ struct cpu_unit {
     pthread_cond_t wake;
     void *local, *scratch; /* its own: only its thread touches them */
     uint64_t local_bytes, scratch_bytes;
-    uint64_t spin_until_ns; /* its own too: it looks for work until then, before it sleeps */
+    uint64_t worked_ns; /* its own too: when it last had work, by cpu_deadline_ns() */
 
     /* Under the lock. */
     struct cpu_job *job; /* NULL: none */
@@ -124,14 +126,16 @@ struct cpu_executor {
     pthread_mutex_t lock;
     struct facet_pick pick;
     struct cpu_tenant *tenants[FACET_PICK_ENTITIES];
-    uint32_t started; /* threads */
-    uint32_t active;  /* units at work */
+    uint32_t started;   /* threads */
+    atomic_uint active; /* units at work; who waits reads it without the lock */
     uint64_t turns;
     bool keeps;        /* who began keeps its units until it ends */
     uint64_t slice_ns; /* of a turn while others wait; 0: our own */
     uint64_t unit_ns, busy_ns, active_since_ns;
     SLIST_HEAD(, cpu_unit) idle;     /* the one that went to sleep last is first: its caches are warm */
     SLIST_HEAD(, cpu_unit) spinning; /* they are woken before any that sleeps */
+    uint32_t spinners;               /* so many */
+    uint64_t jobs;                   /* that are not over, of all streams */
     atomic_uint called;              /* units on their way from sleep */
     bool closing;
 
@@ -185,6 +189,12 @@ bool cpu_stream_claimable(const struct cpu_stream *stream);
 void cpu_stream_settle(struct cpu_stream *stream);
 void cpu_stream_stop(struct cpu_stream *stream);
 void cpu_stream_release(struct cpu_stream *stream);
+
+/* executor_tenant.c: under the lock. To wake who only finds that it is not yet his turn costs as much as a short job.
+ */
+void cpu_tenant_tell(struct cpu_tenant *tenant);
+/* As cpu_condition_wait(). */
+bool cpu_tenant_watch(struct cpu_tenant *tenant, uint64_t deadline_ns);
 
 /* executor_record.c: all under the lock */
 void cpu_record_keep(struct cpu_stream *stream, const struct facet_launch_record *record);

@@ -27,6 +27,7 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
     stream->tenant = tenant;
     stream->priority = FACET_PRIORITY_NORMAL;
     stream->state.size = sizeof stream->state;
+    stream->wanted = UINT64_MAX;
     TAILQ_INIT(&stream->jobs);
     pthread_mutex_lock(&tenant->executor->lock);
     TAILQ_INSERT_TAIL(&tenant->streams, stream, link);
@@ -53,7 +54,7 @@ void cpu_stream_release(struct cpu_stream *stream)
 
     cpu_stream_stop(stream);
     while (!TAILQ_EMPTY(&stream->jobs))
-        cpu_condition_wait(tenant->executor, &tenant->changed, UINT64_MAX);
+        cpu_tenant_watch(tenant, UINT64_MAX);
     TAILQ_REMOVE(&tenant->streams, stream, link);
     forget(tenant, stream);
     free(stream->records);
@@ -124,6 +125,16 @@ static bool is_settled(const struct cpu_stream *stream)
     return stream->telling || !job || !cpu_job_is_over(job);
 }
 
+static void tell(struct cpu_stream *stream)
+{
+    if (stream->state.completed < stream->wanted) {
+        cpu_tenant_tell(stream->tenant);
+        return;
+    }
+    stream->wanted = UINT64_MAX; /* who waits for more says so again */
+    pthread_cond_broadcast(&stream->tenant->changed);
+}
+
 static bool settle(struct cpu_stream *stream)
 {
     struct cpu_executor *executor = stream->tenant->executor;
@@ -142,10 +153,11 @@ static bool settle(struct cpu_stream *stream)
         stream->telling = false;
         TAILQ_REMOVE(&stream->jobs, job, link);
         stream->tenant->waiting -= job->waits;
+        executor->jobs--;
         atomic_store_explicit(&stream->completed, ++stream->state.completed, memory_order_release);
         free(job);
     }
-    pthread_cond_broadcast(&stream->tenant->changed);
+    tell(stream);
     return any;
 }
 
@@ -226,6 +238,7 @@ static enum facet_status queue(struct cpu_job *job, struct facet_error *error)
 
         job->record.sequence = ++stream->state.launched;
         tenant->waiting += job->waits;
+        tenant->executor->jobs++;
         job->record.queued_ns = cpu_now_ns(tenant->executor);
         TAILQ_INSERT_TAIL(&stream->jobs, job, link);
         if (first && job->waits)
@@ -361,8 +374,10 @@ enum facet_status cpu_stream_wait(struct cpu_stream *stream, uint64_t timeout_ns
     target = stream->state.launched;
     if (stream->state.completed < target)
         look_for(stream, target, deadline);
-    while (stream->state.completed < target && in_time)
+    while (stream->state.completed < target && in_time) {
+        stream->wanted = stream->wanted < target ? stream->wanted : target;
         in_time = cpu_condition_wait(tenant->executor, &tenant->changed, deadline) || stream->state.completed >= target;
+    }
     pthread_mutex_unlock(&tenant->executor->lock);
     return in_time ? FACET_OK : FACET_TIMEOUT;
 }

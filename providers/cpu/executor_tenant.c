@@ -35,6 +35,20 @@ enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_te
     return FACET_OK;
 }
 
+void cpu_tenant_tell(struct cpu_tenant *tenant)
+{
+    if (tenant->watchers > 0)
+        pthread_cond_broadcast(&tenant->changed);
+}
+
+bool cpu_tenant_watch(struct cpu_tenant *tenant, uint64_t deadline_ns)
+{
+    tenant->watchers++;
+    bool in_time = cpu_condition_wait(tenant->executor, &tenant->changed, deadline_ns);
+    tenant->watchers--;
+    return in_time;
+}
+
 /* All are stopped before the first is waited for: the wait is as long as the longest work-group, once. */
 static void release_streams(struct cpu_tenant *tenant)
 {
@@ -55,7 +69,7 @@ void cpu_tenant_destroy(struct cpu_tenant *tenant)
     pthread_mutex_lock(&executor->lock);
     release_streams(tenant);
     while (tenant->active > 0)
-        cpu_condition_wait(executor, &tenant->changed, UINT64_MAX);
+        cpu_tenant_watch(tenant, UINT64_MAX);
     facet_pick_remove(&executor->pick, tenant->entity);
     executor->tenants[tenant->entity] = NULL;
     pthread_mutex_unlock(&executor->lock);
@@ -140,9 +154,9 @@ enum facet_status cpu_tenant_pause(struct cpu_tenant *tenant, bool pause, uint64
     if (pause)
         cpu_units_leave(executor, tenant, NULL);
     cpu_tenant_arrive(tenant);
-    pthread_cond_broadcast(&tenant->changed);
+    cpu_tenant_tell(tenant);
     while (tenant->paused && tenant->active > 0 && in_time)
-        in_time = cpu_condition_wait(executor, &tenant->changed, deadline) || tenant->active == 0;
+        in_time = cpu_tenant_watch(tenant, deadline) || tenant->active == 0;
     pthread_mutex_unlock(&executor->lock);
     return in_time ? FACET_OK : FACET_TIMEOUT;
 }
@@ -165,7 +179,7 @@ enum facet_status cpu_tenant_wait(struct cpu_tenant *tenant, uint64_t timeout_ns
 
     pthread_mutex_lock(&executor->lock);
     while (has_jobs(tenant) && in_time)
-        in_time = !tenant->paused && (cpu_condition_wait(executor, &tenant->changed, deadline) || !has_jobs(tenant));
+        in_time = !tenant->paused && (cpu_tenant_watch(tenant, deadline) || !has_jobs(tenant));
     pthread_mutex_unlock(&executor->lock);
     return in_time ? FACET_OK : FACET_TIMEOUT;
 }

@@ -24,6 +24,8 @@
 #define SPIN_NS UINT64_C(20000)
 #define LOOKS   512u /* between two times that it lets others have its processor: less than a microsecond */
 #define WAKES   2u   /* of those that look: by whoever brings work, and by each that has got some */
+/* And so long while work is under way that more may follow: the next phase, the next of its stream. */
+#define FOLLOW_NS UINT64_C(500000)
 
 static uint64_t later(uint64_t left, uint64_t right)
 {
@@ -121,7 +123,16 @@ static void want_back(struct cpu_unit *unit)
 /* Whether a unit waits for work. */
 static bool sleeps(const struct cpu_executor *executor)
 {
-    return !SLIST_EMPTY(&executor->spinning) || !SLIST_EMPTY(&executor->idle);
+    return executor->spinners > 0 || !SLIST_EMPTY(&executor->idle);
+}
+
+static void leave_spinning(struct cpu_unit *unit)
+{
+    if (!unit->spins)
+        return;
+    SLIST_REMOVE(&unit->executor->spinning, unit, cpu_unit, link);
+    unit->executor->spinners--;
+    unit->spins = false;
 }
 
 static bool wake_spinner(struct cpu_executor *executor)
@@ -130,8 +141,7 @@ static bool wake_spinner(struct cpu_executor *executor)
 
     if (!unit)
         return false;
-    SLIST_REMOVE_HEAD(&executor->spinning, link);
-    unit->spins = false;
+    leave_spinning(unit);
     want_back(unit);
     return true;
 }
@@ -210,9 +220,11 @@ static void make_room(struct cpu_tenant *tenant, uint64_t now_ns)
 /* Somebody must be awake, or asleep until then, when a cap lets its tenant come back. */
 static void keep_lookout(struct cpu_executor *executor, uint64_t again_ns)
 {
-    const struct cpu_unit *sleeper = SLIST_FIRST(&executor->idle);
+    const struct cpu_unit *next = SLIST_FIRST(&executor->spinning);
 
-    if (SLIST_EMPTY(&executor->spinning) && sleeper && sleeper->look_ns > again_ns)
+    if (!next)
+        next = SLIST_FIRST(&executor->idle);
+    if (next && next->look_ns > again_ns)
         wake_one(executor);
 }
 
@@ -369,7 +381,7 @@ static struct cpu_job *end_turn(struct cpu_unit *unit, const struct cpu_turn *tu
         cpu_stream_settle(stream);
     cpu_tenant_refresh(tenant);
     if (tenant->active == 0)
-        pthread_cond_broadcast(&tenant->changed);
+        cpu_tenant_tell(tenant);
     return goes_on ? job : NULL;
 }
 
@@ -388,14 +400,34 @@ static void run_turn(struct cpu_unit *unit, struct cpu_turn *turn)
     turn->had_ns = had_ns > 0 ? cpu_thread_ns(executor) - had_ns : UINT64_MAX;
 }
 
+/* Work that more may follow is under way, and there is a processor for whoever looks for it. */
+static bool may_follow(const struct cpu_executor *executor)
+{
+    return executor->active > 0 && executor->jobs > 0 &&
+           executor->active + executor->spinners < executor->options.processors;
+}
+
+/* Until when a unit that finds no work looks for more before it sleeps; what is spent so is charged to nobody. */
+static uint64_t look_until(const struct cpu_unit *unit)
+{
+    const struct cpu_executor *executor = unit->executor;
+    uint64_t until = may_follow(executor) ? unit->worked_ns + FOLLOW_NS : unit->worked_ns + SPIN_NS;
+    uint64_t now = cpu_now_ns(executor);
+
+    if (unit->look_ns == FACET_PICK_NEVER)
+        return until;
+    return sooner(until, cpu_deadline_ns(unit->look_ns > now ? unit->look_ns - now : 0));
+}
+
 /* Leaves the lock, and looks whether somebody brings work. Others are let in at once, and again and again: whoever
  * waited for what has just ended may be waiting for this processor. */
-static void spin(struct cpu_unit *unit)
+static void spin(struct cpu_unit *unit, uint64_t until_ns)
 {
     struct cpu_executor *executor = unit->executor;
     bool wanted = false;
 
     SLIST_INSERT_HEAD(&executor->spinning, unit, link);
+    executor->spinners++;
     unit->spins = true;
     atomic_store_explicit(&unit->wanted, false, memory_order_relaxed);
     pthread_mutex_unlock(&executor->lock);
@@ -403,11 +435,9 @@ static void spin(struct cpu_unit *unit)
         sched_yield();
         for (uint32_t i = 0; i < LOOKS && !wanted; i++)
             wanted = atomic_load_explicit(&unit->wanted, memory_order_relaxed);
-    } while (!wanted && cpu_deadline_ns(0) < unit->spin_until_ns);
+    } while (!wanted && cpu_deadline_ns(0) < until_ns);
     pthread_mutex_lock(&executor->lock);
-    if (unit->spins)
-        SLIST_REMOVE(&executor->spinning, unit, cpu_unit, link);
-    unit->spins = false;
+    leave_spinning(unit);
 }
 
 static void sleep_unit(struct cpu_unit *unit)
@@ -445,8 +475,10 @@ void *cpu_unit_main(void *argument)
             left->record.preemptions++;
         left = NULL;
         if (!working) {
-            if (cpu_deadline_ns(0) < unit->spin_until_ns)
-                spin(unit);
+            uint64_t until = look_until(unit);
+
+            if (cpu_deadline_ns(0) < until)
+                spin(unit, until);
             else
                 sleep_unit(unit);
             continue;
@@ -456,7 +488,7 @@ void *cpu_unit_main(void *argument)
         pthread_mutex_lock(&executor->lock);
         turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
         left = end_turn(unit, &turn);
-        unit->spin_until_ns = cpu_deadline_ns(SPIN_NS);
+        unit->worked_ns = cpu_deadline_ns(0);
     }
     pthread_mutex_unlock(&executor->lock);
     return NULL;

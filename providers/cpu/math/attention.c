@@ -164,7 +164,7 @@ static enum facet_status add_values(const struct block *block, float *weights, c
 {
     const struct attention *plan = block->plan;
     struct cpu_math_engine *engine = plan->piece.engine;
-    const struct cpu_math_primitive *matmul = plan->values[block->queries != plan->block_q][keys != plan->block_k];
+    struct cpu_math_primitive *matmul = plan->values[block->queries != plan->block_q][keys != plan->block_k];
     float *products = scratch_of(block, AT_PRODUCTS);
     uint16_t *rounded = scratch_of(block, AT_WEIGHTS);
     uint64_t count = block->queries * keys;

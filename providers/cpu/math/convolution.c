@@ -7,6 +7,9 @@
 #include "math/strips.h"
 #include "math_check.h"
 
+#define CHANNELS  UINT64_C(64) /* below them there is more to write than to multiply */
+#define POSITIONS UINT64_C(64) /* below them a product's rows are short of vectors */
+
 /* Whether the windows are the input as it lies. */
 static bool is_pointwise(const struct facet_convolution *it)
 {
@@ -44,10 +47,24 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
     return cpu_math_product_prepare(engine, &product, ret_piece, error);
 }
 
+/* Whether it is a product of what lies there already, without a bias: nothing is packed, and outputs are written in
+ * place. To bring channels together and apart again costs what a 1 x 1 filter of hundreds of channels takes a tenth. */
+static bool is_product(const struct cpu_math_engine *engine, const struct facet_math *operation)
+{
+    const struct facet_convolution *it = &operation->of.convolution;
+    enum cpu_math_as as = cpu_math_as_of(engine, operation->type, operation->flags);
+    bool same = (operation->type == FACET_MATH_F32 && as == CPU_MATH_AS_F32) ||
+                (operation->type == FACET_MATH_BF16 && as == CPU_MATH_AS_BF16);
+
+    return same && is_pointwise(it) && it->bias == 0 && it->in_channels / it->groups >= CHANNELS &&
+           it->height * it->width >= POSITIONS;
+}
+
 enum facet_status cpu_math_prepare_convolution(struct cpu_math_engine *engine, const struct facet_math *operation,
                                                struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
+    if (is_product(engine, operation))
+        return prepare_product(engine, operation, ret_piece, error);
     enum facet_status status = cpu_math_prepare_strips(engine, operation, ret_piece, error);
-
     return status == FACET_UNSUPPORTED ? prepare_product(engine, operation, ret_piece, error) : status;
 }

@@ -12,6 +12,7 @@
 #define CPU_MATH_ENGINE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -24,6 +25,7 @@
 #define CPU_MATH_ALIGN 128u
 #define CPU_MATH_KEY   12u
 #define CPU_MATH_SPARE 4u
+#define CPU_MATH_KEPT  8u
 
 /* What numbers are when they are multiplied. */
 enum cpu_math_as {
@@ -31,6 +33,10 @@ enum cpu_math_as {
     CPU_MATH_AS_BF16, /* added up in f32 */
     CPU_MATH_AS_INT8, /* added up in int32 */
 };
+
+/* Memory objects of one run at a time; their addresses are given anew. To make and free them costs a small product as
+ * much as a tenth of its time. */
+struct cpu_math_memories;
 
 /* A primitive: from, weights -> to. */
 struct cpu_math_primitive {
@@ -41,6 +47,7 @@ struct cpu_math_primitive {
     dnnl_memory_desc_t from, weights, to, scratch;
     uint64_t scratch_bytes;
     char name[40];
+    _Atomic(struct cpu_math_memories *) kept[CPU_MATH_KEPT]; /* for the next runs; NULL: taken, or never made */
 };
 
 struct cpu_math_engine {
@@ -67,7 +74,12 @@ struct cpu_math_matmul {
     enum cpu_math_as as;
     uint64_t a_row, a_column, b_row, b_column;
     bool rounds; /* C is bf16, rounded once; else what is added up */
+    /* B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS. The library
+     * takes it so: FACET_UNSUPPORTED where it does not. As it lies it would be ordered anew for each tile. */
+    bool ordered;
 };
+#define CPU_MATH_ORDER_ROWS    32u
+#define CPU_MATH_ORDER_COLUMNS 64u
 enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *matmul,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error);
 
@@ -87,7 +99,7 @@ uint64_t cpu_math_filter_bytes(const struct cpu_math_primitive *convolution);
 bool cpu_math_same_filter(const struct cpu_math_primitive *left, const struct cpu_math_primitive *right);
 
 /* Runs one in this thread alone. */
-enum facet_status cpu_math_execute(struct cpu_math_engine *engine, const struct cpu_math_primitive *primitive,
+enum facet_status cpu_math_execute(struct cpu_math_engine *engine, struct cpu_math_primitive *primitive,
                                    const void *from, const void *weights, void *to, void *scratch);
 
 /* An array of primitives that were taken; NULLs are allowed. */
@@ -106,6 +118,10 @@ struct cpu_math_gather {
     enum cpu_math_as as;
 };
 void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, void *to);
+/* The same for rows of an ordered B, which has `depth` of them: panels of CPU_MATH_ORDER_COLUMNS columns, one behind
+ * the other; of bf16 pairs of rows. `to` is where the first row of the first panel goes. */
+void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
+                    void *to);
 
 /* --- work.c --- */
 

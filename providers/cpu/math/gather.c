@@ -60,3 +60,23 @@ void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math
         cpu_math_convert(engine, (char *)to + i * it->columns * as_bytes,
                          (const void *)(it->from + i * it->row * bytes), it->columns, it->type, it->as);
 }
+
+/* Along rows first, so that each page of B is met once. */
+void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *it, uint64_t depth, void *to)
+{
+    uint64_t bytes = bytes_of(it->type), as_bytes = cpu_math_as_bytes(it->as);
+    uint16_t rows[CPU_MATH_ORDER_ROWS][CPU_MATH_ORDER_COLUMNS];
+    struct cpu_math_gather block = *it;
+
+    block.rows = CPU_MATH_ORDER_ROWS;
+    block.columns = CPU_MATH_ORDER_COLUMNS;
+    for (uint64_t i = 0; i < it->rows; i += block.rows)
+        for (uint64_t j = 0; j < it->columns; j += block.columns) {
+            char *at = (char *)to + (j * depth + i * block.columns) * as_bytes;
+
+            block.from = it->from + (i * it->row + j * it->column) * bytes;
+            cpu_math_gather(engine, &block, it->as == CPU_MATH_AS_BF16 ? (void *)rows : at);
+            for (uint64_t l = 0; it->as == CPU_MATH_AS_BF16 && l < block.rows; l += 2)
+                engine->loops->pair((uint16_t *)at + l * block.columns, rows[l], rows[l + 1], block.columns);
+        }
+}

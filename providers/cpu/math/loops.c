@@ -291,6 +291,14 @@ INLINE float exp_of(float x)
     return p * float_of((uint32_t)(half + 127) << 23) * float_of((uint32_t)(power - half + 127) << 23);
 }
 
+static void pair(uint16_t *to, const uint16_t *even, const uint16_t *odd, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        to[2 * i] = even[i];
+        to[2 * i + 1] = odd[i];
+    }
+}
+
 static float exponential(float x)
 {
     return exp_of(x);
@@ -526,6 +534,7 @@ const struct cpu_math_loops NAME_OF(CPU_MATH_LEVEL) = {
     .store = store_row,
     .add = add,
     .turn = turn,
+    .pair = pair,
     .exponential = exponential,
     .activate = activate,
     .linear = linear,

@@ -18,6 +18,13 @@ void omp_set_num_threads(int count);
 /* What a key begins with. */
 enum { KEY_MATMUL, KEY_CONVOLUTION, KEY_FILTER };
 
+#define MEMORIES 4
+
+struct cpu_math_memories {
+    dnnl_exec_arg_t arguments[MEMORIES];
+    int count;
+};
+
 static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8};
 
 static enum facet_status fail(dnnl_status_t status, const char *what, struct facet_error *error)
@@ -47,8 +54,17 @@ static struct cpu_math_primitive *find(struct cpu_math_engine *engine, const uin
     return primitive;
 }
 
+static void free_memories(struct cpu_math_memories *memories)
+{
+    for (int i = 0; memories && i < memories->count; i++)
+        dnnl_memory_destroy(memories->arguments[i].memory);
+    free(memories);
+}
+
 static void free_primitive(struct cpu_math_primitive *primitive)
 {
+    for (unsigned i = 0; i < CPU_MATH_KEPT; i++)
+        free_memories(atomic_load(&primitive->kept[i]));
     if (primitive->handle)
         dnnl_primitive_destroy(primitive->handle);
     free(primitive);
@@ -181,7 +197,10 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     dnnl_matmul_desc_t operation;
     dnnl_status_t status = matrix(&a, it->m, it->k, types_as[it->as], it->a_row, it->a_column);
 
-    if (status == dnnl_success)
+    if (status == dnnl_success && it->ordered)
+        status = dnnl_memory_desc_init_by_tag(&b, 2, (dnnl_dims_t){(dnnl_dim_t)it->k, (dnnl_dim_t)it->n},
+                                              types_as[it->as], dnnl_format_tag_any);
+    else if (status == dnnl_success)
         status = matrix(&b, it->k, it->n, types_as[it->as], it->b_row, it->b_column);
     if (status == dnnl_success)
         status = matrix(&c, it->m, it->n,
@@ -196,13 +215,36 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     return status;
 }
 
+/* Blocks of 16 rows (of bf16: of pairs of rows) and 64 columns, in panels of 64 columns. */
+static bool is_ordered(const dnnl_memory_desc_t *b, const struct cpu_math_matmul *it)
+{
+    const dnnl_blocking_desc_t *how = &b->format_desc.blocking;
+    bool pairs = it->as == CPU_MATH_AS_BF16;
+    dnnl_dim_t block = (pairs ? 32 : 16) * CPU_MATH_ORDER_COLUMNS;
+
+    return b->format_kind == dnnl_blocked && it->as != CPU_MATH_AS_INT8 && b->extra.flags == 0 &&
+           how->inner_nblks == (pairs ? 3 : 2) && how->inner_idxs[0] == 0 && how->inner_blks[0] == 16 &&
+           how->inner_idxs[1] == 1 && how->inner_blks[1] == CPU_MATH_ORDER_COLUMNS &&
+           (!pairs || (how->inner_idxs[2] == 0 && how->inner_blks[2] == 2)) && how->strides[0] == block &&
+           how->strides[1] == (dnnl_dim_t)(it->k * CPU_MATH_ORDER_COLUMNS);
+}
+
 enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct cpu_math_matmul *it,
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error)
 {
-    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL, it->m,        it->n,     it->k,        (uint64_t)it->as,
-                                        it->a_row,  it->a_column, it->b_row, it->b_column, it->rounds};
+    const uint64_t key[CPU_MATH_KEY] = {KEY_MATMUL,   it->m,     it->n,        it->k,      (uint64_t)it->as, it->a_row,
+                                        it->a_column, it->b_row, it->b_column, it->rounds, it->ordered};
+    struct cpu_math_primitive *primitive = NULL;
+    enum facet_status status = get(engine, key, describe_matmul, it, &primitive, error);
 
-    return get(engine, key, describe_matmul, it, ret_primitive, error);
+    if (status != FACET_OK)
+        return status;
+    if (it->ordered && !is_ordered(&primitive->weights, it)) {
+        cpu_math_drop(engine, &primitive, 1);
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN wants another order of B");
+    }
+    *ret_primitive = primitive;
+    return FACET_OK;
 }
 
 /* ---- convolution ---- */
@@ -310,41 +352,75 @@ bool cpu_math_same_filter(const struct cpu_math_primitive *left, const struct cp
 
 /* ---- running ---- */
 
-struct memories {
-    dnnl_exec_arg_t arguments[4];
-    int count;
-    dnnl_status_t status;
-};
-
-static void add_memory(struct cpu_math_engine *engine, struct memories *memories, int argument,
-                       const dnnl_memory_desc_t *description, const void *data)
+static struct cpu_math_memories *take_memories(struct cpu_math_primitive *primitive)
 {
-    dnnl_memory_t memory = NULL;
+    struct cpu_math_memories *memories = NULL;
 
-    if (memories->status != dnnl_success)
-        return;
-    memories->status = dnnl_memory_create(&memory, description, engine->dnnl, (void *)(uintptr_t)data);
-    if (memories->status == dnnl_success)
-        memories->arguments[memories->count++] = (dnnl_exec_arg_t){argument, memory};
+    for (unsigned i = 0; i < CPU_MATH_KEPT && !memories; i++)
+        if (atomic_load_explicit(&primitive->kept[i], memory_order_relaxed))
+            memories = atomic_exchange_explicit(&primitive->kept[i], NULL, memory_order_acquire);
+    return memories;
 }
 
-enum facet_status cpu_math_execute(struct cpu_math_engine *engine, const struct cpu_math_primitive *primitive,
+static void keep_memories(struct cpu_math_primitive *primitive, struct cpu_math_memories *memories)
+{
+    struct cpu_math_memories *none;
+
+    for (unsigned i = 0; i < CPU_MATH_KEPT; i++)
+        if (none = NULL, atomic_compare_exchange_strong_explicit(&primitive->kept[i], &none, memories,
+                                                                 memory_order_release, memory_order_relaxed))
+            return;
+    free_memories(memories);
+}
+
+static dnnl_status_t add_memory(struct cpu_math_engine *engine, struct cpu_math_memories *memories, int argument,
+                                const dnnl_memory_desc_t *description)
+{
+    dnnl_memory_t memory = NULL;
+    dnnl_status_t status = dnnl_memory_create(&memory, description, engine->dnnl, DNNL_MEMORY_NONE);
+
+    if (status == dnnl_success)
+        memories->arguments[memories->count++] = (dnnl_exec_arg_t){argument, memory};
+    return status;
+}
+
+/* In the order in which cpu_math_execute() gives addresses. */
+static struct cpu_math_memories *make_memories(struct cpu_math_engine *engine,
+                                               const struct cpu_math_primitive *primitive)
+{
+    struct cpu_math_memories *memories = calloc(1, sizeof *memories);
+    dnnl_status_t status = dnnl_success;
+
+    if (!memories)
+        return NULL;
+    status = add_memory(engine, memories, DNNL_ARG_FROM, &primitive->from);
+    if (status == dnnl_success)
+        status = add_memory(engine, memories, DNNL_ARG_TO, &primitive->to);
+    if (status == dnnl_success)
+        status = add_memory(engine, memories, DNNL_ARG_SCRATCHPAD, &primitive->scratch);
+    if (status == dnnl_success && primitive->weights.ndims > 0)
+        status = add_memory(engine, memories, DNNL_ARG_WEIGHTS, &primitive->weights);
+    if (status == dnnl_success)
+        return memories;
+    free_memories(memories);
+    return NULL;
+}
+
+enum facet_status cpu_math_execute(struct cpu_math_engine *engine, struct cpu_math_primitive *primitive,
                                    const void *from, const void *weights, void *to, void *scratch)
 {
-    struct memories memories = {.status = dnnl_success};
+    const void *const places[MEMORIES] = {from, to, scratch, weights};
+    struct cpu_math_memories *memories = take_memories(primitive);
+    dnnl_status_t status = dnnl_success;
 
+    if (!memories && !(memories = make_memories(engine, primitive)))
+        return FACET_NO_MEMORY;
+    for (int i = 0; i < memories->count && status == dnnl_success; i++)
+        status =
+            dnnl_memory_set_data_handle_v2(memories->arguments[i].memory, (void *)(uintptr_t)places[i], engine->stream);
     omp_set_num_threads(1); /* of this thread: a unit's */
-    add_memory(engine, &memories, DNNL_ARG_FROM, &primitive->from, from);
-    add_memory(engine, &memories, DNNL_ARG_TO, &primitive->to, to);
-    if (weights)
-        add_memory(engine, &memories, DNNL_ARG_WEIGHTS, &primitive->weights, weights);
-    if (primitive->scratch_bytes > 0)
-        add_memory(engine, &memories, DNNL_ARG_SCRATCHPAD, &primitive->scratch, scratch);
-    if (memories.status == dnnl_success)
-        memories.status = dnnl_primitive_execute(primitive->handle, engine->stream, memories.count, memories.arguments);
-    for (int i = 0; i < memories.count; i++)
-        dnnl_memory_destroy(memories.arguments[i].memory);
-    return memories.status == dnnl_success         ? FACET_OK
-           : memories.status == dnnl_out_of_memory ? FACET_NO_MEMORY
-                                                   : FACET_INTERNAL;
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(primitive->handle, engine->stream, memories->count, memories->arguments);
+    keep_memories(primitive, memories);
+    return status == dnnl_success ? FACET_OK : status == dnnl_out_of_memory ? FACET_NO_MEMORY : FACET_INTERNAL;
 }

@@ -63,7 +63,23 @@ static void pack_windows(const struct cpu_math_product_piece *plan, const struct
         cpu_math_convert(plan->piece.engine, to, raw, step->depth * tile->columns, it->type, plan->as);
 }
 
-static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static uint64_t parts_of(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
+{
+    return plan->ordered ? cpu_math_parts(step->depth, plan->part) : 1;
+}
+
+static void pack_ordered(const struct cpu_math_product_piece *plan, const struct tile *tile,
+                         struct cpu_math_gather gather, uint64_t part)
+{
+    uint64_t row = part * plan->part;
+
+    gather.from += row * gather.row * plan->type_bytes;
+    gather.rows = cpu_math_least(plan->part, gather.rows - row);
+    cpu_math_order(plan->piece.engine, &gather, tile->step->depth,
+                   panel(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->as_bytes);
+}
+
+static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile, uint64_t part)
 {
     const struct cpu_math_product *it = &plan->it;
     const struct cpu_math_step *step = tile->step;
@@ -80,6 +96,8 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
 
     if (it->windows)
         pack_windows(plan, tile);
+    else if (plan->ordered)
+        pack_ordered(plan, tile, gather, part);
     else
         cpu_math_gather(plan->piece.engine, &gather, panel(plan, tile));
 }
@@ -171,18 +189,19 @@ static void measure(const struct cpu_math_product_piece *plan, struct tile *tile
 
 static enum facet_status run_pack(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
 {
-    uint64_t panels = plan->packs_b ? cpu_math_parts(tile->step->columns, plan->tile_n) : 0;
+    uint64_t parts = parts_of(plan, tile->step);
+    uint64_t panels = plan->packs_b ? parts * cpu_math_parts(tile->step->columns, plan->tile_n) : 0;
     uint64_t slabs = plan->packs_a ? cpu_math_parts(tile->step->rows, plan->tile_m) : 0, each = panels + slabs;
 
     if (each == 0)
         return FACET_OK; /* nothing is packed, so nobody comes here */
     uint64_t at = index % each;
     tile->batch = index / each;
-    tile->n = at < panels ? at : 0;
+    tile->n = at < panels ? at / cpu_math_most(parts, 1) : 0;
     tile->m = at < panels ? 0 : at - panels;
     measure(plan, tile);
     if (at < panels)
-        pack_b(plan, tile);
+        pack_b(plan, tile, at % cpu_math_most(parts, 1));
     else
         pack_a(plan, tile);
     return FACET_OK;
@@ -193,9 +212,12 @@ static enum facet_status run_multiply(const struct cpu_math_product_piece *plan,
     uint64_t panels = cpu_math_most(1, cpu_math_parts(tile->step->columns, plan->tile_n));
     uint64_t slabs = cpu_math_most(1, cpu_math_parts(tile->step->rows, plan->tile_m));
 
-    tile->m = index % slabs;
-    tile->n = index / slabs % panels;
     tile->batch = index / slabs / panels;
+    index %= slabs * panels;
+    uint64_t first = index / (plan->wave * panels) * plan->wave, wave = cpu_math_least(plan->wave, slabs - first);
+    index -= first * panels;
+    tile->m = first + index % wave;
+    tile->n = index / wave;
     measure(plan, tile);
     return multiply(plan, tile);
 }
@@ -220,7 +242,7 @@ static uint64_t groups_of(const struct cpu_math_product_piece *plan, const struc
     uint64_t panels = cpu_math_parts(step->columns, plan->tile_n), slabs = cpu_math_parts(step->rows, plan->tile_m);
 
     if (step->packs)
-        return step->batches * ((plan->packs_b ? panels : 0) + (plan->packs_a ? slabs : 0));
+        return step->batches * ((plan->packs_b ? panels * parts_of(plan, step) : 0) + (plan->packs_a ? slabs : 0));
     return step->batches * panels * slabs;
 }
 

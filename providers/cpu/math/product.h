@@ -58,6 +58,10 @@ struct cpu_math_product_piece {
     uint64_t step_m, step_n, step_batch;        /* multiples of tile_m and tile_n, or all */
     bool packs_a, packs_b, converts, direct;    /* converts: what is packed goes through f32 first; direct: products
                                                    are C as they are */
+    bool unordered;                             /* the library wants B otherwise */
+    bool ordered;                               /* packed B is in the order in which the library multiplies */
+    uint64_t part;                              /* rows of a panel that a work-group packs */
+    uint64_t wave;                              /* slabs that meet all panels before the next ones do */
     uint64_t panel_bytes, slab_bytes;           /* of packed B and A for one tile */
     struct cpu_math_primitive *matmul[2][2][2]; /* by whether m, n, k are those of an edge */
 

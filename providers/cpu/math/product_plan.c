@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: how a product is cut, and with which primitives. Never: runs anything. */
+#include <string.h>
+
 #include "math/product.h"
 
 #define TILE_F32    (UINT64_C(32) << 20) /* multiplications of a tile: some hundred microseconds */
@@ -9,6 +11,16 @@
 #define PACK_BYTES  (UINT64_C(32) << 20) /* of packed B, and of packed A, of a step */
 #define SMALL_BYTES (UINT64_C(1) << 20)  /* of B, when nothing is packed and a tile is whole rows of C */
 #define FEW_ROWS    UINT64_C(8)          /* for which packing B costs more than it gives */
+
+/* Of tiles whose B is ordered. Few rows of A stay in the cache of a core while panels of B come by; where f32 is deep
+ * it is one narrow panel of B that stays, and rows come by. Measured. */
+#define ORDERED_ROWS    UINT64_C(64)
+#define ORDERED_COLUMNS UINT64_C(512)
+#define DEEP_F32        UINT64_C(1024)
+#define DEEP_ROWS       UINT64_C(256)
+#define DEPTH_F32       UINT64_C(2048)
+#define PART            UINT64_C(65536)     /* elements of B that a work-group orders, about */
+#define WAVE_BYTES      (UINT64_C(8) << 20) /* of A, while all of B comes by */
 
 /* ---- tiles ---- */
 
@@ -56,7 +68,7 @@ static void choose_small(struct cpu_math_product_piece *plan, bool small)
     const struct cpu_math_product *it = &plan->it;
     uint64_t units = plan->piece.engine->units;
 
-    plan->packs_a = plan->packs_b = false;
+    plan->packs_a = plan->packs_b = plan->ordered = false;
     if (small) {
         plan->tile_n = it->n;
         plan->tile_m = it->batch >= units ? it->m : cpu_math_parts(it->m, units);
@@ -68,6 +80,38 @@ static void choose_small(struct cpu_math_product_piece *plan, bool small)
     }
 }
 
+static bool can_order(const struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+
+    return !plan->unordered && !it->windows && plan->as != CPU_MATH_AS_INT8 && it->m > FEW_ROWS &&
+           it->k % CPU_MATH_ORDER_ROWS == 0 && plan->tile_k % CPU_MATH_ORDER_ROWS == 0 &&
+           it->n % CPU_MATH_ORDER_COLUMNS == 0;
+}
+
+/* A tile is of whole rows of C where that is not too much: they are written in place then. */
+static void choose_ordered(struct cpu_math_product_piece *plan)
+{
+    const struct cpu_math_product *it = &plan->it;
+    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, units = plan->piece.engine->units;
+
+    bool f32 = plan->as == CPU_MATH_AS_F32;
+
+    if (f32 && plan->tile_k > DEPTH_F32 + DEPTH_F32 / 4)
+        plan->tile_k = even(it->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
+    bool deep = f32 && plan->tile_k > DEEP_F32;
+    plan->tile_m = even(it->m, deep ? DEEP_ROWS : ORDERED_ROWS, 16);
+    uint64_t column = cpu_math_most(plan->tile_m * plan->tile_k, 1); /* no size is 0 */
+    uint64_t n = cpu_math_least(limit / column / CPU_MATH_ORDER_COLUMNS * CPU_MATH_ORDER_COLUMNS, ORDERED_COLUMNS);
+    plan->tile_n = it->n <= 2 * limit / column
+                       ? it->n
+                       : even(it->n, cpu_math_most(n, CPU_MATH_ORDER_COLUMNS), CPU_MATH_ORDER_COLUMNS);
+    while (plan->tile_n > CPU_MATH_ORDER_COLUMNS && it->batch < units &&
+           cpu_math_parts(it->m, plan->tile_m) * cpu_math_parts(it->n, plan->tile_n) < 2 * units)
+        plan->tile_n = cpu_math_round(plan->tile_n / 2, CPU_MATH_ORDER_COLUMNS);
+    plan->part = cpu_math_round(cpu_math_most(PART / cpu_math_most(plan->tile_n, 1), 1), CPU_MATH_ORDER_ROWS);
+}
+
 static void choose(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *it = &plan->it;
@@ -75,9 +119,13 @@ static void choose(struct cpu_math_product_piece *plan)
     bool whole = in_one_piece(&it->a, it->k) && in_one_piece(&it->b, it->n);
 
     choose_depth(plan);
-    choose_tile(plan);
+    plan->ordered = can_order(plan);
+    if (plan->ordered)
+        choose_ordered(plan);
+    else
+        choose_tile(plan);
     plan->packs_a = plan->converts || plan->tile_k != it->k || !in_one_piece(&it->a, it->k);
-    plan->packs_b = !same || plan->tile_n != it->n || !in_one_piece(&it->b, it->n);
+    plan->packs_b = plan->ordered || !same || plan->tile_n != it->n || !in_one_piece(&it->b, it->n);
     bool small = same && whole && plan->tile_k == it->k && it->n <= SMALL_BYTES / plan->type_bytes / it->k;
     bool few = same && it->m <= FEW_ROWS && (it->b.column == 1 || it->b.row == 1) && in_one_piece(&it->a, it->k);
     if (small || few)
@@ -99,6 +147,8 @@ static void choose_steps(struct cpu_math_product_piece *plan)
     plan->step_m = plan->packs_a ? cpu_math_least(rows, it->m) : it->m;
     if (plan->tile_k < it->k) /* sums are kept */
         plan->step_m = cpu_math_least(plan->step_m, cpu_math_round(4096, plan->tile_m));
+    plan->wave = plan->ordered ? cpu_math_most(WAVE_BYTES / (column_bytes * cpu_math_most(plan->tile_m, 1)), 1)
+                               : cpu_math_most(it->m, 1);
     uint64_t bytes = (plan->packs_b ? plan->step_n : 0) + (plan->packs_a ? plan->step_m : 0);
     plan->step_batch =
         bytes ? cpu_math_least(cpu_math_most(2 * PACK_BYTES / column_bytes / bytes, 1), it->batch) : it->batch;
@@ -130,6 +180,7 @@ static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, 
     matmul.b_row = plan->packs_b ? matmul.n : it->b.row;
     matmul.b_column = plan->packs_b ? 1 : it->b.column;
     matmul.rounds = plan->direct && it->type == FACET_MATH_BF16;
+    matmul.ordered = plan->ordered;
     return cpu_math_matmul(plan->piece.engine, &matmul, &plan->matmul[at_m][at_n][at_k], error);
 }
 
@@ -181,8 +232,15 @@ enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, str
     plan->c_bytes = it->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
     plan->converts = plan->type_bytes != plan->as_bytes;
     choose(plan);
-    choose_steps(plan);
     enum facet_status status = get_primitives(plan, error);
+    if (status == FACET_UNSUPPORTED && plan->ordered) {
+        cpu_math_drop(plan->piece.engine, &plan->matmul[0][0][0], 8);
+        memset(plan->matmul, 0, sizeof plan->matmul);
+        plan->unordered = true;
+        choose(plan);
+        status = get_primitives(plan, error);
+    }
+    choose_steps(plan);
     if (status == FACET_OK)
         place(plan);
     plan->scratch_most = scratch_most(plan);

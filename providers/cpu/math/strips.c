@@ -168,7 +168,7 @@ static enum facet_status run_tile(const struct cpu_math_strips *plan, const stru
 
     tile.rows = cpu_math_least(plan->strip, step->rows - strip * plan->strip);
     tile.channels = channels_of(plan, tile.block);
-    const struct cpu_math_primitive *primitive = plan->convolve[tile.rows != plan->strip][tile.channels != plan->block];
+    struct cpu_math_primitive *primitive = plan->convolve[tile.rows != plan->strip][tile.channels != plan->block];
     enum facet_status status = cpu_math_execute(plan->piece.engine, primitive, input_of(plan, &tile),
                                                 filter_of(plan, tile.plane % plan->it.groups, tile.block),
                                                 scratch + plan->products_at, scratch + plan->rest_at);
