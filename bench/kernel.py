@@ -226,7 +226,9 @@ def run(bench, options):
     note = (f"Best of {options.rounds} interleaved rounds of {options.milliseconds} ms each, as the caller waits, "
             "launch and wait included; both warm, the same memory sizes. Cold: an empty cache of its own. Again: a "
             "second compile in the same process that keeps nothing. Hit to launch: a new process, "
-            f"median of {HITS}. streaming: bound by memory; vector: no barrier, a lane an item.")
+            f"median of {HITS}. streaming: waits for memory, as its inputs and outputs are beyond a core's own cache: held "
+            "against `its memory read and written once`, which nothing can be faster than. vector: no barrier, a lane "
+            "an item. ..._cached: the same kernel at a size of which half of that cache holds all.")
     record = {"kernels": [{**result, "ratios": ratios(result)} for result in results], "sharing": shared,
               "summary": {f"{threads} threads, {title}": row for (threads, title), row in summaries.items()}}
     harness.save("kernel", record, [*tables, note])
