@@ -43,6 +43,8 @@ static enum facet_status find_all(struct facet_provider_instance *instance, stru
     /* A driver that does not load must not hide the GPUs, but the reason must not be lost either. */
     if (cuda_driver_open(&instance->driver, &reason) != FACET_OK)
         FACET_KIT_TEXT(instance->driver_error, reason.message);
+    else if (!cuda_driver_executes(&instance->driver))
+        FACET_KIT_TEXT(instance->driver_error, "libcuda.so.1 is not found, or shows no GPU: no program can use one");
     if (cuda_driver_executes(&instance->driver))
         cuda_math_open(&instance->math);
     status = cuda_gpus_find(instance, error);

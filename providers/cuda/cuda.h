@@ -52,7 +52,7 @@ struct facet_provider_instance {
     CUcontext primaries[GPU_MOST]; /* of devices that are retained */
     struct cuda_groups groups[GPU_MOST];
     struct cuda_math math;
-    char driver_error[256]; /* why the driver is there and not used; empty otherwise */
+    char driver_error[256]; /* why the driver is not there or not used; empty otherwise */
     struct cuda_gpu gpus[GPU_MOST];
 
     pthread_mutex_t parts_lock;

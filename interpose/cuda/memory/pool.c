@@ -104,6 +104,18 @@ CUresult facet_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, 
     return allocate(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, true);
 }
 
+/* Managed memory of no place of its own is charged whole to the current device's vGPU, wherever it is: as
+ * cuMemAllocManaged is. */
+static bool pool_is_ours(const CUmemPoolProps *properties, uint32_t *ret_device)
+{
+    bool anywhere = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED &&
+                    properties->location.type == CU_MEM_LOCATION_TYPE_INVALID;
+    bool there = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+    *ret_device = there ? (uint32_t)properties->location.id : anywhere ? facet_cuda_current_device() : 0;
+    return there || anywhere;
+}
+
 /* Where it could not be remembered, it is found again when something is allocated from it. */
 CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
@@ -111,8 +123,9 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
 
     if (result != CUDA_SUCCESS)
         return result;
-    bool ours = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-    if (facet_pool_made(*pool, ours ? (uint32_t)properties->location.id : 0, ours))
+    uint32_t device;
+    bool ours = pool_is_ours(properties, &device);
+    if (facet_pool_made(*pool, device, ours))
         return CUDA_SUCCESS;
     facet_cuda_driver.cuMemPoolDestroy(*pool);
     return CUDA_ERROR_OUT_OF_MEMORY;

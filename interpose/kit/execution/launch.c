@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "driver.h"
 #include "sample.h"
+#include "transfer.h"
 
 /*
  * Work between two samples. Others, or a limit, wait for what is measured: then a sample is a hundredth of what it
@@ -17,6 +18,8 @@
 
 /* Of launches of which nothing is known, alone on the device. */
 #define LEAST_BETWEEN 8u
+
+_Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_AT_HAND];
 
 /* Up to half more or less each time, so that a program that repeats itself is not always seen at the same kernel. */
 static int64_t next_sample_ns(struct facet_flight_lane *lane)
@@ -130,7 +133,14 @@ static struct facet_flight_kind *look_up(struct facet_flight_lane *lane, const v
     return kind;
 }
 
-bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
+/* `due` for each `counts`: for how many of its like it is admitted. */
+static uint64_t scale(uint64_t ns, uint64_t due, uint64_t counts)
+{
+    return (uint64_t)((double)ns * (double)due / (double)counts);
+}
+
+static bool begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size, uint64_t due,
+                  uint64_t counts)
 {
     void *context;
     bool captures = atomic_load_explicit(&facet_flight_captures, memory_order_relaxed);
@@ -144,8 +154,28 @@ bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *o
     if (captures)
         lane->left_ns = -1; /* no stream is asked while one is captured: only events tell how far this one is */
     struct facet_flight_kind *kind = look_up(lane, object, size);
-    uint64_t charge = facet_tenant_launch_in(lane->tenant, lane->counted, kind->asked_ns);
-    return facet_flight_admitted(launch, lane, kind, charge, stream, object, size);
+    uint64_t all_ns = due == counts ? kind->estimate_ns : scale(kind->estimate_ns, due, counts);
+    uint64_t others_ns = all_ns - kind->estimate_ns;
+    uint64_t asked_ns = others_ns ? to_ask(lane->tenant, all_ns) : kind->asked_ns;
+    uint64_t charge = facet_tenant_launch_in(lane->tenant, lane->counted, asked_ns);
+    lane->left_ns -= (int64_t)others_ns;
+    if (!facet_flight_admitted(launch, lane, kind, charge, stream, object, size))
+        return false;
+    launch->others = others_ns;
+    return true;
+}
+
+bool facet_flight_begin(struct facet_flight *launch, void *stream, const void *object, uint64_t size)
+{
+    return begin(launch, stream, object, size, 1, 1);
+}
+
+/* The kinds that a thread knows are of single ones: a kernel's launch finds none of these. */
+bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, const char *name, uint64_t bytes,
+                                 uint64_t due)
+{
+    return begin(launch, stream, name, 63u - (unsigned)__builtin_clzll(bytes), due,
+                 facet_flight_transfer_counts(bytes));
 }
 
 void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)
@@ -165,7 +195,7 @@ void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)
         facet_flight_failed(lane, launch->charge);
         return;
     }
-    facet_flight_count(lane, launch->charge, launch->cost);
+    facet_flight_count(lane, launch->charge, launch->cost + launch->others);
     if (!launch->sample)
         return;
     launch->sample->cost = launch->cost;

@@ -24,6 +24,7 @@ struct facet_flight {
     struct facet_flight_lane *lane;     /* NULL: not admitted, only passed through */
     struct facet_flight_kind *kind;     /* what is known of its like */
     uint64_t charge, cost;              /* by the limiter; what it is expected to take */
+    uint64_t others;                    /* what those are expected to take that passed before it, uncounted */
     struct facet_flight_sample *sample; /* NULL: this one is not followed */
 };
 

@@ -223,15 +223,21 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
     uint32_t physical = 0;
     CUresult result = fake_ready();
 
-    if (result == CUDA_SUCCESS && (!pool || !properties || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
+    if (result == CUDA_SUCCESS && (!pool || !properties || properties->allocType < CU_MEM_ALLOCATION_TYPE_PINNED ||
+                                   properties->allocType > CU_MEM_ALLOCATION_TYPE_MANAGED))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
-    bool on_host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    if (!on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
+    CUcontext context;
+    bool anywhere = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED &&
+                    properties->location.type == CU_MEM_LOCATION_TYPE_INVALID;
+    bool on_host = !anywhere && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (anywhere && fake_enter(&context) == CUDA_SUCCESS)
+        physical = context->physical;
+    if (!anywhere && !on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool made = make(on_host ? 0 : properties->location.id, physical);
+    CUmemoryPool made = make(on_host || anywhere ? 0 : properties->location.id, physical);
     if (made) {
         made->properties = *properties;
         made->on_host = on_host;

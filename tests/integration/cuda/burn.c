@@ -3,7 +3,8 @@
  * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]
  *
  * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of what is complete (1: each is
- * waited for), and says at the end how long launches stood: {"launches","stall_p99_us","stall_most_us"}.
+ * waited for; "fill" as the only KERNEL: fills of so many bytes), and says at the end how long launches stood:
+ * {"launches","stall_p99_us","stall_most_us"}.
  *
  * Owns: that loop. Never: includes anything of Facet.
  */
@@ -86,14 +87,17 @@ int main(int argc, char **argv)
     struct ring ring = {.next = 0};
     unsigned long count = 0;
     CUfunction functions[KERNELS];
+    CUdeviceptr memory = 0;
     CUstream stream;
 
     if (argc < 5 || !client_open()) {
         fprintf(stderr, "usage: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]\n");
         return 2;
     }
-    unsigned kernels = take_kernels(argv[2], functions);
     unsigned blocks = (unsigned)atoi(argv[3]);
+    if (strcmp(argv[2], "fill") == 0 && client.cuMemAlloc_v2(&memory, blocks) != CUDA_SUCCESS)
+        return 2;
+    unsigned kernels = take_kernels(argv[2], functions);
     CUgraphExec graph = argc > 6 ? make_graph(functions[0], blocks, atoi(argv[6])) : NULL;
     ring.depth = (unsigned)atoi(argv[4]);
     if (!kernels || !ring.depth || ring.depth > 256)
@@ -105,8 +109,9 @@ int main(int argc, char **argv)
     while (now_seconds() < end) {
         wait_for_room(&ring);
         double before = now_seconds();
-        CUresult result =
-            graph ? client.cuGraphLaunch(graph, stream) : client_launch(functions[count % kernels], blocks, stream);
+        CUresult result = graph    ? client.cuGraphLaunch(graph, stream)
+                          : memory ? client.cuMemsetD8Async(memory, 1, blocks, stream)
+                                   : client_launch(functions[count % kernels], blocks, stream);
         if (result != CUDA_SUCCESS) {
             fprintf(stderr, "cuda-burn: launch %lu: %d\n", count, result);
             return 1;

@@ -77,7 +77,7 @@ static void role_failures(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
 
-/* From 1 MiB on they are work; what is less is not counted. The bytes arrive. */
+/* From 1 MiB on they are work, and what is less when as much came together. The bytes arrive. */
 static void role_transfers(void)
 {
     static unsigned char there[2 << 20], back[2 << 20];
@@ -87,8 +87,10 @@ static void role_transfers(void)
     memset(there, 7, sizeof there);
     OK(client.cuMemAlloc_v2(&memory, 16 << 20));
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(client.cuMemsetD8Async(memory, 0, (1 << 20) - 1, stream));
+    OK(client.cuMemsetD8Async(memory, 0, 1 << 19, stream));
     CHECK(totals_inside().inflight == 0);
+    for (int i = 0; i < 7; i++)
+        OK(client.cuMemsetD8Async(memory, 0, 1, stream));
     OK(client.cuMemsetD8Async(memory, 0, 16 << 20, stream));
     OK(client.cuMemcpyHtoDAsync_v2(memory, there, sizeof there, stream));
     OK(client.cuMemcpyDtoHAsync_v2(back, memory, sizeof back, stream));
@@ -96,7 +98,7 @@ static void role_transfers(void)
     OK(client.cuStreamSynchronize(stream));
     CHECK(memcmp(there, back, sizeof there) == 0);
     CHECK(becomes(is_idle, 0));
-    SETTLED(4); /* the refused one had been admitted */
+    SETTLED(5); /* the refused one had been admitted */
 }
 
 /* So are rows, boxes, batches and what is prefetched: by what they move in all. */

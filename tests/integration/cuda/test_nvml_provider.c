@@ -80,6 +80,8 @@ static void test_without_libraries(void **state)
 {
     struct facet_device_info infos[8];
     struct facet_error error = {0};
+    char text[4096];
+    uint32_t size;
 
     assert_int_equal(open_with(NULL, NULL), 0);
     assert_int_equal(list(infos), 0);
@@ -88,6 +90,8 @@ static void test_without_libraries(void **state)
     assert_int_equal(open_with(getenv("FACET_TEST_NVML_REAL"), NULL), 0);
     assert_int_equal(list(infos), 3);
     assert_false(infos[0].valid & FACET_DEVICE_HAS_COMPUTE_UNITS);
+    assert_int_equal(provider->device->properties(instance, 0, text, sizeof text, &size, NULL), FACET_OK);
+    assert_non_null(strstr(text, "libcuda.so.1 is not found"));
     provider->device->close(instance);
 
     /* There, and no library. */

@@ -351,6 +351,25 @@ static void role_export_pool(void *argument)
     CHECK_CHARGED(GROWTH);
 }
 
+static void role_managed_pool(void *argument)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_INVALID}};
+    CUmemoryPool pool;
+    CUdeviceptr pointer;
+
+    enter();
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, MIB, pool, NULL), CUDA_SUCCESS);
+    CHECK_CHARGED(GROWTH);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void test_a_pool_of_managed_memory_is_charged_to_the_current_device(void **state)
+{
+    machine_run(role_managed_pool, GIB);
+}
+
 static void test_what_a_pool_held_that_was_exported_stays_charged(void **state)
 {
     machine_run(role_export_pool, GIB);
@@ -404,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
         cmocka_unit_test(test_what_a_process_imports_of_its_own_is_charged_once),
         cmocka_unit_test(test_what_a_pool_held_that_was_exported_stays_charged),
+        cmocka_unit_test(test_a_pool_of_managed_memory_is_charged_to_the_current_device),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
     };
 
