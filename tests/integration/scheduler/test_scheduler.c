@@ -336,8 +336,7 @@ static uint64_t kernels_beside(struct worker *neighbour, struct worker *other)
     return kernels;
 }
 
-/* Several times, because it may be stopped at the gate or with work in flight; and for longer, when that is given up.
- */
+/* Several times, because it may be stopped at the gate or with work in flight; long enough for that to be given up. */
 static void test_stopped_tenant_takes_nothing(void **state)
 {
     struct world *world = *state;
@@ -359,7 +358,7 @@ static void test_stopped_tenant_takes_nothing(void **state)
         print_message("# while it is stopped: %llu kernels, %llu before\n", (unsigned long long)alone,
                       (unsigned long long)beside);
         assert_true(alone > 2 * beside);
-        usleep(i % 2 ? 1000000 : 0);
+        usleep(1300000);
         assert_int_equal(kill(child, SIGCONT), 0);
         usleep(100000);
     }
