@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/paths.h"
 #include "compute/fair.h"
+#include "demand.h"
 #include "plan.h"
 #include "residence.h"
 #include "threads.h"
@@ -114,12 +115,7 @@ static void look(struct device *device, uint64_t now_ns)
         if (client->fair < 0)
             continue;
         facet_fair_set_frozen(&device->fair, client->fair, client->frozen || client->idle_frozen);
-        device->fair.clients[client->fair].demand =
-            (struct facet_fair_demand){.waiting = client->totals.waiting,
-                                       .inflight = client->totals.inflight,
-                                       .busy_ns = client->totals.busy_ns,
-                                       .idle_since_ns = client->totals.idle_since_ns,
-                                       .inflight_ns = client->totals.inflight_ns};
+        device->fair.clients[client->fair].demand = demand_of(client->owner, &client->totals, now_ns);
     }
 }
 

@@ -36,9 +36,6 @@ const struct facet_fair_config facet_fair_queue = {
 /* A best-effort client's weight when guarantees leave nothing. */
 #define SCRAPS_MILLI 20u
 
-/* How far behind the others a client that comes back may start: what a short gap between its launches cost it. */
-#define COMEBACK_NS (10 * MS)
-
 /*
  * A cap's credit after which a closed client is let in again, so that it is not let in for a microsecond; and the time
  * that it may take to come by it: what a client is let have at once, it waits for at once.
@@ -263,8 +260,7 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
     }
     if (wants(client)) {
         client->last_wanted_ns = now_ns;
-        if (!client->active && fair->floor > COMEBACK_NS)
-            client->vtime = facet_fair_later(client->vtime, fair->floor - COMEBACK_NS);
+        facet_fair_comes_back(fair, client);
     }
     client->active = wants(client) || client->gate != FACET_FAIR_CLOSED;
 }
@@ -278,6 +274,7 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
     fair->round_milli = 0;
     EACH_CLIENT(fair, client)
     {
+        facet_fair_find_lost(fair, client);
         charge_cap(fair, client, elapsed);
         note_demand(fair, client, now_ns);
         fair->round_milli += client->active ? client->weight_milli : 0;

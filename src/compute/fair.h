@@ -56,6 +56,14 @@ struct facet_fair_demand {
     uint64_t busy_ns;       /* device time it has measured, cumulative: what a cap is held against */
     uint64_t idle_since_ns; /* when work last ended (odd: or before); with nothing in flight, since when it is idle */
     uint64_t inflight_ns;   /* expected length of what is in flight; 0 = unknown */
+    uint32_t lost;          /* launches that nobody follows to their end: their processes are stopped */
+};
+
+/* One process of a client, by what it says of itself. */
+struct facet_fair_process {
+    uint32_t waiting, inflight;
+    uint64_t inflight_ns, idle_since_ns;
+    uint64_t seen_ns; /* when it last showed that it lives; 0 = it never does */
 };
 
 enum facet_fair_gate {
@@ -80,6 +88,10 @@ struct facet_fair_client {
     bool overrun;                          /* draining for too long: no longer holds others up */
     uint64_t held_ns;                      /* device time charged in all: what shares are measured from */
 
+    uint32_t lost;             /* as of the last step */
+    bool returning;            /* some of those are followed again, and not reported yet */
+    uint64_t reported_held_ns; /* held_ns as of the last report, or while nothing was in flight */
+
     int64_t cap_credit_ns; /* of a capped client */
     uint64_t cap_busy_ns;  /* busy_ns up to which the cap was charged */
 };
@@ -101,6 +113,13 @@ int facet_fair_add(struct facet_fair *fair, const struct facet_limits *limits);
 void facet_fair_remove(struct facet_fair *fair, int client);
 void facet_fair_set_limits(struct facet_fair *fair, int client, const struct facet_limits *limits);
 void facet_fair_set_frozen(struct facet_fair *fair, int client, bool frozen);
+
+/*
+ * Adds a process to its client's demand. What it says counts for as long as it shows itself: one that has not for a
+ * tenth of a second waits for nothing, and its launches are lost once it has not for a second, nor for several times
+ * as long as they should take. As soon as it shows itself again, it counts as who was idle until now.
+ */
+void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_fair_process *process, uint64_t now_ns);
 
 /*
  * One step: charges the time since the last step, then decides every client's gate from clients[i].demand. Returns when

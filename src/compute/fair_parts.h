@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what fair.c and fair_charge.c share. Never: included from elsewhere; fair.h is the manual. */
+/* Owns: what fair.c, fair_charge.c and fair_demand.c share. Never: included from elsewhere; fair.h is the manual. */
 #ifndef FACET_COMPUTE_FAIR_PARTS_H
 #define FACET_COMPUTE_FAIR_PARTS_H
 
@@ -33,5 +33,14 @@ static inline bool facet_fair_on_device(const struct facet_fair_client *client)
 
 /* Charges what the clients had of the device since the last step. */
 void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns);
+
+/* A client begins to want the device: the time in which it did not is not saved up. Nothing for one that did. */
+void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_client *client);
+
+/*
+ * Notices that launches which were lost are followed again: they are on the device, turn or not, and what turns out to
+ * have run meanwhile is charged. To be called before the cap is charged for it.
+ */
+void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client);
 
 #endif

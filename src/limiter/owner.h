@@ -106,6 +106,16 @@ bool facet_owner_in_use(const struct facet_owner *owner);
 
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 
+/* What one process's slot says of its launches, each word read once: the end of work after the count that it lowers. */
+struct facet_owner_slot {
+    uint32_t waiting, inflight;
+    uint64_t inflight_ns, idle_since_ns;
+    uint64_t seen_ns; /* when the process last gave a sign of life; 0: it never did */
+};
+
+/* The slots by number, from 0 on: false past the last. One that nobody has says nothing. */
+bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot);
+
 /*
  * Keeps an ephemeral vGPU alive for as long as the descriptor is open (`facet run`). Close it to let go. The descriptor
  * is close-on-exec.

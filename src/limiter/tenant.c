@@ -479,6 +479,8 @@ static enum verdict wait_turn(struct facet_tenant *tenant, struct facet_slot_lan
     uint64_t depth_waited_ns = 0, waited_ns;
 
     for (;;) {
+        /* Before it is seen to wait: who has not shown itself for long is taken to be stopped. */
+        facet_tenant_supervise(tenant, facet_clock_now_ns());
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
         uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
         enum verdict verdict = judge(tenant, gate, estimate_ns, depth_waited_ns > DEPTH_WAIT_NS);

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,6 +96,12 @@ static void run_kernel(struct worker *worker)
     atomic_fetch_sub(worker->on_device, 1);
 }
 
+/* A device goes on while a process is stopped: its kernel is over when it should be. */
+static uint64_t ended_ns(uint64_t started_ns, uint64_t now_ns)
+{
+    return now_ns - started_ns < 100 * FACET_NS_PER_MS ? now_ns : started_ns + 300 * FACET_NS_PER_US;
+}
+
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
@@ -109,8 +117,8 @@ static void *worker_main(void *argument)
         uint64_t charged_ns = facet_tenant_launch(&tenant, 300 * FACET_NS_PER_US);
         uint64_t started = facet_clock_now_ns();
         run_kernel(worker);
-        uint64_t now = facet_clock_now_ns();
-        facet_tenant_complete(&tenant, 1, charged_ns, now - started, now);
+        uint64_t now = facet_clock_now_ns(), ended = ended_ns(started, now);
+        facet_tenant_complete(&tenant, 1, charged_ns, ended - started, ended);
         facet_tenant_supervise(&tenant, now);
         atomic_fetch_add(&worker->kernels, 1);
     }
@@ -147,7 +155,7 @@ static void test_shares_and_exclusive_leases(void **state)
         all += atomic_load(&workers[i].kernels);
     assert_true(all > 0);
     for (int i = 0; i < TENANTS; i++) {
-        uint64_t milli = atomic_load(&workers[i].kernels) * 1000 / all;
+        uint64_t milli = all ? atomic_load(&workers[i].kernels) * 1000 / all : 0;
 
         print_message("# tenant %d: %llu milli of %u\n", i, (unsigned long long)milli, requests[i]);
         assert_true(milli + 40 > requests[i] && milli < requests[i] + 40);
@@ -286,6 +294,81 @@ static void test_killed_tenant_gives_memory_back(void **state)
     assert_false(view.in_use);
 }
 
+/* A tenant that is a process of its own, and what it and the test both see of it. */
+struct stoppable {
+    struct worker worker;
+    _Atomic int counters[2];
+};
+
+static pid_t start_process(struct stoppable *stoppable, const char *dir)
+{
+    stoppable->worker =
+        (struct worker){.dir = dir, .on_device = &stoppable->counters[0], .overlaps = &stoppable->counters[1]};
+    pid_t child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        worker_main(&stoppable->worker);
+        _exit(1);
+    }
+    assert_true(child > 0);
+    return child;
+}
+
+static uint64_t kernels_of(struct worker *worker, useconds_t duration_us)
+{
+    uint64_t before = atomic_load(&worker->kernels);
+
+    usleep(duration_us);
+    return atomic_load(&worker->kernels) - before;
+}
+
+/* A neighbour's kernels while both run: it is guaranteed 200 milli. */
+static uint64_t kernels_beside(struct worker *neighbour, struct worker *other)
+{
+    uint64_t before = atomic_load(&other->kernels), kernels = kernels_of(neighbour, 700000);
+    uint64_t all = kernels + atomic_load(&other->kernels) - before;
+
+    uint64_t milli = all ? kernels * 1000 / all : 0;
+
+    print_message("# beside the other: %llu milli of 200\n", (unsigned long long)milli);
+    assert_true(milli > 120 && milli < 320);
+    return kernels;
+}
+
+/* Several times, because it may be stopped at the gate or with work in flight; long enough for that to be given up. */
+static void test_stopped_tenant_takes_nothing(void **state)
+{
+    struct world *world = *state;
+    struct worker neighbour;
+    _Atomic int counters[2] = {0, 0};
+    struct stoppable *other = mmap(NULL, sizeof *other, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(other, MAP_FAILED);
+    add(world, 0, 200, 1000);
+    add(world, 1, 800, 1000);
+    pid_t child = start_process(other, world->dirs[1]);
+    start_worker(&neighbour, world->dirs[0], counters);
+    usleep(300000);
+    for (int i = 0; i < 4; i++) {
+        uint64_t beside = kernels_beside(&neighbour, &other->worker);
+        assert_int_equal(kill(child, SIGSTOP), 0);
+        usleep(300000);
+        uint64_t alone = kernels_of(&neighbour, 700000);
+        print_message("# while it is stopped: %llu kernels, %llu before\n", (unsigned long long)alone,
+                      (unsigned long long)beside);
+        assert_true(alone > 2 * beside);
+        usleep(1300000);
+        assert_int_equal(kill(child, SIGCONT), 0);
+        usleep(100000);
+    }
+    kernels_beside(&neighbour, &other->worker);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    stop_worker(&neighbour);
+    munmap(other, sizeof *other);
+}
+
 static void test_stopped_scheduler_leaves_tenants_running(void **state)
 {
     struct world *world = *state;
@@ -339,7 +422,8 @@ int main(void)
         TEST(test_shares_and_exclusive_leases),       TEST(test_alone_runs_open_and_capped_does_not),
         TEST(test_freeze_stops_and_resume_continues), TEST(test_idle_freezes_and_use_resumes),
         TEST(test_killed_tenant_gives_memory_back),   TEST(test_stopped_scheduler_leaves_tenants_running),
-        TEST(test_unknown_vgpu_and_device),           TEST(test_removed_and_added_again),
+        TEST(test_stopped_tenant_takes_nothing),      TEST(test_unknown_vgpu_and_device),
+        TEST(test_removed_and_added_again),
     };
     return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);
 }

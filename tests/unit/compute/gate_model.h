@@ -20,6 +20,7 @@
 #define GATE_QUEUE    256u
 #define GATE_WAITS_US 65536u
 #define GATE_NEVER    UINT64_MAX
+#define GATE_LOOK_NS  UINT64_C(25000000) /* the scheduler looks so often for processes that died */
 
 struct gate_tenant {
     uint64_t kernels_ns[GATE_KERNELS]; /* launched in turn; 0 ends the row */
@@ -33,6 +34,8 @@ struct gate_tenant {
     uint64_t inflight_ns, idle_since_ns;
     uint64_t waits_since_ns; /* 0: it does not wait */
     bool for_depth;
+    bool unknown;        /* nothing is known of how long its kernels take */
+    uint64_t stopped_ns; /* since when its process is stopped; 0: it is not */
     uint64_t work_ns, forgotten_ns, waits, longest_ns;
     uint32_t waits_us[GATE_WAITS_US]; /* launches, by how long they waited */
 };
@@ -173,6 +176,22 @@ static inline void gate_report(struct gate_model *model, struct gate_tenant *ten
         tenant->try_ns = gate_wakes_ns(model);
 }
 
+/* What a process says of itself: who lives shows itself all the time. */
+static inline struct facet_fair_demand gate_demand(const struct gate_model *model, const struct gate_tenant *tenant)
+{
+    struct facet_fair_demand demand = {.busy_ns = tenant->work_ns};
+
+    facet_fair_demand_add(
+        &demand,
+        &(struct facet_fair_process){.waiting = tenant->waits_since_ns != 0,
+                                     .inflight = (uint32_t)(tenant->launched - tenant->reported),
+                                     .inflight_ns = tenant->unknown ? 0 : tenant->inflight_ns,
+                                     .idle_since_ns = tenant->idle_since_ns,
+                                     .seen_ns = tenant->stopped_ns ? tenant->stopped_ns : model->now_ns},
+        model->now_ns);
+    return demand;
+}
+
 /* As the scheduler does: a second look at once when a gate was changed. */
 static inline void gate_step(struct gate_model *model)
 {
@@ -186,11 +205,7 @@ static inline void gate_step(struct gate_model *model)
             struct facet_fair_client *client = &model->fair.clients[tenant->client];
 
             before[j] = client->gate;
-            client->demand = (struct facet_fair_demand){.waiting = tenant->waits_since_ns != 0,
-                                                        .inflight = (uint32_t)(tenant->launched - tenant->reported),
-                                                        .busy_ns = tenant->work_ns,
-                                                        .idle_since_ns = tenant->idle_since_ns,
-                                                        .inflight_ns = tenant->inflight_ns};
+            client->demand = gate_demand(model, tenant);
         }
         model->steps++;
         model->step_ns = facet_fair_step(&model->fair, model->now_ns);
@@ -207,6 +222,22 @@ static inline void gate_step(struct gate_model *model)
     }
     if (model->step_ns != FACET_FAIR_NEVER) /* a timer wakes as late as anything else */
         model->step_ns += gate_wakes_ns(model) - model->now_ns;
+    model->step_ns = gate_sooner(model->step_ns, model->now_ns + GATE_LOOK_NS);
+}
+
+/* Its threads do nothing any more; what it has launched runs to its end. */
+static inline void gate_stop(struct gate_model *model, struct gate_tenant *tenant)
+{
+    tenant->stopped_ns = model->now_ns;
+}
+
+static inline void gate_continue(struct gate_model *model, struct gate_tenant *tenant)
+{
+    tenant->stopped_ns = 0;
+    if (tenant->try_ns == GATE_NEVER || tenant->try_ns < model->now_ns)
+        tenant->try_ns = gate_wakes_ns(model);
+    if (tenant->report_ns != GATE_NEVER)
+        tenant->report_ns = gate_wakes_ns(model);
 }
 
 static inline uint64_t gate_next_ns(const struct gate_model *model)
@@ -214,7 +245,8 @@ static inline uint64_t gate_next_ns(const struct gate_model *model)
     uint64_t next_ns = model->step_ns;
 
     for (uint32_t i = 0; i < model->count; i++)
-        next_ns = gate_sooner(next_ns, gate_sooner(model->tenants[i].try_ns, model->tenants[i].report_ns));
+        if (!model->tenants[i].stopped_ns)
+            next_ns = gate_sooner(next_ns, gate_sooner(model->tenants[i].try_ns, model->tenants[i].report_ns));
     return next_ns;
 }
 
@@ -225,6 +257,8 @@ static inline void gate_model_run(struct gate_model *model, uint64_t duration_ns
     while ((next_ns = gate_next_ns(model)) < until_ns) {
         model->now_ns = next_ns > model->now_ns ? next_ns : model->now_ns;
         for (uint32_t i = 0; i < model->count; i++) {
+            if (model->tenants[i].stopped_ns)
+                continue;
             if (model->tenants[i].report_ns <= model->now_ns)
                 gate_report(model, &model->tenants[i]);
             if (model->tenants[i].try_ns <= model->now_ns)

@@ -84,6 +84,48 @@ static void test_closed_gate_waits_until_opened(void **state)
     facet_tenant_detach(&tenant);
 }
 
+static struct facet_owner_slot first_slot(const struct fixture *fixture)
+{
+    struct facet_owner_slot slot;
+
+    assert_true(facet_owner_slot(fixture->owner, 0, &slot));
+    assert_false(facet_owner_slot(fixture->owner, 1, &slot));
+    assert_false(facet_owner_slot(fixture->owner, UINT32_MAX, &slot));
+    assert_true(facet_owner_slot(fixture->owner, 0, &slot));
+    return slot;
+}
+
+/* A scheduler takes who waits and has shown itself long ago for stopped: after a rest that would be every first launch.
+ */
+static void test_who_waits_or_launches_after_a_rest_gives_a_sign(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    struct launcher launcher;
+
+    atomic_store(&tenant.slot->seen_ns, 1);
+    atomic_store(&tenant.slot->unsettled_since_ns, 0);
+    uint64_t before_ns = facet_clock_now_ns();
+    start(&launcher, &tenant, 500);
+    for (int i = 0; i < 5000 && (!first_slot(fixture).waiting || first_slot(fixture).inflight); i++)
+        beat_for(fixture, 1, &launcher.through);
+    assert_int_equal(first_slot(fixture).waiting, 1);
+    assert_true(first_slot(fixture).seen_ns >= before_ns);
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    finish(&launcher);
+    assert_int_equal(first_slot(fixture).waiting, 0);
+
+    atomic_store(&tenant.slot->seen_ns, 1);
+    before_ns = facet_clock_now_ns();
+    uint64_t charged_ns = facet_tenant_launch(&tenant, 500);
+    assert_true(first_slot(fixture).seen_ns >= before_ns);
+    assert_int_equal(first_slot(fixture).inflight, 1);
+    assert_int_equal(first_slot(fixture).inflight_ns, 500);
+    facet_tenant_complete(&tenant, 1, charged_ns, 0, before_ns);
+    assert_int_equal(first_slot(fixture).idle_since_ns, before_ns);
+    facet_tenant_detach(&tenant);
+}
+
 static void test_waiting_and_draining_ring_the_bell(void **state)
 {
     struct fixture *fixture = *state;
@@ -381,6 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_open_gate_costs_no_wait),
         TEST(test_closed_gate_waits_until_opened),
+        TEST(test_who_waits_or_launches_after_a_rest_gives_a_sign),
         TEST(test_waiting_and_draining_ring_the_bell),
         TEST(test_depth_is_bounded_while_leased),
         TEST(test_one_kernel_longer_than_the_depth_goes),

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what of a client's demand somebody stands behind, and what is owed by who comes back. Never: reads a clock or a
+ * segment; see fair.h for the model.
+ *
+ * A process that is stopped (Ctrl-Z, a debugger, a paused container) goes on saying what it said last: that it waits,
+ * or that work of its is in flight. Its turns would pass unused for as long as it sleeps.
+ */
+#include "compute/fair_parts.h"
+
+#define MS UINT64_C(1000000)
+
+/*
+ * Who waits looks at its gate every 20 ms, and shows itself each time. On a loaded machine, or with a quota of
+ * processor time, it comes some of these later.
+ */
+#define WAITS_UNSEEN_NS (100 * MS)
+
+/*
+ * Who has work in flight may be in a driver's call until that ends: it is given the time it is expected to take several
+ * times over. There is no haste: who overruns its turn holds nobody up.
+ */
+#define RUNS_UNSEEN_NS    (1000 * MS)
+#define RUNS_UNSEEN_TIMES 4u
+
+/* How far behind the others a client that comes back may start: what a short gap between its launches cost it. */
+#define COMEBACK_NS (10 * MS)
+
+/* What ran unseen is held against who says so; not for ever, as what could not be measured is reported at its most. */
+#define OWED_MOST_NS (10 * 1000 * MS)
+
+void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_fair_process *process, uint64_t now_ns)
+{
+    uint64_t unseen_ns = process->seen_ns && now_ns > process->seen_ns ? now_ns - process->seen_ns : 0;
+
+    if (unseen_ns <= WAITS_UNSEEN_NS)
+        demand->waiting += process->waiting;
+    if (unseen_ns <= facet_fair_later(RUNS_UNSEEN_NS, RUNS_UNSEEN_TIMES * process->inflight_ns)) {
+        demand->inflight += process->inflight;
+        demand->inflight_ns += process->inflight_ns;
+    } else {
+        demand->lost += process->inflight;
+    }
+    demand->idle_since_ns = facet_fair_later(demand->idle_since_ns, process->idle_since_ns);
+}
+
+void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_client *client)
+{
+    if (!client->active && fair->floor > COMEBACK_NS)
+        client->vtime = facet_fair_later(client->vtime, fair->floor - COMEBACK_NS);
+}
+
+void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client)
+{
+    uint64_t measured_ns = client->demand.busy_ns - client->cap_busy_ns;
+    uint64_t charged_ns = client->held_ns - client->reported_held_ns;
+
+    client->returning = client->returning || client->demand.lost < client->lost;
+    client->lost = client->demand.lost;
+    if (client->returning && measured_ns > charged_ns) {
+        uint64_t owed_ns = facet_fair_sooner(measured_ns - charged_ns, OWED_MOST_NS);
+
+        facet_fair_comes_back(fair, client);
+        client->held_ns += owed_ns;
+        client->vtime += owed_ns * FACET_MILLI_WHOLE / client->weight_milli;
+    }
+    if (client->returning && client->demand.inflight && client->gate == FACET_FAIR_CLOSED)
+        client->draining = true;
+    client->returning = client->returning && client->demand.inflight;
+    if (measured_ns || !(client->demand.inflight || client->demand.lost))
+        client->reported_held_ns = client->held_ns;
+}

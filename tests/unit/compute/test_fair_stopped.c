@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs, in virtual time, that a stopped process takes nothing from its neighbours, and that it has its share
+ * again when it goes on, neither more nor less. Never: real time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gate_model.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define S  UINT64_C(1000000000)
+
+static const uint64_t kernels_ns[GATE_KERNELS] = {1 * MS};
+
+static struct gate_model model; /* too large for a stack */
+
+static struct gate_tenant *add(uint32_t request_milli, uint32_t ahead)
+{
+    struct facet_limits limits = {.compute_request_milli = request_milli,
+                                  .compute_limit_milli = 1000,
+                                  .mode = FACET_MODE_SOFT,
+                                  .priority = FACET_PRIORITY_NORMAL};
+
+    return gate_model_add(&model, &limits, kernels_ns, ahead);
+}
+
+/* The first tenant lives on; it is guaranteed 200 milli, and the others share the rest. */
+static void begin(const struct facet_fair_config *config, uint32_t others)
+{
+    gate_model_init(&model, config);
+    add(200, 4);
+    for (uint32_t i = 0; i < others; i++)
+        add(800 / others, 4);
+    gate_model_run(&model, 1 * S);
+}
+
+static uint32_t inflight(const struct gate_tenant *tenant)
+{
+    return (uint32_t)(tenant->launched - tenant->reported);
+}
+
+/* While it waits at the gate with nothing in flight; or with work in flight, too. */
+static void stop(struct gate_tenant *tenant, bool in_flight)
+{
+    for (int i = 0; i < 100000 && (in_flight ? !inflight(tenant) : inflight(tenant) || !tenant->waits_since_ns); i++)
+        gate_model_run(&model, 10 * US);
+    gate_stop(&model, tenant);
+}
+
+static uint64_t share_milli(const struct gate_tenant *tenant, uint64_t duration_ns)
+{
+    gate_model_forget(&model);
+    gate_model_run(&model, duration_ns);
+    return gate_work_ns(tenant) * 1000 / duration_ns;
+}
+
+static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t others, bool in_flight)
+{
+    begin(config, others);
+    for (uint32_t i = 1; i <= others; i++)
+        stop(&model.tenants[i], in_flight);
+    gate_model_run(&model, 200 * MS);
+    /* Launches are not lost yet: turns are short while somebody is taken to be in the round. */
+    assert_true(share_milli(&model.tenants[0], 1 * S) > 800);
+    uint64_t alone_milli = share_milli(&model.tenants[0], 2 * S);
+    if (alone_milli < 970)
+        fail_msg("%u stopped %s: their neighbour has %lu milli", others,
+                 in_flight ? "with work in flight" : "at the gate", alone_milli);
+    for (uint32_t i = 1; i <= others; i++)
+        gate_continue(&model, &model.tenants[i]);
+    gate_model_run(&model, 20 * MS); /* a head start as any idle tenant's is not what is asked here */
+    uint64_t milli = share_milli(&model.tenants[0], 1 * S);
+    if (milli < 180 || milli > 220)
+        fail_msg("%u that were stopped %s: their neighbour has %lu milli, expected 200", others,
+                 in_flight ? "with work in flight" : "at the gate", milli);
+}
+
+static void test_what_is_stopped_takes_nothing(void **state)
+{
+    static const uint32_t others[] = {1, 2, 7};
+
+    for (size_t i = 0; i < 3; i++)
+        for (int in_flight = 0; in_flight < 2; in_flight++) {
+            stop_all_and_go_on(&facet_fair_queue, others[i], in_flight);
+            stop_all_and_go_on(&facet_fair_defaults, others[i], in_flight);
+        }
+}
+
+static void test_parallel_leases_are_not_held_back(void **state)
+{
+    struct facet_fair_config config = facet_fair_defaults;
+
+    config.parallel = 4;
+    for (int in_flight = 0; in_flight < 2; in_flight++) {
+        begin(&config, 2);
+        for (uint32_t i = 1; i <= 2; i++)
+            stop(&model.tenants[i], in_flight);
+        gate_model_run(&model, 1500 * MS);
+        assert_true(share_milli(&model.tenants[0], 2 * S) > 970);
+    }
+}
+
+/* It goes at once, and what it missed while it slept is not made up for. */
+static void test_who_goes_on_has_its_turn_at_once_and_no_more(void **state)
+{
+    for (int in_flight = 0; in_flight < 2; in_flight++) {
+        begin(&facet_fair_queue, 1);
+        stop(&model.tenants[1], in_flight);
+        gate_model_run(&model, 10 * S);
+        uint64_t before = model.tenants[1].launched;
+        gate_continue(&model, &model.tenants[1]);
+        gate_model_run(&model, 5 * MS);
+        assert_true(model.tenants[1].launched > before);
+        uint64_t milli = share_milli(&model.tenants[0], 200 * MS);
+        assert_true(milli > 140 && milli < 240);
+    }
+}
+
+/* A turn or ten that a thread misses on a busy machine cost it nothing of its place. */
+static void test_who_is_late_is_not_stopped(void **state)
+{
+    begin(&facet_fair_queue, 1);
+    stop(&model.tenants[1], false);
+    for (int i = 0; i < 9; i++) {
+        gate_model_run(&model, 10 * MS);
+        assert_true(model.fair.clients[1].demand.waiting);
+        assert_true(model.fair.clients[1].active);
+    }
+    gate_continue(&model, &model.tenants[1]);
+    uint64_t milli = share_milli(&model.tenants[0], 500 * MS);
+    assert_true(milli > 150 && milli < 250);
+}
+
+static struct facet_fair_demand said(const struct facet_fair_process *process, uint64_t unseen_ns)
+{
+    struct facet_fair_demand demand = {0};
+
+    facet_fair_demand_add(&demand, process, process->seen_ns + unseen_ns);
+    return demand;
+}
+
+/* Who has a kernel of a known length in flight may be out of sight for that long and longer. */
+static void test_long_kernels_are_not_lost(void **state)
+{
+    struct facet_fair_process process = {
+        .waiting = 1, .inflight = 2, .inflight_ns = 5 * S, .seen_ns = 7 * S, .idle_since_ns = 6 * S};
+
+    assert_int_equal(said(&process, 100 * MS).waiting, 1);
+    assert_int_equal(said(&process, 110 * MS).waiting, 0);
+    assert_int_equal(said(&process, 110 * MS).inflight, 2);
+    assert_int_equal(said(&process, 20 * S).inflight, 2);
+    assert_int_equal(said(&process, 20 * S).inflight_ns, 5 * S);
+    assert_int_equal(said(&process, 21 * S).inflight, 0);
+    assert_int_equal(said(&process, 21 * S).inflight_ns, 0);
+    assert_int_equal(said(&process, 21 * S).lost, 2);
+    assert_int_equal(said(&process, 21 * S).idle_since_ns, 6 * S);
+    process.inflight_ns = 0;
+    assert_int_equal(said(&process, 1 * S).inflight, 2);
+    assert_int_equal(said(&process, 1 * S + MS).lost, 2);
+    process.seen_ns = 0; /* says nothing of itself: taken at its word */
+    assert_int_equal(said(&process, 100 * S).waiting, 1);
+    assert_int_equal(said(&process, 100 * S).inflight, 2);
+}
+
+/* One process of a vGPU is stopped, the other is not. */
+static void test_others_of_a_client_count(void **state)
+{
+    struct facet_fair_demand demand = {0};
+
+    facet_fair_demand_add(&demand, &(struct facet_fair_process){.waiting = 1, .seen_ns = 1 * S}, 5 * S);
+    facet_fair_demand_add(&demand, &(struct facet_fair_process){.waiting = 3, .seen_ns = 5 * S}, 5 * S);
+    facet_fair_demand_add(&demand, &(struct facet_fair_process){.inflight = 1, .seen_ns = 6 * S}, 5 * S);
+    assert_int_equal(demand.waiting, 3);
+    assert_int_equal(demand.inflight, 1);
+    assert_int_equal(demand.lost, 0);
+}
+
+/* A kernel of three seconds that nothing was known of, and whose program slept meanwhile, is paid back. */
+static void test_what_ran_unseen_is_charged(void **state)
+{
+    static const uint64_t long_ns[GATE_KERNELS] = {3 * S, 1 * MS, 1 * MS, 1 * MS};
+    struct facet_limits limits = {.compute_request_milli = 500,
+                                  .compute_limit_milli = 1000,
+                                  .mode = FACET_MODE_SOFT,
+                                  .priority = FACET_PRIORITY_NORMAL};
+
+    gate_model_init(&model, &facet_fair_queue);
+    add(500, 4);
+    struct gate_tenant *tenant = gate_model_add(&model, &limits, long_ns, 1);
+    tenant->unknown = true;
+    while (!inflight(tenant))
+        gate_model_run(&model, 10 * US);
+    gate_stop(&model, tenant);
+    gate_model_run(&model, 4 * S);
+    assert_int_equal(model.fair.clients[1].lost, 1);
+    uint64_t held_ns = model.fair.clients[1].held_ns;
+    assert_true(held_ns < 2 * S);
+    gate_continue(&model, tenant);
+    gate_model_run(&model, 20 * MS);
+    assert_int_equal(model.fair.clients[1].lost, 0);
+    assert_true(model.fair.clients[1].held_ns > 2900 * MS && model.fair.clients[1].held_ns < 3200 * MS);
+    assert_true(share_milli(&model.tenants[0], 1 * S) > 850);
+}
+
+/* It may have been stopped right before it launched: then the launch comes without a turn, and is on the device. */
+static void test_what_comes_late_is_on_the_device(void **state)
+{
+    begin(&facet_fair_queue, 1);
+    stop(&model.tenants[1], true);
+    gate_model_run(&model, 3 * S);
+    assert_int_equal(model.fair.clients[1].gate, FACET_FAIR_CLOSED);
+    assert_false(model.fair.clients[1].draining);
+    model.tenants[1].stopped_ns = 0; /* it shows itself, and reports nothing yet */
+    model.tenants[1].report_ns = model.now_ns + 10 * MS;
+    gate_step(&model);
+    assert_true(model.fair.clients[1].draining || model.fair.clients[1].gate != FACET_FAIR_CLOSED);
+    gate_model_run(&model, 30 * MS);
+    assert_false(model.fair.clients[1].returning);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_stopped_takes_nothing),
+        cmocka_unit_test(test_parallel_leases_are_not_held_back),
+        cmocka_unit_test(test_who_goes_on_has_its_turn_at_once_and_no_more),
+        cmocka_unit_test(test_who_is_late_is_not_stopped),
+        cmocka_unit_test(test_long_kernels_are_not_lost),
+        cmocka_unit_test(test_others_of_a_client_count),
+        cmocka_unit_test(test_what_ran_unseen_is_charged),
+        cmocka_unit_test(test_what_comes_late_is_on_the_device),
+    };
+    return cmocka_run_group_tests_name("fair_stopped", tests, NULL, NULL);
+}
