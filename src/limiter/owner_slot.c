@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: what an owner sees of one process. Never: judges whether it lives, or trusts what it says beyond integers. */
 #include "limiter/owner_inside.h"
+#include "limiter/slot.h"
 
 /* Who has something in flight was alive when it began, whether or not it has shown itself since. */
 static uint64_t last_sign_ns(const struct facet_slot *slot)
 {
     uint64_t seen_ns = atomic_load_explicit(&slot->seen_ns, memory_order_relaxed);
-    uint64_t began_ns = atomic_load_explicit(&slot->unsettled_since_ns, memory_order_relaxed);
+    uint64_t began_ns = facet_slot_unsettled_since_ns(slot);
 
     return seen_ns && began_ns > seen_ns ? began_ns : seen_ns;
 }
@@ -18,7 +19,7 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
     if (index >= FACET_SEGMENT_SLOTS || index >= atomic_load(&usage->slots_used))
         return false;
     const struct facet_slot *slot = &usage->slots[index];
-    uint64_t inflight = atomic_load(&slot->inflight);
+    uint64_t inflight = facet_slot_inflight(slot);
 
     *ret_slot = (struct facet_owner_slot){
         .waiting = atomic_load(&slot->waiting),
