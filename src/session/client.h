@@ -16,8 +16,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "session/call.h"
 #include "base/forked.h"
+#include "session/call.h"
 #include "session/child.h"
 #include "session/control.h"
 
