@@ -20,7 +20,9 @@ REPLAYS = [(pool, rate) for pool in (20, 40, 80) for rate in (4, 8, 16)]
 POOLS = ["facet-64k", "facet-2m", "first-fit", "best-fit", "buddy"]
 TRACE = "azure/AzureLLMInferenceTrace_conv.csv"
 LIVE_MIB = 4096
-RUNS_KIB = [(128, 64), (2048, 64), (4096, 2048)]  # an allocation, a page
+# An allocation, a page, whether its memory is had at once in huge pages, whether it is of the provider cpu.
+MOVES = [(128, 64, 0, False), (2048, 64, 0, False), (4096, 2048, 0, False),
+         (128, 64, 1, False), (2048, 64, 1, False), (4096, 2048, 1, False), (2048, 64, 1, True), (4096, 2048, 1, True)]
 # Tenants, working set of each in milli of the device, passes. Without control a pass costs so much more that a
 # twentieth of them is enough.
 SETS = [(2, 900, 1000), (3, 667, 1000)]
@@ -143,13 +145,17 @@ def replay_table(measured):
 
 def measure_defragment(bench, options):
     program = bench.program("bench_memory")
+    provider = bench.build / "facet-provider-cpu.so"
     samples = harness.interleave(min(options.rounds, 3), {
-        run: lambda run=run: bench.last_json([program, "defragment", LIVE_MIB, *run]) for run in RUNS_KIB})
+        (run, page, commit, cpu): lambda run=run, page=page, commit=commit, cpu=cpu: bench.last_json(
+            [program, "defragment", LIVE_MIB, run, page, commit, provider if cpu else ""])
+        for run, page, commit, cpu in MOVES})
     return {"results": [result for runs in samples.values() for result in runs]}
 
 
 def defragment_table(measured):
-    rows = [[f"{result['run_kib']}, {result['page_kib']}", result["live_mib"], result["moved_mib"],
+    rows = [[result["on"], f"{result['run_kib']}, {result['page_kib']}", "yes" if result["commit"] else "no",
+             result["live_mib"], result["moved_mib"],
              f"{result['move_gib_s']:.2f}", f"{result['all_gib_s']:.2f}", f"{result['copy_gib_s']:.2f}",
              ratio(result["move_gib_s"], result["copy_gib_s"]), ratio(result["all_gib_s"], result["copy_gib_s"]),
              f"{result['steps']} / {result['longest_step_us']:.0f}",
@@ -158,14 +164,15 @@ def defragment_table(measured):
              f"{result['fragmentation_before'] / 10:g} -> {result['fragmentation_after'] / 10:g}",
              "equal" if result["right"] else "DIFFERENT"]
             for result in measured["results"]]
-    return [harness.markdown_table(["allocations, pages KiB", "live MiB", "moved MiB", "moving GiB/s",
+    return [harness.markdown_table(["on", "allocations, pages KiB", "huge pages", "live MiB", "moved MiB", "moving GiB/s",
                                     "with giving back", "memcpy GiB/s", "moving of memcpy", "with giving back",
                                     "steps / longest us", "longest gap us: nothing", "memcpy", "moving",
                                     "fragmentation %", "contents"], rows),
             "Every other chunk half emptied before, every other allocation of it. A thread writes counters all over "
             "the data, on a core of its own; gap: between two of its writes. In brackets: gaps over 1 ms, and how "
             "often its core was taken away. Giving back: of chunks that are empty, to the kernel. memcpy: of an eighth of the "
-            "data before and again after, under the same thread."]
+            "data before and again after, under the same thread. Huge pages: `commit`; without them the kernel has "
+            "pages of 4 KiB."]
 
 
 # --- oversubscribe ---------------------------------------------------------------------------------------------------

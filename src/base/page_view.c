@@ -26,11 +26,13 @@ static uint64_t up(uint64_t value)
 bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes)
 {
     uint64_t span = up(bytes);
-    uint8_t *huge = calloc(span / FACET_HUGE_BYTES, 1);
-    char *got = huge ? mmap(NULL, span + FACET_HUGE_BYTES, PROT_NONE, NO_ACCESS, -1, 0) : MAP_FAILED;
+    char *got = mmap(NULL, span + FACET_HUGE_BYTES, PROT_NONE, NO_ACCESS, -1, 0);
 
-    if (got == MAP_FAILED) {
-        free(huge);
+    if (got == MAP_FAILED)
+        return false;
+    view->huge = calloc(span / FACET_HUGE_BYTES, 1);
+    if (!view->huge) {
+        munmap(got, span + FACET_HUGE_BYTES);
         return false;
     }
     uint64_t before = up((uintptr_t)got) - (uintptr_t)got;
@@ -39,7 +41,6 @@ bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes)
     munmap(got + before + span, FACET_HUGE_BYTES - before);
     view->base = got + before;
     view->bytes = span;
-    view->huge = huge;
     return true;
 }
 

@@ -353,6 +353,7 @@ static void test_bad_memories(void **state)
         {.size = sizeof bad[0], .memory_bytes = MIB, .defragment_milli = 1001},
         {.size = sizeof bad[0], .memory_bytes = MIB, .block_bytes = 100},
         {.size = sizeof bad[0], .memory_bytes = MIB, .pools = 1000},
+        {.size = sizeof bad[0], .memory_bytes = MIB, .commit = 2},
     };
     struct facet_memory *memory = NULL;
     struct facet_error error;
