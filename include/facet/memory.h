@@ -104,7 +104,8 @@ struct facet_space_config {
 FACET_API enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
                                                struct facet_space **ret_space, struct facet_error *error);
 
-/* Frees all that it holds. NULL is fine. */
+/* Frees all that it holds; cancel what its context has queued before. Launches that go on even so are waited for, for
+ * two seconds at most: what they may use then is nobody's until the memory is closed. NULL is fine. */
 FACET_API void facet_space_destroy(struct facet_space *space);
 
 /* Raises or lowers the limit. FACET_QUOTA: it holds more than that. */
@@ -132,14 +133,22 @@ struct facet_allocation {
 /*
  * `options` may be NULL. The memory is cleared when it last was another space's, and is otherwise as it was left.
  * FACET_OUT_OF_RANGE: 0 bytes, more than the limit could ever hold, or an alignment that is none. FACET_QUOTA: above
- * the space's limit. FACET_NO_SPACE: the device has no page left. O(1) for blocks; for runs O(pages).
+ * the space's limit. FACET_NO_SPACE: the device has no page left. FACET_BUSY: it will fit when what the space has freed
+ * has left (see free): synchronize first. O(1) for blocks; for runs O(pages).
  */
 FACET_API enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes,
                                                  const struct facet_allocation_options *options, uint64_t *ret_address,
                                                  struct facet_error *error);
 
-/* Takes the address that allocate gave. FACET_NOT_FOUND, and nothing changes: an address of nobody or of another space,
- * one inside an allocation, one that is free already. 0 is fine. O(1) for blocks. */
+/*
+ * Takes the address that allocate gave. FACET_NOT_FOUND, and nothing changes: an address of nobody or of another space,
+ * one inside an allocation, one that is free already. 0 is fine. O(1) for blocks.
+ *
+ * It never waits for a launch. Pages that launches which were queued before may still use are leaving: those launches
+ * go on with them, what begins later finds nothing there, their addresses are not given out again, and they stay
+ * charged (`leaving_bytes`). They go when those launches are over and somebody looks: an allocation that is refused, a
+ * free, a compact, usage, the end of the space; of a vGPU also synchronizing, and each monitoring interval.
+ */
 FACET_API enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error);
 
 /*
@@ -165,8 +174,9 @@ enum facet_copy {
     FACET_COPY_DETECT = 4, /* by whether an address is the space's; an address of another space is refused as ever */
 };
 
-/* Returns when the bytes are there. Ranges may overlap. Each side that is the device's must lie inside one allocation:
- * FACET_OUT_OF_RANGE, and nothing was copied. Host sides are pointers of the caller. */
+/* Returns when the bytes are there, after all that the context has queued, however long that takes. Ranges may overlap.
+ * Each side that is the device's must lie inside one allocation: FACET_OUT_OF_RANGE, and nothing was copied. Host sides
+ * are pointers of the caller. */
 FACET_API enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,
                                              enum facet_copy kind, struct facet_error *error);
 
@@ -231,7 +241,8 @@ FACET_API enum facet_status facet_memory_defragment(struct facet_memory *memory,
                                                     struct facet_defragment_report *ret_report,
                                                     struct facet_error *error);
 
-/* Gives back what the space holds and does not use (pages of pools without a block in use), then defragments. */
+/* Gives back what the space holds and does not use (pages of pools without a block in use), as free does, then
+ * defragments. */
 FACET_API enum facet_status facet_space_compact(struct facet_space *space,
                                                 const struct facet_defragment_options *options,
                                                 struct facet_defragment_report *ret_report, struct facet_error *error);
@@ -264,7 +275,8 @@ struct facet_space_usage {
     uint64_t swap_ns;                             /* spent on that for this space */
     uint64_t waited_ns;                           /* for others' turns to end */
     uint32_t fragmentation_milli;
-    uint32_t pools; /* that hold pages */
+    uint32_t pools;         /* that hold pages */
+    uint64_t leaving_bytes; /* of reserved: freed, but launches that were queued before may still use it */
 };
 
 struct facet_memory_usage {

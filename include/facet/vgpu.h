@@ -145,8 +145,9 @@ struct facet_vgpu_config {
 FACET_API enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct facet_vgpu_config *config,
                                               uint32_t *ret_id, struct facet_error *error);
 
-/* Cancels what is queued, ends what runs at its next point of preemption, and frees all its memory. Calls of other
- * threads that are under way come to their end first; new ones find nothing. */
+/* Cancels what is queued, ends what runs at its next point of preemption, and frees all its memory; of a work-group
+ * that cannot be interrupted as soon as that ends. Calls of other threads that are under way come to their end first;
+ * new ones find nothing. */
 FACET_API enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 
 enum facet_vgpu_status {
@@ -215,9 +216,10 @@ FACET_API enum facet_status facet_vgpu_list(struct facet_driver *driver, struct 
 /* --- memory --- */
 
 /*
- * As the functions of facet/memory.h, which say more, for the space of a vGPU. With memory virtualization off there
- * is only the device's own allocator: tags, alignments above 256, find, resize, defragment, compact and usage are
- * FACET_UNSUPPORTED then.
+ * As the functions of facet/memory.h, which say more, for the space of a vGPU. Freeing waits for no launch, and what
+ * launches may still use stays charged until they are over: an allocation that has to wait for that is FACET_BUSY. With
+ * memory virtualization off there is only the device's own allocator: tags, alignments above 256, find, resize,
+ * defragment, compact and usage are FACET_UNSUPPORTED then.
  */
 FACET_API enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, uint64_t bytes,
                                                 const struct facet_allocation_options *options, uint64_t *ret_address,
@@ -228,7 +230,8 @@ FACET_API enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, u
                                                   uint64_t bytes, uint64_t *ret_address, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint64_t address,
                                             struct facet_allocation *ret_allocation, struct facet_error *error);
-/* After everything that the vGPU has queued, and before anything that is queued later. */
+/* After everything that the vGPU has queued, for as long as that takes, and before anything that is queued later.
+ * Paused meanwhile they wait until it is resumed; when it is destroyed they end. */
 FACET_API enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from,
                                             uint64_t bytes, enum facet_copy kind, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint64_t address, uint8_t value,

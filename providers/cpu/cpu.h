@@ -33,7 +33,7 @@
 #define CPU_LOCAL_MOST     (1u << 20)           /* local memory of a work-group: the kernel's own and the launch's */
 #define CPU_GLOBAL_MOST    INT32_MAX            /* work-items of a dimension, with its offset */
 #define CPU_GROUPS_MOST    (UINT64_C(1) << 48)  /* of a launch */
-#define CPU_DRAIN_NS       UINT64_C(4000000000) /* how long a copy or an unmap waits for the context's work */
+#define CPU_DRAIN_NS       UINT64_C(4000000000) /* how long a copy waits for the context's work */
 #define CPU_GRACE_NS       UINT64_C(2000000000) /* how long an end waits for work-groups under way */
 
 #define CPU_REQUIRE(pointer, error)                                                                                    \
@@ -59,7 +59,8 @@ struct cpu_worker {
     bool was_read;
 };
 
-/* A launch that is not complete: it keeps its module, and the memory that was there when it was queued. */
+/* A launch, operation or transfer that is not complete: it keeps its module, and the memory that was there when it was
+ * queued. */
 struct cpu_launch {
     TAILQ_ENTRY(cpu_launch) link;
     struct cpu_context *context;
@@ -292,7 +293,9 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
 void cpu_grave_bury(struct cpu_context *context, struct cpu_grave *grave, struct cpu_range range);
 /* What nobody can use any more. With no lock held. */
 void cpu_graves_clear(struct cpu_context *context);
-bool cpu_launches_pending(struct cpu_context *context);
+/* FACET_BUSY: it is leaving. With no lock held. */
+enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
+                            struct facet_error *error);
 
 /* --- check.c --- */
 

@@ -1,21 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is freed while launches queued before may use it.
+ * Memory that is freed or unmapped while launches queued before may use it.
  *
  * Owns: keeping it until the last of those is complete: a kernel that runs has raw addresses.
- * Never: makes who frees wait for work.
+ * Never: makes who frees or unmaps wait for work.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "cpu.h"
 
-bool cpu_launches_pending(struct cpu_context *context)
+/* Whether a launch with a smaller number than that is not complete. */
+static bool is_used_before(struct cpu_context *context, uint64_t sequence)
 {
     pthread_mutex_lock(&context->lock);
-    bool pending = !TAILQ_EMPTY(&context->launches);
+    const struct cpu_launch *oldest = TAILQ_FIRST(&context->launches);
+    bool used = oldest && oldest->sequence < sequence;
     pthread_mutex_unlock(&context->lock);
-    return pending;
+    return used;
+}
+
+static uint64_t next_sequence(struct cpu_context *context)
+{
+    pthread_mutex_lock(&context->lock);
+    uint64_t next = context->sequence + 1;
+    pthread_mutex_unlock(&context->lock);
+    return next;
+}
+
+/* Who is queued looks at the space under its lock, and has a number before he lets go of that: what has none by now
+ * will find the range leaving. */
+enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *gone,
+                            struct facet_error *error)
+{
+    uint64_t last = 0;
+
+    pthread_rwlock_wrlock(&context->space.lock);
+    enum facet_status status = cpu_space_retire(&context->space, range, next_sequence(context), &last, error);
+    if (status == FACET_OK && is_used_before(context, last))
+        status = facet_kit_fail(error, FACET_BUSY,
+                                "address %#" PRIx64 ", bytes %" PRIu64
+                                ": what was queued before may still use it; ask again when that is over",
+                                range.at, range.end - range.at);
+    if (status == FACET_OK)
+        status = cpu_space_unmap(&context->space, range, gone, error);
+    pthread_rwlock_unlock(&context->space.lock);
+    return status;
 }
 
 void cpu_grave_bury(struct cpu_context *context, struct cpu_grave *grave, struct cpu_range range)

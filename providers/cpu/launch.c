@@ -148,7 +148,7 @@ static enum facet_status check_argument(const struct cpu_space *space, const str
     memcpy(&value, (const char *)arguments + argument->offset, argument->bytes);
     switch (argument->kind) {
     case FACET_ARGUMENT_GLOBAL:
-        return value == 0 || cpu_piece_at(space, value)
+        return value == 0 || cpu_space_has(space, value, 1)
                    ? FACET_OK
                    : wrong_argument(kernel, index, "0, or memory of this context", value, error);
     case FACET_ARGUMENT_IMAGE:

@@ -27,12 +27,12 @@ enum facet_status cpu_range_check(const struct cpu_space *space, struct cpu_rang
 /* --- pieces --- */
 
 static enum facet_status add_piece(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages,
-                                   uint64_t offset, struct facet_error *error)
+                                   uint64_t offset, uint64_t leaving, struct facet_error *error)
 {
     struct cpu_piece *piece = calloc(1, sizeof *piece);
 
     if (piece)
-        *piece = (struct cpu_piece){.range = range, .pages = pages, .offset = offset};
+        *piece = (struct cpu_piece){.range = range, .pages = pages, .offset = offset, .leaving = leaving};
     if (piece && tsearch(piece, &space->pieces, cpu_range_compare))
         return FACET_OK;
     free(piece);
@@ -47,8 +47,8 @@ static enum facet_status split(struct cpu_space *space, uint64_t at, struct face
         return FACET_OK;
     uint64_t end = piece->range.end;
     piece->range.end = at;
-    enum facet_status status =
-        add_piece(space, (struct cpu_range){at, end}, piece->pages, piece->offset + (at - piece->range.at), error);
+    enum facet_status status = add_piece(space, (struct cpu_range){at, end}, piece->pages,
+                                         piece->offset + (at - piece->range.at), piece->leaving, error);
     if (status != FACET_OK)
         piece->range.end = end;
     return status;
@@ -78,7 +78,7 @@ static enum facet_status map(struct cpu_space *space, struct cpu_range range, st
                              struct facet_error *error)
 {
     uint64_t bytes = range.end - range.at;
-    enum facet_status status = add_piece(space, range, pages, offset, error);
+    enum facet_status status = add_piece(space, range, pages, offset, 0, error);
 
     if (status != FACET_OK)
         return status;
@@ -91,6 +91,30 @@ static enum facet_status map(struct cpu_space *space, struct cpu_range range, st
     return facet_kit_fail(error, FACET_NO_MEMORY, "mapping %" PRIu64 " bytes: %s", bytes, strerror(errno));
 }
 
+/* Whether just those pages lie there, and are leaving. */
+static bool is_leaving(const struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset)
+{
+    const struct cpu_piece *piece;
+
+    for (uint64_t at = range.at; at < range.end; at = piece->range.end) {
+        piece = cpu_piece_at(space, at);
+        if (!piece || !piece->leaving || piece->range.end > range.end || piece->pages->number != number ||
+            piece->offset - offset != piece->range.at - range.at)
+            return false;
+    }
+    return true;
+}
+
+static void take_back(struct cpu_space *space, struct cpu_range range)
+{
+    for (uint64_t at = range.at; at < range.end;) {
+        struct cpu_piece *piece = cpu_piece_at(space, at);
+
+        piece->leaving = 0;
+        at = piece->range.end;
+    }
+}
+
 enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset,
                                 struct cpu_pages_list *gone, struct facet_error *error)
 {
@@ -100,6 +124,10 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
 
     if (status != FACET_OK)
         return status;
+    if (is_leaving(space, range, number, offset)) {
+        take_back(space, range);
+        return FACET_OK;
+    }
     if (cpu_piece_in(space, range))
         return facet_kit_fail(error, FACET_BUSY, "address %#" PRIx64 ": expected nothing to be mapped there", range.at);
     status = cpu_pages_take(space, number, part, false, &pages, error);
@@ -111,15 +139,41 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
     return status;
 }
 
-enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
-                                  struct facet_error *error)
+/* Ends of pieces where the range has its own: what can fail for want of memory comes first. */
+static enum facet_status prepare(struct cpu_space *space, struct cpu_range range, struct facet_error *error)
 {
     enum facet_status status = cpu_range_check(space, range, error);
 
-    if (status == FACET_OK)
+    if (status == FACET_OK && !cpu_space_holds(space, range.at, range.end - range.at))
         status = cpu_space_check(space, range.at, range.end - range.at, error);
-    if (status == FACET_OK)
-        status = cpu_pieces_split(space, range, error); /* what can fail for want of memory comes first */
+    return status == FACET_OK ? cpu_pieces_split(space, range, error) : status;
+}
+
+enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range range, uint64_t sequence,
+                                   uint64_t *ret_last, struct facet_error *error)
+{
+    enum facet_status status = prepare(space, range, error);
+
+    if (status != FACET_OK)
+        return status;
+    *ret_last = 0;
+    for (uint64_t at = range.at; at < range.end;) {
+        struct cpu_piece *piece = cpu_piece_at(space, at);
+
+        if (!piece->leaving)
+            piece->leaving = sequence;
+        if (piece->leaving > *ret_last)
+            *ret_last = piece->leaving;
+        at = piece->range.end;
+    }
+    return FACET_OK;
+}
+
+enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
+                                  struct facet_error *error)
+{
+    enum facet_status status = prepare(space, range, error);
+
     if (status != FACET_OK)
         return status;
     /* Over what was mapped comes nothing, in one step: the addresses are never free, and nobody reads pages that the

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `memory`. Never: takes away memory that a launch may use; unmapping waits for the context's work. */
-#include <sched.h>
+/* Owns: the table `memory`. Never: takes away memory that a launch may use. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "cpu.h"
 #include "pages.h"
@@ -301,44 +299,17 @@ static enum facet_status memory_move(struct facet_provider_instance *instance, u
     return place(cpu_space_move, instance, number, (struct cpu_range){address, address + bytes}, pages, offset, error);
 }
 
-/* Once no launch is under way; between the wait and the lock another may come. */
-static enum facet_status unmap(struct cpu_context *context, struct cpu_range range, struct facet_error *error)
-{
-    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
-    uint64_t end = cpu_now_ns(CLOCK_MONOTONIC) + CPU_DRAIN_NS;
-    enum facet_status status;
-
-    for (;;) {
-        uint64_t now = cpu_now_ns(CLOCK_MONOTONIC);
-
-        status = cpu_context_drain(context, now < end ? end - now : 0, error);
-        if (status != FACET_OK)
-            return status;
-        pthread_rwlock_wrlock(&context->space.lock);
-        bool idle = !cpu_launches_pending(context);
-        if (idle)
-            status = cpu_space_unmap(&context->space, range, &gone, error);
-        pthread_rwlock_unlock(&context->space.lock);
-        if (idle)
-            break;
-        if (now >= end)
-            return facet_kit_fail(error, FACET_TIMEOUT, "address %#" PRIx64 ": launches are queued all the time",
-                                  range.at);
-        sched_yield();
-    }
-    cpu_account_bury(context, &gone);
-    return status;
-}
-
 static enum facet_status memory_unmap(struct facet_provider_instance *instance, uint64_t number, uint64_t address,
                                       uint64_t bytes, struct facet_error *error)
 {
+    struct cpu_pages_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct cpu_context *context = NULL;
     enum facet_status status = cpu_context_take(instance, number, &context, error);
 
     if (status != FACET_OK)
         return status;
-    status = unmap(context, (struct cpu_range){address, address + bytes}, error);
+    status = cpu_unmap(context, (struct cpu_range){address, address + bytes}, &gone, error);
+    cpu_account_bury(context, &gone);
     cpu_context_drop(context);
     return status;
 }

@@ -89,18 +89,28 @@ void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone)
     pthread_rwlock_destroy(&space->lock);
 }
 
-bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes)
+static bool has(const struct cpu_space *space, uint64_t address, uint64_t bytes, bool leaving)
 {
     if (bytes > UINT64_MAX - address)
         return false;
     for (uint64_t end = address + bytes; address < end;) {
         const struct cpu_piece *piece = cpu_piece_at(space, address);
 
-        if (!piece)
+        if (!piece || (piece->leaving && !leaving))
             return false;
         address = piece->range.end;
     }
     return true;
+}
+
+bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes)
+{
+    return has(space, address, bytes, false);
+}
+
+bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes)
+{
+    return has(space, address, bytes, true);
 }
 
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,

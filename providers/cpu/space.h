@@ -73,6 +73,7 @@ struct cpu_piece {
     struct cpu_pages *pages; /* NULL: plain */
     uint64_t offset;         /* in the pages */
     uint64_t asked;          /* of a plain block: its bytes before they were rounded up */
+    uint64_t leaving;        /* the first launch that may not use it; 0: all may */
 };
 
 struct cpu_space {
@@ -92,8 +93,10 @@ bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);
 /* What it has is unmapped, and what nobody else has mapped is on the list `gone`, as with unmap. */
 void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *gone);
 
-/* Whether all of it is memory. No bytes always are. */
+/* Whether all of it is memory, for what begins now. No bytes always are. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
+/* The same for what was queued before: what is leaving still is. */
+bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes);
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
                                   struct facet_error *error);
 
@@ -117,6 +120,11 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
 /* `gone`: pages that nobody has any more, for the caller to free. */
 enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range range, struct cpu_pages_list *gone,
                                   struct facet_error *error);
+
+/* From launch number `sequence` on nobody may use what is mapped there; what was leaving before keeps its number.
+ * *ret_last: all launches with smaller numbers may use some of it. Mapping the same pages there again takes it back. */
+enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range range, uint64_t sequence,
+                                   uint64_t *ret_last, struct facet_error *error);
 
 /* move.c. Whoever uses the range goes on; who writes there waits. */
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,

@@ -16,6 +16,7 @@
 
 /* One that is queued, with the bytes that it writes. */
 struct queued {
+    struct cpu_launch launch; /* what it uses stays until it leaves */
     struct cpu_context *context;
     struct cpu_transfer transfer;
     uint64_t pieces;
@@ -32,6 +33,17 @@ static enum facet_status check(const struct cpu_context *context, const struct c
     if (status == FACET_OK && !transfer->data && transfer->fill == CPU_NO_FILL)
         status = cpu_space_check(&context->space, transfer->from, transfer->bytes, error);
     return status;
+}
+
+/* When its turn has come: what is leaving was not yet when it was queued. */
+static bool still_is_memory(const struct queued *queued)
+{
+    const struct cpu_space *space = &queued->context->space;
+    const struct cpu_transfer *transfer = &queued->transfer;
+    bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
+
+    return cpu_space_holds(space, transfer->to, transfer->bytes) &&
+           (!copies || cpu_space_holds(space, transfer->from, transfer->bytes));
 }
 
 static void run(const struct cpu_transfer *transfer)
@@ -91,12 +103,12 @@ static void run_piece(const void *arguments, const struct facet_host_group *grou
     struct cpu_transfer piece = piece_of(queued, group->group_id[0]);
 
     pthread_rwlock_rdlock(&queued->context->space.lock);
-    enum facet_status status = check(queued->context, &queued->transfer, NULL);
-    if (status == FACET_OK)
+    bool good = still_is_memory(queued);
+    if (good)
         run(&piece);
     pthread_rwlock_unlock(&queued->context->space.lock);
-    if (status != FACET_OK)
-        atomic_store(&queued->status, status);
+    if (!good)
+        atomic_store(&queued->status, FACET_OUT_OF_RANGE);
 }
 
 static const struct facet_host_kernel in_pieces = {
@@ -119,13 +131,20 @@ static enum facet_status stage(struct cpu_context *context, uint64_t bytes, stru
                           bytes, before, STAGED_BYTES);
 }
 
-static void drop(void *owner)
+static void drop(struct queued *queued)
 {
-    struct queued *queued = owner;
-
     if (queued->transfer.data)
         atomic_fetch_sub(&queued->context->staged_bytes, queued->transfer.bytes);
     free(queued);
+}
+
+/* Told by the executor: complete, failed or cancelled. */
+static void done(void *owner)
+{
+    struct queued *queued = owner;
+
+    cpu_launch_leave(&queued->launch);
+    drop(queued);
 }
 
 /* Its own copy of what is to be written. */
@@ -155,18 +174,37 @@ static enum facet_status keep(struct cpu_context *context, const struct cpu_tran
     return FACET_OK;
 }
 
+/* What is written is judged before it is kept, and everything when it gets its number. */
+static enum facet_status enter(struct cpu_context *context, const struct cpu_transfer *transfer,
+                               struct queued **ret_queued, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    if (transfer->data) {
+        pthread_rwlock_rdlock(&context->space.lock);
+        status = check(context, transfer, error);
+        pthread_rwlock_unlock(&context->space.lock);
+    }
+    if (status == FACET_OK)
+        status = keep(context, transfer, ret_queued, error);
+    if (status != FACET_OK)
+        return status;
+    pthread_rwlock_rdlock(&context->space.lock);
+    status = check(context, transfer, error);
+    if (status == FACET_OK)
+        cpu_launch_enter(context, &(*ret_queued)->launch);
+    pthread_rwlock_unlock(&context->space.lock);
+    if (status != FACET_OK)
+        drop(*ret_queued);
+    return status;
+}
+
 enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
                                      struct facet_error *error)
 {
-    struct cpu_context *context = queue->context;
-
-    pthread_rwlock_rdlock(&context->space.lock);
-    enum facet_status status = check(context, transfer, error);
-    pthread_rwlock_unlock(&context->space.lock);
-    if (status != FACET_OK)
-        return status;
     struct queued *queued = NULL;
-    status = keep(context, transfer, &queued, error);
+    enum facet_status status = enter(queue->context, transfer, &queued, error);
+
     if (status != FACET_OK)
         return status;
     const struct facet_launch launch = {.size = sizeof launch,
@@ -175,8 +213,8 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
                                         .group = {1, 1, 1},
                                         .dimensions = 1};
     status =
-        cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued, &queued->phases, drop, queued, error);
+        cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued, &queued->phases, done, queued, error);
     if (status != FACET_OK)
-        drop(queued);
+        done(queued);
     return status;
 }

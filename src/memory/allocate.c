@@ -7,6 +7,7 @@
 
 #include "base/sized.h"
 #include "memory/allocate.h"
+#include "memory/leaving.h"
 
 #define ALIGN_DEFAULT 256u
 
@@ -48,6 +49,24 @@ static enum facet_status allocate(struct facet_space *space, uint64_t bytes, uin
     return facet_runs_take(space, bytes, align, tag, ret_address, error);
 }
 
+/* Refused for want of memory: whether there will be enough when what is leaving is gone. */
+static enum facet_status explain(struct facet_space *space, uint64_t bytes, enum facet_status refused,
+                                 struct facet_error *error)
+{
+    uint64_t page = space->memory->page_bytes, wanted = (bytes >> space->page_shift) + ((bytes & (page - 1)) != 0);
+
+    pthread_mutex_lock(&space->lock);
+    uint64_t leaving = atomic_load(&space->leaving.pages);
+    uint64_t left = refused == FACET_QUOTA ? space->limit_pages - (space->pages - leaving) : leaving;
+    pthread_mutex_unlock(&space->lock);
+    if (!leaving || wanted > left)
+        return refused;
+    return facet_error_set(error, FACET_BUSY,
+                           "vGPU %u ('%s') has freed %" PRIu64
+                           " bytes that launches queued before may still use: synchronize first, or cancel them",
+                           space->id, space->name, leaving * page);
+}
+
 enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes,
                                        const struct facet_allocation_options *options, uint64_t *ret_address,
                                        struct facet_error *error)
@@ -63,9 +82,11 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     if (status != FACET_OK)
         return status;
     status = allocate(space, bytes, align, options ? options->tag : 0, ret_address, error);
-    if (status != FACET_OK)
-        atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
-    return status;
+    if (status == FACET_OK)
+        return status;
+    atomic_fetch_add_explicit(&space->refused, 1, memory_order_relaxed);
+    (void)facet_space_settle(space); /* what it had before it failed */
+    return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain(space, bytes, status, error) : status;
 }
 
 /* The slab of an offset in the space; NULL: its page is of no pool. */
@@ -88,7 +109,11 @@ enum facet_status facet_space_free(struct facet_space *space, uint64_t address, 
     if (offset >= space->span)
         return not_of(space, address, error);
     struct facet_slab *slab = slab_at(space, offset);
-    return slab ? facet_pools_give(space, slab, address, error) : facet_runs_give(space, address, error);
+    enum facet_status status =
+        slab ? facet_pools_give(space, slab, address, error) : facet_runs_give(space, address, error);
+    if (atomic_load_explicit(&space->leaving.unasked_count, memory_order_relaxed))
+        (void)facet_space_settle(space);
+    return status;
 }
 
 /* --- what an address belongs to ----------------------------------------------------------------------------------- */

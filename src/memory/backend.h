@@ -41,12 +41,19 @@ struct facet_page_ops {
     /* Addresses without memory, the first a multiple of `align`. */
     enum facet_status (*reserve)(void *backend, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
                                  struct facet_error *error);
-    void (*release)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
+    /* With all that is mapped in them, where the device can. False: something still is, and those pages must not be
+     * used again. */
+    bool (*release)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
 
     enum facet_status (*map)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *place,
                              uint64_t bytes, struct facet_error *error);
-    /* False: the device would not, and those pages must not be used again. */
-    bool (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
+    /* At once. FACET_BUSY, FACET_TIMEOUT: what was queued before may still use them, and the same is to be asked again;
+     * or they are mapped again, at the same place, and stay. Any other failure may go away, too. */
+    enum facet_status (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
+    /* Writes pages that are mapped nowhere, without waiting for what any context has queued; `from` NULL: zeros. May be
+     * NULL: then they are mapped, and filled or written by the operations below. */
+    enum facet_status (*put)(void *backend, const struct facet_page_place *place, const void *from, uint64_t bytes,
+                             struct facet_error *error);
 
     /*
      * Copies the pages that are mapped at `address`, which are those of `from`, to other ones and maps those instead.

@@ -5,6 +5,7 @@
  * Never: runs anything; keeps a copy of what the provider knows, but for one bit of what it can do.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <facet/session.h>
@@ -16,6 +17,9 @@ struct device {
     struct facet_provider_instance *instance;
     uint64_t owner;
     bool moves;
+
+    pthread_mutex_t put_lock; /* of the owner's addresses at which pages are written */
+    uint64_t put_at, put_bytes;
 };
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
@@ -57,12 +61,12 @@ static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, u
     return device->ops->reserve(device->instance, context, bytes, align, ret_address, error);
 }
 
-static void release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static bool release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     const struct device *device = data;
 
     (void)bytes;
-    (void)device->ops->release(device->instance, context, address, NULL);
+    return device->ops->release(device->instance, context, address, NULL) == FACET_OK;
 }
 
 static enum facet_status map(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
@@ -73,11 +77,11 @@ static enum facet_status map(void *data, uint64_t context, uint64_t address, con
     return device->ops->map(device->instance, context, address, place->pages, place->offset, bytes, error);
 }
 
-static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static enum facet_status unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     const struct device *device = data;
 
-    return device->ops->unmap(device->instance, context, address, bytes, NULL) == FACET_OK;
+    return device->ops->unmap(device->instance, context, address, bytes, NULL);
 }
 
 static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
@@ -123,16 +127,75 @@ static enum facet_status fill(void *data, uint64_t context, uint64_t address, ui
     return device->ops->fill(device->instance, context, address, value, bytes, error);
 }
 
+/* --- by the owner's context -----------------------------------------------------------------------------------------
+ */
+
+/* Nothing is ever queued in the owner's context, so that nothing there waits. With the lock held. */
+static enum facet_status have_addresses(struct device *device, uint64_t bytes, struct facet_error *error)
+{
+    if (bytes <= device->put_bytes)
+        return FACET_OK;
+    if (device->put_bytes)
+        (void)device->ops->release(device->instance, device->owner, device->put_at, NULL);
+    device->put_bytes = 0;
+    enum facet_status status = device->ops->reserve(device->instance, device->owner, bytes, 0, &device->put_at, error);
+    if (status == FACET_OK)
+        device->put_bytes = bytes;
+    return status;
+}
+
+static enum facet_status put_locked(struct device *device, const struct facet_page_place *place, const void *from,
+                                    uint64_t bytes, struct facet_error *error)
+{
+    const struct facet_memory_ops *ops = device->ops;
+    struct facet_provider_instance *instance = device->instance;
+    enum facet_status status = have_addresses(device, bytes, error);
+
+    if (status == FACET_OK)
+        status = ops->map(instance, device->owner, device->put_at, place->pages, place->offset, bytes, error);
+    if (status != FACET_OK)
+        return status;
+    status = from ? ops->write(instance, device->owner, device->put_at, from, bytes, error)
+                  : ops->fill(instance, device->owner, device->put_at, 0, bytes, error);
+    enum facet_status unmapped =
+        ops->unmap(instance, device->owner, device->put_at, bytes, status == FACET_OK ? error : NULL);
+    if (unmapped != FACET_OK)
+        device->put_bytes = 0; /* something is there: they are not used again */
+    return status == FACET_OK ? unmapped : status;
+}
+
+static enum facet_status put(void *data, const struct facet_page_place *place, const void *from, uint64_t bytes,
+                             struct facet_error *error)
+{
+    struct device *device = data;
+
+    pthread_mutex_lock(&device->put_lock);
+    enum facet_status status = put_locked(device, place, from, bytes, error);
+    pthread_mutex_unlock(&device->put_lock);
+    return status;
+}
+
+static void close_device(void *data)
+{
+    struct device *device = data;
+
+    if (device->put_bytes)
+        (void)device->ops->release(device->instance, device->owner, device->put_at, NULL);
+    pthread_mutex_destroy(&device->put_lock);
+    free(device);
+}
+
 /* --- the backend -------------------------------------------------------------------------------------------------- */
 
 static const struct facet_page_ops operations = {
-    .close = free,
+    .close = close_device,
     .create = create,
     .destroy = destroy,
     .reserve = reserve,
     .release = release,
     .map = map,
     .unmap = unmap,
+    .put = put,
     .move = move,
     .write = write_to,
     .read = read_from,
@@ -190,6 +253,7 @@ enum facet_status facet_page_backend_device(struct facet_session *session, uint3
         .instance = facet_session_instance(session),
         .owner = owner,
         .moves = can & FACET_CAN_MOVE_PAGES,
+        .put_lock = PTHREAD_MUTEX_INITIALIZER,
     };
     *ret_backend = (struct facet_page_backend){
         .ops = &operations,

@@ -330,14 +330,22 @@ void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t cou
     facet_frames_return(frames, facet_frames_leave(frames, frame, count));
 }
 
-void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count)
+void facet_frames_hold(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     pthread_mutex_lock(&frames->lock);
     struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
     uint32_t at = frame - facet_chunk_first(frames, chunk);
     for (uint32_t i = at; i < at + count; i++)
-        chunk->frames[i].space = FACET_SPACE_LOST;
+        chunk->frames[i].space = FACET_SPACE_HELD;
     pthread_mutex_unlock(&frames->lock);
+}
+
+uint64_t facet_frames_left(struct facet_frames *frames)
+{
+    pthread_mutex_lock(&frames->lock);
+    uint64_t left = frames->frame_most - frames->used;
+    pthread_mutex_unlock(&frames->lock);
+    return left;
 }
 
 /* An empty chunk, off the books; NULL: there is none. */

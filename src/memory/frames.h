@@ -22,7 +22,7 @@
 #define FACET_CHUNK_FRAMES 4096u
 #define FACET_FRAME_NONE   UINT32_MAX
 #define FACET_FRAME_BINS   32u
-#define FACET_SPACE_LOST   UINT32_MAX /* of frames that were lost */
+#define FACET_SPACE_HELD   UINT32_MAX /* of frames that are in use by nobody whose pages may move or go */
 
 /* Whose a frame is. `space` is a serial number that is never used twice; 0: nobody's. */
 struct facet_frame {
@@ -86,8 +86,12 @@ void facet_frames_give(struct facet_frames *frames, uint32_t frame, uint32_t cou
 struct facet_chunk *facet_frames_leave(struct facet_frames *frames, uint32_t frame, uint32_t count);
 void facet_frames_return(struct facet_frames *frames, struct facet_chunk *chunk);
 
-/* They are in use by nobody, and will be had by nobody: the device would not let go of them. */
-void facet_frames_lose(struct facet_frames *frames, uint32_t frame, uint32_t count);
+/* They belong to no space any more, but the device has not let go of them: they are in use until they are given back.
+ */
+void facet_frames_hold(struct facet_frames *frames, uint32_t frame, uint32_t count);
+
+/* Frames that are in use by nobody, of chunks that are had and others. */
+uint64_t facet_frames_left(struct facet_frames *frames);
 
 /* Gives that one back too. Returns its bytes. */
 uint64_t facet_frames_trim(struct facet_frames *frames);

@@ -22,7 +22,7 @@ static struct facet_chunk *better_than(struct facet_frames *frames, const struct
 
 static bool may_move(const struct facet_frame *frame, uint32_t only)
 {
-    return frame->space && frame->space != FACET_SPACE_LOST && (!only || frame->space == only);
+    return frame->space && frame->space != FACET_SPACE_HELD && (!only || frame->space == only);
 }
 
 /* How many frames from `at` on belong to one space and back neighbouring pages. */

@@ -60,9 +60,9 @@ static enum facet_status reserve(void *data, uint64_t context, uint64_t bytes, u
     return FACET_OK;
 }
 
-static void release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static bool release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
-    munmap(at(address), bytes);
+    return munmap(at(address), bytes) == 0;
 }
 
 static struct spare *take_spare(struct memfd *memfd, uint64_t bytes)
@@ -188,9 +188,9 @@ static enum facet_status map(void *data, uint64_t context, uint64_t address, con
 }
 
 /* A kernel that is out of mappings cannot take a piece out of the middle of one. */
-static bool unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static enum facet_status unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
-    return mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    return mmap(at(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) == MAP_FAILED ? FACET_NO_SPACE : FACET_OK;
 }
 
 static enum facet_status move(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,

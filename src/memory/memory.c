@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "memory/leaving.h"
 #include "memory/space.h"
 
 #define PAGE_DEFAULT      (UINT64_C(64) << 10)
@@ -252,7 +253,7 @@ static enum facet_status enter(struct facet_memory *memory, struct facet_space *
     enum facet_status status = FACET_OK;
 
     pthread_mutex_lock(&memory->lock);
-    if (memory->last_serial == FACET_SPACE_LOST - 1) {
+    if (memory->last_serial == FACET_SPACE_HELD - 1) {
         status = facet_error_set(error, FACET_OUT_OF_RANGE, "2^32 - 2 vGPUs have been made in this memory");
     } else {
         space->serial = ++memory->last_serial;
@@ -264,15 +265,19 @@ static enum facet_status enter(struct facet_memory *memory, struct facet_space *
     return status;
 }
 
+/* What the device does not let go of, even with the addresses, is nobody's until the memory is closed. */
 static void clear_space(struct facet_space *space)
 {
+    const struct facet_page_backend *backend = &space->memory->backend;
+
     if (space->table.entries) {
-        facet_runs_clear(space);
+        facet_leaving_wait(space);
         facet_pools_destroy(space);
     }
-    if (space->span)
-        space->memory->backend.ops->release(space->memory->backend.data, space->context, space->base, space->span);
+    if (space->span && backend->ops->release(backend->data, space->context, space->base, space->span))
+        facet_leaving_clear(space);
     facet_table_clear(&space->table);
+    pthread_mutex_destroy(&space->leave_lock);
     pthread_mutex_destroy(&space->lock);
     free(space);
 }
@@ -305,6 +310,8 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
     space->id = config->id;
     space->context = config->context;
     pthread_mutex_init(&space->lock, NULL);
+    pthread_mutex_init(&space->leave_lock, NULL);
+    facet_leaving_init(&space->leaving);
     for (size_t i = 0; config->name && config->name[i] && i < sizeof space->name - 1; i++)
         space->name[i] = config->name[i];
     status = lay_out(space, config->limit_bytes, error);

@@ -28,78 +28,26 @@ static uint32_t row_here(const struct facet_space *space, uint32_t first, uint32
     return row;
 }
 
-/* Frames that lie in a row in one chunk are given back at once. */
-static uint32_t row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count)
-{
-    uint32_t chunk = space->memory->frames.chunk_frames, row = 1;
-    uint32_t frame = facet_entry_frame(entry_of(space, first));
-
-    while (row < count && (frame + row) % chunk && facet_entry_frame(entry_of(space, first + row)) == frame + row)
-        row++;
-    return row;
-}
-
 /* --- taking memory away ------------------------------------------------------------------------------------------- */
 
-/* False: the device would not let go of them. */
-static bool give_frames(struct facet_space *space, uint32_t first, uint32_t count)
+/* Nobody uses it, so the device lets go of it; or it stays as it is. */
+static enum facet_status take_page(struct facet_space *space, uint32_t page)
 {
-    const struct facet_page_backend *backend = &space->memory->backend;
+    struct facet_memory *memory = space->memory;
+    const struct facet_page_backend *backend = &memory->backend;
+    uint64_t address = facet_space_address(space, page);
+    uint32_t frame = facet_entry_frame(entry_of(space, page));
+    enum facet_status status = backend->ops->unmap(backend->data, space->context, address, memory->page_bytes);
 
-    bool gone = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
-                                    count * space->memory->page_bytes);
-    for (uint32_t done = 0, row; done < count; done += row) {
-        uint32_t frame = facet_entry_frame(entry_of(space, first + done));
+    if (status != FACET_OK) {
+        const struct facet_page_place place = facet_frames_place(&memory->frames, frame);
 
-        row = row_of_frames(space, first + done, count - done);
-        for (uint32_t i = 0; i < row; i++)
-            facet_entry_set_frame(entry_of(space, first + done + i), FACET_FRAME_NONE);
-        if (gone)
-            facet_frames_give(&space->memory->frames, frame, row);
-        else
-            facet_frames_lose(&space->memory->frames, frame, row);
+        (void)backend->ops->map(backend->data, space->context, address, &place, memory->page_bytes, NULL);
+        return status;
     }
-    return gone;
-}
-
-static bool give_slots(struct facet_space *space, uint32_t first, uint32_t count)
-{
-    for (uint32_t page = first; page < first + count; page++) {
-        struct facet_entry *entry = entry_of(space, page);
-
-        if (entry->slot)
-            facet_swap_give(space->memory->swap, entry->slot - 1);
-        entry->slot = 0;
-    }
-    space->absent -= count;
-    return true;
-}
-
-static bool drop(struct facet_space *space, uint32_t first, uint32_t count)
-{
-    bool gone = true;
-
-    for (uint32_t done = 0, row; done < count; done += row) {
-        bool here = is_here(space, first + done);
-
-        row = row_here(space, first + done, count - done, here);
-        gone = (here ? give_frames : give_slots)(space, first + done, row) && gone;
-    }
-    return gone;
-}
-
-void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
-{
-    if (drop(space, first, count))
-        facet_table_give(&space->table, first, count);
-    else
-        for (uint32_t page = first; page < first + count; page++)
-            atomic_store_explicit(&entry_of(space, page)->state, FACET_PAGE_LOST, memory_order_relaxed);
-    space->pages -= count;
-    if (!space->memory->swap)
-        return;
-    facet_swap_redeem(space->memory->swap, count);
-    facet_queue_stir(&space->memory->queue);
+    facet_entry_set_frame(entry_of(space, page), FACET_FRAME_NONE);
+    facet_frames_give(&memory->frames, frame, 1);
+    return FACET_OK;
 }
 
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error)
@@ -113,11 +61,12 @@ enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page,
     enum facet_status status =
         memory->backend.ops->read(memory->backend.data, space->context, facet_space_address(space, page),
                                   facet_swap_memory(memory->swap, slot), memory->page_bytes, error);
+    if (status == FACET_OK)
+        status = take_page(space, page);
     if (status != FACET_OK) {
         facet_swap_give(memory->swap, slot);
         return status;
     }
-    (void)give_frames(space, page, 1);
     entry_of(space, page)->slot = slot + 1;
     space->absent++;
     space->swapped_out++;
@@ -178,6 +127,41 @@ static void enter_frames(struct facet_space *space, uint32_t first, const struct
     }
 }
 
+/* The same by a device that writes to pages before they are mapped: so it waits for nothing that the space's kernels
+ * do.
+ */
+static enum facet_status put_in(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
+                                bool clear, struct facet_error *error)
+{
+    const struct facet_memory *memory = space->memory;
+    const struct facet_page_backend *backend = &memory->backend;
+    uint32_t piece = memory->swap ? 1 : extent->count;
+    enum facet_status status = FACET_OK;
+
+    for (uint32_t done = 0; done < extent->count && status == FACET_OK; done += piece) {
+        uint32_t slot = entry_of(space, first + done)->slot;
+        const struct facet_page_place place = {extent->place.pages, extent->place.offset + done * memory->page_bytes};
+
+        if (slot || !clear)
+            status = backend->ops->put(backend->data, &place, slot ? facet_swap_memory(memory->swap, slot - 1) : NULL,
+                                       piece * memory->page_bytes, error);
+    }
+    return status;
+}
+
+static enum facet_status map_with(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
+                                  bool clear, struct facet_error *error)
+{
+    const struct facet_memory *memory = space->memory;
+    const struct facet_page_backend *backend = &memory->backend;
+    uint64_t address = facet_space_address(space, first), bytes = extent->count * memory->page_bytes;
+    enum facet_status status = backend->ops->put ? put_in(space, first, extent, clear, error) : FACET_OK;
+
+    if (status == FACET_OK)
+        status = backend->ops->map(backend->data, space->context, address, &extent->place, bytes, error);
+    return status;
+}
+
 /* As many pages as the next frames in a row are. */
 static enum facet_status give_memory(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
                                      struct facet_error *error)
@@ -191,16 +175,18 @@ static enum facet_status give_memory(struct facet_space *space, uint32_t first, 
 
     if (status != FACET_OK)
         return status;
-    uint64_t bytes = extent.count * memory->page_bytes;
-    bool mapped = false;
-    status = backend->ops->map(backend->data, space->context, address, &extent.place, bytes, error);
-    if (status == FACET_OK) {
-        status = fill_in(space, first, extent.count, clear, error);
-        if (status != FACET_OK)
-            mapped = !backend->ops->unmap(backend->data, space->context, address, bytes);
-    }
+    status = map_with(space, first, &extent, clear, error);
     if (status != FACET_OK) {
-        (mapped ? facet_frames_lose : facet_frames_give)(&memory->frames, extent.frame, extent.count);
+        facet_frames_give(&memory->frames, extent.frame, extent.count);
+        return status;
+    }
+    if (!backend->ops->put)
+        status = fill_in(space, first, extent.count, clear, error);
+    if (status != FACET_OK) {
+        enum facet_status unmapped =
+            backend->ops->unmap(backend->data, space->context, address, extent.count * memory->page_bytes);
+
+        (unmapped == FACET_OK ? facet_frames_give : facet_frames_hold)(&memory->frames, extent.frame, extent.count);
         return status;
     }
     enter_frames(space, first, &extent);
@@ -223,38 +209,62 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
     return status;
 }
 
-/* With a swap what finds no memory now gets it when it is pinned. */
-static enum facet_status give_all(struct facet_space *space, uint32_t first, uint32_t count, struct facet_error *error)
+/* What is mapped under launches goes only when these are over: so nothing is mapped for what cannot have enough. */
+static enum facet_status check_room(struct facet_memory *memory, uint32_t count, struct facet_error *error)
 {
-    enum facet_status status = FACET_OK;
+    uint64_t left = facet_frames_left(&memory->frames);
 
-    for (uint32_t done = 0, some = 0; done < count; done += some) {
-        status = give_memory(space, first + done, count - done, &some, error);
+    if (memory->swap || count <= left)
+        return FACET_OK;
+    return facet_error_set(error, FACET_NO_SPACE,
+                           "the device has %" PRIu64 " bytes of memory left, and %" PRIu64 " were wanted",
+                           left * memory->page_bytes, count * memory->page_bytes);
+}
+
+/* With a swap what finds no memory now gets it when it is pinned. */
+static enum facet_status give_all(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_done,
+                                  struct facet_error *error)
+{
+    for (uint32_t some = 0; *ret_done < count; *ret_done += some) {
+        enum facet_status status = give_memory(space, first + *ret_done, count - *ret_done, &some, error);
+
         if (status == FACET_NO_SPACE && space->memory->swap) {
-            space->absent += count - done;
+            space->absent += count - *ret_done;
             return FACET_OK;
         }
-        if (status != FACET_OK) {
-            (void)drop(space, first, done);
+        if (status != FACET_OK)
             return status;
-        }
     }
     return FACET_OK;
+}
+
+/* Of pages that were to get memory the first have some. */
+static void take_back(struct facet_space *space, uint32_t first, uint32_t count, uint32_t done)
+{
+    if (space->memory->swap)
+        facet_swap_redeem(space->memory->swap, count - done);
+    facet_table_give(&space->table, first + done, count - done);
+    space->pages += done;
+    facet_space_unback(space, first, done);
 }
 
 enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count, struct facet_error *error)
 {
     struct facet_swap *swap = space->memory->swap;
     enum facet_status status = check_quota(space, count, error);
+    uint32_t done = 0;
 
+    if (status == FACET_OK)
+        status = check_room(space->memory, count, error);
     if (status == FACET_OK && swap)
         status = facet_swap_promise(swap, count, error);
-    if (status != FACET_OK)
-        return status;
-    status = give_all(space, first, count, error);
     if (status != FACET_OK) {
-        if (swap)
-            facet_swap_redeem(swap, count);
+        facet_table_give(&space->table, first, count);
+        return status;
+    }
+    status = give_all(space, first, count, &done, error);
+    if (status != FACET_OK) {
+        take_back(space, first, count, done);
         return status;
     }
     space->pages += count;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "memory/leaving.h"
 #include "memory/space.h"
 
 static struct facet_lane *own_lane(struct facet_space *space)
@@ -64,8 +65,6 @@ static enum facet_status place_slab(struct facet_lane *lane, struct facet_slab *
     enum facet_status status = facet_space_back(space, first, slab->pages, error);
     if (status == FACET_OK)
         enter_slab(space, lane, slab, first);
-    else
-        facet_table_give(&space->table, first, slab->pages);
     return status;
 }
 
@@ -395,7 +394,7 @@ uint64_t facet_pools_trim(struct facet_space *space)
             pages += trim_pool(lane, &lane->pools[class]);
         pthread_mutex_unlock(&lane->lock);
     }
-    return pages;
+    return facet_space_settle(space) + pages;
 }
 
 static struct facet_lane *create_lane(struct facet_space *space)
@@ -437,7 +436,7 @@ static void free_slabs(struct facet_slab_list *list)
 }
 
 /* Full slabs are on no list: the page table knows them. */
-static void drop_all(struct facet_space *space)
+void facet_pools_clear(struct facet_space *space)
 {
     for (uint32_t page = 0; page < space->table.count && space->pages; page++) {
         struct facet_slab *slab = atomic_load(&space->table.slabs[page]);
@@ -452,7 +451,7 @@ static void drop_all(struct facet_space *space)
 
 void facet_pools_destroy(struct facet_space *space)
 {
-    drop_all(space);
+    facet_pools_clear(space);
     for (uint32_t class = 0; class < FACET_MEMORY_POOLS; class ++)
         free_slabs(&space->spare[class]);
     for (uint32_t i = 0; i < space->lane_count; i++) {

@@ -147,7 +147,8 @@ static uint32_t send_out_row(struct facet_space *space, const struct facet_frame
     for (uint32_t i = 0; i < row->count && gone < most; i++) {
         struct facet_entry *entry = &space->table.entries[row->page + i];
 
-        if (facet_entry_frame(entry) != row->from + i || entry->pins)
+        if (facet_entry_frame(entry) != row->from + i || entry->pins ||
+            atomic_load_explicit(&entry->state, memory_order_relaxed) == FACET_PAGE_LEAVING)
             continue;
         if (atomic_fetch_and_explicit(&entry->marks, (uint8_t)~FACET_MARK_RECENT, memory_order_relaxed) &
             FACET_MARK_RECENT)
@@ -314,7 +315,7 @@ static bool is_held(const struct facet_space *space, uint32_t page)
 {
     uint8_t state = atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed);
 
-    return state != FACET_PAGE_FREE && state != FACET_PAGE_LOST;
+    return state != FACET_PAGE_FREE && state != FACET_PAGE_LEAVING;
 }
 
 /* Every page that the space holds, in rows. */

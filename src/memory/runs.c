@@ -34,10 +34,8 @@ static enum facet_status take(struct facet_space *space, uint64_t bytes, uint32_
         return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no %" PRIu64 " bytes of addresses left", space->id,
                                bytes);
     enum facet_status status = facet_space_back(space, first, pages, error);
-    if (status != FACET_OK) {
-        facet_table_give(&space->table, first, pages);
+    if (status != FACET_OK)
         return status;
-    }
     mark_run(space, first, pages, bytes, tag);
     *ret_address = facet_space_address(space, first);
     return FACET_OK;
@@ -96,10 +94,8 @@ static enum facet_status grow(struct facet_space *space, uint32_t first, uint32_
     if (first + length >= space->table.count || !facet_table_take_at(&space->table, first + length, more))
         return FACET_TOO_SMALL;
     enum facet_status status = facet_space_back(space, first + length, more, error);
-    if (status != FACET_OK) {
-        facet_table_give(&space->table, first + length, more);
+    if (status != FACET_OK)
         return status;
-    }
     for (uint32_t page = first + length; page < first + pages; page++) {
         entries[page].head = first;
         atomic_store_explicit(&entries[page].state, FACET_PAGE_BODY, memory_order_relaxed);
@@ -141,7 +137,9 @@ enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address,
 
 void facet_runs_clear(struct facet_space *space)
 {
+    pthread_mutex_lock(&space->lock);
     for (uint32_t page = 0; page < space->table.count && space->run_count; page++)
         if (atomic_load_explicit(&space->table.entries[page].state, memory_order_relaxed) == FACET_PAGE_HEAD)
             give(space, page);
+    pthread_mutex_unlock(&space->lock);
 }

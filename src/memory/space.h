@@ -4,9 +4,10 @@
  * Never: is seen outside this room; callers have facet/memory.h.
  *
  * Locks, outermost first: a memory's list of spaces → a lane → a space → frames, swap. The queue's lock may
- * be taken while any of them is held; nothing is taken while it is. The fast paths take one lane's lock to
- * allocate a block and none to free one; a space's lock is for its page table, and is held while one step of the
- * defragmenter moves pages of it.
+ * be taken while any of them is held; nothing is taken while it is. The leave lock is taken with none of them held,
+ * before a space's, and is the only one that is held while the device is asked to let go of something. The fast paths
+ * take one lane's lock to allocate a block and none to free one; a space's lock is for its page table, and is held
+ * while one step of the defragmenter moves pages of it.
  */
 #ifndef FACET_MEMORY_SPACE_H
 #define FACET_MEMORY_SPACE_H
@@ -52,6 +53,16 @@ struct facet_lane {
     struct facet_pool pools[];
 };
 
+/* Pages that were freed and that the device has not let go of yet (leaving.h). Under the space's lock, but for what is
+ * atomic, which is also read without it. */
+struct facet_leaving {
+    uint32_t first, last; /* of the list, by their first pages; FACET_PAGE_NONE: it is empty */
+    uint32_t unasked;     /* from here on the device was not asked yet */
+    bool busy;            /* when it was asked last, launches that were queued before were not over */
+    _Atomic uint64_t pages;
+    _Atomic uint32_t unasked_count;
+};
+
 struct facet_space {
     LIST_ENTRY(facet_space) in_memory;
     struct facet_memory *memory;
@@ -65,12 +76,15 @@ struct facet_space {
     uint32_t lane_count;
     struct facet_lane *lanes[FACET_LANES_MOST];
 
+    pthread_mutex_t leave_lock; /* one at a time asks the device for what is leaving */
+
     pthread_mutex_t lock; /* of what follows */
     struct facet_table table;
+    struct facet_leaving leaving;
     struct facet_slab_list spare[FACET_MEMORY_POOLS]; /* dead slabs, by class */
-    uint64_t limit_pages, pages, peak_pages;          /* pages: with memory of their own or without */
-    uint64_t absent;                                  /* pages without a frame */
-    uint32_t pins, whole_pins;                        /* pins of this space; of these, of all its pages */
+    uint64_t limit_pages, pages, peak_pages; /* pages: with memory of their own or without, and what is leaving */
+    uint64_t absent;                         /* pages without a frame */
+    uint32_t pins, whole_pins;               /* pins of this space; of these, of all its pages */
     uint64_t turn_end_ns, idle_ns; /* until when it may keep what it brought in, unless it is idle for so long */
     uint64_t used_ns;              /* when its last pin began or ended */
     uint64_t wanted; /* by the head of that number (and one): it has nothing to wait for but that this space lets go */
@@ -121,7 +135,7 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
 struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial);
 
 /* pages.c: memory for pages that facet_table_take gave, and back; with the space's lock held. Backing all of them or
- * none: FACET_QUOTA, FACET_NO_SPACE. */
+ * none: FACET_QUOTA, FACET_NO_SPACE; then their addresses are given back, or leave. */
 enum facet_status facet_space_back(struct facet_space *space, uint32_t first, uint32_t count,
                                    struct facet_error *error);
 /* Memory for those of the pages that have none, as far as they are neighbours and frames lie in a row; with what was in
@@ -130,7 +144,7 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
                                        struct facet_error *error);
 /* The other way, for a page that has memory and no pins. */
 enum facet_status facet_space_send_out(struct facet_space *space, uint32_t page, struct facet_error *error);
-/* And their addresses; unless the device does not let go of them, then nobody gets these any more. */
+/* leaving.c: from now on they are leaving, with their addresses: until facet_space_settle(), without the lock. */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count);
 
 static inline uint64_t facet_space_address(const struct facet_space *space, uint32_t page)
@@ -155,9 +169,11 @@ enum facet_status facet_pools_give(struct facet_space *space, struct facet_slab 
                                    struct facet_error *error);
 /* Within a block. FACET_TOO_SMALL: another class is for so many bytes. */
 enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address, uint64_t bytes);
-/* Gives back slabs in which nothing is in use. Returns their pages. */
+/* Gives back slabs in which nothing is in use, and what is leaving. Returns their pages. With no lock held. */
 uint64_t facet_pools_trim(struct facet_space *space);
 enum facet_status facet_pools_create(struct facet_space *space, struct facet_error *error);
+/* Gives all of them back. */
+void facet_pools_clear(struct facet_space *space);
 void facet_pools_destroy(struct facet_space *space);
 
 /* runs.c: runs of pages. */
@@ -167,8 +183,14 @@ enum facet_status facet_runs_give(struct facet_space *space, uint64_t address, s
 /* In place. FACET_TOO_SMALL: there is no room behind it. */
 enum facet_status facet_runs_resize(struct facet_space *space, uint64_t address, uint64_t bytes,
                                     struct facet_error *error);
-/* Gives all of them back. */
+/* Gives all of them back. With no lock held. */
 void facet_runs_clear(struct facet_space *space);
+
+/* leaving.c: at the end of a space. Frees all that it holds and waits for it, not for ever; and then, when its
+ * addresses are gone, gives back what was leaving even so. */
+void facet_leaving_init(struct facet_leaving *leaving);
+void facet_leaving_wait(struct facet_space *space);
+void facet_leaving_clear(struct facet_space *space);
 
 /* keeper.c: the memory is defragmented above `milli` by a thread, until it is stopped. */
 enum facet_status facet_keeper_start(struct facet_memory *memory, uint32_t milli, uint64_t interval_ns,

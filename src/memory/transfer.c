@@ -105,7 +105,7 @@ static void *host(uint64_t address)
     return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static enum facet_status run(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+static enum facet_status run_once(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
@@ -119,6 +119,18 @@ static enum facet_status run(struct facet_space *space, const struct transfer *t
                                   error);
     memmove(host(transfer->to), host(transfer->from), transfer->bytes);
     return FACET_OK;
+}
+
+/* After all that the space's context has queued. A device waits for that for some seconds, as no call of it may last
+ * longer; who copies waits for as long as it takes. */
+static enum facet_status run(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
+{
+    enum facet_status status;
+
+    do
+        status = run_once(space, transfer, error);
+    while (status == FACET_TIMEOUT);
+    return status;
 }
 
 static enum facet_status run_pinned(struct facet_space *space, const struct transfer *transfer,
@@ -187,7 +199,9 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
     status = facet_space_pin_range(space, address, bytes, error);
     if (status != FACET_OK)
         return status;
-    status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
+    do /* as in run() */
+        status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
+    while (status == FACET_TIMEOUT);
     facet_space_unpin_range(space, address, bytes);
     if (status == FACET_OK)
         mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);

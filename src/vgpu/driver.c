@@ -195,6 +195,7 @@ void facet_driver_close(struct facet_driver *driver)
         vgpu = facet_vgpu_delist(driver, driver->vgpu[0]->id);
         facet_vgpu_end(vgpu);
     }
+    facet_vgpu_remains_clear(driver);
     if (driver->device)
         facet_vgpu_devices_close(driver);
     facet_vgpu_publish_close(driver);

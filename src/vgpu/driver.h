@@ -78,6 +78,7 @@ struct facet_vgpu_pin;
 struct facet_managed;
 
 struct facet_vgpu {
+    struct facet_vgpu *next_remains; /* of the driver's list, once it has ended */
     struct facet_driver *driver;
     struct facet_vgpu_device *device;
     uint32_t id;
@@ -143,6 +144,7 @@ struct facet_driver {
     pthread_cond_t gone; /* a vGPU that ends is used no more */
     pthread_t thread;
     bool measuring, closing;
+    struct facet_vgpu *remains; /* vGPUs that have ended, while a work-group that does not may use their memory */
 
     int folder, lock; /* where it is published; -1: nowhere */
     char published[40];
@@ -226,6 +228,17 @@ enum facet_status facet_vgpu_device_check(struct facet_vgpu_device *device, stru
 
 /* Takes everything of a vGPU apart that is in no list. */
 void facet_vgpu_end(struct facet_vgpu *vgpu);
+
+/* --- remains.c --- */
+
+/* Takes what is left of a vGPU that has ended: its context and its space, which go when nothing of it runs any more. */
+void facet_vgpu_remains_add(struct facet_vgpu *vgpu);
+/* Lets those go that can, of one device, or all (NULL). Whether any did. */
+bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device);
+/* At the driver's end. */
+void facet_vgpu_remains_clear(struct facet_driver *driver);
+/* Looks whether what vGPUs of the device have freed is gone by now. Whether anything was. */
+bool facet_vgpu_settle_device(const struct facet_vgpu_device *device);
 
 /* --- stream.c --- */
 

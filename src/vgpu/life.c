@@ -256,6 +256,15 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
 
 /* ---- ending one ---- */
 
+/* What is cancelled in the middle never leaves while it is paused. */
+static void let_end(struct facet_vgpu *vgpu)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+
+    if (device && vgpu->context && atomic_exchange(&vgpu->paused, false))
+        (void)device->provider->execution->pause(device->instance, vgpu->context, 0, NULL);
+}
+
 static void wait_until_unused(struct facet_vgpu *vgpu)
 {
     struct facet_driver *driver = vgpu->driver;
@@ -265,6 +274,7 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
         struct timespec until = facet_ns_timespec(facet_clock_now_ns() + LOOK_NS);
 
         facet_vgpu_streams_cancel(vgpu); /* what was queued since, too: somebody may wait for it */
+        let_end(vgpu);
         pthread_mutex_lock(&driver->monitor);
         if (atomic_load(&vgpu->references) > 0)
             pthread_cond_timedwait(&driver->gone, &driver->monitor, &until);
@@ -274,20 +284,15 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
 
 void facet_vgpu_end(struct facet_vgpu *vgpu)
 {
-    struct facet_vgpu_device *device = vgpu->device;
-
     wait_until_unused(vgpu);
     if (vgpu->listed)
         facet_vgpu_watches_end(vgpu->driver, vgpu->serial);
-    if (device && vgpu->context) {
+    if (vgpu->device && vgpu->context) {
         facet_vgpu_streams_cancel(vgpu);
         facet_vgpu_pins_release(vgpu, true);
-        if (atomic_load(&vgpu->paused)) /* or what is cancelled in the middle never leaves */
-            (void)device->provider->execution->pause(device->instance, vgpu->context, 0, NULL);
+        let_end(vgpu);
         facet_managed_end(vgpu);
         facet_vgpu_streams_clear(vgpu);
-        facet_space_destroy(vgpu->space);
-        (void)device->provider->memory->destroy_context(device->instance, vgpu->context, NULL);
     }
     facet_vgpu_streams_free(vgpu);
     facet_history_destroy(atomic_load(&vgpu->history));
@@ -295,7 +300,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
     pthread_mutex_destroy(&vgpu->managed_lock);
     pthread_mutex_destroy(&vgpu->pin_lock);
     pthread_mutex_destroy(&vgpu->lock);
-    free(vgpu);
+    facet_vgpu_remains_add(vgpu);
 }
 
 enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "device/listing.h"
+#include "memory/leaving.h"
 #include "monitor/sample.h"
 #include "vgpu/driver.h"
 
@@ -120,6 +121,8 @@ static void measure_vgpu(struct facet_vgpu *vgpu)
     struct facet_history *history = history_of(vgpu);
     struct facet_sample sample;
 
+    if (vgpu->space)
+        facet_space_look(vgpu->space);
     look_at(vgpu, &sample);
     note_utilization(vgpu, &sample);
     if (history)
@@ -192,6 +195,7 @@ static void measure_all(struct facet_driver *driver)
     for (uint32_t i = 0; i < driver->devices; i++)
         measure_device(&driver->device[i]);
     each_vgpu(driver, measure_vgpu);
+    facet_vgpu_remains_look(driver, NULL);
     for (uint32_t i = 0; i < driver->devices; i++) {
         free(driver->device[i].processes);
         driver->device[i].processes = NULL;

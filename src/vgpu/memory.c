@@ -82,7 +82,43 @@ static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64
     }
 }
 
+/* As src/memory does: a device waits for what is queued for some seconds, and who copies for as long as it takes. */
+static enum facet_status copy_patiently(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
+                                        enum facet_copy kind, struct facet_error *error)
+{
+    enum facet_status status;
+
+    do
+        status = copy_plain(vgpu, to, from, bytes, kind, error);
+    while (status == FACET_TIMEOUT);
+    return status;
+}
+
+static enum facet_status fill_patiently(struct facet_vgpu *vgpu, uint64_t address, uint8_t value, uint64_t bytes,
+                                        struct facet_error *error)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+    enum facet_status status;
+
+    do
+        status = device->provider->memory->fill(device->instance, vgpu->context, address, value, bytes, error);
+    while (status == FACET_TIMEOUT);
+    return status;
+}
+
 /* ---- with one ---- */
+
+/* What others have freed may be gone by now: their launches are over, and nobody has looked since. */
+static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t bytes,
+                                           const struct facet_allocation_options *options, uint64_t *ret_address,
+                                           struct facet_error *error)
+{
+    enum facet_status status = facet_space_allocate(vgpu->space, bytes, options, ret_address, error);
+
+    if (status != FACET_NO_SPACE || !facet_vgpu_settle_device(vgpu->device))
+        return status;
+    return facet_space_allocate(vgpu->space, bytes, options, ret_address, error);
+}
 
 static bool is_host(struct facet_vgpu *vgpu, uint64_t address, bool said, enum facet_copy kind)
 {
@@ -142,7 +178,7 @@ enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, 
     enum facet_status status = begin(driver, id, false, &vgpu, error);
     if (status != FACET_OK)
         return status;
-    status = vgpu->space ? facet_space_allocate(vgpu->space, bytes, options, ret_address, error)
+    status = vgpu->space ? allocate_in_space(vgpu, bytes, options, ret_address, error)
                          : allocate_plain(vgpu, bytes, options, ret_address, error);
     if (status == FACET_OK && !atomic_load_explicit(&vgpu->used, memory_order_relaxed))
         atomic_store_explicit(&vgpu->used, true, memory_order_relaxed);
@@ -203,7 +239,7 @@ enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint
     if (status != FACET_OK)
         return status;
     status = vgpu->space ? copy_in_space(vgpu, to, from, bytes, kind, error)
-                         : copy_plain(vgpu, to, from, bytes, kind, error);
+                         : copy_patiently(vgpu, to, from, bytes, kind, error);
     return facet_vgpu_note(vgpu, status);
 }
 
@@ -215,10 +251,8 @@ enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint
 
     if (status != FACET_OK)
         return status;
-    const struct facet_vgpu_device *device = vgpu->device;
-    status = vgpu->space
-                 ? fill_in_space(vgpu, address, value, bytes, error)
-                 : device->provider->memory->fill(device->instance, vgpu->context, address, value, bytes, error);
+    status = vgpu->space ? fill_in_space(vgpu, address, value, bytes, error)
+                         : fill_patiently(vgpu, address, value, bytes, error);
     return facet_vgpu_note(vgpu, status);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "memory/leaving.h"
 #include "vgpu/driver.h"
 
 #define FIRST_ROOM 16u
@@ -304,9 +305,12 @@ static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index
     if (status != FACET_OK)
         return status;
     status = device->provider->execution->synchronize(device->instance, vgpu->context, number, timeout_ns, error);
-    if (status == FACET_OK)
-        facet_vgpu_pins_release(vgpu, false);
-    return status;
+    if (status != FACET_OK)
+        return status;
+    facet_vgpu_pins_release(vgpu, false);
+    if (vgpu->space)
+        (void)facet_space_settle(vgpu->space); /* what was freed while that ran */
+    return FACET_OK;
 }
 
 /* Streams that were never used have nothing to wait for. */

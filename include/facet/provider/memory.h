@@ -80,7 +80,13 @@ struct facet_memory_ops {
 
     /* Maps `bytes` of `pages` from `offset` at `address`, inside one reservation where nothing is mapped (FACET_BUSY).
      * Unmap takes any page-aligned part of what is mapped. A range that is not of whole pages, not inside the pages or
-     * the reservation, or not mapped is FACET_OUT_OF_RANGE and changes nothing. */
+     * the reservation, or not mapped is FACET_OUT_OF_RANGE and changes nothing.
+     *
+     * What was queued before an unmap may use the memory until it is over: unmap answers FACET_BUSY at once, and the
+     * same unmap, asked again, succeeds when that is over, whatever is queued since. From its first answer on the range
+     * is leaving: it is still mapped, but what begins now may not use it (FACET_OUT_OF_RANGE); mapping the same pages
+     * there again takes that back. A device that cannot tell what was queued before from what was queued since may be
+     * busy for as long as anything is, or wait, some seconds at most (FACET_TIMEOUT); then nothing has changed. */
     enum facet_status (*map)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                              uint64_t pages, uint64_t offset, uint64_t bytes, struct facet_error *error);
     enum facet_status (*unmap)(struct facet_provider_instance *instance, uint64_t context, uint64_t address,

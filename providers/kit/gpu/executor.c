@@ -493,6 +493,20 @@ enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct g
     return idle ? FACET_OK : facet_kit_fail(error, FACET_TIMEOUT, "what the context has queued does not end");
 }
 
+enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const struct gpu_context *context,
+                                          struct facet_error *error)
+{
+    struct gpu_executor *executor = &machine->executor;
+    const struct gpu_stream *stream;
+    bool idle = true;
+
+    pthread_mutex_lock(&executor->lock);
+    TAILQ_FOREACH (stream, &executor->streams, link)
+        idle &= stream->context != context || gpu_stream_is_idle(stream);
+    pthread_mutex_unlock(&executor->lock);
+    return idle ? FACET_OK : facet_kit_fail(error, FACET_BUSY, "what the context has queued is not over");
+}
+
 bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *context)
 {
     struct gpu_executor *executor = &machine->executor;

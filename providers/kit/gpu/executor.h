@@ -138,6 +138,10 @@ bool gpu_executor_wait(struct gpu_executor *executor, uint64_t deadline_ns);
 enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct gpu_context *context,
                                      struct facet_error *error);
 
+/* The same without waiting: FACET_BUSY. */
+enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const struct gpu_context *context,
+                                          struct facet_error *error);
+
 /* The end of a context: its streams are destroyed, its modules unloaded. False when what the driver has of it does not
  * come to an end in some seconds; its streams end when it does. */
 bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *context);

@@ -485,7 +485,10 @@ static enum facet_status unmap(struct gpu_machine *machine, struct gpu_context *
     if (!gpu_reservations_hold(machine, context, address, bytes))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%" PRIu64 " bytes at 0x%" PRIx64 ": not all of it is mapped",
                               bytes, address);
-    status = machine->driver->synchronize(machine, error);
+    /* With the context's lock alone nothing more is handed to the driver. */
+    status = gpu_executor_check_idle(machine, context, error);
+    if (status == FACET_OK)
+        status = machine->driver->synchronize(machine, error);
     if (status != FACET_OK)
         return status;
     size_t granule = machine->devices[context->device].granule;
@@ -498,7 +501,7 @@ enum facet_status gpu_pages_unmap(struct facet_provider_instance *instance, uint
 {
     struct gpu_machine *machine = gpu_machine_of(instance);
     struct gpu_context *context;
-    enum facet_status status = enter(machine, number, GPU_USE_TAKE, &context, error);
+    enum facet_status status = enter(machine, number, GPU_USE_CHANGE, &context, error);
 
     if (status != FACET_OK)
         return status;

@@ -379,6 +379,19 @@ static bool make_room(struct facet_lane *lane, const struct facet_job *job)
     return spill(balancer, lane->member, job) || wait_for_others(lane, job);
 }
 
+/* What was freed is leaving: it goes when what the other lanes run is over. False: it is not waited for any more. */
+static bool wait_for_room(struct facet_lane *lane, const struct facet_job *job)
+{
+    struct facet_balancer *balancer = lane->balancer;
+
+    pthread_mutex_lock(&balancer->lock);
+    if (!is_given_up(balancer, job))
+        facet_balancer_wait_until(balancer, &balancer->moved, facet_clock_now_ns() + FACET_NS_PER_MS);
+    bool wanted = !is_given_up(balancer, job);
+    pthread_mutex_unlock(&balancer->lock);
+    return wanted;
+}
+
 static enum facet_status allocate_copy(struct facet_lane *lane, const struct facet_job *job,
                                        struct facet_buffer *buffer, struct facet_error *error)
 {
@@ -389,7 +402,8 @@ static enum facet_status allocate_copy(struct facet_lane *lane, const struct fac
 
     do
         status = facet_vgpu_allocate(balancer->driver, member->id, buffer->bytes, NULL, &address, error);
-    while ((status == FACET_QUOTA || status == FACET_NO_SPACE) && make_room(lane, job));
+    while (((status == FACET_QUOTA || status == FACET_NO_SPACE) && make_room(lane, job)) ||
+           (status == FACET_BUSY && wait_for_room(lane, job)));
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&balancer->lock);

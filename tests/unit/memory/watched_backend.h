@@ -7,6 +7,7 @@
 #define FACET_TESTS_WATCHED_BACKEND_H
 
 #include <assert.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -19,7 +20,9 @@ struct watched {
     _Atomic uint64_t fail_at; /* the number of the call that fails; 0: none */
     _Atomic uint64_t moves;
     bool closed;
-    bool keeps; /* unmap fails */
+    _Atomic uint64_t asks;   /* calls of unmap */
+    _Atomic bool waits;      /* unmap does, while it is so */
+    enum facet_status keeps; /* what unmap answers; FACET_OK: it unmaps */
 };
 
 static bool watched_fails(struct watched *watched, struct facet_error *error)
@@ -53,12 +56,14 @@ static enum facet_status watched_reserve(void *data, uint64_t context, uint64_t 
     return status;
 }
 
-static void watched_release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static bool watched_release(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     struct watched *watched = data;
 
-    watched->inner.ops->release(watched->inner.data, context, address, bytes);
     watched->reserved_bytes -= bytes;
+    if (watched->keeps != FACET_OK)
+        return false;
+    return watched->inner.ops->release(watched->inner.data, context, address, bytes);
 }
 
 static enum facet_status watched_create(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
@@ -92,12 +97,15 @@ static enum facet_status watched_map(void *data, uint64_t context, uint64_t addr
     return status;
 }
 
-static bool watched_unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
+static enum facet_status watched_unmap(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     struct watched *watched = data;
 
-    if (watched->keeps)
-        return false;
+    watched->asks++;
+    while (watched->waits)
+        sched_yield();
+    if (watched->keeps != FACET_OK)
+        return watched->keeps;
     watched->mapped_bytes -= bytes;
     return watched->inner.ops->unmap(watched->inner.data, context, address, bytes);
 }

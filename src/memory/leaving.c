@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what leaving.h says. What leaves stands in a list by its first pages' entries, in the order in which it was
+ * freed: what the device has been asked for before what it has not.
+ * Never: needs memory of its own, so that nothing can fail.
+ */
+#include "memory/leaving.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "memory/space.h"
+
+#define END_NS  (2 * FACET_NS_PER_S) /* how long an end waits for launches that should have been over before */
+#define LOOK_NS FACET_NS_PER_MS
+
+static struct facet_entry *entry_of(const struct facet_space *space, uint32_t page)
+{
+    return &space->table.entries[page];
+}
+
+/* Frames that lie in a row in one chunk are given back at once. */
+static uint32_t row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count)
+{
+    uint32_t chunk = space->memory->frames.chunk_frames, row = 1;
+    uint32_t frame = facet_entry_frame(entry_of(space, first));
+
+    while (row < count && (frame + row) % chunk && facet_entry_frame(entry_of(space, first + row)) == frame + row)
+        row++;
+    return row;
+}
+
+/* --- the list; with the space's lock held ------------------------------------------------------------------------- */
+
+static void hold_frames(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    for (uint32_t done = 0, row; done < count; done += row) {
+        row = row_of_frames(space, first + done, count - done);
+        facet_frames_hold(&space->memory->frames, facet_entry_frame(entry_of(space, first + done)), row);
+    }
+}
+
+static void append(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    struct facet_leaving *leaving = &space->leaving;
+    struct facet_entry *entry = entry_of(space, first);
+
+    hold_frames(space, first, count);
+    for (uint32_t page = first; page < first + count; page++)
+        atomic_store_explicit(&entry_of(space, page)->state, FACET_PAGE_LEAVING, memory_order_relaxed);
+    entry->length = count;
+    entry->next = FACET_PAGE_NONE;
+    entry->prev = leaving->last;
+    if (leaving->last == FACET_PAGE_NONE)
+        leaving->first = first;
+    else
+        entry_of(space, leaving->last)->next = first;
+    leaving->last = first;
+    if (leaving->unasked == FACET_PAGE_NONE)
+        leaving->unasked = first;
+    atomic_fetch_add(&leaving->pages, count);
+    atomic_fetch_add(&leaving->unasked_count, 1);
+}
+
+static void take_out(struct facet_space *space, uint32_t first)
+{
+    struct facet_leaving *leaving = &space->leaving;
+    const struct facet_entry *entry = entry_of(space, first);
+
+    if (entry->prev == FACET_PAGE_NONE)
+        leaving->first = entry->next;
+    else
+        entry_of(space, entry->prev)->next = entry->next;
+    if (entry->next == FACET_PAGE_NONE)
+        leaving->last = entry->prev;
+    else
+        entry_of(space, entry->next)->prev = entry->prev;
+}
+
+/* Their addresses are free, and they are charged no more. */
+static void release_pages(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    facet_table_give(&space->table, first, count);
+    space->pages -= count;
+    if (!space->memory->swap)
+        return;
+    facet_swap_redeem(space->memory->swap, count);
+    facet_queue_stir(&space->memory->queue);
+}
+
+static void give_slots(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    for (uint32_t page = first; page < first + count; page++) {
+        struct facet_entry *entry = entry_of(space, page);
+
+        if (entry->slot)
+            facet_swap_give(space->memory->swap, entry->slot - 1);
+        entry->slot = 0;
+    }
+    space->absent -= count;
+}
+
+/* Pages without memory have nothing to wait for. */
+void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    for (uint32_t done = 0, row; done < count; done += row) {
+        bool here = facet_entry_frame(entry_of(space, first + done)) != FACET_FRAME_NONE;
+
+        for (row = 1; done + row < count; row++)
+            if ((facet_entry_frame(entry_of(space, first + done + row)) != FACET_FRAME_NONE) != here)
+                break;
+        if (here) {
+            append(space, first + done, row);
+            continue;
+        }
+        give_slots(space, first + done, row);
+        release_pages(space, first + done, row);
+    }
+}
+
+/* --- asking the device; with the leave lock held ------------------------------------------------------------------ */
+
+/* Of pages that are leaving: nobody else looks at those but through the list. No lock of the space is needed. */
+static void give_frames(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    for (uint32_t done = 0, row; done < count; done += row) {
+        uint32_t frame = facet_entry_frame(entry_of(space, first + done));
+
+        row = row_of_frames(space, first + done, count - done);
+        for (uint32_t i = 0; i < row; i++)
+            facet_entry_set_frame(entry_of(space, first + done + i), FACET_FRAME_NONE);
+        facet_frames_give(&space->memory->frames, frame, row);
+    }
+}
+
+static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t count)
+{
+    const struct facet_page_backend *backend = &space->memory->backend;
+    enum facet_status status = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
+                                                   count * space->memory->page_bytes);
+
+    if (status == FACET_OK)
+        give_frames(space, first, count);
+    return status;
+}
+
+/* What was freed first can go first: after one that cannot, only those are asked for that the device does not know of
+ * yet. A device that waits is not asked again before the next pass. */
+static uint32_t next_after(struct facet_space *space, uint32_t page, enum facet_status status)
+{
+    struct facet_leaving *leaving = &space->leaving;
+    uint32_t next = entry_of(space, page)->next;
+
+    if (status == FACET_TIMEOUT) {
+        leaving->unasked = FACET_PAGE_NONE;
+        atomic_store(&leaving->unasked_count, 0);
+    } else if (page == leaving->unasked) {
+        leaving->unasked = next;
+        atomic_fetch_sub(&leaving->unasked_count, 1);
+    }
+    leaving->busy = leaving->busy || status == FACET_BUSY || status == FACET_TIMEOUT;
+    return leaving->busy ? leaving->unasked : next;
+}
+
+static uint64_t settle(struct facet_space *space)
+{
+    struct facet_leaving *leaving = &space->leaving;
+    uint64_t gone = 0;
+
+    pthread_mutex_lock(&space->lock);
+    leaving->busy = false;
+    for (uint32_t page = leaving->first, next; page != FACET_PAGE_NONE; page = next) {
+        uint32_t count = entry_of(space, page)->length;
+
+        pthread_mutex_unlock(&space->lock);
+        enum facet_status status = ask(space, page, count);
+        pthread_mutex_lock(&space->lock);
+        next = next_after(space, page, status);
+        if (status != FACET_OK)
+            continue;
+        take_out(space, page);
+        release_pages(space, page, count);
+        atomic_fetch_sub(&leaving->pages, count);
+        gone += count;
+    }
+    pthread_mutex_unlock(&space->lock);
+    return gone;
+}
+
+bool facet_space_is_leaving(const struct facet_space *space)
+{
+    return atomic_load(&space->leaving.pages) > 0;
+}
+
+uint64_t facet_space_settle(struct facet_space *space)
+{
+    if (!facet_space_is_leaving(space))
+        return 0;
+    pthread_mutex_lock(&space->leave_lock);
+    uint64_t gone = settle(space);
+    pthread_mutex_unlock(&space->leave_lock);
+    return gone;
+}
+
+void facet_space_look(struct facet_space *space)
+{
+    if (!facet_space_is_leaving(space) || pthread_mutex_trylock(&space->leave_lock) != 0)
+        return;
+    (void)settle(space);
+    pthread_mutex_unlock(&space->leave_lock);
+}
+
+/* --- the end of a space ------------------------------------------------------------------------------------------- */
+
+bool facet_space_vacate(struct facet_space *space)
+{
+    facet_runs_clear(space);
+    facet_pools_clear(space);
+    (void)facet_space_settle(space);
+    return !facet_space_is_leaving(space);
+}
+
+void facet_leaving_init(struct facet_leaving *leaving)
+{
+    leaving->first = leaving->last = leaving->unasked = FACET_PAGE_NONE;
+}
+
+void facet_leaving_wait(struct facet_space *space)
+{
+    const struct timespec step = facet_ns_timespec(LOOK_NS);
+    uint64_t end = facet_clock_now_ns() + END_NS;
+
+    while (!facet_space_vacate(space) && space->leaving.busy && facet_clock_now_ns() < end)
+        nanosleep(&step, NULL);
+}
+
+void facet_leaving_clear(struct facet_space *space)
+{
+    uint32_t next;
+
+    for (uint32_t page = space->leaving.first; page != FACET_PAGE_NONE; page = next) {
+        next = entry_of(space, page)->next;
+        give_frames(space, page, entry_of(space, page)->length);
+    }
+}

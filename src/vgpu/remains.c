@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what is left of vGPUs that have ended: memory that a work-group may still use which cannot be interrupted, and
+ * the context that it runs in. Letting it go, and whatever else was freed, as soon as that is over.
+ * Never: waits for a work-group, but for a moment when the driver closes.
+ */
+#include <stdlib.h>
+
+#include "memory/leaving.h"
+#include "vgpu/driver.h"
+
+static void finish(struct facet_vgpu *vgpu)
+{
+    const struct facet_vgpu_device *device = vgpu->device;
+
+    facet_space_destroy(vgpu->space);
+    if (device && vgpu->context)
+        (void)device->provider->memory->destroy_context(device->instance, vgpu->context, NULL);
+    free(vgpu);
+}
+
+/* Of a device that is lost nothing will ever be let go of. */
+static bool is_over(const struct facet_vgpu *vgpu)
+{
+    return !vgpu->space || atomic_load(&vgpu->device->lost) || facet_space_vacate(vgpu->space);
+}
+
+static void keep(struct facet_driver *driver, struct facet_vgpu *vgpu)
+{
+    pthread_mutex_lock(&driver->monitor);
+    vgpu->next_remains = driver->remains;
+    driver->remains = vgpu;
+    pthread_mutex_unlock(&driver->monitor);
+}
+
+static struct facet_vgpu *take_all(struct facet_driver *driver)
+{
+    pthread_mutex_lock(&driver->monitor);
+    struct facet_vgpu *all = driver->remains;
+    driver->remains = NULL;
+    pthread_mutex_unlock(&driver->monitor);
+    return all;
+}
+
+void facet_vgpu_remains_add(struct facet_vgpu *vgpu)
+{
+    if (is_over(vgpu))
+        finish(vgpu);
+    else
+        keep(vgpu->driver, vgpu);
+}
+
+bool facet_vgpu_remains_look(struct facet_driver *driver, const struct facet_vgpu_device *device)
+{
+    struct facet_vgpu *next;
+    bool any = false;
+
+    for (struct facet_vgpu *vgpu = take_all(driver); vgpu; vgpu = next) {
+        next = vgpu->next_remains;
+        if ((!device || vgpu->device == device) && is_over(vgpu)) {
+            finish(vgpu);
+            any = true;
+        } else {
+            keep(driver, vgpu);
+        }
+    }
+    return any;
+}
+
+/* The provider keeps for itself what still runs then. */
+void facet_vgpu_remains_clear(struct facet_driver *driver)
+{
+    struct facet_vgpu *next;
+
+    for (struct facet_vgpu *vgpu = take_all(driver); vgpu; vgpu = next) {
+        next = vgpu->next_remains;
+        finish(vgpu);
+    }
+}
+
+bool facet_vgpu_settle_device(const struct facet_vgpu_device *device)
+{
+    struct facet_driver *driver = device->driver;
+    bool any = facet_vgpu_remains_look(driver, device);
+    struct facet_vgpu *vgpu;
+
+    for (uint32_t id = 0; (vgpu = facet_vgpu_next(driver, id));) {
+        id = vgpu->id + 1;
+        if (vgpu->device == device && vgpu->space)
+            any = facet_space_settle(vgpu->space) > 0 || any;
+        facet_vgpu_drop(vgpu);
+        if (id == 0)
+            break;
+    }
+    return any;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that what a device does not let go of yet stays charged, is used by nobody, and comes back; and that
+ * nobody else waits for it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#include "memory/leaving.h"
+#include "watched_backend.h"
+
+#define PAGE UINT64_C(4096)
+#define MIB  (UINT64_C(1) << 20)
+
+static struct watched watched;
+
+static struct facet_memory *open_memory(uint64_t swap_bytes)
+{
+    return watched_open(&watched, 4 * MIB, (struct facet_memory_config){.swap_bytes = swap_bytes});
+}
+
+static struct facet_space_usage usage_of(struct facet_space *space)
+{
+    struct facet_space_usage usage = {.size = sizeof usage};
+
+    assert_int_equal(facet_space_get_usage(space, &usage, NULL), FACET_OK);
+    return usage;
+}
+
+static uint64_t allocate(struct facet_space *space, uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    assert_int_equal(facet_space_allocate(space, bytes, NULL, &address, NULL), FACET_OK);
+    return address;
+}
+
+static void test_charge(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, MIB), *other = watched_space(memory, 2, 4 * MIB);
+    uint64_t address = allocate(space, MIB), none;
+    struct facet_error error;
+    char byte = 0;
+
+    watched.keeps = FACET_BUSY;
+    assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
+    assert_int_equal(usage_of(space).reserved_bytes, MIB);
+    assert_int_equal(usage_of(space).leaving_bytes, MIB);
+    assert_int_equal(usage_of(space).allocations, 0);
+    assert_int_equal(facet_space_allocate(space, PAGE, NULL, &none, &error), FACET_BUSY);
+    assert_non_null(strstr(error.message, "synchronize first"));
+    assert_int_equal(facet_space_allocate(space, 2 * MIB, NULL, &none, NULL), FACET_QUOTA); /* it never will fit */
+    assert_int_equal(facet_space_free(space, address, NULL), FACET_NOT_FOUND);
+    assert_int_equal(facet_space_fill(space, address, 1, 1, NULL), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_space_copy(space, (uintptr_t)&byte, address, 1, FACET_COPY_TO_HOST, NULL),
+                     FACET_OUT_OF_RANGE);
+    /* Nobody gets it. */
+    assert_int_equal(facet_space_allocate(other, 3 * MIB + PAGE, NULL, &none, NULL), FACET_NO_SPACE);
+    (void)allocate(other, 3 * MIB - 64 * PAGE);
+    watched.keeps = FACET_OK;
+    assert_int_equal(facet_space_allocate(space, MIB, NULL, &address, &error), FACET_OK);
+    assert_int_equal(usage_of(space).leaving_bytes, 0);
+    assert_int_equal(usage_of(space).reserved_bytes, MIB);
+    watched_end(&watched, memory);
+}
+
+/* Addresses of what is leaving are not given out, and defragmenting lets it be. */
+static void test_addresses(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, 4 * MIB);
+    uint64_t runs[40], again;
+    struct facet_defragment_report report = {.size = sizeof report};
+
+    for (uint32_t i = 0; i < 40; i++)
+        runs[i] = allocate(space, 5 * PAGE);
+    watched.keeps = FACET_BUSY;
+    for (uint32_t i = 0; i < 40; i += 2)
+        assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
+    for (uint32_t i = 0; i < 20; i++) {
+        again = allocate(space, 5 * PAGE);
+        for (uint32_t k = 0; k < 40; k++)
+            assert_int_not_equal(again, runs[k]);
+    }
+    assert_int_equal(facet_memory_defragment(memory, NULL, &report, NULL), FACET_OK);
+    assert_int_equal(usage_of(space).leaving_bytes, 20 * 5 * PAGE);
+    watched.keeps = FACET_OK;
+    assert_int_equal(facet_space_settle(space), 20 * 5);
+    assert_int_equal(usage_of(space).reserved_bytes, 40 * 5 * PAGE);
+    watched_end(&watched, memory);
+}
+
+/* However much is leaving, a free asks for little. */
+static void test_questions(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, 4 * MIB);
+    uint64_t runs[100];
+
+    for (uint32_t i = 0; i < 100; i++)
+        runs[i] = allocate(space, 5 * PAGE);
+    watched.keeps = FACET_BUSY;
+    watched.asks = 0;
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(facet_space_free(space, runs[i], NULL), FACET_OK);
+    assert_true(watched.asks <= 200);
+    watched.keeps = FACET_OK;
+    assert_int_equal(usage_of(space).reserved_bytes, 0);
+    watched_end(&watched, memory);
+}
+
+static void test_pools(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, MIB);
+    uint64_t blocks[6];
+
+    for (uint32_t i = 0; i < 6; i++)
+        blocks[i] = allocate(space, 300 << i);
+    watched.keeps = FACET_BUSY;
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(facet_space_free(space, blocks[i], NULL), FACET_OK);
+    assert_int_equal(facet_space_compact(space, NULL, NULL, NULL), FACET_OK);
+    assert_true(usage_of(space).reserved_bytes > 0);
+    assert_int_equal(usage_of(space).leaving_bytes, usage_of(space).reserved_bytes);
+    watched.keeps = FACET_OK;
+    assert_int_equal(facet_space_compact(space, NULL, NULL, NULL), FACET_OK);
+    assert_int_equal(usage_of(space).reserved_bytes, 0);
+    watched_end(&watched, memory);
+}
+
+static void test_resize(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, MIB);
+    uint64_t address = allocate(space, 64 * PAGE), same;
+
+    watched.keeps = FACET_BUSY;
+    assert_int_equal(facet_space_resize(space, address, 32 * PAGE, &same, NULL), FACET_OK);
+    assert_int_equal(same, address);
+    assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
+    /* What is behind it is not free yet: it moves. */
+    assert_int_equal(facet_space_resize(space, address, 64 * PAGE, &same, NULL), FACET_OK);
+    assert_int_not_equal(same, address);
+    watched.keeps = FACET_OK;
+    assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
+    watched_end(&watched, memory);
+}
+
+/* An allocation that fails in its middle, under launches: what it had been given is leaving. */
+static void test_failure(void **state)
+{
+    bool done = false;
+
+    for (uint64_t call = 1; !done; call++) {
+        struct facet_memory *memory = open_memory(0);
+        struct facet_space *space = watched_space(memory, 1, 2 * MIB);
+        uint64_t address;
+
+        watched.keeps = FACET_BUSY;
+        watched.fail_at = watched.calls + call;
+        done = facet_space_allocate(space, 2 * MIB, NULL, &address, NULL) == FACET_OK;
+        assert_int_equal(usage_of(space).reserved_bytes, done ? 2 * MIB : usage_of(space).leaving_bytes);
+        watched.keeps = FACET_OK;
+        assert_int_equal(usage_of(space).leaving_bytes, 0);
+        watched_end(&watched, memory);
+    }
+}
+
+/* Pages that are leaving are not sent out, and others that were not let go of stay as they were. */
+static void test_swap(void **state)
+{
+    struct facet_memory *memory = open_memory(4 * MIB);
+    struct facet_space *space = watched_space(memory, 1, 4 * MIB), *other = watched_space(memory, 2, 4 * MIB);
+    uint64_t leaves = allocate(space, MIB), stays = allocate(space, MIB), address;
+    struct facet_pin *pin = NULL;
+
+    memset((void *)(uintptr_t)stays, 7, MIB);
+    watched.keeps = FACET_BUSY;
+    assert_int_equal(facet_space_free(space, leaves, NULL), FACET_OK);
+    address = allocate(other, 3 * MIB);
+    assert_int_equal(facet_space_pin(other, &address, 1, 10000000, &pin, NULL), FACET_TIMEOUT);
+    assert_int_equal(usage_of(space).leaving_bytes, MIB);
+    assert_int_equal(((const char *)(uintptr_t)stays)[MIB - 1], 7);
+    watched.keeps = FACET_OK;
+    assert_int_equal(facet_space_settle(space), 256);
+    assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
+    facet_pin_release(pin);
+    facet_memory_close(memory);
+    assert_int_equal(watched.had_bytes, 0);
+}
+
+static void *free_it(void *data)
+{
+    uint64_t *what = data;
+
+    assert_int_equal(facet_space_free((struct facet_space *)(uintptr_t)what[0], what[1], NULL), FACET_OK);
+    return NULL;
+}
+
+/* A device that does wait when it is asked: only who frees waits for it. */
+static void test_others(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, 2 * MIB), *other;
+    uint64_t what[2] = {(uintptr_t)space, allocate(space, MIB)};
+    struct facet_memory_usage usage = {.size = sizeof usage};
+    pthread_t thread;
+
+    watched.asks = 0;
+    watched.waits = true;
+    assert_int_equal(pthread_create(&thread, NULL, free_it, what), 0);
+    while (watched.asks == 0)
+        ;
+    assert_int_equal(facet_space_reserved_bytes(space), MIB);
+    assert_int_equal(usage_of(space).leaving_bytes, MIB);
+    assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
+    facet_space_look(space);
+    other = watched_space(memory, 2, MIB);
+    (void)allocate(other, MIB);
+    (void)allocate(space, PAGE * 5);
+    watched.waits = false;
+    pthread_join(thread, NULL);
+    assert_int_equal(usage_of(space).leaving_bytes, 0);
+    watched_end(&watched, memory);
+}
+
+/* A device that is lost lets go of nothing: its end does not wait, and nothing of this process is lost with it. */
+static void test_end(void **state)
+{
+    struct facet_memory *memory = open_memory(0);
+    struct facet_space *space = watched_space(memory, 1, MIB), *other;
+    uint64_t address = allocate(space, MIB);
+    struct facet_memory_usage usage = {.size = sizeof usage};
+
+    watched.keeps = FACET_DEVICE_LOST;
+    assert_int_equal(facet_space_free(space, address, NULL), FACET_OK);
+    assert_false(facet_space_vacate(space));
+    facet_space_destroy(space);
+    assert_int_equal(facet_memory_get_usage(memory, &usage, NULL), FACET_OK);
+    assert_int_equal(usage.used_bytes, MIB);
+    watched.keeps = FACET_OK;
+    other = watched_space(memory, 2, 4 * MIB);
+    assert_int_equal(facet_space_allocate(other, 4 * MIB, NULL, &address, NULL), FACET_NO_SPACE);
+    (void)allocate(other, 3 * MIB);
+    facet_memory_close(memory);
+    assert_int_equal(watched.had_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_charge), cmocka_unit_test(test_addresses), cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_pools),  cmocka_unit_test(test_resize),    cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_swap),   cmocka_unit_test(test_others),    cmocka_unit_test(test_end),
+    };
+    return cmocka_run_group_tests_name("leaving", tests, NULL, NULL);
+}
