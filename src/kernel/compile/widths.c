@@ -5,7 +5,7 @@
  *
  * Owns: making them as wide as the next type that there is, with what is above always 0; and bits that are cast to
  *       vectors or out of them, which SPIR-V cannot.
- * Never: leaves one: what it does not know is refused.
+ * Never: goes through a function: widths_all.c does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +17,6 @@
 #include "kernel/compile/widths.h"
 
 enum { LANES_MOST = 64, WORD = 64 };
-
-struct widths {
-    LLVMContextRef context;
-    LLVMModuleRef module;
-    LLVMBuilderRef builder;
-    unsigned wide, done; /* kinds of metadata: a cut of what was made wide; what has been made wide */
-    LLVMValueRef mark;
-    LLVMValueRef *list; /* instructions that are to be made wide */
-    size_t count;
-};
 
 /* --- types -------------------------------------------------------------------------------------------------------- */
 
@@ -84,13 +74,13 @@ bool facet_widths_odd(LLVMTypeRef type)
     return is_integer(type) && is_odd_width(LLVMGetIntTypeWidth(element_of(type)));
 }
 
-static bool is_odd(LLVMValueRef value)
+bool facet_widths_is_odd(LLVMValueRef value)
 {
     return facet_widths_odd(LLVMTypeOf(value));
 }
 
 /* Booleans that lie beside each other. */
-static bool is_bits(LLVMTypeRef type)
+bool facet_widths_is_bits(LLVMTypeRef type)
 {
     return is_vector(type) && is_integer(type) && bits_of(type) == 1;
 }
@@ -157,29 +147,29 @@ static LLVMValueRef wide_constant(LLVMValueRef constant, LLVMTypeRef type)
     return LLVMConstVector(all, lanes_of(type));
 }
 
-static bool is_marked(LLVMValueRef instruction, unsigned kind)
+bool facet_widths_is_marked(LLVMValueRef instruction, unsigned kind)
 {
     return LLVMGetMetadata(instruction, kind) != NULL;
 }
 
 /* Of an odd width: with zeros above, NULL where that is not known to be done. Of others: as it is. */
-static LLVMValueRef wide(struct widths *widths, LLVMValueRef value)
+LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef type = wide_type(widths, LLVMTypeOf(value));
 
-    if (!is_odd(value))
+    if (!facet_widths_is_odd(value))
         return value;
     if (bits_of(LLVMTypeOf(value)) > WORD || lanes_of(type) > LANES_MOST)
         return NULL;
     if (LLVMIsConstant(value))
         return wide_constant(value, type);
-    return LLVMIsATruncInst(value) && is_marked(value, widths->wide) ? LLVMGetOperand(value, 0) : NULL;
+    return LLVMIsATruncInst(value) && facet_widths_is_marked(value, widths->wide) ? LLVMGetOperand(value, 0) : NULL;
 }
 
 /* The same with copies of the sign above. */
-static LLVMValueRef with_sign(struct widths *widths, LLVMValueRef value)
+LLVMValueRef facet_widths_signed(struct widths *widths, LLVMValueRef value)
 {
-    LLVMValueRef made = wide(widths, value);
+    LLVMValueRef made = facet_widths_wide(widths, value);
     unsigned spare = made ? bits_of(LLVMTypeOf(made)) - bits_of(LLVMTypeOf(value)) : 0;
 
     if (!spare)
@@ -214,7 +204,7 @@ static LLVMValueRef gather(struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef given = LLVMTypeOf(value), type = integer(widths, all_bits(given));
     unsigned bits = bits_of(given);
-    LLVMValueRef from = wide(widths, value), all = LLVMConstNull(type);
+    LLVMValueRef from = facet_widths_wide(widths, value), all = LLVMConstNull(type);
 
     if (!from)
         return NULL;
@@ -298,7 +288,7 @@ static LLVMValueRef load(struct widths *widths, LLVMValueRef instruction)
     return scatter(widths, cut(widths, all, all_bits(type)), type);
 }
 
-static bool store(struct widths *widths, LLVMValueRef instruction)
+bool facet_widths_store(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef value = LLVMGetOperand(instruction, 0), all = fits(LLVMTypeOf(value)) ? gather(widths, value) : NULL;
 
@@ -322,8 +312,8 @@ static LLVMValueRef operate(struct widths *widths, LLVMValueRef instruction)
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
     LLVMValueRef left = LLVMGetOperand(instruction, 0), right = LLVMGetOperand(instruction, 1);
     bool sign = opcode == LLVMAShr || opcode == LLVMSDiv || opcode == LLVMSRem;
-    LLVMValueRef a = sign ? with_sign(widths, left) : wide(widths, left);
-    LLVMValueRef b = sign && opcode != LLVMAShr ? with_sign(widths, right) : wide(widths, right);
+    LLVMValueRef a = sign ? facet_widths_signed(widths, left) : facet_widths_wide(widths, left);
+    LLVMValueRef b = sign && opcode != LLVMAShr ? facet_widths_signed(widths, right) : facet_widths_wide(widths, right);
 
     return a && b ? cut(widths, LLVMBuildBinOp(widths->builder, opcode, a, b, ""), bits_of(LLVMTypeOf(instruction)))
                   : NULL;
@@ -334,8 +324,8 @@ static LLVMValueRef compare(struct widths *widths, LLVMValueRef instruction)
     LLVMIntPredicate predicate = LLVMGetICmpPredicate(instruction);
     LLVMValueRef a, b, left = LLVMGetOperand(instruction, 0), right = LLVMGetOperand(instruction, 1);
 
-    a = predicate >= LLVMIntSGT ? with_sign(widths, left) : wide(widths, left);
-    b = predicate >= LLVMIntSGT ? with_sign(widths, right) : wide(widths, right);
+    a = predicate >= LLVMIntSGT ? facet_widths_signed(widths, left) : facet_widths_wide(widths, left);
+    b = predicate >= LLVMIntSGT ? facet_widths_signed(widths, right) : facet_widths_wide(widths, right);
     return a && b ? LLVMBuildICmp(widths->builder, predicate, a, b, "") : NULL;
 }
 
@@ -345,7 +335,7 @@ static LLVMValueRef change(struct widths *widths, LLVMValueRef instruction)
     LLVMTypeRef type = LLVMTypeOf(instruction), to = wide_type(widths, type);
     LLVMValueRef value = LLVMGetOperand(instruction, 0);
     bool sign = opcode == LLVMSExt || opcode == LLVMSIToFP;
-    LLVMValueRef from = sign ? with_sign(widths, value) : wide(widths, value);
+    LLVMValueRef from = sign ? facet_widths_signed(widths, value) : facet_widths_wide(widths, value);
 
     if (!from || (is_integer(type) && bits_of(type) > WORD))
         return NULL;
@@ -362,7 +352,8 @@ static LLVMValueRef change(struct widths *widths, LLVMValueRef instruction)
 
 static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
 {
-    LLVMValueRef a = wide(widths, LLVMGetOperand(instruction, 1)), b = wide(widths, LLVMGetOperand(instruction, 2));
+    LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(instruction, 1)),
+                 b = facet_widths_wide(widths, LLVMGetOperand(instruction, 2));
 
     return a && b ? LLVMBuildSelect(widths->builder, LLVMGetOperand(instruction, 0), a, b, "") : NULL;
 }
@@ -370,14 +361,15 @@ static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
 /* What was undefined has bits above, too. */
 static LLVMValueRef freeze_wide(struct widths *widths, LLVMValueRef instruction)
 {
-    LLVMValueRef from = wide(widths, LLVMGetOperand(instruction, 0));
+    LLVMValueRef from = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
 
     return from ? cut(widths, LLVMBuildFreeze(widths->builder, from, ""), bits_of(LLVMTypeOf(instruction))) : NULL;
 }
 
 static LLVMValueRef shuffle(struct widths *widths, LLVMValueRef instruction)
 {
-    LLVMValueRef a = wide(widths, LLVMGetOperand(instruction, 0)), b = wide(widths, LLVMGetOperand(instruction, 1));
+    LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(instruction, 0)),
+                 b = facet_widths_wide(widths, LLVMGetOperand(instruction, 1));
     unsigned count = LLVMGetNumMaskElements(instruction);
     LLVMValueRef lanes[LANES_MOST];
 
@@ -393,9 +385,9 @@ static LLVMValueRef shuffle(struct widths *widths, LLVMValueRef instruction)
 static LLVMValueRef of_lanes(struct widths *widths, LLVMValueRef instruction)
 {
     bool inserts = LLVMGetInstructionOpcode(instruction) == LLVMInsertElement;
-    LLVMValueRef vector = wide(widths, LLVMGetOperand(instruction, 0));
-    LLVMValueRef index = wide(widths, LLVMGetOperand(instruction, inserts ? 2 : 1));
-    LLVMValueRef value = inserts ? wide(widths, LLVMGetOperand(instruction, 1)) : vector;
+    LLVMValueRef vector = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
+    LLVMValueRef index = facet_widths_wide(widths, LLVMGetOperand(instruction, inserts ? 2 : 1));
+    LLVMValueRef value = inserts ? facet_widths_wide(widths, LLVMGetOperand(instruction, 1)) : vector;
 
     if (!vector || !index || !value)
         return NULL;
@@ -427,7 +419,8 @@ static LLVMValueRef again(const struct widths *widths, LLVMValueRef call, LLVMVa
 /* Two numbers, one behind the other, of which some bits are taken. */
 static LLVMValueRef funnel(struct widths *widths, LLVMValueRef call, LLVMValueRef a, bool left)
 {
-    LLVMValueRef b = wide(widths, LLVMGetOperand(call, 1)), by = wide(widths, LLVMGetOperand(call, 2));
+    LLVMValueRef b = facet_widths_wide(widths, LLVMGetOperand(call, 1)),
+                 by = facet_widths_wide(widths, LLVMGetOperand(call, 2));
     unsigned bits = bits_of(LLVMTypeOf(call));
 
     if (!b || !by)
@@ -457,7 +450,7 @@ static LLVMValueRef count(struct widths *widths, LLVMValueRef call, LLVMValueRef
     if (is_named(call, "llvm.bswap") || is_named(call, "llvm.bitreverse"))
         return LLVMBuildLShr(widths->builder, again(widths, call, &a, 1), spare, "");
     if (is_named(call, "llvm.abs")) {
-        a = with_sign(widths, LLVMGetOperand(call, 0));
+        a = facet_widths_signed(widths, LLVMGetOperand(call, 0));
         return cut(widths, again(widths, call, (LLVMValueRef[]){a, no}, 2), bits);
     }
     return is_named(call, "llvm.ctpop") ? again(widths, call, &a, 1) : NULL;
@@ -466,16 +459,17 @@ static LLVMValueRef count(struct widths *widths, LLVMValueRef call, LLVMValueRef
 static LLVMValueRef call_wide(struct widths *widths, LLVMValueRef call)
 {
     bool sign = is_named(call, "llvm.smin") || is_named(call, "llvm.smax");
-    LLVMValueRef a = wide(widths, LLVMGetOperand(call, 0)), pair[2];
+    LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(call, 0)), pair[2];
 
-    if (!a || !is_odd(call))
+    if (!a || !facet_widths_is_odd(call))
         return NULL;
     if (is_named(call, "llvm.fshl") || is_named(call, "llvm.fshr"))
         return funnel(widths, call, a, is_named(call, "llvm.fshl"));
     if (!sign && !is_named(call, "llvm.umin") && !is_named(call, "llvm.umax") && !is_named(call, "llvm.usub.sat"))
         return count(widths, call, a);
     for (unsigned i = 0; i < 2; i++) {
-        pair[i] = sign ? with_sign(widths, LLVMGetOperand(call, i)) : wide(widths, LLVMGetOperand(call, i));
+        pair[i] = sign ? facet_widths_signed(widths, LLVMGetOperand(call, i))
+                       : facet_widths_wide(widths, LLVMGetOperand(call, i));
         if (!pair[i])
             return NULL;
     }
@@ -484,13 +478,8 @@ static LLVMValueRef call_wide(struct widths *widths, LLVMValueRef call)
 
 /* --- one instruction ---------------------------------------------------------------------------------------------- */
 
-static bool of_phi(LLVMValueRef instruction)
-{
-    return LLVMIsAPHINode(instruction) != NULL;
-}
-
 /* What stands for the result; NULL: it is not known how. */
-static LLVMValueRef replacement(struct widths *widths, LLVMValueRef instruction)
+LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instruction)
 {
     switch (LLVMGetInstructionOpcode(instruction)) {
     case LLVMPHI: /* what comes in is told when everything is there */
@@ -525,245 +514,4 @@ static LLVMValueRef replacement(struct widths *widths, LLVMValueRef instruction)
     default:
         return LLVMIsABinaryOperator(instruction) ? operate(widths, instruction) : NULL;
     }
-}
-
-/* Whether it has to do with numbers of odd widths, or with booleans as bits. */
-static bool touches(const struct widths *widths, LLVMValueRef instruction)
-{
-    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
-    bool found = is_odd(instruction);
-
-    for (int i = 0; !found && i < LLVMGetNumOperands(instruction); i++)
-        found = !LLVMValueIsBasicBlock(LLVMGetOperand(instruction, (unsigned)i)) &&
-                is_odd(LLVMGetOperand(instruction, (unsigned)i));
-    if (opcode == LLVMBitCast || opcode == LLVMLoad)
-        found |= is_bits(LLVMTypeOf(instruction));
-    if (opcode == LLVMBitCast || opcode == LLVMStore)
-        found |= is_bits(LLVMTypeOf(LLVMGetOperand(instruction, 0)));
-    return found && !is_marked(instruction, widths->wide);
-}
-
-static void position(struct widths *widths, LLVMValueRef at)
-{
-    while (of_phi(at))
-        at = LLVMGetNextInstruction(at);
-    LLVMPositionBuilderBefore(widths->builder, at);
-}
-
-/* Who uses the result finds a cut of what stands for it, which is left to nobody in the end. */
-static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValueRef made)
-{
-    if (is_odd(instruction)) {
-        position(widths,
-                 of_phi(instruction) ? LLVMGetFirstInstruction(LLVMGetInstructionParent(instruction)) : instruction);
-        made = LLVMBuildTrunc(widths->builder, made, LLVMTypeOf(instruction), "");
-        if (LLVMIsAInstruction(made))
-            LLVMSetMetadata(made, widths->wide, widths->mark);
-    }
-    LLVMReplaceAllUsesWith(instruction, made);
-}
-
-/* Has no result, or keeps it. */
-static bool change_in_place(struct widths *widths, LLVMValueRef instruction)
-{
-    for (unsigned i = 1; i < (unsigned)LLVMGetNumOperands(instruction); i++) {
-        LLVMValueRef index = with_sign(widths, LLVMGetOperand(instruction, i));
-        if (!index)
-            return false;
-        LLVMSetOperand(instruction, i, index);
-    }
-    return true;
-}
-
-static bool choose(struct widths *widths, LLVMValueRef instruction)
-{
-    LLVMValueRef value = wide(widths, LLVMGetOperand(instruction, 0)), made;
-    unsigned targets = LLVMGetNumSuccessors(instruction);
-
-    if (!value)
-        return false;
-    made = LLVMBuildSwitch(widths->builder, value, LLVMGetSwitchDefaultDest(instruction), targets - 1);
-    for (unsigned i = 1; i < targets; i++)
-        LLVMAddCase(made, wide(widths, LLVMGetSwitchCaseValue(instruction, i)), LLVMGetSuccessor(instruction, i));
-    return true;
-}
-
-static bool widen(struct widths *widths, LLVMValueRef instruction);
-
-/* What it is made of comes first, wherever it stands. */
-static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
-{
-    for (int i = 0; !of_phi(instruction) && i < LLVMGetNumOperands(instruction); i++) {
-        LLVMValueRef operand = LLVMGetOperand(instruction, (unsigned)i);
-        if (LLVMIsAInstruction(operand) && is_odd(operand) && !is_marked(operand, widths->wide) &&
-            !widen(widths, operand))
-            return false;
-    }
-    return true;
-}
-
-/* What was there stays until the end, with nobody who uses it. */
-static bool widen(struct widths *widths, LLVMValueRef instruction)
-{
-    LLVMValueRef made = NULL;
-
-    if (is_marked(instruction, widths->done))
-        return true;
-    if (!widen_operands(widths, instruction))
-        return false;
-    LLVMSetMetadata(instruction, widths->done, widths->mark);
-    LLVMPositionBuilderBefore(widths->builder, instruction);
-    switch (LLVMGetInstructionOpcode(instruction)) {
-    case LLVMStore:
-        return store(widths, instruction);
-    case LLVMSwitch:
-        return choose(widths, instruction);
-    case LLVMGetElementPtr:
-        return change_in_place(widths, instruction);
-    default:
-        made = replacement(widths, instruction);
-    }
-    if (made)
-        hand_over(widths, instruction, made);
-    return made != NULL;
-}
-
-/* --- all of a function -------------------------------------------------------------------------------------------- */
-
-static bool take(struct widths *widths, LLVMValueRef instruction, size_t *room)
-{
-    if (widths->count == *room) {
-        LLVMValueRef *more = realloc(widths->list, (2 * *room + 64) * sizeof(LLVMValueRef));
-        if (!more)
-            return false;
-        widths->list = more;
-        *room = 2 * *room + 64;
-    }
-    widths->list[widths->count++] = instruction;
-    return true;
-}
-
-static bool list_all(struct widths *widths, LLVMValueRef function)
-{
-    size_t room = 0;
-
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-            if (touches(widths, at) && !take(widths, at, &room))
-                return false;
-    return true;
-}
-
-/* `phi` was one of an odd width; the cut of the one that stands for it is what its users have. */
-static bool tell_phi(struct widths *widths, LLVMValueRef phi)
-{
-    LLVMValueRef made = LLVMGetPreviousInstruction(phi);
-
-    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
-        LLVMValueRef value = wide(widths, LLVMGetIncomingValue(phi, i));
-        LLVMBasicBlockRef block = LLVMGetIncomingBlock(phi, i);
-        if (!value)
-            return false;
-        LLVMAddIncoming(made, &value, &block, 1);
-    }
-    return true;
-}
-
-static bool widen_all(struct widths *widths)
-{
-    for (size_t i = 0; i < widths->count; i++)
-        if (!widen(widths, widths->list[i]))
-            return false;
-    for (size_t i = 0; i < widths->count; i++)
-        if (of_phi(widths->list[i]) && !tell_phi(widths, widths->list[i]))
-            return false;
-    return true;
-}
-
-static bool has_use(LLVMValueRef value)
-{
-    return LLVMGetFirstUse(value) != NULL;
-}
-
-/* What was, and what nobody took of what stands for it. */
-static void clear(struct widths *widths, LLVMValueRef function)
-{
-    for (size_t i = 0; i < widths->count; i++) {
-        LLVMValueRef one = widths->list[i];
-        if (LLVMGetInstructionOpcode(one) == LLVMGetElementPtr) {
-            LLVMSetMetadata(one, widths->done, NULL);
-            continue;
-        }
-        if (LLVMGetTypeKind(LLVMTypeOf(one)) != LLVMVoidTypeKind)
-            LLVMReplaceAllUsesWith(one, LLVMGetPoison(LLVMTypeOf(one)));
-        LLVMInstructionEraseFromParent(one);
-    }
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at; at = next) {
-            next = LLVMGetNextInstruction(at);
-            if (is_marked(at, widths->wide) && !has_use(at))
-                LLVMInstructionEraseFromParent(at);
-        }
-}
-
-static void refuse(struct facet_compilation *compilation, LLVMValueRef function, LLVMValueRef at)
-{
-    LLVMTypeRef type = LLVMTypeOf(at);
-    char name[96], text[256];
-    size_t length;
-
-    for (int i = 0; !facet_widths_odd(type) && LLVMIsAInstruction(at) && i < LLVMGetNumOperands(at); i++)
-        type = LLVMTypeOf(LLVMGetOperand(at, (unsigned)i));
-    facet_compile_plain_name(LLVMGetValueName2(function, &length), name, sizeof name);
-    char *printed = LLVMPrintTypeToString(type);
-    snprintf(text, sizeof text,
-             "kernel '%.80s': LLVM computes with the type '%.40s' in it, which SPIR-V has not; expected integers of 8, "
-             "16, 32 or 64 bits",
-             name, printed);
-    LLVMDisposeMessage(printed);
-    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
-}
-
-/* Whatever has been done, or was not needed. Returns whether there is none. */
-static bool check(struct facet_compilation *compilation, const struct widths *widths, LLVMValueRef function)
-{
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
-        for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
-            if (touches(widths, at)) {
-                refuse(compilation, function, at);
-                return false;
-            }
-    return true;
-}
-
-static void widen_function(struct facet_compilation *compilation, struct widths *widths, LLVMValueRef function)
-{
-    widths->list = NULL;
-    widths->count = 0;
-    if (list_all(widths, function) && widen_all(widths))
-        clear(widths, function);
-    free(widths->list);
-    for (unsigned i = 0; i < LLVMCountParams(function); i++)
-        if (is_odd(LLVMGetParam(function, i)))
-            refuse(compilation, function, LLVMGetParam(function, i));
-    check(compilation, widths, function);
-}
-
-void facet_compile_widths(struct facet_compilation *compilation)
-{
-    LLVMContextRef context = compilation->context;
-    struct widths widths = {
-        .context = context,
-        .module = compilation->module,
-        .builder = LLVMCreateBuilderInContext(context),
-        .wide = LLVMGetMDKindIDInContext(context, "facet.wide", 10),
-        .done = LLVMGetMDKindIDInContext(context, "facet.done", 10),
-        .mark = LLVMMetadataAsValue(context, LLVMMDNodeInContext2(context, NULL, 0)),
-    };
-
-    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
-         function = LLVMGetNextFunction(function))
-        if (!LLVMIsDeclaration(function))
-            widen_function(compilation, &widths, function);
-    LLVMDisposeBuilder(widths.builder);
 }
