@@ -92,6 +92,7 @@ static enum facet_status read_values(const char *text, const char *list, struct 
         if (!*at)
             break;
     }
+    argument->count = count;
     argument->value_bytes = (count == 3 ? 4 : count) * argument->type->bytes;
     return FACET_OK;
 }

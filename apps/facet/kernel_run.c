@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/config.h"
 #include "kernel/image.h"
 #include "kernel_argument.h"
 #include "kernel_build.h"
@@ -184,6 +185,21 @@ static enum facet_status check_target(const struct kernel_device *device, const 
                                 device->id, device->target);
 }
 
+/* Who asks for checks shall not take a run without them for a good one. */
+static enum facet_status check_checked(const struct request *request, const struct facet_image *image,
+                                       struct facet_error *error)
+{
+    uint64_t everywhere = 0;
+    enum facet_status status = facet_config_u64(FACET_SETTING_CHECK, &everywhere, error);
+
+    if (status != FACET_OK || (!request->build.check && !everywhere) ||
+        json_is_true(json_object_get(image->description, "check")))
+        return status;
+    return facet_error_argument(error, FACET_UNSUPPORTED, "check",
+                                "%s: the image is not checked; compile it with --check",
+                                request->build.check ? "--check" : "FACET_CHECK=1");
+}
+
 /* The kernel that is named, or the only one. */
 static enum facet_status choose_kernel(struct request *request, const struct facet_image *image,
                                        struct facet_error *error)
@@ -215,6 +231,8 @@ static const char *form_expected(const struct facet_host_argument *argument)
         return "buffer:TYPE:COUNT";
     case FACET_ARGUMENT_LOCAL:
         return "local:BYTES";
+    case FACET_ARGUMENT_IMAGE:
+        return "none: images cannot be given here";
     default:
         return "TYPE:VALUE";
     }
@@ -259,6 +277,14 @@ static const struct kernel_type *scalar_of(const struct facet_host_argument *arg
     return NULL;
 }
 
+/* Vectors of three and of four have the same size, which is all that is looked at later. */
+static bool has_count(const struct facet_host_argument *argument, const struct kernel_argument *given)
+{
+    uint64_t lanes = strtoull(argument->type + strcspn(argument->type, "0123456789"), NULL, 10);
+
+    return (lanes != 3 && lanes != 4) || (given->count != 3 && given->count != 4) || lanes == given->count;
+}
+
 /* Numbers of another kind or size would arrive as bits that mean something else. Signs do not matter. */
 static enum facet_status check_type(const struct facet_host_kernel *what, uint32_t index,
                                     const struct kernel_argument *given, struct facet_error *error)
@@ -267,10 +293,24 @@ static enum facet_status check_type(const struct facet_host_kernel *what, uint32
     const struct kernel_type *scalar = scalar_of(argument);
     enum kernel_argument_form form = KERNEL_FORM_VALUE;
 
+    if (argument->kind == FACET_ARGUMENT_IMAGE)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                    "argument %" PRIu32 " (%.60s %.60s) of kernel %s is an image, which cannot be "
+                                    "given on the command line; expected a kernel of buffers",
+                                    index, argument->type, argument->name, what->name);
+    if (argument->kind == FACET_ARGUMENT_GLOBAL && given->form == KERNEL_FORM_VALUE)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                    "argument %" PRIu32 " (%.60s %.60s) of kernel %s is memory; expected --arg %s",
+                                    index, argument->type, argument->name, what->name, form_expected(argument));
     if (argument->kind == FACET_ARGUMENT_GLOBAL)
         form = KERNEL_FORM_BUFFER;
     else if (argument->kind != FACET_ARGUMENT_VALUE)
         return FACET_OK;
+    if (scalar && form == KERNEL_FORM_VALUE && given->form == form && !has_count(argument, given))
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
+                                    "argument %" PRIu32 " (%.60s %.60s) of kernel %s is given %" PRIu64
+                                    " numbers; expected as many as the vector has",
+                                    index, argument->type, argument->name, what->name, given->count);
     if (!scalar || given->form != form || /* a wrong form is refused with the kernel's words */
         (scalar->bytes == given->type->bytes && (scalar->family == 'f') == (given->type->family == 'f')))
         return FACET_OK;
@@ -373,6 +413,8 @@ static enum facet_status execute(struct request *request, const struct kernel_de
     struct facet_kernel *kernel = NULL;
     enum facet_status status = check_target(device, image, error);
 
+    if (status == FACET_OK)
+        status = check_checked(request, image, error);
     if (status == FACET_OK)
         status = choose_kernel(request, image, error);
     if (status == FACET_OK)

@@ -115,20 +115,40 @@ static enum facet_status wrong_argument(const struct facet_host_kernel *kernel, 
                           kernel->arguments[index].name, kernel->name, value, expected);
 }
 
+/* Bytes of a pixel, as OpenCL numbers orders and types; 0: of no kind that kernels touch. */
+static uint64_t pixel_bytes(const struct facet_host_image_object *image)
+{
+    /* From CL_R and from CL_SNORM_INT8 on. */
+    static const uint8_t channels[] = {1, 1, 2, 2, 3, 4, 4, 4, 1, 1, 1, 2, 3, 1, 2, 3, 4, 4, 4, 4};
+    static const uint8_t bytes[] = {1, 2, 1, 2, 2, 2, 4, 1, 2, 4, 1, 2, 4, 2, 4};
+    uint32_t order = image->channel_order - 0x10b0, type = image->channel_type - 0x10d0;
+
+    return order < sizeof channels && type < sizeof bytes ? (uint64_t)channels[order] * bytes[type] : 0;
+}
+
+/* From the first pixel to behind the last one, as kernels compute their places. False: rows or slices overlap. */
+static bool reach_of(const struct facet_host_image_object *image, uint64_t *ret_bytes)
+{
+    uint64_t slices = image->depth > image->array_size ? image->depth : image->array_size;
+    uint64_t rows = image->height > 1 ? image->height : 1, row = image->width * pixel_bytes(image), slice;
+
+    slices = slices > 1 ? slices : 1;
+    if ((rows > 1 && image->row_bytes < row) || __builtin_add_overflow((rows - 1) * image->row_bytes, row, &slice) ||
+        (slices > 1 && image->slice_bytes < slice))
+        return false;
+    return !__builtin_add_overflow((slices - 1) * image->slice_bytes, slice, ret_bytes);
+}
+
 /* The description, and all of the pixels that it describes. */
 static bool has_image(const struct cpu_space *space, uint64_t address)
 {
     struct facet_host_image_object image;
+    uint64_t bytes;
 
     if (address % 8 || !cpu_space_has(space, address, sizeof image))
         return false;
     memcpy(&image, (const void *)address, sizeof image);
-    uint64_t slices = image.depth > 1 ? image.depth : image.array_size > 1 ? image.array_size : 1;
-    uint64_t rows = image.height > 1 ? image.height : 1;
-    uint64_t slice_bytes = rows * image.row_bytes;
-    if (image.slice_bytes > slice_bytes)
-        slice_bytes = image.slice_bytes;
-    return slice_bytes <= (UINT64_C(1) << 48) / slices && cpu_space_has(space, image.pixels, slice_bytes * slices);
+    return reach_of(&image, &bytes) && cpu_space_has(space, image.pixels, bytes);
 }
 
 static bool is_local(uint64_t offset, uint64_t bytes, const struct facet_launch *launch)

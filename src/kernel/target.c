@@ -68,8 +68,8 @@ static const struct {
     {FACET_TARGET_AMDGCN, "amdgcn:gfx1200", "RDNA 4: RX 9060"},
     {FACET_TARGET_AMDGCN, "amdgcn:gfx1201", "RDNA 4: RX 9070"},
     {FACET_TARGET_AMDGCN, "amdgcn:gfx1250", "CDNA next"},
-    {FACET_TARGET_SPIRV, "spirv:1.2", "OpenCL 2.1 and later"},
-    {FACET_TARGET_SPIRV, "spirv:1.1", "OpenCL 2.1 and later"},
+    {FACET_TARGET_SPIRV, "spirv:1.2", "OpenCL 2.2 and later"},
+    {FACET_TARGET_SPIRV, "spirv:1.1", "OpenCL 2.2 and later"},
     {FACET_TARGET_SPIRV, "spirv:1.0", "any device that takes SPIR-V"},
 };
 enum { TARGET_COUNT = sizeof targets / sizeof targets[0] };

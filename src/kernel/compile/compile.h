@@ -111,7 +111,14 @@ enum facet_status facet_compile_library(struct facet_compilation *compilation, s
 /* mend.c: the same for SPIR-V, which needs no library. */
 enum facet_status facet_compile_mend(struct facet_compilation *compilation, struct facet_error *error);
 /* mend.c: what is left to mend once SPIR-V's code is optimized; nothing makes it again then. */
-void facet_compile_mend_code(struct facet_compilation *compilation);
+enum facet_status facet_compile_mend_code(struct facet_compilation *compilation, struct facet_error *error);
+/* mend.c: where the body of a function goes that has had none, and is inlined. */
+LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, LLVMValueRef function);
+/* mend_calls.c: a body for a built-in function that stands for another one. */
+void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function);
+/* unfold.c, widths.c: parts of mend_code(): LLVM's functions and edges that SPIR-V has not; integers of odd widths. */
+void facet_compile_unfold(struct facet_compilation *compilation);
+void facet_compile_widths(struct facet_compilation *compilation);
 
 struct facet_builtins; /* kernel/builtins/library.h */
 enum facet_status facet_compile_open_library(const struct facet_compilation *compilation,

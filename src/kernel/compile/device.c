@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 
 #include "base/cleanup.h"
@@ -182,6 +183,15 @@ static void set_machine(struct facet_compilation *compilation)
     LLVMDisposeMessage(triple);
 }
 
+/* Loops whose sum has a formula stay loops: it is computed in 65 bits and more, which SPIR-V has not. LLVM knows this
+ * as an option of the process only; a compile for SPIR-V has one for itself (apart.c). */
+static void keep_loops(void)
+{
+    static const char *const options[] = {"facet", "-replexitval=never"};
+
+    LLVMParseCommandLineOptions(2, options, "");
+}
+
 enum facet_status facet_compile_device(struct facet_compilation *compilation, struct facet_error *error)
 {
     static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
@@ -190,6 +200,8 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     set_machine(compilation);
     if (compilation->family == FACET_COMPILE_PTX)
         prepare_ptx(compilation);
+    if (compilation->family == FACET_COMPILE_SPIRV)
+        keep_loops();
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
     if (status != FACET_OK)
         return status;
@@ -204,6 +216,6 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     if (compilation->family == FACET_COMPILE_AMDGCN)
         facet_compile_attach(compilation);
     if (compilation->family == FACET_COMPILE_SPIRV)
-        facet_compile_mend_code(compilation);
-    return generate(compilation, error);
+        status = facet_compile_mend_code(compilation, error);
+    return status == FACET_OK ? generate(compilation, error) : status;
 }

@@ -54,6 +54,7 @@ static inline void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t 
 
 LLVMBool LLVMIsAtomic(LLVMValueRef instruction);
 LLVMBool LLVMHasPrologueData(LLVMValueRef function);
+LLVMValueRef LLVMGetSwitchCaseValue(LLVMValueRef instruction, unsigned index);
 LLVMErrorRef facet_llvm_passes(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine);
 void facet_llvm_settle_kernels(LLVMModuleRef module);
 void facet_llvm_require_group(LLVMValueRef kernel, const uint32_t *size);

@@ -23,6 +23,11 @@ LLVMBool LLVMHasPrologueData(LLVMValueRef function)
     return unwrap<Function>(function)->hasPrologueData();
 }
 
+LLVMValueRef LLVMGetSwitchCaseValue(LLVMValueRef instruction, unsigned index)
+{
+    return wrap((unwrap<SwitchInst>(instruction)->case_begin() + (index - 1))->getCaseValue());
+}
+
 /* Its scalarizer has the options, but the name of the pass has not. */
 static bool parse_scalarizer(StringRef name, FunctionPassManager &passes, ArrayRef<PassBuilder::PipelineElement>)
 {

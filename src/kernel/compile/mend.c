@@ -186,7 +186,7 @@ static LLVMValueRef go_through(LLVMBuilderRef builder, LLVMValueRef function, co
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
 /* Inlined everywhere: a function by its name is still the built-in one to the generator. */
-static LLVMBuilderRef begin_body(struct facet_compilation *compilation, LLVMValueRef function)
+LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, LLVMValueRef function)
 {
     unsigned always = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(compilation->context);
@@ -206,9 +206,11 @@ static void write_out(struct facet_compilation *compilation, LLVMValueRef functi
     struct access access = {0};
     bool converts = is_conversion(function, &conversion), accesses = is_access(function, &access);
 
-    if (!bits && !converts && !accesses)
+    if (!bits && !converts && !accesses) {
+        facet_compile_mend_call(compilation, function);
         return;
-    LLVMBuilderRef builder = begin_body(compilation, function);
+    }
+    LLVMBuilderRef builder = facet_compile_begin_body(compilation, function);
     LLVMValueRef given = LLVMGetParam(function, 0), made;
     if (bits)
         made = highest_bits(builder, given, result, all);
@@ -275,10 +277,12 @@ static void mask(LLVMBuilderRef builder, LLVMValueRef extension)
     LLVMReplaceAllUsesWith(extension, LLVMBuildAnd(builder, given, bits, ""));
 }
 
-void facet_compile_mend_code(struct facet_compilation *compilation)
+enum facet_status facet_compile_mend_code(struct facet_compilation *compilation, struct facet_error *error)
 {
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(compilation->context);
 
+    facet_compile_unfold(compilation);
+    facet_compile_widths(compilation);
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
          function = LLVMGetNextFunction(function))
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
@@ -290,4 +294,5 @@ void facet_compile_mend_code(struct facet_compilation *compilation)
                     mask(builder, at);
             }
     LLVMDisposeBuilder(builder);
+    return facet_compile_verdict(compilation, error);
 }

@@ -329,6 +329,7 @@ enum facet_status facet_compile_machine(struct facet_compilation *compilation, s
 {
     static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
                                                  LLVMCodeGenLevelAggressive};
+    /* SPIR-V's generator optimizes nothing: it would make integers of odd widths behind what mends them (widths.c). */
     bool spirv = compilation->family == FACET_COMPILE_SPIRV;
     const char *triple = spirv ? spirv_triple(compilation->processor) : compilation->flavour->triple;
     LLVMTargetRef target;
@@ -342,7 +343,7 @@ enum facet_status facet_compile_machine(struct facet_compilation *compilation, s
     }
     compilation->machine =
         LLVMCreateTargetMachine(target, triple, spirv ? "" : compilation->processor, compilation->machine_features,
-                                levels[compilation->optimize], LLVMRelocPIC, LLVMCodeModelDefault);
+                                levels[spirv ? 0 : compilation->optimize], LLVMRelocPIC, LLVMCodeModelDefault);
     if (compilation->machine && compilation->family == FACET_COMPILE_HOST && compilation->optimize > 0)
         facet_shim_align_loops(compilation->machine, LOOP_BYTES);
     return compilation->machine

@@ -15,6 +15,8 @@ import numpy
 
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
 TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this one runs
+# 0 to 3: sources become SPIR-V, optimized so far, and that is what is compiled for this machine.
+SPIRV = os.environ.get("FACET_TEST_SPIRV")
 DEADLINE_NS = 60_000_000_000
 IN_PROCESS = 1
 
@@ -139,6 +141,7 @@ class Device:
                                     POINTER(c_void_p), error)
         self.compile = bind(library, "facet_compile", c_int, c_void_p, c_char_p, c_size_t, POINTER(CompileOptions),
                             POINTER(c_void_p), error)
+        self.get_bytes = bind(library, "facet_image_bytes", c_void_p, c_void_p, POINTER(c_size_t))
         self.find = bind(library, "facet_image_find", POINTER(HostKernel), c_void_p, c_char_p)
         self.load = bind(library, "facet_kernel_load", c_int, c_void_p, c_uint64, c_void_p, c_char_p, POINTER(c_void_p),
                          error)
@@ -177,14 +180,22 @@ class Device:
     def free(self, address):
         call(self.memory.free, self.instance, self.context, address)
 
-    def build(self, source, arguments):
-        """An image of the source, for this machine."""
+    def image_of(self, source, arguments, **options):
         image = c_void_p()
         listed = (c_char_p * (len(arguments) + 1))(*[text.encode() for text in arguments], None)
-        options = CompileOptions(size=sizeof(CompileOptions), target=TARGET, name=b"oracle.cl",
-                                 arguments=cast(listed, POINTER(c_char_p)))
-        call(self.compile, self.compiler, source.encode(), len(source.encode()), byref(options), byref(image))
+        options = CompileOptions(size=sizeof(CompileOptions), name=b"oracle.cl",
+                                 arguments=cast(listed, POINTER(c_char_p)), **options)
+        call(self.compile, self.compiler, source, len(source), byref(options), byref(image))
         return image
+
+    def build(self, source, arguments, spirv=SPIRV):
+        """An image of the source, for this machine; `spirv`: by way of a module of that level."""
+        source = source.encode()
+        if spirv is not None:
+            size = c_size_t()
+            module = self.image_of(source, arguments, target=b"spirv:1.2", optimize=int(spirv) + 1)
+            source, arguments = ctypes.string_at(self.get_bytes(module, byref(size)), size.value), []
+        return self.image_of(source, arguments, target=TARGET)
 
     def wait(self):
         state = StreamState(size=sizeof(StreamState))
@@ -204,8 +215,8 @@ def call(function, *arguments):
 class Program:
     """A source compiled for the device."""
 
-    def __init__(self, device, source, arguments=()):
-        self.device, self.image = device, device.build(source, arguments)
+    def __init__(self, device, source, arguments=(), spirv=SPIRV):
+        self.device, self.image = device, device.build(source, arguments, spirv)
 
     def bind(self, kernel, index, argument):
         device = self.device

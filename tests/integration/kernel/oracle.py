@@ -178,7 +178,7 @@ def refused(name, *fragments, text=None):
     """What Facet says of a source that it must not compile."""
     need_facet()
     try:
-        facet.Program(FACET, text or (KERNELS / f"{name}.cl").read_text(), ["-cl-std=CL1.2"])
+        facet.Program(FACET, text or (KERNELS / f"{name}.cl").read_text(), ["-cl-std=CL1.2"], spirv=None)
     except facet.Refused as refusal:
         for fragment in fragments:
             tap.contains(refusal.message, fragment)

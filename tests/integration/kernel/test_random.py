@@ -7,6 +7,7 @@ Never: decides by itself what is right.
 """
 import math
 import os
+import shutil
 
 import numpy
 
@@ -17,6 +18,7 @@ from tap import test
 
 FOUND = (2053, 2086)  # beyond the usual ones: seeds that have shown faults
 COUNT, TOGETHER = 30, 15  # kernels, and how many of them are one source
+SPIRV_COUNT = 10  # of them, that go by way of SPIR-V
 
 
 def seeds():
@@ -61,6 +63,22 @@ def kernels_mean_the_same_however_they_are_compiled():
         programs = built(generate.PRELUDE + "".join(kernel.text for kernel in kernels))
         for kernel in kernels:
             told += differences(kernel, ran(kernel, programs))
+    if told:
+        raise AssertionError("\n".join(told))
+
+
+@test
+def kernels_mean_the_same_in_spirv():
+    """The generator of SPIR-V takes what LLVM's optimizer makes for something else now and then."""
+    oracle.need_facet()
+    if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
+        raise tap.Skip("there is no llvm-spirv to read SPIR-V with")
+    kernels = [generate.kernel(seed) for seed in [*seeds()][:SPIRV_COUNT]]
+    text = generate.PRELUDE + "".join(kernel.text for kernel in kernels)
+    programs = {"as written": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"])}
+    for level in range(4):
+        programs[f"SPIR-V, -O{level}"] = oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"], spirv=level)
+    told = [line for kernel in kernels for line in differences(kernel, ran(kernel, programs))]
     if told:
         raise AssertionError("\n".join(told))
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: built-in functions of which LLVM's generator of SPIR-V makes the wrong one, or one of the wrong types; each is
+ *       written as calls of others of which it does not.
+ * Never: computes anything itself; a function that the source defines.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/compile/compile.h"
+
+enum { SYMBOL_SIZE = 256, ARGUMENTS_MOST = 8, LANES_MOST = 16 };
+
+/* "_Z5ldexpDv4_fi" in two: "ldexp" and "Dv4_fi". */
+struct mangled {
+    char base[64];
+    const char *types;
+};
+
+static bool read_mangled(const char *symbol, struct mangled *ret_name)
+{
+    char *end;
+
+    if (strncmp(symbol, "_Z", 2) != 0)
+        return false;
+    unsigned long length = strtoul(symbol + 2, &end, 10);
+    if (!length || length > strlen(end) || length >= sizeof ret_name->base)
+        return false;
+    memcpy(ret_name->base, end, length);
+    ret_name->base[length] = '\0';
+    ret_name->types = end + length;
+    return true;
+}
+
+/* A call of the built-in function of this name. */
+static LLVMValueRef call(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef like,
+                         const char *base, const char *types, LLVMTypeRef result, LLVMValueRef *arguments,
+                         unsigned count)
+{
+    unsigned convergent = LLVMGetEnumAttributeKindForName("convergent", 10);
+    LLVMTypeRef given[ARGUMENTS_MOST];
+    char symbol[2 * SYMBOL_SIZE];
+
+    snprintf(symbol, sizeof symbol, "_Z%zu%s%s", strlen(base), base, types);
+    for (unsigned i = 0; i < count; i++)
+        given[i] = LLVMTypeOf(arguments[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, given, count, 0);
+    LLVMValueRef function = LLVMGetNamedFunction(compilation->module, symbol);
+    if (!function) {
+        function = LLVMAddFunction(compilation->module, symbol, type);
+        LLVMSetFunctionCallConv(function, LLVMGetFunctionCallConv(like));
+        if (LLVMGetEnumAttributeAtIndex(like, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, convergent))
+            LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                    LLVMCreateEnumAttribute(compilation->context, convergent, 0));
+    }
+    LLVMValueRef made = LLVMBuildCall2(builder, type, function, arguments, count, "");
+    LLVMSetInstructionCallConv(made, LLVMGetFunctionCallConv(like));
+    return made;
+}
+
+static bool is_vector(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+}
+
+static LLVMValueRef lane(struct facet_compilation *compilation, unsigned index)
+{
+    return LLVMConstInt(LLVMInt32TypeInContext(compilation->context), index, 0);
+}
+
+/* --- halves ------------------------------------------------------------------------------------------------------- */
+
+/* "_half3" and "a_half3" of vload and vstore; `ret_rest`: "_rte". One after the other, since three are four apart. */
+static bool is_of_halves(const char *base, bool *ret_stores, unsigned *ret_lanes, bool *ret_aligned,
+                         const char **ret_rest)
+{
+    bool stores = strncmp(base, "vstore", 6) == 0;
+    char *end;
+
+    if (!stores && strncmp(base, "vload", 5) != 0)
+        return false;
+    base += stores ? 6 : 5;
+    *ret_stores = stores;
+    *ret_aligned = base[0] == 'a';
+    base += *ret_aligned;
+    if (strncmp(base, "_half", 5) != 0)
+        return false;
+    unsigned long lanes = strtoul(base + 5, &end, 10);
+    *ret_lanes = (unsigned)lanes;
+    *ret_rest = end;
+    return lanes > 1 && lanes <= LANES_MOST;
+}
+
+static bool mend_halves(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
+{
+    bool stores, aligned;
+    unsigned lanes;
+    const char *rest, *types = name->types;
+    char base[32];
+
+    if (!is_of_halves(name->base, &stores, &lanes, &aligned, &rest) || LLVMCountParams(function) != (stores ? 3 : 2))
+        return false;
+    LLVMTypeRef type =
+        stores ? LLVMTypeOf(LLVMGetParam(function, 0)) : LLVMGetReturnType(LLVMGlobalGetValueType(function));
+    LLVMValueRef offset = LLVMGetParam(function, stores ? 1 : 0), vector = LLVMGetParam(function, 0);
+    if (!is_vector(type) || LLVMGetVectorSize(type) != lanes ||
+        LLVMGetTypeKind(LLVMTypeOf(offset)) != LLVMIntegerTypeKind)
+        return false;
+    if (stores) /* "Dv3_fmPU3AS1Dh" as "fmPU3AS1Dh" */
+        types += 2 + strspn(types + 2, "0123456789") + 1;
+    snprintf(base, sizeof base, "%s_half%s", stores ? "vstore" : "vload", rest);
+    LLVMBuilderRef builder = facet_compile_begin_body(compilation, function);
+    LLVMValueRef stride = LLVMConstInt(LLVMTypeOf(offset), lanes == 3 && aligned ? 4 : lanes, 0);
+    LLVMValueRef first = LLVMBuildMul(builder, offset, stride, ""), pointer = LLVMGetLastParam(function);
+    LLVMValueRef made = LLVMGetPoison(type);
+    for (unsigned i = 0; i < lanes; i++) {
+        LLVMValueRef at = LLVMBuildAdd(builder, first, LLVMConstInt(LLVMTypeOf(offset), i, 0), "");
+        if (stores) {
+            LLVMValueRef one = LLVMBuildExtractElement(builder, vector, lane(compilation, i), "");
+            call(compilation, builder, function, base, types, LLVMVoidTypeInContext(compilation->context),
+                 (LLVMValueRef[]){one, at, pointer}, 3);
+            continue;
+        }
+        LLVMValueRef one = call(compilation, builder, function, base, types, LLVMGetElementType(type),
+                                (LLVMValueRef[]){at, pointer}, 2);
+        made = LLVMBuildInsertElement(builder, made, one, lane(compilation, i), "");
+    }
+    if (stores)
+        LLVMBuildRetVoid(builder);
+    else
+        LLVMBuildRet(builder, made);
+    LLVMDisposeBuilder(builder);
+    return true;
+}
+
+/* --- copies ------------------------------------------------------------------------------------------------------- */
+
+/* The generator gives a stride of 32 bits where a size_t is due. */
+static bool mend_copy(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
+{
+    static const char event[] = "9ocl_event";
+    size_t length = strlen(name->types), tail = strlen(event);
+    LLVMValueRef arguments[5];
+    char types[SYMBOL_SIZE];
+
+    if (strcmp(name->base, "async_work_group_copy") != 0 || LLVMCountParams(function) != 4 || length < tail ||
+        length + 2 > sizeof types || strcmp(name->types + length - tail, event) != 0)
+        return false;
+    snprintf(types, sizeof types, "%.*sm%s", (int)(length - tail), name->types, event);
+    for (unsigned i = 0; i < 3; i++)
+        arguments[i] = LLVMGetParam(function, i);
+    arguments[3] = LLVMConstInt(LLVMTypeOf(arguments[2]), 1, 0);
+    arguments[4] = LLVMGetParam(function, 3);
+    LLVMBuilderRef builder = facet_compile_begin_body(compilation, function);
+    LLVMBuildRet(builder, call(compilation, builder, function, "async_work_group_strided_copy", types,
+                               LLVMGetReturnType(LLVMGlobalGetValueType(function)), arguments, 5));
+    LLVMDisposeBuilder(builder);
+    return true;
+}
+
+/* --- one number for all lanes ------------------------------------------------------------------------------------- */
+
+static LLVMValueRef splat(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef value,
+                          unsigned lanes)
+{
+    LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(value), lanes);
+    LLVMTypeRef word = LLVMInt32TypeInContext(compilation->context);
+    LLVMValueRef one = LLVMBuildInsertElement(builder, LLVMGetPoison(type), value, lane(compilation, 0), "");
+
+    return LLVMBuildShuffleVector(builder, one, LLVMGetPoison(type), LLVMConstNull(LLVMVectorType(word, lanes)), "");
+}
+
+/* Types as C++ has them: what was there once is "S_". */
+static void mangle_vectors(LLVMTypeRef result, bool exponent, char element, unsigned count, char *ret_types,
+                           size_t size)
+{
+    unsigned lanes = LLVMGetVectorSize(result);
+    int used = snprintf(ret_types, size, "Dv%u_%c", lanes, element);
+
+    if (exponent)
+        snprintf(ret_types + used, size - (size_t)used, "Dv%u_i", lanes);
+    for (unsigned i = 1; !exponent && i < count; i++)
+        used += snprintf(ret_types + used, size - (size_t)used, "S_");
+}
+
+/* SPIR-V has these of operands that are all alike. */
+static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
+{
+    static const char *const names[] = {"ldexp", "fmax", "fmin", "max", "min", "clamp", "mix", "step", "smoothstep"};
+    LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
+    unsigned count = LLVMCountParams(function), numbers = 0;
+    LLVMValueRef arguments[ARGUMENTS_MOST];
+    char types[SYMBOL_SIZE];
+    bool known = false;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        known |= strcmp(name->base, names[i]) == 0;
+    for (unsigned i = 0; i < count; i++)
+        numbers += !is_vector(LLVMTypeOf(LLVMGetParam(function, i)));
+    if (!known || !is_vector(result) || !numbers || numbers == count || count > 3)
+        return false;
+    const char *vector = strstr(name->types, "Dv");
+    const char *element = vector ? strchr(vector, '_') : NULL;
+    if (!element)
+        return false;
+    LLVMBuilderRef builder = facet_compile_begin_body(compilation, function);
+    for (unsigned i = 0; i < count; i++) {
+        arguments[i] = LLVMGetParam(function, i);
+        if (!is_vector(LLVMTypeOf(arguments[i])))
+            arguments[i] = splat(compilation, builder, arguments[i], LLVMGetVectorSize(result));
+    }
+    mangle_vectors(result, strcmp(name->base, "ldexp") == 0, element[1], count, types, sizeof types);
+    LLVMBuildRet(builder, call(compilation, builder, function, name->base, types, result, arguments, count));
+    LLVMDisposeBuilder(builder);
+    return true;
+}
+
+/* A body that calls a function that comes behind is seen in its turn: that one has none of these types. */
+void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function)
+{
+    struct mangled name;
+    size_t length;
+
+    if (!LLVMIsDeclaration(function) || !read_mangled(LLVMGetValueName2(function, &length), &name))
+        return;
+    if (!mend_halves(compilation, function, &name) && !mend_copy(compilation, function, &name))
+        mend_mixed(compilation, function, &name);
+}

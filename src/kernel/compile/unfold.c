@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: what LLVM's optimizer makes that SPIR-V's readers do not take: several edges from one switch to a block that
+ *       tells them apart by nothing, and functions of LLVM's that answer two things, or three ways.
+ * Never: is for code that is optimized again.
+ */
+#include <string.h>
+
+#include "kernel/compile/compile.h"
+
+/* --- edges -------------------------------------------------------------------------------------------------------- */
+
+static unsigned edges_to(LLVMValueRef terminator, LLVMBasicBlockRef block)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < LLVMGetNumSuccessors(terminator); i++)
+        count += LLVMGetSuccessor(terminator, i) == block;
+    return count;
+}
+
+/* What came from `from` several times comes from `by` once. */
+static void merge_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef by)
+{
+    LLVMPositionBuilderBefore(builder, phi);
+    LLVMValueRef made = LLVMBuildPhi(builder, LLVMTypeOf(phi), "");
+    bool told = false;
+
+    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
+        LLVMValueRef value = LLVMGetIncomingValue(phi, i);
+        LLVMBasicBlockRef block = LLVMGetIncomingBlock(phi, i);
+
+        if (block == from && told)
+            continue;
+        told |= block == from;
+        block = block == from ? by : block;
+        LLVMAddIncoming(made, &value, &block, 1);
+    }
+    LLVMReplaceAllUsesWith(phi, made);
+    LLVMInstructionEraseFromParent(phi);
+}
+
+static void merge_edges(LLVMBuilderRef builder, LLVMValueRef terminator, LLVMBasicBlockRef block)
+{
+    LLVMBasicBlockRef from = LLVMGetInstructionParent(terminator);
+    LLVMBasicBlockRef by = LLVMInsertBasicBlockInContext(LLVMGetTypeContext(LLVMTypeOf(terminator)), block, "");
+
+    for (LLVMValueRef at = LLVMGetFirstInstruction(block), next; at && LLVMIsAPHINode(at); at = next) {
+        next = LLVMGetNextInstruction(at);
+        merge_phi(builder, at, from, by);
+    }
+    for (unsigned i = 0; i < LLVMGetNumSuccessors(terminator); i++)
+        if (LLVMGetSuccessor(terminator, i) == block)
+            LLVMSetSuccessor(terminator, i, by);
+    LLVMPositionBuilderAtEnd(builder, by);
+    LLVMBuildBr(builder, block);
+}
+
+static void merge_all(LLVMBuilderRef builder, LLVMValueRef terminator)
+{
+    for (unsigned i = 0; i < LLVMGetNumSuccessors(terminator); i++) {
+        LLVMBasicBlockRef block = LLVMGetSuccessor(terminator, i);
+
+        if (LLVMIsAPHINode(LLVMGetFirstInstruction(block)) && edges_to(terminator, block) > 1)
+            merge_edges(builder, terminator, block);
+    }
+}
+
+/* --- sums that may not fit ---------------------------------------------------------------------------------------- */
+
+static bool is_named(LLVMValueRef call, const char *name)
+{
+    LLVMValueRef callee = LLVMIsACallInst(call) ? LLVMGetCalledValue(call) : NULL;
+    unsigned id = callee && LLVMIsAFunction(callee) ? LLVMGetIntrinsicID(callee) : 0;
+    size_t length = 0;
+    const char *known = id ? LLVMIntrinsicGetName(id, &length) : "";
+
+    return length == strlen(name) && strncmp(known, name, length) == 0;
+}
+
+struct sum {
+    LLVMValueRef value, beyond;
+};
+
+static LLVMValueRef is_negative(LLVMBuilderRef builder, LLVMValueRef value)
+{
+    return LLVMBuildICmp(builder, LLVMIntSLT, value, LLVMConstNull(LLVMTypeOf(value)), "");
+}
+
+/* The product divided by one factor is the other one, or it did not fit. By 0 and by -1, which may trap, nothing is
+ * divided. */
+static struct sum multiply(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
+{
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef zero = LLVMConstNull(type), ones = LLVMConstAllOnes(type), product = LLVMBuildMul(builder, a, b, "");
+    LLVMValueRef none = LLVMBuildICmp(builder, LLVMIntEQ, b, zero, "");
+    LLVMValueRef minus = LLVMBuildICmp(builder, LLVMIntEQ, b, ones, "");
+    LLVMValueRef skips = sign ? LLVMBuildOr(builder, none, minus, "") : none;
+    LLVMValueRef by = LLVMBuildSelect(builder, skips, LLVMBuildSub(builder, zero, ones, ""), b, "");
+    LLVMValueRef back = sign ? LLVMBuildSDiv(builder, product, by, "") : LLVMBuildUDiv(builder, product, by, "");
+    LLVMValueRef beyond = LLVMBuildICmp(builder, LLVMIntNE, back, a, "");
+
+    beyond = LLVMBuildAnd(builder, beyond, LLVMBuildNot(builder, skips, ""), "");
+    if (sign) { /* -1 times the least number is that number again */
+        LLVMValueRef both = LLVMBuildAnd(builder, is_negative(builder, a), is_negative(builder, product), "");
+        beyond = LLVMBuildOr(builder, beyond, LLVMBuildAnd(builder, both, minus, ""), "");
+    }
+    return (struct sum){.value = product, .beyond = beyond};
+}
+
+static struct sum add(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
+{
+    LLVMValueRef sum = LLVMBuildAdd(builder, a, b, "");
+
+    if (!sign)
+        return (struct sum){.value = sum, .beyond = LLVMBuildICmp(builder, LLVMIntULT, sum, a, "")};
+    LLVMValueRef both = LLVMBuildAnd(builder, LLVMBuildXor(builder, sum, a, ""), LLVMBuildXor(builder, sum, b, ""), "");
+    return (struct sum){.value = sum, .beyond = is_negative(builder, both)};
+}
+
+static struct sum subtract(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign)
+{
+    LLVMValueRef rest = LLVMBuildSub(builder, a, b, "");
+
+    if (!sign)
+        return (struct sum){.value = rest, .beyond = LLVMBuildICmp(builder, LLVMIntULT, a, b, "")};
+    LLVMValueRef both = LLVMBuildAnd(builder, LLVMBuildXor(builder, a, b, ""), LLVMBuildXor(builder, rest, a, ""), "");
+    return (struct sum){.value = rest, .beyond = is_negative(builder, both)};
+}
+
+/* Returns false where it is none of them. */
+static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_sum)
+{
+    static const struct {
+        const char *name;
+        struct sum (*make)(LLVMBuilderRef builder, LLVMValueRef a, LLVMValueRef b, bool sign);
+        bool sign;
+    } kinds[] = {
+        {"llvm.uadd.with.overflow", add, false},      {"llvm.sadd.with.overflow", add, true},
+        {"llvm.usub.with.overflow", subtract, false}, {"llvm.ssub.with.overflow", subtract, true},
+        {"llvm.umul.with.overflow", multiply, false}, {"llvm.smul.with.overflow", multiply, true},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (is_named(call, kinds[i].name)) {
+            *ret_sum = kinds[i].make(builder, LLVMGetOperand(call, 0), LLVMGetOperand(call, 1), kinds[i].sign);
+            return true;
+        }
+    return false;
+}
+
+/* The two are taken apart at once nearly always; who wants both together gets them so. */
+static void hand_over(LLVMBuilderRef builder, LLVMValueRef call, const struct sum *sum)
+{
+    LLVMValueRef both = NULL;
+
+    for (LLVMUseRef use = LLVMGetFirstUse(call), next; use; use = next) {
+        LLVMValueRef user = LLVMGetUser(use);
+        next = LLVMGetNextUse(use);
+        if (LLVMIsAExtractValueInst(user))
+            LLVMReplaceAllUsesWith(user, LLVMGetIndices(user)[0] ? sum->beyond : sum->value);
+        else
+            both = call;
+    }
+    if (!both)
+        return;
+    both = LLVMBuildInsertValue(builder, LLVMGetPoison(LLVMTypeOf(call)), sum->value, 0, "");
+    LLVMReplaceAllUsesWith(call, LLVMBuildInsertValue(builder, both, sum->beyond, 1, ""));
+}
+
+/* --- less, equal, greater ----------------------------------------------------------------------------------------- */
+
+static LLVMValueRef order(LLVMBuilderRef builder, LLVMValueRef call, bool sign)
+{
+    LLVMValueRef a = LLVMGetOperand(call, 0), b = LLVMGetOperand(call, 1);
+    LLVMValueRef more = LLVMBuildICmp(builder, sign ? LLVMIntSGT : LLVMIntUGT, a, b, "");
+    LLVMValueRef less = LLVMBuildICmp(builder, sign ? LLVMIntSLT : LLVMIntULT, a, b, "");
+
+    return LLVMBuildSub(builder, LLVMBuildZExt(builder, more, LLVMTypeOf(call), ""),
+                        LLVMBuildZExt(builder, less, LLVMTypeOf(call), ""), "");
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static void unfold(LLVMBuilderRef builder, LLVMValueRef instruction)
+{
+    bool sign = is_named(instruction, "llvm.scmp");
+    struct sum sum;
+
+    LLVMPositionBuilderBefore(builder, instruction);
+    if (LLVMIsATerminatorInst(instruction))
+        merge_all(builder, instruction);
+    else if (add_up(builder, instruction, &sum))
+        hand_over(builder, instruction, &sum);
+    else if (sign || is_named(instruction, "llvm.ucmp"))
+        LLVMReplaceAllUsesWith(instruction, order(builder, instruction, sign));
+}
+
+static bool is_for_nobody(LLVMValueRef instruction)
+{
+    bool answers = LLVMIsAExtractValueInst(instruction) != NULL || is_named(instruction, "llvm.scmp") ||
+                   is_named(instruction, "llvm.ucmp");
+    size_t length = 0;
+    LLVMValueRef callee = LLVMIsACallInst(instruction) ? LLVMGetCalledValue(instruction) : NULL;
+    unsigned id = callee && LLVMIsAFunction(callee) ? LLVMGetIntrinsicID(callee) : 0;
+    const char *name = id ? LLVMIntrinsicGetName(id, &length) : "";
+
+    answers |= length > 14 && strncmp(name + length - 14, ".with.overflow", 14) == 0;
+    return answers && !LLVMGetFirstUse(instruction);
+}
+
+/* From the end: who asks goes before what is asked. */
+static void clear(LLVMBasicBlockRef block)
+{
+    for (LLVMValueRef at = LLVMGetLastInstruction(block), before; at; at = before) {
+        before = LLVMGetPreviousInstruction(at);
+        if (is_for_nobody(at))
+            LLVMInstructionEraseFromParent(at);
+    }
+}
+
+void facet_compile_unfold(struct facet_compilation *compilation)
+{
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(compilation->context);
+
+    for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
+         function = LLVMGetNextFunction(function)) {
+        LLVMBasicBlockRef block;
+
+        for (block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+            for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
+                unfold(builder, at);
+        /* What asks from another block may come before it in the list. */
+        for (int i = 0; i < 2; i++)
+            for (block = LLVMGetLastBasicBlock(function); block; block = LLVMGetPreviousBasicBlock(block))
+                clear(block);
+    }
+    LLVMDisposeBuilder(builder);
+}

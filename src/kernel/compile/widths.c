@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Integers of 2 to 63 bits that are of no width of SPIR-V's. LLVM's optimizer makes them (a counter of which two bits
+ * are used is of two), and its generator of SPIR-V takes the next wider type and forgets that what is above is 0.
+ *
+ * Owns: making them as wide as the next type that there is, with what is above always 0; and bits that are cast to
+ *       vectors or out of them, which SPIR-V cannot.
+ * Never: goes through a function: widths_all.c does.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "kernel/compile/compile.h"
+#include "kernel/compile/llvm.h"
+#include "kernel/compile/widths.h"
+
+enum { LANES_MOST = 64, WORD = 64 };
+
+/* --- types -------------------------------------------------------------------------------------------------------- */
+
+static bool is_vector(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+}
+
+static LLVMTypeRef element_of(LLVMTypeRef type)
+{
+    return is_vector(type) ? LLVMGetElementType(type) : type;
+}
+
+static unsigned lanes_of(LLVMTypeRef type)
+{
+    return is_vector(type) ? LLVMGetVectorSize(type) : 1;
+}
+
+static bool is_integer(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(element_of(type)) == LLVMIntegerTypeKind;
+}
+
+/* Of a lane; 0: neither an integer nor a float. */
+static unsigned bits_of(LLVMTypeRef type)
+{
+    switch (LLVMGetTypeKind(element_of(type))) {
+    case LLVMIntegerTypeKind:
+        return LLVMGetIntTypeWidth(element_of(type));
+    case LLVMHalfTypeKind:
+        return 16;
+    case LLVMFloatTypeKind:
+        return 32;
+    case LLVMDoubleTypeKind:
+        return 64;
+    default:
+        return 0;
+    }
+}
+
+static bool is_odd_width(unsigned bits)
+{
+    return bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64;
+}
+
+bool facet_widths_odd(LLVMTypeRef type)
+{
+    unsigned count = LLVMGetTypeKind(type) == LLVMStructTypeKind ? LLVMCountStructElementTypes(type) : 0;
+
+    for (unsigned i = 0; i < count; i++)
+        if (facet_widths_odd(LLVMStructGetTypeAtIndex(type, i)))
+            return true;
+    if (LLVMGetTypeKind(type) == LLVMArrayTypeKind)
+        return facet_widths_odd(LLVMGetElementType(type));
+    return is_integer(type) && is_odd_width(LLVMGetIntTypeWidth(element_of(type)));
+}
+
+bool facet_widths_is_odd(LLVMValueRef value)
+{
+    return facet_widths_odd(LLVMTypeOf(value));
+}
+
+/* Booleans that lie beside each other. */
+bool facet_widths_is_bits(LLVMTypeRef type)
+{
+    return is_vector(type) && is_integer(type) && bits_of(type) == 1;
+}
+
+static LLVMTypeRef integer(const struct widths *widths, unsigned bits)
+{
+    return LLVMIntTypeInContext(widths->context, bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : 64);
+}
+
+static LLVMTypeRef like(LLVMTypeRef element, LLVMTypeRef type)
+{
+    return is_vector(type) ? LLVMVectorType(element, LLVMGetVectorSize(type)) : element;
+}
+
+/* The next wider one that there is; of others the type itself. */
+static LLVMTypeRef wide_type(const struct widths *widths, LLVMTypeRef type)
+{
+    return facet_widths_odd(type) ? like(integer(widths, bits_of(type)), type) : type;
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef number(LLVMTypeRef type, uint64_t value)
+{
+    LLVMValueRef all[LANES_MOST];
+
+    if (!is_vector(type))
+        return LLVMConstInt(type, value, 0);
+    for (unsigned i = 0; i < lanes_of(type); i++)
+        all[i] = LLVMConstInt(element_of(type), value, 0);
+    return LLVMConstVector(all, lanes_of(type));
+}
+
+static LLVMValueRef cut(const struct widths *widths, LLVMValueRef value, unsigned bits)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+
+    return bits >= bits_of(type) ? value
+                                 : LLVMBuildAnd(widths->builder, value, number(type, UINT64_MAX >> (WORD - bits)), "");
+}
+
+static LLVMValueRef wide_scalar(LLVMValueRef constant, LLVMTypeRef type)
+{
+    if (LLVMIsAConstantInt(constant))
+        return LLVMConstInt(type, LLVMConstIntGetZExtValue(constant), 0);
+    if (LLVMIsPoison(constant))
+        return LLVMGetPoison(type);
+    /* Whatever it is, but the same for all who ask. */
+    return LLVMIsUndef(constant) || LLVMIsNull(constant) ? LLVMConstNull(type) : NULL;
+}
+
+static LLVMValueRef wide_constant(LLVMValueRef constant, LLVMTypeRef type)
+{
+    LLVMValueRef all[LANES_MOST];
+
+    if (!is_vector(type))
+        return wide_scalar(constant, type);
+    for (unsigned i = 0; i < lanes_of(type); i++) {
+        LLVMValueRef one = LLVMGetAggregateElement(constant, i);
+        all[i] = one ? wide_scalar(one, element_of(type)) : NULL;
+        if (!all[i])
+            return NULL;
+    }
+    return LLVMConstVector(all, lanes_of(type));
+}
+
+bool facet_widths_is_marked(LLVMValueRef instruction, unsigned kind)
+{
+    return LLVMGetMetadata(instruction, kind) != NULL;
+}
+
+/* Of an odd width: with zeros above, NULL where that is not known to be done. Of others: as it is. */
+LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value)
+{
+    LLVMTypeRef type = wide_type(widths, LLVMTypeOf(value));
+
+    if (!facet_widths_is_odd(value))
+        return value;
+    if (bits_of(LLVMTypeOf(value)) > WORD || lanes_of(type) > LANES_MOST)
+        return NULL;
+    if (LLVMIsConstant(value))
+        return wide_constant(value, type);
+    return LLVMIsATruncInst(value) && facet_widths_is_marked(value, widths->wide) ? LLVMGetOperand(value, 0) : NULL;
+}
+
+/* The same with copies of the sign above. */
+LLVMValueRef facet_widths_signed(struct widths *widths, LLVMValueRef value)
+{
+    LLVMValueRef made = facet_widths_wide(widths, value);
+    unsigned spare = made ? bits_of(LLVMTypeOf(made)) - bits_of(LLVMTypeOf(value)) : 0;
+
+    if (!spare)
+        return made;
+    LLVMValueRef by = number(LLVMTypeOf(made), spare);
+    return LLVMBuildAShr(widths->builder, LLVMBuildShl(widths->builder, made, by, ""), by, "");
+}
+
+/* --- bits --------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef lane(const struct widths *widths, unsigned index)
+{
+    return LLVMConstInt(LLVMInt32TypeInContext(widths->context), index, 0);
+}
+
+/* Floats as integers. */
+static LLVMValueRef as_integers(const struct widths *widths, LLVMValueRef value)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+
+    return is_integer(type) ? value
+                            : LLVMBuildBitCast(widths->builder, value, like(integer(widths, bits_of(type)), type), "");
+}
+
+static unsigned all_bits(LLVMTypeRef type)
+{
+    return bits_of(type) * lanes_of(type);
+}
+
+/* All lanes in one integer, the first one lowest. */
+static LLVMValueRef gather(struct widths *widths, LLVMValueRef value)
+{
+    LLVMTypeRef given = LLVMTypeOf(value), type = integer(widths, all_bits(given));
+    unsigned bits = bits_of(given);
+    LLVMValueRef from = facet_widths_wide(widths, value), all = LLVMConstNull(type);
+
+    if (!from)
+        return NULL;
+    from = as_integers(widths, from);
+    if (!is_vector(given))
+        return from;
+    for (unsigned i = 0; i < lanes_of(given); i++) {
+        LLVMValueRef one = LLVMBuildExtractElement(widths->builder, from, lane(widths, i), "");
+        one = LLVMBuildIntCast2(widths->builder, one, type, 0, "");
+        if (i)
+            one = LLVMBuildShl(widths->builder, one, LLVMConstInt(type, i * bits, 0), "");
+        all = i ? LLVMBuildOr(widths->builder, all, one, "") : one;
+    }
+    return all;
+}
+
+/* The other way: `type`, or what stands for it. */
+static LLVMValueRef scatter(struct widths *widths, LLVMValueRef all, LLVMTypeRef type)
+{
+    LLVMTypeRef whole = LLVMTypeOf(all), to = wide_type(widths, type), element = element_of(to);
+    LLVMTypeRef numbers = is_integer(to) ? to : like(integer(widths, bits_of(to)), to);
+    LLVMValueRef made = LLVMGetPoison(numbers);
+    unsigned bits = bits_of(type);
+
+    if (!is_vector(type))
+        return is_integer(type) ? all : LLVMBuildBitCast(widths->builder, all, type, "");
+    for (unsigned i = 0; i < lanes_of(type); i++) {
+        LLVMValueRef one = i ? LLVMBuildLShr(widths->builder, all, LLVMConstInt(whole, i * bits, 0), "") : all;
+        one = cut(widths, one, bits);
+        if (bits == 1)
+            one = LLVMBuildICmp(widths->builder, LLVMIntNE, one, LLVMConstNull(whole), "");
+        else
+            one = LLVMBuildIntCast2(widths->builder, one, element_of(numbers), 0, "");
+        made = LLVMBuildInsertElement(widths->builder, made, one, lane(widths, i), "");
+    }
+    return is_integer(element) ? made : LLVMBuildBitCast(widths->builder, made, to, "");
+}
+
+static bool fits(LLVMTypeRef type)
+{
+    return bits_of(type) && all_bits(type) <= WORD;
+}
+
+static LLVMValueRef cast_bits(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMValueRef from = LLVMGetOperand(instruction, 0), all;
+
+    if (!fits(LLVMTypeOf(from)))
+        return NULL;
+    all = gather(widths, from);
+    return all ? scatter(widths, all, LLVMTypeOf(instruction)) : NULL;
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef byte_at(const struct widths *widths, LLVMValueRef pointer, unsigned index)
+{
+    LLVMValueRef at = LLVMConstInt(LLVMInt64TypeInContext(widths->context), index, 0);
+
+    return LLVMBuildGEP2(widths->builder, LLVMInt8TypeInContext(widths->context), pointer, &at, 1, "");
+}
+
+/* Byte by byte: what lies behind them is somebody else's. */
+static LLVMValueRef load(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMTypeRef type = LLVMTypeOf(instruction), byte = LLVMInt8TypeInContext(widths->context), whole;
+    LLVMValueRef all = NULL;
+
+    if (!fits(type))
+        return NULL;
+    whole = integer(widths, all_bits(type));
+    for (unsigned i = 0; i < (all_bits(type) + 7) / 8; i++) {
+        LLVMValueRef place = byte_at(widths, LLVMGetOperand(instruction, 0), i);
+        LLVMValueRef one = LLVMBuildLoad2(widths->builder, byte, place, "");
+        LLVMSetAlignment(one, 1);
+        LLVMSetVolatile(one, LLVMGetVolatile(instruction));
+        one = LLVMBuildIntCast2(widths->builder, one, whole, 0, "");
+        one = i ? LLVMBuildShl(widths->builder, one, LLVMConstInt(whole, 8 * i, 0), "") : one;
+        all = all ? LLVMBuildOr(widths->builder, all, one, "") : one;
+    }
+    return scatter(widths, cut(widths, all, all_bits(type)), type);
+}
+
+bool facet_widths_store(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMValueRef value = LLVMGetOperand(instruction, 0), all = fits(LLVMTypeOf(value)) ? gather(widths, value) : NULL;
+
+    if (!all)
+        return false;
+    for (unsigned i = 0; i < (all_bits(LLVMTypeOf(value)) + 7) / 8; i++) {
+        LLVMValueRef by = LLVMConstInt(LLVMTypeOf(all), 8 * i, 0);
+        LLVMValueRef one = i ? LLVMBuildLShr(widths->builder, all, by, "") : all;
+        one = LLVMBuildIntCast2(widths->builder, one, LLVMInt8TypeInContext(widths->context), 0, "");
+        one = LLVMBuildStore(widths->builder, one, byte_at(widths, LLVMGetOperand(instruction, 1), i));
+        LLVMSetAlignment(one, 1);
+        LLVMSetVolatile(one, LLVMGetVolatile(instruction));
+    }
+    return true;
+}
+
+/* --- operations --------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef operate(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+    LLVMValueRef left = LLVMGetOperand(instruction, 0), right = LLVMGetOperand(instruction, 1);
+    bool sign = opcode == LLVMAShr || opcode == LLVMSDiv || opcode == LLVMSRem;
+    LLVMValueRef a = sign ? facet_widths_signed(widths, left) : facet_widths_wide(widths, left);
+    LLVMValueRef b = sign && opcode != LLVMAShr ? facet_widths_signed(widths, right) : facet_widths_wide(widths, right);
+
+    return a && b ? cut(widths, LLVMBuildBinOp(widths->builder, opcode, a, b, ""), bits_of(LLVMTypeOf(instruction)))
+                  : NULL;
+}
+
+static LLVMValueRef compare(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMIntPredicate predicate = LLVMGetICmpPredicate(instruction);
+    LLVMValueRef a, b, left = LLVMGetOperand(instruction, 0), right = LLVMGetOperand(instruction, 1);
+
+    a = predicate >= LLVMIntSGT ? facet_widths_signed(widths, left) : facet_widths_wide(widths, left);
+    b = predicate >= LLVMIntSGT ? facet_widths_signed(widths, right) : facet_widths_wide(widths, right);
+    return a && b ? LLVMBuildICmp(widths->builder, predicate, a, b, "") : NULL;
+}
+
+static LLVMValueRef change(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+    LLVMTypeRef type = LLVMTypeOf(instruction), to = wide_type(widths, type);
+    LLVMValueRef value = LLVMGetOperand(instruction, 0);
+    bool sign = opcode == LLVMSExt || opcode == LLVMSIToFP;
+    LLVMValueRef from = sign ? facet_widths_signed(widths, value) : facet_widths_wide(widths, value);
+
+    if (!from || (is_integer(type) && bits_of(type) > WORD))
+        return NULL;
+    if (opcode == LLVMTrunc && bits_of(type) == 1) {
+        LLVMValueRef low = cut(widths, from, 1);
+        return LLVMBuildICmp(widths->builder, LLVMIntNE, low, LLVMConstNull(LLVMTypeOf(low)), "");
+    }
+    if (opcode == LLVMTrunc || opcode == LLVMZExt || opcode == LLVMSExt)
+        from = LLVMBuildIntCast2(widths->builder, from, to, sign, "");
+    else
+        from = LLVMBuildCast(widths->builder, opcode, from, to, "");
+    return is_integer(type) ? cut(widths, from, bits_of(type)) : from;
+}
+
+static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(instruction, 1)),
+                 b = facet_widths_wide(widths, LLVMGetOperand(instruction, 2));
+
+    return a && b ? LLVMBuildSelect(widths->builder, LLVMGetOperand(instruction, 0), a, b, "") : NULL;
+}
+
+/* What was undefined has bits above, too. */
+static LLVMValueRef freeze_wide(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMValueRef from = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
+
+    return from ? cut(widths, LLVMBuildFreeze(widths->builder, from, ""), bits_of(LLVMTypeOf(instruction))) : NULL;
+}
+
+static LLVMValueRef shuffle(struct widths *widths, LLVMValueRef instruction)
+{
+    LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(instruction, 0)),
+                 b = facet_widths_wide(widths, LLVMGetOperand(instruction, 1));
+    unsigned count = LLVMGetNumMaskElements(instruction);
+    LLVMValueRef lanes[LANES_MOST];
+
+    if (!a || !b || count > LANES_MOST)
+        return NULL;
+    for (unsigned i = 0; i < count; i++) {
+        int from = LLVMGetMaskValue(instruction, i);
+        lanes[i] = from < 0 ? LLVMGetPoison(LLVMInt32TypeInContext(widths->context)) : lane(widths, (unsigned)from);
+    }
+    return LLVMBuildShuffleVector(widths->builder, a, b, LLVMConstVector(lanes, count), "");
+}
+
+static LLVMValueRef of_lanes(struct widths *widths, LLVMValueRef instruction)
+{
+    bool inserts = LLVMGetInstructionOpcode(instruction) == LLVMInsertElement;
+    LLVMValueRef vector = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
+    LLVMValueRef index = facet_widths_wide(widths, LLVMGetOperand(instruction, inserts ? 2 : 1));
+    LLVMValueRef value = inserts ? facet_widths_wide(widths, LLVMGetOperand(instruction, 1)) : vector;
+
+    if (!vector || !index || !value)
+        return NULL;
+    return inserts ? LLVMBuildInsertElement(widths->builder, vector, value, index, "")
+                   : LLVMBuildExtractElement(widths->builder, vector, index, "");
+}
+
+/* --- LLVM's functions --------------------------------------------------------------------------------------------- */
+
+static bool is_named(LLVMValueRef call, const char *name)
+{
+    size_t length = 0;
+    unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(call));
+    const char *known = id ? LLVMIntrinsicGetName(id, &length) : "";
+
+    return length == strlen(name) && strncmp(known, name, length) == 0;
+}
+
+/* The same function for wider ones. */
+static LLVMValueRef again(const struct widths *widths, LLVMValueRef call, LLVMValueRef *arguments, unsigned count)
+{
+    LLVMTypeRef type = LLVMTypeOf(arguments[0]);
+    unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(call));
+    LLVMValueRef function = LLVMGetIntrinsicDeclaration(widths->module, id, &type, 1);
+
+    return LLVMBuildCall2(widths->builder, LLVMGlobalGetValueType(function), function, arguments, count, "");
+}
+
+/* Two numbers, one behind the other, of which some bits are taken. */
+static LLVMValueRef funnel(struct widths *widths, LLVMValueRef call, LLVMValueRef a, bool left)
+{
+    LLVMValueRef b = facet_widths_wide(widths, LLVMGetOperand(call, 1)),
+                 by = facet_widths_wide(widths, LLVMGetOperand(call, 2));
+    unsigned bits = bits_of(LLVMTypeOf(call));
+
+    if (!b || !by)
+        return NULL;
+    LLVMValueRef all = number(LLVMTypeOf(a), bits);
+    by = LLVMBuildURem(widths->builder, by, all, "");
+    LLVMValueRef rest = LLVMBuildSub(widths->builder, all, by, "");
+    a = LLVMBuildShl(widths->builder, a, left ? by : rest, "");
+    b = LLVMBuildLShr(widths->builder, b, left ? rest : by, "");
+    return cut(widths, LLVMBuildOr(widths->builder, a, b, ""), bits);
+}
+
+/* Of one number: what is above counts, or goes where it must not be. */
+static LLVMValueRef count(struct widths *widths, LLVMValueRef call, LLVMValueRef a)
+{
+    unsigned bits = bits_of(LLVMTypeOf(call));
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef spare = number(type, bits_of(type) - bits),
+                 no = LLVMConstInt(LLVMInt1TypeInContext(widths->context), 0, 0);
+
+    if (is_named(call, "llvm.cttz")) {
+        a = LLVMBuildOr(widths->builder, a, number(type, UINT64_C(1) << bits), "");
+        return again(widths, call, (LLVMValueRef[]){a, no}, 2);
+    }
+    if (is_named(call, "llvm.ctlz"))
+        return LLVMBuildSub(widths->builder, again(widths, call, (LLVMValueRef[]){a, no}, 2), spare, "");
+    if (is_named(call, "llvm.bswap") || is_named(call, "llvm.bitreverse"))
+        return LLVMBuildLShr(widths->builder, again(widths, call, &a, 1), spare, "");
+    if (is_named(call, "llvm.abs")) {
+        a = facet_widths_signed(widths, LLVMGetOperand(call, 0));
+        return cut(widths, again(widths, call, (LLVMValueRef[]){a, no}, 2), bits);
+    }
+    return is_named(call, "llvm.ctpop") ? again(widths, call, &a, 1) : NULL;
+}
+
+static LLVMValueRef call_wide(struct widths *widths, LLVMValueRef call)
+{
+    bool sign = is_named(call, "llvm.smin") || is_named(call, "llvm.smax");
+    LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(call, 0)), pair[2];
+
+    if (!a || !facet_widths_is_odd(call))
+        return NULL;
+    if (is_named(call, "llvm.fshl") || is_named(call, "llvm.fshr"))
+        return funnel(widths, call, a, is_named(call, "llvm.fshl"));
+    if (!sign && !is_named(call, "llvm.umin") && !is_named(call, "llvm.umax") && !is_named(call, "llvm.usub.sat"))
+        return count(widths, call, a);
+    for (unsigned i = 0; i < 2; i++) {
+        pair[i] = sign ? facet_widths_signed(widths, LLVMGetOperand(call, i))
+                       : facet_widths_wide(widths, LLVMGetOperand(call, i));
+        if (!pair[i])
+            return NULL;
+    }
+    return cut(widths, again(widths, call, pair, 2), bits_of(LLVMTypeOf(call)));
+}
+
+/* --- one instruction ---------------------------------------------------------------------------------------------- */
+
+/* What stands for the result; NULL: it is not known how. */
+LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instruction)
+{
+    switch (LLVMGetInstructionOpcode(instruction)) {
+    case LLVMPHI: /* what comes in is told when everything is there */
+        return LLVMBuildPhi(widths->builder, wide_type(widths, LLVMTypeOf(instruction)), "");
+    case LLVMICmp:
+        return compare(widths, instruction);
+    case LLVMSelect:
+        return choose_one(widths, instruction);
+    case LLVMFreeze:
+        return freeze_wide(widths, instruction);
+    case LLVMBitCast:
+        return cast_bits(widths, instruction);
+    case LLVMLoad:
+        return load(widths, instruction);
+    case LLVMShuffleVector:
+        return shuffle(widths, instruction);
+    case LLVMExtractElement:
+    case LLVMInsertElement:
+        return of_lanes(widths, instruction);
+    case LLVMCall:
+        return LLVMGetIntrinsicID(LLVMGetCalledValue(instruction)) ? call_wide(widths, instruction) : NULL;
+    case LLVMTrunc:
+    case LLVMZExt:
+    case LLVMSExt:
+    case LLVMUIToFP:
+    case LLVMSIToFP:
+    case LLVMFPToUI:
+    case LLVMFPToSI:
+    case LLVMPtrToInt:
+    case LLVMIntToPtr:
+        return change(widths, instruction);
+    default:
+        return LLVMIsABinaryOperator(instruction) ? operate(widths, instruction) : NULL;
+    }
+}

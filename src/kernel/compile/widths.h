@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what widths.c and widths_all.c share. Never: is seen by others. */
+#ifndef FACET_KERNEL_WIDTHS_H
+#define FACET_KERNEL_WIDTHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <llvm-c/Core.h>
+
+struct widths {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    unsigned wide, done; /* kinds of metadata: a cut of what was made wide; what has been made wide */
+    LLVMValueRef mark;
+    LLVMValueRef *list; /* instructions that are to be made wide */
+    size_t count;
+};
+
+/* Whether a type has integers of another width than SPIR-V's. */
+bool facet_widths_odd(LLVMTypeRef type);
+/* The value that stands for another one, with zeros above, or with copies of its sign; what stands for the result of an
+ * instruction. NULL: it is not known how. The builder stands where that goes. */
+LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instruction);
+bool facet_widths_store(struct widths *widths, LLVMValueRef instruction);
+LLVMValueRef facet_widths_wide(struct widths *widths, LLVMValueRef value);
+LLVMValueRef facet_widths_signed(struct widths *widths, LLVMValueRef value);
+bool facet_widths_is_odd(LLVMValueRef value);
+bool facet_widths_is_marked(LLVMValueRef instruction, unsigned kind);
+bool facet_widths_is_bits(LLVMTypeRef type);
+
+#endif
