@@ -136,9 +136,14 @@ static void give_frames(struct facet_space *space, uint32_t first, uint32_t coun
 static enum facet_status ask(struct facet_space *space, uint32_t first, uint32_t count)
 {
     const struct facet_page_backend *backend = &space->memory->backend;
+
+    /* Whoever was let in before the pages were leaving may be on them still; who comes now is refused. */
+    if (backend->plain)
+        pthread_rwlock_wrlock(&space->touching);
     enum facet_status status = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
                                                    count * space->memory->page_bytes);
-
+    if (backend->plain)
+        pthread_rwlock_unlock(&space->touching);
     if (status == FACET_OK)
         give_frames(space, first, count);
     return status;

@@ -302,6 +302,7 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, bool commit, struct f
         .ops = &operations,
         .data = memfd,
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .plain = true,
     };
     return FACET_OK;
 }

@@ -278,6 +278,7 @@ static void clear_space(struct facet_space *space)
         facet_leaving_clear(space);
     facet_table_clear(&space->table);
     pthread_mutex_destroy(&space->leave_lock);
+    pthread_rwlock_destroy(&space->touching);
     pthread_mutex_destroy(&space->lock);
     free(space);
 }
@@ -293,6 +294,17 @@ static enum facet_status check_limit(const struct facet_memory *memory, uint64_t
                                 "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and the %" PRIu64
                                 " of device and swap",
                                 limit_bytes, memory->page_bytes, most);
+}
+
+/* Who unmaps is not kept waiting by copies that begin after. */
+static void init_touching(pthread_rwlock_t *lock)
+{
+    pthread_rwlockattr_t attributes;
+
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(lock, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
 }
 
 enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
@@ -311,6 +323,7 @@ enum facet_status facet_space_create(struct facet_memory *memory, const struct f
     space->context = config->context;
     pthread_mutex_init(&space->lock, NULL);
     pthread_mutex_init(&space->leave_lock, NULL);
+    init_touching(&space->touching);
     facet_leaving_init(&space->leaving);
     for (size_t i = 0; config->name && config->name[i] && i < sizeof space->name - 1; i++)
         space->name[i] = config->name[i];

@@ -92,6 +92,7 @@ struct facet_space {
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
     _Atomic uint64_t refused;
+    pthread_rwlock_t touching; /* held by copies and fills of a plain backend; to be written by who unmaps */
 };
 
 struct facet_keeper;

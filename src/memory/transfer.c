@@ -125,11 +125,19 @@ static enum facet_status run_once(struct facet_space *space, const struct transf
  * longer; who copies waits for as long as it takes. */
 static enum facet_status run(struct facet_space *space, const struct transfer *transfer, struct facet_error *error)
 {
-    enum facet_status status;
+    enum facet_status status = FACET_TIMEOUT;
 
-    do
+    if (!space->memory->backend.plain) {
+        while (status == FACET_TIMEOUT)
+            status = run_once(space, transfer, error);
+        return status;
+    }
+    /* Another thread may have freed a side since it was checked. */
+    pthread_rwlock_rdlock(&space->touching);
+    status = check(space, transfer, error);
+    if (status == FACET_OK)
         status = run_once(space, transfer, error);
-    while (status == FACET_TIMEOUT);
+    pthread_rwlock_unlock(&space->touching);
     return status;
 }
 
@@ -199,9 +207,16 @@ enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, 
     status = facet_space_pin_range(space, address, bytes, error);
     if (status != FACET_OK)
         return status;
-    do /* as in run() */
-        status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
-    while (status == FACET_TIMEOUT);
+    if (backend->plain)
+        pthread_rwlock_rdlock(&space->touching);
+    if (backend->plain)
+        status = check_device(space, "address", address, bytes, error);
+    if (status == FACET_OK)
+        do /* as in run() */
+            status = backend->ops->fill(backend->data, space->context, address, value, bytes, error);
+        while (status == FACET_TIMEOUT);
+    if (backend->plain)
+        pthread_rwlock_unlock(&space->touching);
     facet_space_unpin_range(space, address, bytes);
     if (status == FACET_OK)
         mark(space, address, bytes, FACET_PAGE_DIRTY | FACET_PAGE_ACCESSED);

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,11 +222,62 @@ static void test_spaces_come_and_go(void **state)
     watched_end(&watched, hammer.memory);
 }
 
+/* ---- one thread copies what another frees ---- */
+
+struct racer {
+    struct facet_space *space;
+    _Atomic uint64_t address, copied, refused;
+    atomic_bool over;
+};
+
+static void *copy_and_fill(void *data)
+{
+    static _Thread_local char buffer[256 * 1024];
+    struct racer *racer = data;
+
+    while (!racer->over) {
+        uint64_t address = racer->address;
+        enum facet_status status =
+            facet_space_copy(racer->space, address, (uintptr_t)buffer, sizeof buffer, FACET_COPY_TO_DEVICE, NULL);
+
+        if (status == FACET_OK)
+            status = facet_space_fill(racer->space, address, 1, sizeof buffer, NULL);
+        *(status == FACET_OK ? &racer->copied : &racer->refused) += 1;
+    }
+    return NULL;
+}
+
+static void test_what_is_freed_meanwhile_is_refused(void **state)
+{
+    const struct facet_space_config config = {.size = sizeof config, .limit_bytes = 8 * MIB};
+    struct racer racer = {0};
+    struct watched watched;
+    pthread_t threads[2];
+    uint64_t address = 0;
+
+    struct facet_memory *memory = watched_open(&watched, 16 * MIB, (struct facet_memory_config){0});
+    assert_int_equal(facet_space_create(memory, &config, &racer.space, NULL), FACET_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, copy_and_fill, &racer), 0);
+    for (uint32_t i = 0; i < 4000 || racer.copied == 0; i++) {
+        assert_int_equal(facet_space_allocate(racer.space, 256 * 1024, NULL, &address, NULL), FACET_OK);
+        racer.address = address;
+        assert_int_equal(facet_space_free(racer.space, address, NULL), FACET_OK);
+    }
+    racer.over = true;
+    for (uint32_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(racer.copied > 0);
+    facet_space_destroy(racer.space);
+    watched_end(&watched, memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_spaces_come_and_go),
+        cmocka_unit_test(test_what_is_freed_meanwhile_is_refused),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }
