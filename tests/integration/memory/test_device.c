@@ -157,7 +157,7 @@ static void test_kernels_write_what_copies_read(void **state)
 static void test_pages_move_under_kernels(void **state)
 {
     struct fixture *fixture = *state;
-    struct facet_memory_usage before, after;
+    struct facet_memory_usage before = {.size = sizeof before}, after = {.size = sizeof after};
     struct facet_defragment_report report = {.size = sizeof report};
     uint64_t moved = 0;
 

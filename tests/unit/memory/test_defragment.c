@@ -159,7 +159,7 @@ static void test_other_spaces_stay_where_they_are(void **state)
     struct fixture *fixture = *state;
     struct facet_space *other = watched_space(fixture->memory, 2, 8 * MIB);
     struct facet_defragment_report report = {.size = sizeof report};
-    struct facet_page before, after;
+    struct facet_page before = {.size = sizeof before}, after = {.size = sizeof after};
     uint64_t address;
 
     assert_int_equal(facet_space_allocate(other, PAGE, NULL, &address, &fixture->error), FACET_OK);
@@ -175,7 +175,7 @@ static void test_other_spaces_stay_where_they_are(void **state)
 static void test_compact_gives_back_what_pools_keep(void **state)
 {
     struct fixture *fixture = *state;
-    struct facet_space_usage before, after;
+    struct facet_space_usage before = {.size = sizeof before}, after = {.size = sizeof after};
     uint64_t address;
 
     for (uint32_t bytes = 300; bytes < 3000; bytes += 300) {

@@ -111,7 +111,7 @@ static void test_unmap(void **state)
     struct watched watched;
     struct facet_space *space;
     struct facet_memory *memory = prepare(&watched, &space);
-    struct facet_memory_usage before, after;
+    struct facet_memory_usage before = {.size = sizeof before}, after = {.size = sizeof after};
     struct facet_space_usage usage = {.size = sizeof usage};
     uint64_t address, mapped = watched.mapped_bytes;
 
