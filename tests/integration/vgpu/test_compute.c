@@ -455,48 +455,6 @@ static void compute_virtualization_can_be_off(void **state)
     world_close();
 }
 
-/* ---- numbers ---- */
-
-static struct facet_driver_device device_now(void)
-{
-    struct facet_driver_device device = {.size = sizeof device};
-
-    assert_true(facet_driver_get_device(world.driver, 0, &device));
-    return device;
-}
-
-/* Of the device and of the vGPU that works, as long as it does; false: not within WAIT_NS. */
-static bool utilization_becomes(bool some)
-{
-    for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
-        struct facet_driver_device device = device_now();
-        struct facet_vgpu_info info = vgpu_info(1);
-
-        if (device.valid & FACET_DRIVER_HAS_UTILIZATION && info.valid & FACET_VGPU_HAS_COMPUTE &&
-            device.utilization_milli > 0 == some && info.compute_milli > 0 == some)
-            return true;
-        nap(MS);
-    }
-    return false;
-}
-
-static void utilization_is_measured(void **state)
-{
-    vgpu_make(1);
-    vgpu_make(2);
-    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
-    assert_true(utilization_becomes(false));
-    uint64_t before_ns = device_now().busy_ns, endless = vgpu_launch(1, 0, burn, UINT32_MAX);
-    assert_true(utilization_becomes(true));
-    assert_true(device_now().valid & FACET_DRIVER_HAS_BUSY);
-    assert_true(device_now().busy_ns > before_ns);
-    assert_int_equal(vgpu_info(2).compute_milli, 0);
-    OK(facet_vgpu_cancel(world.driver, 1, endless, ERROR));
-    vgpu_finish(1);
-    assert_true(utilization_becomes(false));
-    facet_kernel_destroy(burn);
-}
-
 /* ---- many at once ---- */
 
 #define HAMMERS 64
@@ -604,7 +562,6 @@ int main(void)
         HERE(a_higher_stream_goes_first),
         cmocka_unit_test_setup_teardown(policies_decide, set_up_with_one_unit, world_tear_down),
         cmocka_unit_test(compute_virtualization_can_be_off),
-        HERE(utilization_is_measured),
         HERE(many_threads_use_everything),
     };
 

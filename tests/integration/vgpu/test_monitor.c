@@ -96,6 +96,46 @@ static void history_is_a_ring(void **state)
     world_close();
 }
 
+static struct facet_driver_device device_now(void)
+{
+    struct facet_driver_device device = {.size = sizeof device};
+
+    assert_true(facet_driver_get_device(world.driver, 0, &device));
+    return device;
+}
+
+/* Of the device and of the vGPU that works, as long as it does; false: not within WAIT_NS. */
+static bool utilization_becomes(bool some)
+{
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
+        struct facet_driver_device device = device_now();
+        struct facet_vgpu_info info = vgpu_info(1);
+
+        if (device.valid & FACET_DRIVER_HAS_UTILIZATION && info.valid & FACET_VGPU_HAS_COMPUTE &&
+            (device.utilization_milli > 0) == some && (info.compute_milli > 0) == some)
+            return true;
+        nap(MS);
+    }
+    return false;
+}
+
+static void utilization_is_measured(void **state)
+{
+    vgpu_make(1);
+    vgpu_make(2);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    assert_true(utilization_becomes(false));
+    uint64_t before_ns = device_now().busy_ns, endless = vgpu_launch(1, 0, burn, 1u << 30);
+    assert_true(utilization_becomes(true));
+    assert_true(device_now().valid & FACET_DRIVER_HAS_BUSY);
+    assert_true(device_now().busy_ns > before_ns);
+    assert_int_equal(vgpu_info(2).compute_milli, 0);
+    OK(facet_vgpu_cancel(world.driver, 1, endless, ERROR));
+    vgpu_finish(1);
+    assert_true(utilization_becomes(false));
+    facet_kernel_destroy(burn);
+}
+
 /* A kernel that does not end is seen at work while it runs. */
 static void what_runs_is_busy(void **state)
 {
@@ -260,11 +300,9 @@ static void shares_follow_demand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(what_is_measured_is_what_happened),
-        cmocka_unit_test(history_is_a_ring),
-        HERE(what_runs_is_busy),
-        HERE(who_watches_is_told_once),
-        HERE(devices_are_watched_too_and_bad_rules_refused),
+        HERE(what_is_measured_is_what_happened), cmocka_unit_test(history_is_a_ring),
+        HERE(utilization_is_measured),           HERE(what_runs_is_busy),
+        HERE(who_watches_is_told_once),          HERE(devices_are_watched_too_and_bad_rules_refused),
         cmocka_unit_test(shares_follow_demand),
     };
 
