@@ -258,6 +258,6 @@ enum facet_status facet_target_parse(const char *text, char *ret_name, size_t si
     if (strlen(target.name) >= size)
         return facet_error_argument(error, FACET_TOO_SMALL, "size", "size %zu: expected at least %zu for '%s'", size,
                                     strlen(target.name) + 1, target.name);
-    strcpy(ret_name, target.name);
+    memcpy(ret_name, target.name, strlen(target.name) + 1);
     return FACET_OK;
 }

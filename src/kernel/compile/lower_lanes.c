@@ -79,7 +79,7 @@ LLVMValueRef facet_lanes_steps(struct facet_lanes *lanes, LLVMTypeRef type, int6
     LLVMValueRef *steps = facet_arena_take(lanes->arena, lanes->width * sizeof(LLVMValueRef));
 
     for (uint32_t i = 0; i < lanes->width; i++)
-        steps[i] = LLVMConstInt(type, (unsigned long long)(stride * (int64_t)i), 1);
+        steps[i] = LLVMConstInt(type, (unsigned long long)stride * i, 1);
     return LLVMConstVector(steps, lanes->width);
 }
 

@@ -124,7 +124,7 @@ static void test_pools(void **state)
     uint64_t blocks[6];
 
     for (uint32_t i = 0; i < 6; i++)
-        blocks[i] = allocate(space, 300 << i);
+        blocks[i] = allocate(space, UINT64_C(300) << i);
     watched.keeps = FACET_BUSY;
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(facet_space_free(space, blocks[i], NULL), FACET_OK);
