@@ -201,8 +201,7 @@ static const struct share_case cases[] = {
     {"limit of 30 %, short kernels", 1, {300}, {300}, "work_5us", "1056", "64", NULL},
     {"limit of 30 %, long kernels, each waited for", 1, {300}, {300}, "work_20000us", "1056", "1", NULL},
     {"limit of 30 %, graphs", 1, {300}, {300}, "work_100us", "1056", "4", "10"},
-#ifndef __SANITIZE_THREAD__ /* under which the made-up device's memory is filled a thousand times slower than it tells \
-                             */
+#ifndef __SANITIZE_THREAD__ /* under which the made-up memory is filled more slowly than it tells */
     {"limit of 10 %, fills of less than 1 MiB", 1, {100}, {100}, "fill", "1048575", "64", NULL},
     {"limit of 30 %, fills of 64 KiB", 1, {300}, {300}, "fill", "65536", "64", NULL},
 #endif
