@@ -263,8 +263,7 @@ static CUresult fill(CUstream stream, bool per_thread, struct fill fill)
     CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(row * fill.height, true), &now);
 
     for (size_t y = 0; result == CUDA_SUCCESS && now && y < fill.height; y++)
-        for (size_t x = 0; x < fill.width; x++)
-            memcpy((char *)(uintptr_t)fill.to + y * fill.pitch + x * fill.size, &fill.value, fill.size);
+        fake_fill(fill.to + y * fill.pitch, &fill.value, fill.size, fill.width);
     if (result == CUDA_SUCCESS && now)
         fake_virtual_touch(fill.to, span, atomic_load(&now->until_ns));
     return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills that are done when they return. Never: reads or writes beyond an allocation: the driver's
- * error is answered. What is of no allocation is the host's own.
+ * Owns: copies and fills that are done when they return, and how bytes are filled. Never: reads or writes beyond an
+ * allocation: the driver's error is answered. What is of no allocation is the host's own.
  */
 #include <string.h>
 
@@ -131,6 +131,23 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows)
     return cuMemcpy2D_v2(rows);
 }
 
+void fake_fill(uint64_t to, const void *value, size_t size, size_t count)
+{
+    enum { PIECE = 64 << 10 }; /* from which is copied: it stays in a cache */
+    char *bytes = (char *)(uintptr_t)to;
+    size_t whole = size * count, done = whole ? size : 0;
+
+    memcpy(bytes, value, done);
+    while (done < whole) {
+        size_t piece = done < PIECE ? done : PIECE / size * size;
+
+        if (piece > whole - done)
+            piece = whole - done;
+        memcpy(bytes + done, bytes, piece);
+        done += piece;
+    }
+}
+
 /* `count` times the `width` bytes of `value`. */
 static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t count)
 {
@@ -141,8 +158,7 @@ static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t cou
         return result;
     if (to % width || !fake_memory_usable(to, count * width))
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; i++)
-        memcpy((char *)(uintptr_t)to + i * width, value, width);
+    fake_fill(to, value, width, count);
     return spend(context, fake_copy_ns(count * width, true));
 }
 

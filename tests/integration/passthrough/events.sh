@@ -5,6 +5,7 @@ edu_is_there() { [ -n "$(find_function 1234:11e8)" ]; }
 
 # hold ADDRESS EVENT: opens it in the background, until that is told
 hold() {
+    : >/tmp/hold # what an earlier one said there is not waited for
     passthrough-guest hold "$1" "$2" >/tmp/hold 2>&1 &
     holder=$!
     wait_for grep -q holding /tmp/hold

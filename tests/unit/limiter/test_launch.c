@@ -7,11 +7,12 @@
 
 #include "limiter/pace.h"
 
-#define LIVED_US 60000u
+#define LIVED_US      60000u
+#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* after which who waits for the depth goes all the same */
 
 struct launcher {
     struct facet_tenant *tenant;
-    uint64_t estimate_ns, charged_ns;
+    uint64_t estimate_ns, charged_ns, through_ns;
     _Atomic bool through;
     pthread_t thread;
 };
@@ -21,6 +22,7 @@ static void *launch_main(void *argument)
     struct launcher *launcher = argument;
 
     launcher->charged_ns = facet_tenant_launch(launcher->tenant, launcher->estimate_ns);
+    launcher->through_ns = facet_clock_now_ns();
     atomic_store(&launcher->through, true);
     return NULL;
 }
@@ -208,8 +210,9 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t clear_n
     facet_tenant_launch(&tenant, estimate_ns);
     uint64_t begun_ns = facet_clock_now_ns();
     start(&second, &tenant, estimate_ns);
-    bool through = beat_for(fixture, 60, &second.through);
-    assert_true(!through || facet_clock_now_ns() >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
+    /* A busy machine makes these 60 ms long enough for who goes without waiting any more. */
+    bool through = beat_for(fixture, 60, &second.through) && second.through_ns < begun_ns + DEPTH_WAIT_NS;
+    assert_true(!through || second.through_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
     finish(&second);
     facet_tenant_detach(&tenant);
