@@ -14,11 +14,12 @@
     X(cuMemAlloc_v2, "cuMemAlloc", 3020, ANY)                                                                          \
     X(cuMemAllocPitch, "cuMemAllocPitch", 2000, ANY)                                                                   \
     X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, ANY)                                                                \
-    X(cuMemAllocManaged, "cuMemAllocManaged", 6000, ANY)                                                               \
     X(cuMemFree, "cuMemFree", 2000, ANY)                                                                               \
     X(cuMemFree_v2, "cuMemFree", 3020, ANY)                                                                            \
     X(cuMemFreeAsync, "cuMemFreeAsync", 11020, LEGACY)                                                                 \
     X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, PER_THREAD)                                                        \
+    /* memory/managed.c */                                                                                             \
+    X(cuMemAllocManaged, "cuMemAllocManaged", 6000, ANY)                                                               \
     /* memory/array.c */                                                                                               \
     X(cuArrayCreate, "cuArrayCreate", 2000, ANY)                                                                       \
     X(cuArrayCreate_v2, "cuArrayCreate", 3020, ANY)                                                                    \
@@ -33,6 +34,8 @@
     X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, LEGACY)                                               \
     X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, PER_THREAD)                                      \
     X(cuMemPoolCreate, "cuMemPoolCreate", 11020, ANY)                                                                  \
+    X(cuMemGetDefaultMemPool, "cuMemGetDefaultMemPool", 13000, ANY)                                                    \
+    X(cuMemGetMemPool, "cuMemGetMemPool", 13000, ANY)                                                                  \
     X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, ANY)                                                                \
     X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, ANY)                                                                  \
     X(cuMemPoolExportToShareableHandle, "cuMemPoolExportToShareableHandle", 11020, ANY)                                \

@@ -142,7 +142,12 @@ typedef struct hipMemAccessDesc {
 } hipMemAccessDesc;
 
 typedef int hipMemAllocationType;
-enum { hipMemAllocationTypeInvalid = 0, hipMemAllocationTypePinned = 1, hipMemAllocationTypeUncached = 0x40000000 };
+enum {
+    hipMemAllocationTypeInvalid = 0,
+    hipMemAllocationTypePinned = 1,
+    hipMemAllocationTypeManaged = 2,
+    hipMemAllocationTypeUncached = 0x40000000,
+};
 
 typedef int hipMemAllocationHandleType;
 enum { hipMemHandleTypeNone = 0, hipMemHandleTypePosixFileDescriptor = 1 };

@@ -52,7 +52,7 @@ BOTH(cuMemcpy3DBatchAsync,
 BOTH(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream),
      boxes(list, count), count, list, flags, stream)
 
-/* ---- managed memory: charged in full wherever it is, so moving it only takes time ---- */
+/* ---- managed memory: charged in full on each GPU, so moving it only takes time ---- */
 
 BOTH(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream), size, pointer, size,
      device, stream)

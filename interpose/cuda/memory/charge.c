@@ -4,6 +4,7 @@
 
 #include "graph.h"
 #include "green.h"
+#include "interpose/kit/memory/managed.h"
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
 
@@ -74,6 +75,8 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
 
     if (entry->kind == FACET_MEMORY_POOLED)
         facet_pool_freed(entry);
+    else if (entry->kind == FACET_CUDA_MANAGED)
+        facet_managed_release(bytes);
     else if (tenant && bytes)
         facet_tenant_release(tenant, bytes);
 }
@@ -82,6 +85,11 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
 static uint64_t in_transit(const struct facet_ledger_entry *entry)
 {
     return entry->kind == FACET_CUDA_SMALL ? FACET_REGION_BYTES : entry->bytes;
+}
+
+static uint32_t place_of(const struct facet_ledger_entry *entry)
+{
+    return entry->kind == FACET_CUDA_MANAGED ? FACET_TRANSIT_ANY_DEVICE : entry->device;
 }
 
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
@@ -94,7 +102,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
     if (known && entry.kind != FACET_MEMORY_POOLED)
-        facet_transit_is(entry.device, in_transit(&entry));
+        facet_transit_is(place_of(&entry), in_transit(&entry));
     else
         facet_transit_leave();
     CUresult result = free_it(handle, stream);

@@ -8,7 +8,7 @@
  * What is charged, by kind:
  *   plain: from 1 MiB on what was asked, in steps of 2 MiB, as the driver takes it.
  *   small: below that, each region of 2 MiB in which any of it lies (linear.h).
- *   managed: what was asked, in steps of 512 bytes and 2 MiB, wherever it is.
+ *   managed: what was asked, in steps of 512 bytes and 2 MiB, on each GPU, wherever it is (managed.c).
  *   pitched: as plain, of the pitch that the driver chose times the height.
  *   arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing for those whose
  *     memory the program maps itself.
@@ -32,6 +32,7 @@
 /* What is plain, and arrays, die with a context, their owner. Pools and graphs are charged by the kit. */
 enum facet_cuda_kind {
     FACET_CUDA_PLAIN = FACET_MEMORY_PLAIN,
+    FACET_CUDA_MANAGED = FACET_MEMORY_MANAGED,
     FACET_CUDA_SMALL = FACET_MEMORY_SMALL, /* its regions are charged (linear.h) */
     FACET_CUDA_ARRAY = FACET_MEMORY_ARRAY,
     FACET_CUDA_VIRTUAL = FACET_MEMORY_VIRTUAL, /* its owner is a struct of virtual.c, which is charged */

@@ -9,6 +9,11 @@ static struct facet_ledger *ledger(void)
     return facet_cuda_process.ledger;
 }
 
+static uint32_t devices(void)
+{
+    return facet_cuda_process.count;
+}
+
 static uint64_t pool_number(void *pool, CUmemPool_attribute attribute)
 {
     uint64_t value = 0;
@@ -71,6 +76,7 @@ static void graphs_trim(uint32_t device)
 const struct facet_memory_driver facet_memory_driver = {
     .ledger = ledger,
     .tenant = facet_cuda_tenant,
+    .devices = devices,
     .pool_held = pool_held,
     .pool_used = pool_used,
     .pool_trim = pool_trim,

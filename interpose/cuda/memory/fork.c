@@ -12,6 +12,7 @@
 #include "virtual.h"
 
 #include "interpose/cuda/swap/swap.h"
+#include "interpose/kit/memory/managed.h"
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
 
@@ -38,6 +39,7 @@ void facet_cuda_memory_after_fork(void)
 void facet_cuda_memory_forked(void)
 {
     facet_regions_forked();
+    facet_managed_forked();
     facet_cuda_swap_forked();
     facet_cuda_greens_forked();
     facet_pools_forked();

@@ -6,6 +6,7 @@
 
 #include "graph.h"
 #include "interpose/cuda/hooks.h"
+#include "interpose/kit/memory/managed.h"
 #include "interpose/kit/memory/pool.h"
 #include "listed.h"
 
@@ -127,8 +128,10 @@ void facet_cuda_measure_begin(struct facet_cuda_measure *measure, uint32_t devic
     if (context) {
         measure->before = take_reading(tenant, device, context, &measure->left);
     } else {
+        measure->managed = -(int64_t)facet_managed_charged();
         measure->listed = by_process(tenant, &(int64_t){0});
-        by_device(tenant, NULL, &measure->before);
+        if (!by_device(tenant, NULL, &measure->before))
+            measure->before = measure->managed;
     }
 }
 
@@ -142,7 +145,7 @@ uint64_t facet_cuda_measure_growth(struct facet_cuda_measure *measure, CUcontext
         return 0;
     if (measure->first) {
         trusted[measure->device] = !measure->listed && by_process(tenant, &(int64_t){0});
-        measure->before = trusted[measure->device] ? 0 : measure->before;
+        measure->before = trusted[measure->device] ? measure->managed : measure->before;
     }
     int64_t growth = take_reading(tenant, measure->device, context, &left) - measure->before;
     if (growth <= 0)

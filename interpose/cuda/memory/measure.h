@@ -42,6 +42,7 @@ struct facet_cuda_measure {
     uint32_t device;
     bool first;                /* no context of ours was there to ask in */
     bool listed;               /* of a first one: NVML had our number before */
+    int64_t managed;           /* of a first one: what is charged of managed memory, and held elsewhere; below 0 */
     int64_t before;            /* what was in use and charged to nobody; less than 0 where the driver has yet to give */
     struct facet_transit left; /* in transit all the same, as `before` was read */
 };

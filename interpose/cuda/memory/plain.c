@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
+/* Owns: linear memory: plain and pitched, and freeing all that has a pointer. Never: rounds what is asked. */
 #include "charge.h"
 #include "graph.h"
 #include "interpose/cuda/swap/swap.h"
@@ -35,32 +35,6 @@ CUresult facet_cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
         return result;
     result = facet_cuda_driver.cuMemAlloc_v2(pointer, bytes);
     return settle(&charge, result, bytes, result == CUDA_SUCCESS ? *pointer : 0);
-}
-
-/* The driver may keep it anywhere, and in any steps. */
-static CUresult keep_managed(const struct facet_cuda_charge *charge, CUresult result, CUdeviceptr pointer)
-{
-    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(charge, FACET_CUDA_PLAIN, pointer, facet_cuda_owner()))
-        return CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS) {
-        facet_cuda_driver.cuMemFree_v2(pointer);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    facet_cuda_charge_drop(charge);
-    return result;
-}
-
-CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
-{
-    struct facet_cuda_charge charge;
-    CUresult result = facet_cuda_charge_begin(facet_cuda_current_device(), facet_cuda_granted(bytes), &charge);
-
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
-    result = keep_managed(&charge, result, result == CUDA_SUCCESS ? *pointer : 0);
-    facet_transit_leave();
-    return result;
 }
 
 /* Pitch times height; UINT64_MAX, which no quota grants, where it overflows. */

@@ -104,16 +104,16 @@ CUresult facet_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, 
     return allocate(pointer, bytes, pool, facet_cuda_stream_device(stream), stream, true);
 }
 
-/* Managed memory of no place of its own is charged whole to the current device's vGPU, wherever it is: as
- * cuMemAllocManaged is. */
-static bool pool_is_ours(const CUmemPoolProps *properties, uint32_t *ret_device)
+/* Managed memory is charged wherever a pool would have it, as that of cuMemAllocManaged is. The host's other memory is
+ * nobody's quota. */
+static enum facet_pool_place place_of(const CUmemLocation *location, CUmemAllocationType type, uint32_t *ret_device)
 {
-    bool anywhere = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED &&
-                    properties->location.type == CU_MEM_LOCATION_TYPE_INVALID;
-    bool there = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    bool there = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-    *ret_device = there ? (uint32_t)properties->location.id : anywhere ? facet_cuda_current_device() : 0;
-    return there || anywhere;
+    *ret_device = there ? (uint32_t)location->id : 0;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return FACET_POOL_MANAGED;
+    return there ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
 }
 
 /* Where it could not be remembered, it is found again when something is allocated from it. */
@@ -124,11 +124,32 @@ CUresult facet_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *propert
     if (result != CUDA_SUCCESS)
         return result;
     uint32_t device;
-    bool ours = pool_is_ours(properties, &device);
-    if (facet_pool_made(*pool, device, ours))
+    enum facet_pool_place place = place_of(&properties->location, properties->allocType, &device);
+    if (facet_pool_made(*pool, device, place))
         return CUDA_SUCCESS;
     facet_cuda_driver.cuMemPoolDestroy(*pool);
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A pool that the driver has for a place: which it is is known now, and cannot be asked of the pool. */
+static CUresult meet(CUresult result, CUmemoryPool const *pool, const CUmemLocation *location, CUmemAllocationType type)
+{
+    uint32_t device;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    enum facet_pool_place place = place_of(location, type, &device);
+    return facet_pool_met(*pool, device, place) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult facet_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    return meet(facet_cuda_driver.cuMemGetDefaultMemPool(pool, location, type), pool, location, type);
+}
+
+CUresult facet_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    return meet(facet_cuda_driver.cuMemGetMemPool(pool, location, type), pool, location, type);
 }
 
 static int destroy(void *pool)

@@ -61,7 +61,7 @@ ONE(hipMemcpy3DBatchAsync,
     (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream), false,
     boxes(list, count), count, list, wrong, flags, stream)
 
-/* ---- managed memory: charged in full wherever it is, so moving it only takes time ---- */
+/* ---- managed memory: charged in full on each GPU, so moving it only takes time ---- */
 
 ONE(hipMemPrefetchAsync, (const void *pointer, size_t size, int device, hipStream_t stream), false, size, pointer, size,
     device, stream)

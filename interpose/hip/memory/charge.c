@@ -56,6 +56,11 @@ static struct facet_ledger *ledger(void)
     return facet_hip_process.ledger;
 }
 
+static uint32_t devices(void)
+{
+    return facet_hip_process.count;
+}
+
 static uint64_t number_of(void *pool, hipMemPoolAttr attribute)
 {
     uint64_t value = 0;
@@ -106,6 +111,7 @@ static void graphs_trim(uint32_t device)
 const struct facet_memory_driver facet_memory_driver = {
     .ledger = ledger,
     .tenant = facet_hip_tenant,
+    .devices = devices,
     .pool_held = pool_held,
     .pool_used = pool_used,
     .pool_trim = pool_trim,

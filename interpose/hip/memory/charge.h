@@ -6,17 +6,15 @@
  * Never: charges one allocation twice: older runtimes call their own exported functions, and so meet ours.
  *
  * What is charged, by kind:
- *   plain, managed  what was asked, in steps of 4 KiB, as the runtime takes it. Managed memory in full, wherever its
- *                   pages are. What the runtime's blocks for small allocations hold beyond what is given out of them is
- *                   not charged.
- *   pitched         the same, of the pitch that the runtime chose times the height
- *   arrays          rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB
- *   pools           what a pool holds of the device, whoever uses it (interpose/kit/memory/pool.h)
- *   virtual         what hipMemCreate made, until its last handle and mapping have gone (.../virtual.h)
- *   devices         what beginning one took of it (interpose/hip/begin.h), and managed variables (registered.c)
- *   code            what its loading took (code.h)
- *   graphs          what the runtime holds for them of the device (graph.h)
- * Not charged: memory of the host, signals among it; what another process shared, who has paid for it.
+ *   plain, managed  what was asked, in steps of 4 KiB, as the runtime takes it. Managed memory in full on each GPU that
+ *                   the program sees, wherever its pages are (interpose/kit/memory/managed.h). What the runtime's
+ * blocks for small allocations hold beyond what is given out of them is not charged. pitched         the same, of the
+ * pitch that the runtime chose times the height arrays          rows in steps of 512 bytes, times rows and layers and
+ * levels, in steps of 64 KiB pools           what a pool holds of the device, whoever uses it
+ * (interpose/kit/memory/pool.h) virtual         what hipMemCreate made, until its last handle and mapping have gone
+ * (.../virtual.h) devices         what beginning one took of it (interpose/hip/begin.h), and managed variables
+ * (registered.c) code            what its loading took (code.h) graphs          what the runtime holds for them of the
+ * device (graph.h) Not charged: memory of the host, signals among it; what another process shared, who has paid for it.
  */
 #ifndef FACET_HIP_CHARGE_H
 #define FACET_HIP_CHARGE_H

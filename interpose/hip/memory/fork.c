@@ -3,6 +3,7 @@
 #include "interpose/hip/begin.h"
 #include "interpose/hip/process.h"
 #include "interpose/kit/memory/graph.h"
+#include "interpose/kit/memory/managed.h"
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/virtual.h"
 
@@ -24,6 +25,7 @@ void facet_hip_memory_after_fork(void)
 
 void facet_hip_memory_forked(void)
 {
+    facet_managed_forked();
     facet_pools_forked();
     facet_graphs_forked();
     facet_virtual_forked();

@@ -2,6 +2,7 @@
 /* Owns: linear memory: plain, pitched, managed, and freeing all that has a pointer. Never: rounds what is asked. */
 #include "charge.h"
 #include "interpose/hip/begin.h"
+#include "interpose/kit/memory/managed.h"
 
 #define PITCH_STEP UINT64_C(256) /* the least that runtimes choose */
 
@@ -23,7 +24,7 @@ static int free_in_order(uint64_t pointer, void *stream)
 
 static hipError_t settle(const struct facet_memory_charge *charge, hipError_t result, void *const *pointer)
 {
-    return facet_hip_charge_settle(charge, result, FACET_MEMORY_PLAIN,
+    return facet_hip_charge_settle(charge, result, charge->managed ? FACET_MEMORY_MANAGED : FACET_MEMORY_PLAIN,
                                    result == hipSuccess && pointer ? (uintptr_t)*pointer : 0, free_now);
 }
 
@@ -50,10 +51,25 @@ hipError_t facet_hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned fl
     return settle(&charge, result, pointer);
 }
 
+/* Of the one that it is made on nothing is charged for itself: it belongs to that device, and is charged on each. */
+static hipError_t take_managed(uint64_t bytes, struct facet_memory_charge *ret_charge)
+{
+    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), 0, ret_charge);
+
+    if (result != hipSuccess || !ret_charge->tenant)
+        return result;
+    result = facet_hip_refusal(facet_managed_take(bytes));
+    if (result != hipSuccess)
+        return settle(ret_charge, result, NULL);
+    ret_charge->bytes = bytes;
+    ret_charge->managed = true;
+    return hipSuccess;
+}
+
 hipError_t facet_hipMallocManaged(void **pointer, size_t bytes, unsigned flags)
 {
     struct facet_memory_charge charge;
-    hipError_t result = facet_hip_charge_take(facet_hip_current_device(), granted(bytes), &charge);
+    hipError_t result = take_managed(granted(bytes), &charge);
 
     if (result != hipSuccess)
         return result;

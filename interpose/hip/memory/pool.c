@@ -101,15 +101,25 @@ hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool
     return result == hipSuccess ? take(pointer, bytes, pool, device, stream) : result;
 }
 
+static enum facet_pool_place place_of(const hipMemPoolProps *properties, uint32_t *ret_device)
+{
+    bool there = properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
+
+    *ret_device = there ? (uint32_t)properties->location.id : 0;
+    if (properties && properties->allocType == hipMemAllocationTypeManaged)
+        return FACET_POOL_MANAGED;
+    return there ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
+}
+
 hipError_t facet_hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *properties)
 {
-    bool ours = properties && properties->location.type == hipMemLocationTypeDevice && properties->location.id >= 0;
-    uint32_t device = ours ? (uint32_t)properties->location.id : 0;
-    hipError_t result = ours ? facet_hip_begin(device) : hipSuccess;
+    uint32_t device;
+    enum facet_pool_place place = place_of(properties, &device);
+    hipError_t result = place == FACET_POOL_ON_DEVICE ? facet_hip_begin(device) : hipSuccess;
 
     if (result == hipSuccess)
         result = facet_hip_driver.hipMemPoolCreate(pool, properties);
-    if (result != hipSuccess || facet_pool_made(*pool, device, ours))
+    if (result != hipSuccess || facet_pool_made(*pool, device, place))
         return result;
     facet_hip_driver.hipMemPoolDestroy(*pool);
     return hipErrorOutOfMemory;

@@ -3,6 +3,7 @@
 #include "charge.h"
 
 #include "graph.h"
+#include "managed.h"
 #include "pool.h"
 
 #define ROW_STEP   UINT64_C(512)
@@ -26,7 +27,9 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
 
 void facet_charge_drop(const struct facet_memory_charge *charge)
 {
-    if (charge->tenant)
+    if (charge->managed)
+        facet_managed_release(charge->bytes);
+    else if (charge->tenant)
         facet_tenant_release(charge->tenant, charge->bytes);
 }
 
@@ -61,6 +64,8 @@ static void freed(const struct facet_ledger_entry *entry)
 
     if (entry->kind == FACET_MEMORY_POOLED)
         facet_pool_freed(entry);
+    else if (entry->kind == FACET_MEMORY_MANAGED)
+        facet_managed_release(entry->bytes);
     else if (tenant)
         facet_tenant_release(tenant, entry->bytes);
 }
@@ -88,12 +93,9 @@ static bool belongs(const struct facet_ledger_entry *entry, void *owner)
 
 static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void *owner)
 {
-    struct facet_tenant *tenant = facet_memory_driver.tenant(entry->device);
-
     (void)key;
     (void)owner;
-    if (tenant)
-        facet_tenant_release(tenant, entry->bytes);
+    freed(entry);
 }
 
 void facet_charge_ended(uint64_t owner)

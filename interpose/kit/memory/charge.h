@@ -14,6 +14,7 @@
 
 enum facet_memory_kind {
     FACET_MEMORY_PLAIN,   /* dies with its owner: a context, a device */
+    FACET_MEMORY_MANAGED, /* the same; charged on each GPU (managed.h) */
     FACET_MEMORY_SMALL,   /* the same; the regions that it lies in are charged (region.h), by who has such */
     FACET_MEMORY_ARRAY,   /* dies with its owner, too */
     FACET_MEMORY_POOLED,  /* a pointer out of a pool, its owner, which is charged for it */
@@ -30,13 +31,16 @@ struct facet_memory_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
     uint32_t device;
+    bool managed; /* of each GPU (managed.h) */
 };
 
 /* A key of the ledger: pointers and handles of different kinds may be equal. Who frees a pointer knows no kind of it.
  */
 static inline uint64_t facet_memory_key(enum facet_memory_kind kind, uint64_t handle)
 {
-    return handle ^ (kind == FACET_MEMORY_SMALL || kind == FACET_MEMORY_POOLED ? 0 : (uint64_t)kind << 60);
+    bool pointer = kind == FACET_MEMORY_SMALL || kind == FACET_MEMORY_MANAGED || kind == FACET_MEMORY_POOLED;
+
+    return handle ^ (pointer ? 0 : (uint64_t)kind << 60);
 }
 
 /* In whole steps of a power of two; UINT64_MAX, which no quota grants, where that overflows. */

@@ -19,6 +19,8 @@ struct facet_memory_driver {
     struct facet_ledger *(*ledger)(void);
     /* The vGPU that a device is; NULL when there is none. */
     struct facet_tenant *(*tenant)(uint32_t device);
+    /* How many vGPUs there are: devices 0 and up. */
+    uint32_t (*devices)(void);
     /* What a pool holds of its device, and what of it is given out. */
     uint64_t (*pool_held)(void *pool);
     uint64_t (*pool_used)(void *pool);

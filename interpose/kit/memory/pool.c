@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "charge.h"
+#include "managed.h"
 
 #define GRAIN UINT64_C(512) /* in which what is given out of a pool is counted */
 
@@ -13,7 +14,7 @@ struct pool {
     struct pool *next;
     void *handle;
     uint32_t device;
-    bool charged_here;         /* of a device of ours; not of the host, and not another process's */
+    enum facet_pool_place place;
     bool exported;             /* others may hold what it held */
     bool destroyed;            /* by the program; the library keeps it while something is allocated from it */
     uint64_t charged;          /* what the quota has given */
@@ -24,6 +25,36 @@ _Atomic uint32_t facet_pool_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools;
+
+/* ---- who pays: the pool's device, or each ---- */
+
+static bool is_charged(const struct pool *pool)
+{
+    return pool->place != FACET_POOL_ELSEWHERE;
+}
+
+static bool is_charged_on(const struct pool *pool, uint32_t device)
+{
+    return pool->place == FACET_POOL_MANAGED || (pool->place == FACET_POOL_ON_DEVICE && pool->device == device);
+}
+
+static bool reserve(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
+{
+    return pool->place == FACET_POOL_MANAGED ? facet_managed_reserve(bytes) : facet_tenant_reserve(tenant, bytes);
+}
+
+static void release(const struct pool *pool, struct facet_tenant *tenant, uint64_t bytes)
+{
+    if (pool->place == FACET_POOL_MANAGED)
+        facet_managed_release(bytes);
+    else
+        facet_tenant_release(tenant, bytes);
+}
+
+static uint64_t room(const struct pool *pool, const struct facet_tenant *tenant)
+{
+    return pool->place == FACET_POOL_MANAGED ? facet_managed_free() : facet_tenant_memory_free(tenant);
+}
 
 static uint64_t held(const struct pool *pool)
 {
@@ -44,12 +75,12 @@ static bool settle(struct pool *pool, uint64_t hold)
 
     if (!tenant)
         return false;
-    if (holds > paid && !facet_tenant_reserve(tenant, holds - paid)) {
+    if (holds > paid && !reserve(pool, tenant, holds - paid)) {
         pool->charged = paid;
         return false;
     }
     if (holds < paid)
-        facet_tenant_release(tenant, paid - holds);
+        release(pool, tenant, paid - holds);
     pool->charged = holds;
     return true;
 }
@@ -63,13 +94,13 @@ static struct pool *find(const void *handle)
     return pool;
 }
 
-static struct pool *add(void *handle, uint32_t device, bool charged_here)
+static struct pool *add(void *handle, uint32_t device, enum facet_pool_place place)
 {
     struct pool *pool = malloc(sizeof *pool);
 
     if (!pool)
         return NULL;
-    *pool = (struct pool){.next = pools, .handle = handle, .device = device, .charged_here = charged_here};
+    *pool = (struct pool){.next = pools, .handle = handle, .device = device, .place = place};
     pools = pool;
     atomic_fetch_add_explicit(&facet_pool_count, 1, memory_order_relaxed);
     return pool;
@@ -89,7 +120,7 @@ static void forget(struct pool *pool)
 static void settle_all(uint32_t device)
 {
     for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->charged_here && pool->device == device)
+        if (is_charged_on(pool, device))
             settle(pool, 0);
 }
 
@@ -111,12 +142,23 @@ void facet_pools_settle_if_free(uint32_t device)
 static void let_go(uint32_t device)
 {
     for (struct pool *pool = pools; pool; pool = pool->next) {
-        if (!pool->charged_here || pool->device != device)
+        if (!is_charged_on(pool, device))
             continue;
         if (!pool->destroyed)
             facet_memory_driver.pool_trim(pool->handle);
         settle(pool, 0);
     }
+}
+
+/* On each GPU where `pool` is charged. */
+static void let_go_for(const struct pool *pool)
+{
+    uint32_t count = pool->place == FACET_POOL_MANAGED ? facet_memory_driver.devices() : 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        let_go(i);
+    if (!count)
+        let_go(pool->device);
 }
 
 void facet_pools_let_go(uint32_t device)
@@ -139,17 +181,17 @@ static enum facet_memory_refusal make_room(struct pool *pool, uint64_t bytes, ui
     if (!tenant)
         return FACET_MEMORY_NO_VGPU;
     if (!settle(pool, 0)) {
-        let_go(pool->device);
+        let_go_for(pool);
         if (!settle(pool, 0))
             return FACET_MEMORY_OUT;
     }
-    if (facet_tenant_memory_free(tenant) < growth) {
+    if (room(pool, tenant) < growth) {
         uint64_t used = facet_memory_driver.pool_used(pool->handle);
         if (used <= pool->charged && bytes <= pool->charged - used)
             return FACET_MEMORY_TAKEN;
-        let_go(pool->device);
+        let_go_for(pool);
     }
-    if (!facet_tenant_reserve(tenant, growth))
+    if (!reserve(pool, tenant, growth))
         return FACET_MEMORY_OUT;
     *ret_hold = growth;
     return FACET_MEMORY_TAKEN;
@@ -187,7 +229,7 @@ static int take(struct pool *pool, uint64_t asked, struct facet_pool_taking *tak
 static struct pool *meet(void *handle, uint32_t device)
 {
     return add(handle, facet_memory_driver.pool_device ? facet_memory_driver.pool_device(handle, device) : device,
-               true);
+               FACET_POOL_ON_DEVICE);
 }
 
 int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking)
@@ -197,7 +239,7 @@ int facet_pool_allocate(void *handle, uint32_t device, uint64_t bytes, struct fa
     pthread_mutex_lock(&lock);
     struct pool *known = find(handle), *pool = known ? known : meet(handle, device);
     if (pool)
-        result = pool->charged_here ? take(pool, bytes, taking) : taking->allocate(taking);
+        result = is_charged(pool) ? take(pool, bytes, taking) : taking->allocate(taking);
     if (pool && !known && result != 0 && !pool->charged)
         forget(pool); /* most likely it is none */
     pthread_mutex_unlock(&lock);
@@ -217,12 +259,20 @@ void facet_pool_freed(const struct facet_ledger_entry *entry)
     pthread_mutex_unlock(&lock);
 }
 
-bool facet_pool_made(void *handle, uint32_t device, bool ours)
+bool facet_pool_made(void *handle, uint32_t device, enum facet_pool_place place)
 {
     pthread_mutex_lock(&lock);
-    bool made = add(handle, device, ours);
+    bool made = add(handle, device, place);
     pthread_mutex_unlock(&lock);
     return made;
+}
+
+bool facet_pool_met(void *handle, uint32_t device, enum facet_pool_place place)
+{
+    pthread_mutex_lock(&lock);
+    bool known = find(handle) || add(handle, device, place);
+    pthread_mutex_unlock(&lock);
+    return known;
 }
 
 int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
@@ -232,7 +282,7 @@ int facet_pool_destroy(void *handle, int (*destroy)(void *pool))
     struct pool *pool = result == 0 ? find(handle) : NULL;
     if (pool) {
         pool->destroyed = true;
-        if (pool->charged_here)
+        if (is_charged(pool))
             settle(pool, 0);
         if (!pool->live)
             forget(pool);
@@ -255,7 +305,7 @@ int facet_pool_trim(void *handle, uint64_t keep, int (*trim)(void *pool, uint64_
     pthread_mutex_lock(&lock);
     int result = trim(handle, keep);
     struct pool *pool = find(handle);
-    if (pool && pool->charged_here)
+    if (pool && is_charged(pool))
         settle(pool, 0);
     pthread_mutex_unlock(&lock);
     return result;

@@ -52,8 +52,16 @@ struct facet_pool_taking {
 /* `device` is the pool's where this process did not see it made, and the library does not know (driver.h). */
 int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct facet_pool_taking *taking);
 
-/* A pool was made; `ours`: of a device, and so charged. False when memory is out: the caller ends it. */
-bool facet_pool_made(void *pool, uint32_t device, bool ours);
+/* Where a pool's memory is, and so who is charged for it. */
+enum facet_pool_place {
+    FACET_POOL_ELSEWHERE, /* nobody: it is the host's */
+    FACET_POOL_ON_DEVICE,
+    FACET_POOL_MANAGED, /* each GPU (managed.h) */
+};
+
+/* A pool was made, or one that the library had of itself was given out. False when memory is out: it is not known. */
+bool facet_pool_made(void *pool, uint32_t device, enum facet_pool_place place);
+bool facet_pool_met(void *pool, uint32_t device, enum facet_pool_place place);
 
 /* Under the lock over the library's call, which answers 0 for success: a new pool may get the same handle after it. */
 int facet_pool_destroy(void *pool, int (*destroy)(void *pool));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies of rows and boxes, batches of them, and moving managed memory, in stream order.
- * Never: looks into arrays, but as bytes; moves managed memory: it only takes the time.
+ * Never: looks into arrays, but as bytes; moves a part of a managed block: it goes as a whole.
  */
 #include <string.h>
 
@@ -143,24 +143,30 @@ FAKE_BOTH(cuMemcpyBatchAsync,
            size_t *indices, size_t attribute_count, size_t *wrong, CUstream stream),
           to, from, sizes, count, stream)
 
-static CUresult move(bool per_thread, CUdeviceptr pointer, size_t bytes, CUstream stream)
+static CUresult move(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
 {
     bool now;
+    CUresult result =
+        fake_memory_usable(pointer, bytes) ? submit(stream, per_thread, bytes, &now) : CUDA_ERROR_INVALID_VALUE;
 
-    return fake_memory_usable(pointer, bytes) ? submit(stream, per_thread, bytes, &now) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        fake_managed_move(pointer, device);
+    return result;
 }
 
-static CUresult do_cuMemPrefetchAsync(bool per_thread, CUdeviceptr pointer, size_t bytes, CUstream stream)
+static CUresult do_cuMemPrefetchAsync(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device,
+                                      CUstream stream)
 {
-    return move(per_thread, pointer, bytes, stream);
+    return move(per_thread, pointer, bytes, device, stream);
 }
 FAKE_BOTH(cuMemPrefetchAsync, (CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream), pointer, bytes,
-          stream)
+          device, stream)
 
-static CUresult do_cuMemPrefetchAsync_v2(bool per_thread, CUdeviceptr pointer, size_t bytes, CUstream stream)
+static CUresult do_cuMemPrefetchAsync_v2(bool per_thread, CUdeviceptr pointer, size_t bytes, CUmemLocation location,
+                                         CUstream stream)
 {
-    return move(per_thread, pointer, bytes, stream);
+    return move(per_thread, pointer, bytes, location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1, stream);
 }
 FAKE_BOTH(cuMemPrefetchAsync_v2,
           (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream), pointer, bytes,
-          stream)
+          location, stream)

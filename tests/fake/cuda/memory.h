@@ -107,6 +107,10 @@ CUresult fake_memory_make(enum fake_sort sort, enum fake_kind kind, uint64_t byt
 struct fake_block *fake_memory_make_own(CUcontext context, enum fake_kind kind, uint64_t bytes);
 void fake_memory_release(struct fake_block *block);
 
+/* The managed block that `address` lies in goes to a device that has room for it; to the host it does not go. Takes the
+ * lock. */
+void fake_managed_move(uint64_t address, CUdevice device);
+
 /* Where an allocation begins and how long it is, by any address in it. Under the lock. */
 bool fake_memory_range(uint64_t address, struct fake_block **ret_block, uint64_t *ret_base, uint64_t *ret_bytes);
 

@@ -126,6 +126,21 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
     return result;
 }
 
+void fake_managed_move(uint64_t address, CUdevice device)
+{
+    uint32_t physical;
+
+    if (fake_physical(device, &physical) != CUDA_SUCCESS)
+        return;
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at(address);
+    if (block && block->sort == FAKE_BLOCK_MANAGED && fake_take(physical, FAKE_MANAGED, block->taken)) {
+        fake_give(block->physical, FAKE_MANAGED, block->taken);
+        block->physical = physical;
+    }
+    fake_memory_unlock();
+}
+
 void fake_memory_release(struct fake_block *block)
 {
     if (block->sort == FAKE_BLOCK_HOST)

@@ -24,6 +24,7 @@ struct CUmemPoolHandle_st {
 
 static CUmemoryPool all; /* living and dead, so that a handle of a dead one is recognised */
 static CUmemoryPool defaults[FAKE_DEVICES], currents[FAKE_DEVICES];
+static CUmemoryPool managed[FAKE_DEVICES], of_host; /* what cuMemGetDefaultMemPool answers of other places */
 
 static CUmemoryPool make(CUdevice device, uint32_t physical)
 {
@@ -62,6 +63,24 @@ static CUmemoryPool default_of(CUdevice device, uint32_t physical)
 static CUmemoryPool current_of(CUdevice device, uint32_t physical)
 {
     return currents[physical] ? currents[physical] : default_of(device, physical);
+}
+
+/* NULL: there is none for such a place, or memory is out. */
+static CUmemoryPool default_for(const CUmemLocation *location, CUmemAllocationType type, uint32_t physical)
+{
+    bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED, there = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemoryPool *place = there ? &managed[physical] : &of_host;
+
+    if (there && !is_managed)
+        return default_of(location->id, physical);
+    if (!there && (is_managed || location->type != CU_MEM_LOCATION_TYPE_HOST))
+        return NULL;
+    if (!*place && (*place = make(there ? location->id : 0, physical))) {
+        (*place)->properties.allocType = type;
+        (*place)->properties.location = *location;
+        (*place)->on_host = !there;
+    }
+    return *place;
 }
 
 static bool grow(CUmemoryPool pool, uint64_t by)
@@ -385,6 +404,34 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
     return pool_of_device(pool, device, current_of);
+}
+
+/* Nobody sets another one but a device's. */
+static CUresult pool_for(CUmemoryPool *pool, const CUmemLocation *location, CUmemAllocationType type, bool current)
+{
+    uint32_t physical = 0;
+    bool there = location && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+    if (!pool || !location || (there && fake_physical(location->id, &physical) != CUDA_SUCCESS))
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    CUmemoryPool found = current && there && type == CU_MEM_ALLOCATION_TYPE_PINNED
+                             ? current_of(location->id, physical)
+                             : default_for(location, type, physical);
+    fake_memory_unlock();
+    if (found)
+        *pool = found;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    return pool_for(pool, location, type, false);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    return pool_for(pool, location, type, true);
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)

@@ -124,4 +124,5 @@ FAKE_HIP(hipMemPrefetchAsync, (const void *pointer, size_t size, int device, hip
          cuMemPrefetchAsync(at(pointer), size, device, STREAM(stream)))
 FAKE_HIP(hipMemPrefetchAsync_v2,
          (const void *pointer, size_t size, hipMemLocation location, unsigned flags, hipStream_t stream),
-         cuMemPrefetchAsync(at(pointer), size, location.id, STREAM(stream)))
+         cuMemPrefetchAsync_v2(at(pointer), size, (CUmemLocation){.type = location.type, .id = location.id}, flags,
+                               STREAM(stream)))

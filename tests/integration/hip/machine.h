@@ -23,6 +23,7 @@
 #include "limiter/segment.h"
 #include "segment.h"
 #include "tests/fake/cuda/state.h"
+#include "vendor/hip/copy.h"
 #include "vendor/hip/graph_memory.h"
 
 #define KIB UINT64_C(1024)
@@ -97,6 +98,8 @@ uint64_t machine_own(uint32_t device);
     X(hipMalloc)                                                                                                       \
     X(hipExtMallocWithFlags)                                                                                           \
     X(hipMallocManaged)                                                                                                \
+    X(hipMemPrefetchAsync)                                                                                             \
+    X(hipMemPrefetchAsync_v2)                                                                                          \
     X(hipMallocPitch)                                                                                                  \
     X(hipMemAllocPitch)                                                                                                \
     X(hipMalloc3D)                                                                                                     \

@@ -165,6 +165,8 @@ uint64_t machine_own(uint32_t device);
     X(cuMemPoolSetAttribute)                                                                                           \
     X(cuDeviceGetDefaultMemPool)                                                                                       \
     X(cuDeviceSetMemPool)                                                                                              \
+    X(cuMemGetDefaultMemPool)                                                                                          \
+    X(cuMemGetMemPool)                                                                                                 \
     X(cuMemAddressReserve)                                                                                             \
     X(cuMemAddressFree)                                                                                                \
     X(cuMemCreate)                                                                                                     \

@@ -365,7 +365,7 @@ static void role_managed_pool(void *argument)
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void test_a_pool_of_managed_memory_is_charged_to_the_current_device(void **state)
+static void test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that_there_is(void **state)
 {
     machine_run(role_managed_pool, GIB);
 }
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
         cmocka_unit_test(test_what_a_process_imports_of_its_own_is_charged_once),
         cmocka_unit_test(test_what_a_pool_held_that_was_exported_stays_charged),
-        cmocka_unit_test(test_a_pool_of_managed_memory_is_charged_to_the_current_device),
+        cmocka_unit_test(test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that_there_is),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
     };
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: cuMemAllocManaged (interpose/kit/memory/managed.h). Never: looks where its pages are. */
+#include "interpose/kit/memory/managed.h"
+
+#include "charge.h"
+
+/* Frozen memory is waited for before anything is charged. */
+static enum facet_memory_refusal take(uint64_t bytes)
+{
+    if (!facet_cuda_tenant(0))
+        return FACET_MEMORY_NO_VGPU;
+    for (uint32_t i = 0; i < facet_cuda_process.count; i++)
+        facet_tenant_thaw(facet_cuda_tenant(i));
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, bytes);
+    enum facet_memory_refusal refusal = facet_managed_take(bytes);
+    if (refusal != FACET_MEMORY_TAKEN)
+        facet_transit_leave();
+    return refusal;
+}
+
+static CUresult keep(CUresult result, CUdeviceptr pointer, uint64_t bytes)
+{
+    struct facet_cuda_charge charge = {.bytes = bytes, .device = facet_cuda_current_device()};
+
+    if (result == CUDA_SUCCESS && facet_cuda_charge_keep(&charge, FACET_CUDA_MANAGED, pointer, facet_cuda_owner()))
+        return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) {
+        facet_cuda_driver.cuMemFree_v2(pointer);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    facet_managed_release(bytes);
+    return result;
+}
+
+/* The driver may keep it anywhere, and in any steps. */
+CUresult facet_cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
+{
+    uint64_t granted = facet_cuda_granted(bytes);
+    enum facet_memory_refusal refusal = take(granted);
+
+    if (refusal != FACET_MEMORY_TAKEN)
+        return refusal == FACET_MEMORY_OUT ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_INITIALIZED;
+    CUresult result = facet_cuda_driver.cuMemAllocManaged(pointer, bytes, flags);
+    result = keep(result, result == CUDA_SUCCESS ? *pointer : 0, granted);
+    facet_transit_leave();
+    return result;
+}

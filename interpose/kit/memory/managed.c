@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what managed.h says. Never: leaves one vGPU charged where another refused. */
+#include "managed.h"
+
+#include <stdatomic.h>
+
+static _Atomic uint64_t charged;
+
+static void release(uint32_t count, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < count; i++)
+        facet_tenant_release(facet_memory_driver.tenant(i), bytes);
+}
+
+/* How many GPUs there are, after a child of fork() was attached, too. */
+static uint32_t devices(void)
+{
+    return facet_memory_driver.tenant(0) ? facet_memory_driver.devices() : 0;
+}
+
+enum facet_memory_refusal facet_managed_take(uint64_t bytes)
+{
+    enum facet_memory_refusal refusal = FACET_MEMORY_NO_VGPU;
+    struct facet_memory_charge one;
+
+    for (uint32_t i = 0, count = devices(); i < count; i++) {
+        refusal = facet_charge_take(i, bytes, &one);
+        if (refusal != FACET_MEMORY_TAKEN) {
+            release(i, bytes);
+            return refusal;
+        }
+    }
+    if (refusal == FACET_MEMORY_TAKEN)
+        atomic_fetch_add(&charged, bytes);
+    return refusal;
+}
+
+bool facet_managed_reserve(uint64_t bytes)
+{
+    uint32_t count = devices();
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!facet_tenant_reserve(facet_memory_driver.tenant(i), bytes)) {
+            release(i, bytes);
+            return false;
+        }
+    }
+    if (count)
+        atomic_fetch_add(&charged, bytes);
+    return count;
+}
+
+void facet_managed_release(uint64_t bytes)
+{
+    atomic_fetch_sub(&charged, bytes);
+    release(devices(), bytes);
+}
+
+uint64_t facet_managed_charged(void)
+{
+    return atomic_load(&charged);
+}
+
+void facet_managed_forked(void)
+{
+    atomic_store(&charged, 0);
+}
+
+uint64_t facet_managed_free(void)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0, count = devices(); i < count; i++) {
+        uint64_t left = facet_tenant_memory_free(facet_memory_driver.tenant(i));
+
+        least = left < least ? left : least;
+    }
+    return least;
+}

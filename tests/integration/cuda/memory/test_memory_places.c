@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of who is charged for memory that has no one place: managed, the host's pools, what is held by something
+ * else than handles and mappings. Never: several processes. */
+#include "machine.h"
+
+/* Asking what is left brings the accounts of pools up to date. */
+static uint64_t charged(uint32_t device)
+{
+    size_t is_free, total;
+
+    CHECK_EQUAL(cuda.cuMemGetInfo_v2(&is_free, &total), CUDA_SUCCESS);
+    return machine_charged(device);
+}
+
+static CUmemLocation at(CUdevice device)
+{
+    return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+}
+
+/* ---- managed memory, which goes from GPU to GPU ---- */
+
+static void role_moves(void *argument)
+{
+    CUdeviceptr pointer = 7;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 301 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(pointer, 7);
+    CHECK_EQUAL(test_segment_totals(&machine.segments[1]).denied, 1);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged(1), 0);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 300 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    for (int turn = 0; turn < 2; turn++) {
+        CUdevice to = !turn;
+
+        CHECK_EQUAL(turn ? cuda.cuMemPrefetchAsync_v2(pointer, 300 * MIB, at(to), 0, NULL)
+                         : cuda.cuMemPrefetchAsync(pointer, 300 * MIB, to, NULL),
+                    CUDA_SUCCESS);
+        CHECK_EQUAL(fake_held((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_held((uint32_t)!to, FAKE_MANAGED), 0);
+        CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 300 * MIB);
+        CHECK_EQUAL(machine_charged(1), 300 * MIB);
+    }
+}
+
+static void role_moves_until_refused(void *argument)
+{
+    CUcontext context;
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 300 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 1), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged(1), 0);
+    role_enter(1);
+    CHECK_EQUAL(machine_charged(1), MACHINE_CONTEXT);
+}
+
+/* What is left behind goes with the context that it was made in, on each GPU. */
+static void role_leaves_behind(void *argument)
+{
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 10 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocManaged(NULL, 10 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(machine_charged(1), 10 * MIB);
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(machine_charged(1), 0);
+}
+
+static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **state)
+{
+    machine_make(2, (uint64_t[]){2 * GIB, 300 * MIB}, "300M");
+    machine_wait(machine_start(role_moves, NULL, true));
+    machine_wait(machine_start(role_moves_until_refused, NULL, true));
+    machine_wait(machine_start(role_leaves_behind, NULL, true));
+    machine_remove();
+}
+
+static void role_managed_pools(void *argument)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = at(1)};
+    CUmemLocation second = at(1);
+    CUmemoryPool own, given;
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&own, &properties), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(&given, &second, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        CUmemoryPool pool = i ? given : own;
+
+        CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 320 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 64 * MIB, pool, NULL), CUDA_SUCCESS);
+        CHECK_EQUAL(charged(0), MACHINE_CONTEXT + 64 * MIB);
+        CHECK_EQUAL(charged(1), 64 * MIB);
+        CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+        CHECK_EQUAL(charged(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(charged(1), 0);
+    }
+}
+
+static void test_pools_of_managed_memory_are_charged_on_each_gpu(void **state)
+{
+    machine_make(2, (uint64_t[]){2 * GIB, 300 * MIB}, "300M");
+    machine_wait(machine_start(role_managed_pools, NULL, true));
+    machine_remove();
+}
+
+/* ---- pools of the driver's own ---- */
+
+static void role_host_pool(void *argument)
+{
+    CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST}, device = at(0);
+    CUmemoryPool pool, again;
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(NULL, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(&pool, NULL, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(&pool, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemGetMemPool(&again, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+    CHECK(pool == again);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 4 * GIB, pool, NULL), CUDA_SUCCESS); /* beyond the quota */
+    CHECK_EQUAL(charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(charged(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(cuda.cuMemGetMemPool(&pool, &device, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 4 * GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 32 * MIB, pool, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(charged(0), MACHINE_CONTEXT + 32 * MIB);
+}
+
+static void test_the_pool_of_the_host_is_charged_to_nobody(void **state)
+{
+    machine_run(role_host_pool, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
+        cmocka_unit_test(test_pools_of_managed_memory_are_charged_on_each_gpu),
+        cmocka_unit_test(test_the_pool_of_the_host_is_charged_to_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
