@@ -37,6 +37,7 @@
     FACET_CUDA_BOTH_HOOKS(X, cuMemcpyBatchAsync_v2, "cuMemcpyBatchAsync", 13000)                                       \
     FACET_CUDA_BOTH_HOOKS(X, cuMemcpy3DBatchAsync, "cuMemcpy3DBatchAsync", 12080)                                      \
     FACET_CUDA_BOTH_HOOKS(X, cuMemcpy3DBatchAsync_v2, "cuMemcpy3DBatchAsync", 13000)                                   \
+    FACET_CUDA_BOTH_HOOKS(X, cuMemBatchDecompressAsync, "cuMemBatchDecompressAsync", 12060)                            \
     FACET_CUDA_BOTH_HOOKS(X, cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000)                                           \
     FACET_CUDA_BOTH_HOOKS(X, cuMemPrefetchAsync_v2, "cuMemPrefetchAsync", 12020)                                       \
     FACET_CUDA_BOTH_HOOKS(X, cuMemPrefetchBatchAsync, "cuMemPrefetchBatchAsync", 13000)                                \

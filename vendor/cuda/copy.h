@@ -78,6 +78,16 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
 
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes; /* not looked into */
 
+/* One of a batch; dstNumBytes may be 0. */
+typedef struct CUmemDecompressParams_st {
+    size_t srcNumBytes, dstNumBytes;
+    unsigned *dstActBytes;
+    const void *src;
+    void *dst;
+    int algo;
+    unsigned char padding[20];
+} CUmemDecompressParams;
+
 /* Without a stream: of the legacy default one, or (_ptds) of the thread's own. */
 #define VENDOR_CUDA_WAITED(name, ...)                                                                                  \
     CUresult name(__VA_ARGS__);                                                                                        \
@@ -105,6 +115,9 @@ VENDOR_CUDA_BOTH(cuMemcpyBatchAsync_v2, CUdeviceptr *to, CUdeviceptr *from, size
 VENDOR_CUDA_BOTH(cuMemcpy3DBatchAsync, size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *wrong,
                  unsigned long long flags, CUstream stream);
 VENDOR_CUDA_BOTH(cuMemcpy3DBatchAsync_v2, size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags,
+                 CUstream stream);
+
+VENDOR_CUDA_BOTH(cuMemBatchDecompressAsync, CUmemDecompressParams *list, size_t count, unsigned flags, size_t *wrong,
                  CUstream stream);
 
 VENDOR_CUDA_BOTH(cuMemPrefetchAsync, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream);

@@ -27,7 +27,8 @@ enum {
 };
 
 /* Instantiated so, what a graph allocated and did not free is freed when it is launched again. */
-enum { hipGraphInstantiateFlagAutoFreeOnLaunch = 1 };
+enum { hipGraphInstantiateFlagAutoFreeOnLaunch = 1, hipGraphInstantiateFlagUpload = 2 };
+enum { hipGraphInstantiateSuccess = 0, hipGraphInstantiateError = 1 };
 
 typedef struct hipMemAllocNodeParams {
     hipMemPoolProps poolProps;

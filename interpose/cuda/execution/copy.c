@@ -1,30 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies of rows and boxes, batches of copies, and moving managed memory, in stream order.
- * Never: looks into what it cannot size: that is the driver's to refuse, as what is small.
+ * Owns: copies of rows and boxes, batches of copies, of moves and of decompressions, in stream order.
+ * Never: looks into what it cannot size, nor into batches that lack an array: those are the driver's to refuse, as what
+ * is small.
  */
 #include "transfer.h"
 
 #define BOTH FACET_CUDA_TRANSFERS
 
-static uint64_t sum(const size_t *sizes, size_t count)
+/* `all`: what has to be there besides. */
+static uint64_t sum(bool all, const size_t *sizes, size_t count)
 {
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; sizes && i < count; i++)
-        bytes += sizes[i];
-    return bytes;
+    return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
 }
 
 /* Elements of one byte, as far as the operands tell. */
+static uint64_t box_at(const void *list, size_t index)
+{
+    const CUextent3D *extent = &((const CUDA_MEMCPY3D_BATCH_OP *)list)[index].extent;
+
+    return facet_cuda_transfer_times(facet_cuda_transfer_times(extent->width, extent->height), extent->depth);
+}
+
 static uint64_t boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
 {
-    uint64_t bytes = 0;
+    return facet_flight_batch(list, count, box_at);
+}
 
-    for (size_t i = 0; list && i < count; i++)
-        bytes += facet_cuda_transfer_times(facet_cuda_transfer_times(list[i].extent.width, list[i].extent.height),
-                                           list[i].extent.depth);
-    return bytes;
+/* What comes out need not be said; it is more than what goes in. */
+static uint64_t decompressed_at(const void *list, size_t index)
+{
+    const CUmemDecompressParams *one = &((const CUmemDecompressParams *)list)[index];
+
+    return one->dstNumBytes > one->srcNumBytes ? one->dstNumBytes : one->srcNumBytes;
+}
+
+static uint64_t decompressed(const CUmemDecompressParams *list, size_t count)
+{
+    return facet_flight_batch(list, count, decompressed_at);
 }
 
 BOTH(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream), facet_cuda_transfer_rows(copy), copy, stream)
@@ -41,16 +54,20 @@ BOTH(cuMemcpyAtoHAsync_v2, (void *to, CUarray from, size_t offset, size_t size, 
 BOTH(cuMemcpyBatchAsync,
      (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
       size_t attribute_count, size_t *wrong, CUstream stream),
-     sum(sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
+     sum(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
 BOTH(cuMemcpyBatchAsync_v2,
      (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
       size_t attribute_count, CUstream stream),
-     sum(sizes, count), to, from, sizes, count, attributes, indices, attribute_count, stream)
+     sum(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, stream)
 BOTH(cuMemcpy3DBatchAsync,
      (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *wrong, unsigned long long flags, CUstream stream),
      boxes(list, count), count, list, wrong, flags, stream)
 BOTH(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream),
      boxes(list, count), count, list, flags, stream)
+
+BOTH(cuMemBatchDecompressAsync,
+     (CUmemDecompressParams * list, size_t count, unsigned flags, size_t *wrong, CUstream stream),
+     decompressed(list, count), list, count, flags, wrong, stream)
 
 /* ---- managed memory: charged in full on each GPU, so moving it only takes time ---- */
 
@@ -61,8 +78,10 @@ BOTH(cuMemPrefetchAsync_v2, (CUdeviceptr pointer, size_t size, CUmemLocation loc
 BOTH(cuMemPrefetchBatchAsync,
      (CUdeviceptr * pointers, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
       size_t location_count, unsigned long long flags, CUstream stream),
-     sum(sizes, count), pointers, sizes, count, locations, indices, location_count, flags, stream)
+     sum(pointers &&locations &&indices, sizes, count), pointers, sizes, count, locations, indices, location_count,
+     flags, stream)
 BOTH(cuMemDiscardAndPrefetchBatchAsync,
      (CUdeviceptr * pointers, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
       size_t location_count, unsigned long long flags, CUstream stream),
-     sum(sizes, count), pointers, sizes, count, locations, indices, location_count, flags, stream)
+     sum(pointers &&locations &&indices, sizes, count), pointers, sizes, count, locations, indices, location_count,
+     flags, stream)

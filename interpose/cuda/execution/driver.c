@@ -29,6 +29,11 @@ static bool stream_context(void *stream, void **ret_context)
     return result == CUDA_SUCCESS && context;
 }
 
+static uint32_t stream_device(void *stream)
+{
+    return facet_cuda_stream_device(stream);
+}
+
 static struct facet_tenant *stream_tenant(void *stream, uint32_t *ret_device)
 {
     *ret_device = facet_cuda_stream_device(stream);
@@ -111,6 +116,7 @@ const struct facet_flight_driver facet_flight_driver = {
     .tenants = tenants,
     .stream_context = stream_context,
     .stream_tenant = stream_tenant,
+    .stream_device = stream_device,
     .stream_captured = stream_captured,
     .stream_state = stream_state,
     .event_new = event_new,

@@ -71,12 +71,17 @@ static int destroy(uint64_t executable)
 }
 
 /* Drivers before 11.4 have no nodes that allocate, nor the functions to ask for them. */
+static bool can_allocate(void)
+{
+    return facet_cuda_plain.cuGraphMemAllocNodeGetParams;
+}
+
 static CUresult instantiated(CUresult result, const CUgraphExec *executable, CUgraph graph)
 {
     struct facet_graph_needs needs;
 
-    if (result != CUDA_SUCCESS || !facet_cuda_plain.cuGraphMemAllocNodeGetParams ||
-        !facet_graph_needs(&reader, graph, &needs) || facet_graph_made((uintptr_t)*executable, &needs))
+    if (result != CUDA_SUCCESS || !can_allocate() || !facet_graph_needs(&reader, graph, &needs) ||
+        facet_graph_made((uintptr_t)*executable, &needs))
         return result;
     destroy((uintptr_t)*executable);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -96,12 +101,34 @@ INSTANTIATE(cuGraphInstantiate_v2,
             graph, error_node, log, size)
 INSTANTIATE(cuGraphInstantiateWithFlags, (CUgraphExec * executable, CUgraph graph, unsigned long long flags),
             executable, graph, flags)
-INSTANTIATE(cuGraphInstantiateWithParams,
-            (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters), executable, graph,
-            parameters)
-INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
-            (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters), executable, graph,
-            parameters)
+/* What is uploaded at once needs room before it is made, as where it is launched. */
+static CUresult with_parameters(CUgraphExec *executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters,
+                                CUresult (*driver)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *))
+{
+    struct facet_graph_needs needs, hold;
+
+    if (!parameters || !(parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) || !can_allocate() ||
+        !facet_graph_needs(&reader, graph, &needs))
+        return instantiated(driver(executable, graph, parameters), executable, graph);
+    if (facet_graph_hold(&needs, &hold) != FACET_MEMORY_TAKEN) {
+        parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = instantiated(driver(executable, graph, parameters), executable, graph);
+    return facet_cuda_graph_launched(&hold, result);
+}
+
+CUresult facet_cuGraphInstantiateWithParams(CUgraphExec *executable, CUgraph graph,
+                                            CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
+{
+    return with_parameters(executable, graph, parameters, facet_cuda_driver.cuGraphInstantiateWithParams);
+}
+
+CUresult facet_cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgraph graph,
+                                                 CUDA_GRAPH_INSTANTIATE_PARAMS *parameters)
+{
+    return with_parameters(executable, graph, parameters, facet_cuda_driver.cuGraphInstantiateWithParams_ptsz);
+}
 
 CUresult facet_cuGraphExecDestroy(CUgraphExec executable)
 {

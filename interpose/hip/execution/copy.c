@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: copies of rows, boxes, arrays and symbols, batches of copies, and moving managed memory, in stream order.
- * Never: looks into what it cannot size: that is the runtime's to refuse, as what is small.
+ * Never: looks into what it cannot size, nor into batches that lack an array: those are the runtime's to refuse, as
+ * what is small.
  */
 #include "transfer.h"
 
@@ -12,13 +13,10 @@
 #define ONE  FACET_HIP_TRANSFER
 #define BOTH FACET_HIP_TRANSFERS
 
-static uint64_t sum(const size_t *sizes, size_t count)
+/* `all`: what has to be there besides. */
+static uint64_t sum(bool all, const size_t *sizes, size_t count)
 {
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; sizes && i < count; i++)
-        bytes += sizes[i];
-    return bytes;
+    return all ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
 }
 
 static bool has_array(const hipMemcpy3DBatchOp *one)
@@ -26,13 +24,16 @@ static bool has_array(const hipMemcpy3DBatchOp *one)
     return one->src.type == hipMemcpyOperandTypeArray || one->dst.type == hipMemcpyOperandTypeArray;
 }
 
+static uint64_t box_at(const void *list, size_t index)
+{
+    const hipMemcpy3DBatchOp *one = &((const hipMemcpy3DBatchOp *)list)[index];
+
+    return facet_hip_transfer_box(one->extent, has_array(one));
+}
+
 static uint64_t boxes(const hipMemcpy3DBatchOp *list, size_t count)
 {
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; list && i < count; i++)
-        bytes += facet_hip_transfer_box(list[i].extent, has_array(&list[i]));
-    return bytes;
+    return facet_flight_batch(list, count, box_at);
 }
 
 BOTH(hipMemcpy2DAsync, (VENDOR_HIP_ROWS, hipStream_t stream), facet_hip_transfer_times(width, height), to, to_pitch,
@@ -56,7 +57,7 @@ ONE(hipMemcpyHtoAAsync, (hipArray_t to, size_t offset, const void *from, size_t 
 ONE(hipMemcpyBatchAsync,
     (void **to, void **from, size_t *sizes, size_t count, hipMemcpyAttributes *attributes, size_t *indices,
      size_t attribute_count, size_t *wrong, hipStream_t stream),
-    false, sum(sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
+    false, sum(to &&from, sizes, count), to, from, sizes, count, attributes, indices, attribute_count, wrong, stream)
 ONE(hipMemcpy3DBatchAsync,
     (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream), false,
     boxes(list, count), count, list, wrong, flags, stream)

@@ -109,9 +109,22 @@ INSTANTIATE(hipGraphInstantiate,
             executable, graph, error_node, log, size)
 INSTANTIATE(hipGraphInstantiateWithFlags, (hipGraphExec_t * executable, hipGraph_t graph, unsigned long long flags),
             executable, graph, flags)
-INSTANTIATE(hipGraphInstantiateWithParams,
-            (hipGraphExec_t * executable, hipGraph_t graph, hipGraphInstantiateParams *parameters), executable, graph,
-            parameters)
+/* What is uploaded at once needs room before it is made, as where it is launched. */
+hipError_t facet_hipGraphInstantiateWithParams(hipGraphExec_t *executable, hipGraph_t graph,
+                                               hipGraphInstantiateParams *parameters)
+{
+    struct facet_graph_needs needs, hold = {.bytes = {0}};
+    bool uploads = parameters && parameters->flags & hipGraphInstantiateFlagUpload && can_allocate() &&
+                   facet_graph_needs(&reader, graph, &needs);
+
+    if (uploads && facet_graph_hold(&needs, &hold) != FACET_MEMORY_TAKEN) {
+        parameters->result_out = hipGraphInstantiateError;
+        return hipErrorOutOfMemory;
+    }
+    hipError_t result =
+        instantiated(facet_hip_driver.hipGraphInstantiateWithParams(executable, graph, parameters), executable, graph);
+    return uploads ? facet_hip_graph_launched(&hold, result) : result;
+}
 
 hipError_t facet_hipGraphExecDestroy(hipGraphExec_t executable)
 {

@@ -40,6 +40,8 @@ struct facet_flight_driver {
     bool (*stream_context)(void *stream, void **ret_context);
     /* The vGPU that pays for it, and its device. NULL when there is none: the launch is refused. */
     struct facet_tenant *(*stream_tenant)(void *stream, uint32_t *ret_device);
+    /* Its device; with one vGPU it is 0, and nobody is asked. */
+    uint32_t (*stream_device)(void *stream);
     /* Whether it takes notes instead of running what is launched; true, too, when the driver cannot say. */
     bool (*stream_captured)(void *stream);
     /* Whether all that was launched is complete. In the helper's thread, which has no context of its own to keep; never

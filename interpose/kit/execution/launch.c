@@ -19,7 +19,7 @@
 /* Of launches of which nothing is known, alone on the device. */
 #define LEAST_BETWEEN 8u
 
-_Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_AT_HAND];
+_Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_DEVICES];
 
 /* Up to half more or less each time, so that a program that repeats itself is not always seen at the same kernel. */
 static int64_t next_sample_ns(struct facet_flight_lane *lane)

@@ -166,6 +166,8 @@ void fake_allocation_hold(struct fake_allocation *allocation);
 void fake_allocation_let_go(struct fake_allocation *allocation);
 /* Runs the nodes of memory among `works`: all, or none. `free_first`: what is left of the last time is freed. */
 CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool free_first);
+/* The same up to where it would be launched: the memory is there. */
+CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
 
 /* ---- capture ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies of rows and boxes, batches of them, and moving managed memory, in stream order.
+ * Owns: copies of rows and boxes, batches of them, decompressing, and moving managed memory, in stream order.
  * Never: looks into arrays, but as bytes; moves a part of a managed block: it goes as a whole.
  */
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "memory.h"
 #include "vendor/cuda/copy.h"
 
-#define COPY_BYTES_NS 50u /* 50 GB/s */
+#define COPY_BYTES_NS 50u               /* 50 GB/s */
+#define MOST          ((size_t)1 << 20) /* of a batch; a real driver refuses a count that cannot be, too */
 
 /* One side of a copy of boxes. */
 struct side {
@@ -112,7 +113,7 @@ FAKE_BOTH(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 static CUresult copy_batch(bool per_thread, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
                            size_t count, CUstream stream)
 {
-    CUresult result = to && from && sizes && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = to && from && sizes && count && count <= MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     bool now = false;
 
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
@@ -142,6 +143,21 @@ FAKE_BOTH(cuMemcpyBatchAsync,
           (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes,
            size_t *indices, size_t attribute_count, size_t *wrong, CUstream stream),
           to, from, sizes, count, stream)
+
+/* Takes the time of what goes in. */
+static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompressParams *list, size_t count,
+                                             CUstream stream)
+{
+    CUresult result = list && count && count <= MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool now;
+
+    for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
+        result = submit(stream, per_thread, list[i].srcNumBytes, &now);
+    return result;
+}
+FAKE_BOTH(cuMemBatchDecompressAsync,
+          (CUmemDecompressParams * list, size_t count, unsigned flags, size_t *wrong, CUstream stream), list, count,
+          stream)
 
 static CUresult move(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
 {

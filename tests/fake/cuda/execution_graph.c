@@ -336,7 +336,14 @@ static CUresult do_cuGraphInstantiateWithParams(bool per_thread, CUgraphExec *ex
     parameters->hErrNode_out = NULL;
     parameters->result_out = 0;
     CUresult result = fake_stream(parameters->hUploadStream, per_thread, &stream);
-    return result == CUDA_SUCCESS ? cuGraphInstantiateWithFlags(executable, graph, parameters->flags) : result;
+    if (result == CUDA_SUCCESS)
+        result = cuGraphInstantiateWithFlags(executable, graph, parameters->flags);
+    if (result != CUDA_SUCCESS || !(parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
+        return result;
+    result = fake_allocations_upload((*executable)->works, (*executable)->count);
+    if (result != CUDA_SUCCESS)
+        cuGraphExecDestroy(*executable);
+    return result;
 }
 FAKE_BOTH(cuGraphInstantiateWithParams,
           (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters), executable, graph,
@@ -418,7 +425,9 @@ static CUresult do_cuGraphUpload(bool per_thread, CUgraphExec executable, CUstre
 {
     CUstream stream;
 
-    return is_executable(executable) ? fake_stream(handle, per_thread, &stream) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = is_executable(executable) ? fake_stream(handle, per_thread, &stream) : CUDA_ERROR_INVALID_VALUE;
+
+    return result == CUDA_SUCCESS ? fake_allocations_upload(executable->works, executable->count) : result;
 }
 FAKE_BOTH(cuGraphUpload, (CUgraphExec executable, CUstream stream), executable, stream)
 

@@ -209,6 +209,14 @@ CUresult fake_allocations_run(const struct fake_work *works, size_t count, bool 
     return result;
 }
 
+CUresult fake_allocations_upload(const struct fake_work *works, size_t count)
+{
+    fake_memory_lock();
+    bool fits = make_room(works, count);
+    fake_memory_unlock();
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* ---- the functions ---- */
 
 CUresult cuDeviceGraphMemTrim(CUdevice device)

@@ -76,7 +76,7 @@ static hipError_t copy_box(const hipMemcpy3DParms *copy, hipStream_t stream, boo
 
 static hipError_t copy_boxes(size_t count, const hipMemcpy3DBatchOp *list, hipStream_t stream)
 {
-    hipError_t result = count && list ? hipSuccess : hipErrorInvalidValue;
+    hipError_t result = count && count <= 1u << 20 && list ? hipSuccess : hipErrorInvalidValue;
 
     for (size_t i = 0; result == hipSuccess && i < count; i++) {
         const hipMemcpy3DOperand *from = &list[i].src, *to = &list[i].dst;

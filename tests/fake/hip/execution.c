@@ -195,6 +195,15 @@ FAKE_HIP(hipGraphAddKernelNode,
 FAKE_HIP(hipGraphAddEmptyNode,
          (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count),
          cuGraphAddEmptyNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count))
+static hipError_t instantiate(CUgraphExec *executable, CUgraph graph, hipGraphInstantiateParams *parameters)
+{
+    if (!parameters)
+        return hipErrorInvalidValue;
+    CUDA_GRAPH_INSTANTIATE_PARAMS same = {.flags = parameters->flags,
+                                          .hUploadStream = STREAM(parameters->uploadStream)};
+    return cuGraphInstantiateWithParams(executable, graph, &same);
+}
+
 FAKE_HIP(hipGraphInstantiate,
          (hipGraphExec_t * executable, hipGraph_t graph, hipGraphNode_t *error_node, char *log, size_t size),
          cuGraphInstantiate_v2((CUgraphExec *)executable, GRAPH(graph), NODE(error_node), log, size))
@@ -209,8 +218,7 @@ _Static_assert(sizeof(hipMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAM
 
 FAKE_HIP(hipGraphInstantiateWithParams,
          (hipGraphExec_t * executable, hipGraph_t graph, hipGraphInstantiateParams *parameters),
-         parameters ? cuGraphInstantiateWithFlags((CUgraphExec *)executable, GRAPH(graph), parameters->flags)
-                    : hipErrorInvalidValue)
+         instantiate((CUgraphExec *)executable, GRAPH(graph), parameters))
 FAKE_HIP(hipGraphAddMemAllocNode,
          (hipGraphNode_t * node, hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
           hipMemAllocNodeParams *parameters),

@@ -157,6 +157,7 @@ uint64_t machine_own(uint32_t device);
     X(hipGraphInstantiateWithFlags)                                                                                    \
     X(hipGraphExecDestroy)                                                                                             \
     X(hipGraphUpload)                                                                                                  \
+    X(hipGraphInstantiateWithParams)                                                                                   \
     X(hipGraphLaunch)                                                                                                  \
     X(hipGraphLaunch_spt)                                                                                              \
     X(hipDeviceGraphMemTrim)                                                                                           \

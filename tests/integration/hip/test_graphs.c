@@ -223,6 +223,30 @@ static void test_a_child_has_none_of_its_parents_graphs(void **state)
     machine_run(role_fork, GIB);
 }
 
+/* The quota leaves 100 MiB beside the device's beginning. */
+static void role_uploaded(void *argument)
+{
+    hipStream_t stream = enter();
+    hipGraphInstantiateParams parameters = {.flags = hipGraphInstantiateFlagUpload, .uploadStream = stream};
+    hipGraph_t large = capture_row(stream, 3, 40 * MIB, false), row = capture_row(stream, 8, 40 * MIB, true);
+    hipGraphExec_t executable;
+
+    CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, large, &parameters), hipErrorOutOfMemory);
+    CHECK_EQUAL(parameters.result_out, hipGraphInstantiateError);
+    CHECK_HELD(0);
+    CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, row, &parameters), hipSuccess);
+    CHECK_HELD(40 * MIB);
+    CHECK(hip.hipGraphInstantiateWithParams(&executable, row, NULL) != hipSuccess);
+    CHECK_EQUAL(hip.hipGraphExecDestroy(executable), hipSuccess);
+    CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_uploaded_as_it_is_made_needs_room_before(void **state)
+{
+    machine_run(role_uploaded, MACHINE_BEGIN + 100 * MIB);
+}
+
 static void role_garbage(void *argument)
 {
     hipStream_t stream = enter();
@@ -251,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_held_for_graphs_is_charged_until_it_is_trimmed),
+        cmocka_unit_test(test_what_is_uploaded_as_it_is_made_needs_room_before),
         cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
         cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_called),
         cmocka_unit_test(test_graphs_and_pools_make_room_for_each_other),

@@ -105,6 +105,8 @@ uint64_t machine_own(uint32_t device);
     X(cuGraphLaunch)                                                                                                   \
     X(cuGraphLaunch_ptsz)                                                                                              \
     X(cuGraphUpload)                                                                                                   \
+    X(cuGraphInstantiateWithParams)                                                                                    \
+    X(cuGraphInstantiateWithParams_ptsz)                                                                               \
     X(cuDeviceGraphMemTrim)                                                                                            \
     X(cuDeviceGetGraphMemAttribute)                                                                                    \
     X(cuCtxAttach)                                                                                                     \
@@ -118,6 +120,11 @@ uint64_t machine_own(uint32_t device);
     X(cuMemcpy2DAsync_v2)                                                                                              \
     X(cuMemcpy3DAsync_v2)                                                                                              \
     X(cuMemcpyBatchAsync_v2)                                                                                           \
+    X(cuMemBatchDecompressAsync)                                                                                       \
+    X(cuMemcpyBatchAsync)                                                                                              \
+    X(cuMemcpy3DBatchAsync_v2)                                                                                         \
+    X(cuMemPrefetchBatchAsync)                                                                                         \
+    X(cuMemsetD8_v2_ptds)                                                                                              \
     X(cuMemPrefetchAsync)                                                                                              \
     X(cuMemPrefetchAsync_v2)                                                                                           \
     X(cuCtxSetLimit)                                                                                                   \

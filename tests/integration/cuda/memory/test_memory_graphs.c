@@ -152,6 +152,35 @@ static void role_refused(void *argument)
     CHECK_EQUAL(fake_held(0, FAKE_POOL), 0);
 }
 
+/* So is what is uploaded as it is made. */
+static void role_uploaded(void *argument)
+{
+    CUstream stream = enter();
+    CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .hUploadStream = stream};
+    CUgraph large = capture_row(stream, 3, 40 * MIB, false), row = capture_row(stream, 8, 40 * MIB, true);
+    CUgraphExec executable, again;
+
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&executable, large, &parameters), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(parameters.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithParams_ptsz(&executable, row, &parameters), CUDA_SUCCESS);
+    CHECK_EQUAL(parameters.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
+    CHECK_HELD(40 * MIB);
+    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
+    CHECK_HELD(40 * MIB);
+    parameters.flags = 0;
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&again, large, &parameters), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&again, large, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+}
+
+static void test_what_is_uploaded_as_it_is_made_needs_room_before(void **state)
+{
+    machine_run(role_uploaded, MACHINE_CONTEXT + 100 * MIB);
+}
+
 /* The same by pools: what graphs do not use makes room for them. */
 static void role_makes_room(void *argument)
 {
@@ -339,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_held_for_graphs_is_charged_until_it_is_trimmed),
+        cmocka_unit_test(test_what_is_uploaded_as_it_is_made_needs_room_before),
         cmocka_unit_test(test_what_outlives_its_graph_is_charged_until_it_is_freed),
         cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called),
         cmocka_unit_test(test_only_a_row_of_nodes_is_known_to_use_memory_again),

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs of which copies count as launches, and in which vGPU; of lists that cannot be read.
+ * Never: decides by a time of this machine. */
+#include <sys/mman.h>
+#include <time.h>
+
+#include "machine.h"
+
+/* What has run is reported a little later. */
+static void check_launches(int line, uint32_t device, uint64_t count)
+{
+    struct facet_usage_totals totals = test_segment_totals(&machine.segments[device]);
+
+    for (int i = 0; i < 5000 && (totals.launches < count || totals.inflight); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        totals = test_segment_totals(&machine.segments[device]);
+    }
+    if (totals.launches != count)
+        fprintf(stderr, "line %d, device %u:\n", line, device);
+    CHECK_EQUAL(totals.launches, count);
+    CHECK_EQUAL(totals.inflight, 0);
+}
+#define CHECK_LAUNCHES(device, count) check_launches(__LINE__, device, count)
+
+/* ---- small ones of several GPUs ---- */
+
+static CUdeviceptr taken[2];
+
+static void fill(uint32_t device, int times, CUresult (*call)(CUdeviceptr, unsigned char, size_t))
+{
+    role_enter((CUdevice)device);
+    for (int i = 0; i < times; i++)
+        CHECK_EQUAL(call(taken[device], 1, 1), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+/* Sixteen small ones make a launch, where all of them were done. */
+static void role_apart(void *argument)
+{
+    uint64_t before = 0;
+
+    role_open();
+    for (uint32_t i = 0; i < 2; i++) {
+        role_enter((CUdevice)i);
+        CHECK_EQUAL(cuda.cuMemAlloc_v2(&taken[i], MIB), CUDA_SUCCESS);
+    }
+    for (int form = 0; form < 2; form++, before++) {
+        CUresult (*call)(CUdeviceptr, unsigned char, size_t) = form ? cuda.cuMemsetD8_v2_ptds : cuda.cuMemsetD8_v2;
+
+        fill(0, 12, call);
+        fill(1, 4, call);
+        CHECK_LAUNCHES(0, before);
+        CHECK_LAUNCHES(1, before);
+        fill(0, 4, call);
+        CHECK_LAUNCHES(0, before + 1);
+        CHECK_LAUNCHES(1, before);
+        fill(1, 12, call);
+        CHECK_LAUNCHES(0, before + 1);
+        CHECK_LAUNCHES(1, before + 1);
+    }
+}
+
+static void test_small_copies_are_summed_for_each_gpu(void **state)
+{
+    machine_make(2, (uint64_t[]){GIB, GIB}, "300M");
+    machine_wait(machine_start(role_apart, NULL, true));
+    machine_remove();
+}
+
+/* ---- batches ---- */
+
+static void role_unreadable(void *argument)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    unsigned char *readable = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t *sizes = (size_t *)(void *)readable, *wild = (size_t *)(uintptr_t)64, absurd = SIZE_MAX / 16;
+    CUdeviceptr *pointers = (CUdeviceptr *)(void *)readable;
+    CUmemLocation *places = (CUmemLocation *)(void *)readable;
+
+    CHECK(readable != MAP_FAILED && mprotect(readable + page, (size_t)page, PROT_NONE) == 0);
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(NULL, pointers, wild, 3, NULL, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync(pointers, NULL, wild, 3, NULL, NULL, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(pointers, pointers, NULL, absurd, NULL, NULL, 0, NULL),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(pointers, pointers, sizes, absurd, NULL, NULL, 0, NULL),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync(pointers, pointers, sizes, absurd, NULL, NULL, 0, NULL, NULL),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuda.cuMemcpy3DBatchAsync_v2(absurd, (CUDA_MEMCPY3D_BATCH_OP *)(void *)readable, 0, NULL) != CUDA_SUCCESS);
+    CHECK(cuda.cuMemPrefetchBatchAsync(pointers, sizes, absurd, places, sizes, 1, 0, NULL) != CUDA_SUCCESS);
+    CHECK(cuda.cuMemPrefetchBatchAsync(NULL, wild, 3, places, sizes, 1, 0, NULL) != CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemBatchDecompressAsync(NULL, 3, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemBatchDecompressAsync((CUmemDecompressParams *)(void *)readable, absurd, 0, NULL, NULL),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_LAUNCHES(0, 5); /* what is absurd was admitted, and given back when the driver had refused it */
+}
+
+static void test_lists_that_cannot_be_read_are_the_drivers_to_refuse(void **state)
+{
+    machine_run(role_unreadable, GIB);
+}
+
+/* More than are looked into before the driver has: it is a launch all the same. */
+static void role_long(void *argument)
+{
+    enum { COUNT = 5000 };
+    static CUdeviceptr to[COUNT], from[COUNT];
+    static size_t sizes[COUNT];
+    CUdeviceptr pointer;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, MIB), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        to[i] = pointer;
+        from[i] = pointer + 64;
+        sizes[i] = 1;
+    }
+    CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(to, from, sizes, COUNT, NULL, NULL, 0, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_LAUNCHES(0, 1);
+}
+
+static void test_a_batch_that_is_not_looked_into_counts(void **state)
+{
+    machine_run(role_long, GIB);
+}
+
+static void role_decompresses(void *argument)
+{
+    CUmemDecompressParams list[2] = {{.srcNumBytes = MIB / 2}, {.srcNumBytes = 1, .dstNumBytes = MIB / 2}};
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemBatchDecompressAsync(list, 2, 0, NULL, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_LAUNCHES(0, 1);
+    CHECK_EQUAL(cuda.cuMemBatchDecompressAsync(list, 1, 0, NULL, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_LAUNCHES(0, 1); /* a small one */
+}
+
+static void test_what_is_decompressed_counts_as_it_is_copied(void **state)
+{
+    machine_run(role_decompresses, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_copies_are_summed_for_each_gpu),
+        cmocka_unit_test(test_lists_that_cannot_be_read_are_the_drivers_to_refuse),
+        cmocka_unit_test(test_a_batch_that_is_not_looked_into_counts),
+        cmocka_unit_test(test_what_is_decompressed_counts_as_it_is_copied),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
