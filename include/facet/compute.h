@@ -49,8 +49,8 @@ FACET_API enum facet_status facet_vgpu_target(struct facet_driver *driver, uint3
 /* --- executions --- */
 
 /*
- * Queues a launch. `ret_execution` (may be NULL) is its number, unique in its vGPU and never 0. Errors as of
- * facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's.
+ * Queues a launch. `ret_execution` (NULL is fine, here and below) is its number, unique in its vGPU and never 0. Errors
+ * as of facet_kernel_launch(); FACET_INVALID_ARGUMENT: the kernel is another vGPU's.
  */
 FACET_API enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                struct facet_kernel *kernel, const struct facet_range *range,

@@ -18,7 +18,8 @@
  * What a space is charged for is what it withholds from others: whole pages, its pools' free blocks included.
  *
  * Thread rule: every function may be called by any number of threads at once, for one space too; but nothing of a
- * space or memory may be under way when it is destroyed or closed. Errors name the argument, its value and the bound.
+ * space or memory may be under way when it is destroyed or closed. Errors name the argument, its value and the bound;
+ * NULL where a value is required, and a `size` that was not set, are FACET_INVALID_ARGUMENT, of all functions.
  * Amounts are bytes; times are nanoseconds of CLOCK_MONOTONIC. Source: seed 002, "Memory Virtualization Manager".
  */
 #ifndef FACET_MEMORY_H
@@ -299,7 +300,7 @@ struct facet_memory_usage {
 FACET_API enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
                                                   struct facet_error *error);
 
-/* reserved_bytes of the above by itself, which nothing has to be added up for: for who looks often. Any thread. */
+/* reserved_bytes of the above by itself, which nothing has to be added up for: for who looks often. Of NULL it is 0. */
 FACET_API uint64_t facet_space_reserved_bytes(struct facet_space *space);
 FACET_API enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
                                                    struct facet_error *error);

@@ -89,7 +89,8 @@ struct facet_watch_event {
 };
 
 /* Called in the driver's monitoring thread, which waits for it: so be brief. It may call any function of the driver but
- * facet_driver_watch(), facet_driver_unwatch(), facet_driver_close() and facet_vgpu_destroy(). */
+ * those that wait for that thread: facet_driver_watch(), facet_driver_unwatch() and facet_vgpu_destroy() are
+ * FACET_BAD_STATE in it, and facet_driver_close() does nothing: the driver stays open. */
 typedef void (*facet_watch_func)(void *owner, const struct facet_watch_event *event);
 
 /* Told once when the measure was beyond its level over `for_ns`, and once when it was back at `clear_level` over as
@@ -108,8 +109,8 @@ struct facet_watch {
     void *owner;
 };
 
-/* FACET_NOT_FOUND: the vGPU or device. FACET_INVALID_ARGUMENT: an unknown measure, a clear_level on the wrong side, no
- * function. A watch ends with its vGPU. */
+/* `ret_watch` may be NULL. FACET_NOT_FOUND: the vGPU or device. FACET_INVALID_ARGUMENT: an unknown measure, a
+ * clear_level on the wrong side, no function. A watch ends with its vGPU. */
 FACET_API enum facet_status facet_driver_watch(struct facet_driver *driver, const struct facet_watch *watch,
                                                uint64_t *ret_watch, struct facet_error *error);
 /* After this returns it is not told any more. FACET_NOT_FOUND. */

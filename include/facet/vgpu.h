@@ -25,8 +25,9 @@
  * one thread's. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls are
  * FACET_BAD_STATE, closing does nothing; it may open one of its own.
  * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
- * gone: destroy it), FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was
- * done). Source: seed 002, "CUDA Virtualization Driver".
+ * gone: destroy it; what is known of it, its status, info, history and target, can still be asked, and watched),
+ * FACET_INVALID_ARGUMENT (NULL where a value is required, or a `size` that was not set: nothing was done). Source: seed
+ * 002, "CUDA Virtualization Driver".
  */
 #ifndef FACET_VGPU_H
 #define FACET_VGPU_H
@@ -85,10 +86,12 @@ struct facet_driver_config {
 FACET_API enum facet_status facet_driver_open(const struct facet_driver_config *config,
                                               struct facet_driver **ret_driver, struct facet_error *error);
 
-/* Destroys all its vGPUs. Kernels and balancers made with it must be gone. NULL is fine. */
+/* Destroys all its vGPUs. Kernels and balancers made with it must be gone. In a watch's function it does nothing
+ * (facet/monitor.h). NULL is fine. */
 FACET_API void facet_driver_close(struct facet_driver *driver);
 
-/* As it was opened, with every default filled in; the texts in it are borrowed until close. */
+/* As it was opened, with every default filled in; the texts in it are borrowed until close. With NULL it does nothing.
+ */
 FACET_API void facet_driver_get_config(const struct facet_driver *driver, struct facet_driver_config *ret_config);
 
 #define FACET_DRIVER_HAS_BUSY        (UINT32_C(1) << 0)
@@ -147,7 +150,7 @@ FACET_API enum facet_status facet_vgpu_create(struct facet_driver *driver, const
 
 /* Cancels what is queued, ends what runs at its next point of preemption, and frees all its memory; of a work-group
  * that cannot be interrupted as soon as that ends. Calls of other threads that are under way come to their end first;
- * new ones find nothing. */
+ * new ones find nothing. FACET_BAD_STATE: in a watch's function (facet/monitor.h). */
 FACET_API enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 
 enum facet_vgpu_status {

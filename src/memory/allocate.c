@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/need.h"
 #include "base/sized.h"
 #include "memory/allocate.h"
 #include "memory/leaving.h"
@@ -72,6 +73,9 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
                                        struct facet_error *error)
 {
     uint64_t align = options && options->align ? options->align : ALIGN_DEFAULT;
+
+    FACET_NEED(space, error);
+    FACET_NEED(ret_address, error);
     enum facet_status status = check_request(space, bytes, align, error);
 
     if (status == FACET_OK && options && options->size < sizeof *options)
@@ -103,6 +107,7 @@ static enum facet_status not_of(const struct facet_space *space, uint64_t addres
 
 enum facet_status facet_space_free(struct facet_space *space, uint64_t address, struct facet_error *error)
 {
+    FACET_NEED(space, error);
     if (!address)
         return FACET_OK;
     uint64_t offset = address - space->base;
@@ -172,9 +177,10 @@ bool facet_space_lookup(struct facet_space *space, uint64_t address, struct face
 enum facet_status facet_space_find(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation,
                                    struct facet_error *error)
 {
-    enum facet_status status = facet_sized_check("ret_allocation", ret_allocation, error);
     struct facet_allocation found;
 
+    FACET_NEED(space, error);
+    enum facet_status status = facet_sized_check("ret_allocation", ret_allocation, error);
     if (status != FACET_OK)
         return status;
     if (!facet_space_lookup(space, address, &found))

@@ -3,6 +3,7 @@
  * Owns: carrying out moves, one step at a time, within bounds of bytes and time.
  * Never: holds a lock from one step to the next; leaves a page half moved.
  */
+#include "base/need.h"
 #include "base/sized.h"
 #include "memory/space.h"
 
@@ -134,18 +135,21 @@ static enum facet_status defragment(struct facet_memory *memory, uint32_t only,
 enum facet_status facet_memory_defragment(struct facet_memory *memory, const struct facet_defragment_options *options,
                                           struct facet_defragment_report *ret_report, struct facet_error *error)
 {
+    FACET_NEED(memory, error);
     return defragment(memory, 0, options, ret_report, error);
 }
 
 enum facet_status facet_space_defragment(struct facet_space *space, const struct facet_defragment_options *options,
                                          struct facet_defragment_report *ret_report, struct facet_error *error)
 {
+    FACET_NEED(space, error);
     return defragment(space->memory, space->serial, options, ret_report, error);
 }
 
 enum facet_status facet_space_compact(struct facet_space *space, const struct facet_defragment_options *options,
                                       struct facet_defragment_report *ret_report, struct facet_error *error)
 {
+    FACET_NEED(space, error);
     enum facet_status status = check_options(options, error);
 
     if (status == FACET_OK && ret_report)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/need.h"
 #include "memory/leaving.h"
 #include "memory/space.h"
 
@@ -57,6 +58,8 @@ static enum facet_status check_pages(const struct facet_memory_config *config, u
         return out_of_range(error, "chunk_bytes", config->chunk_bytes, "a power of two of 1 to 4,096 pages");
     if (config->defragment_milli > 1000)
         return out_of_range(error, "defragment_milli", config->defragment_milli, "within 1 to 1000");
+    if (config->automatic > 1)
+        return out_of_range(error, "automatic", config->automatic, "0 or 1");
     if (config->commit > 1)
         return out_of_range(error, "commit", config->commit, "0 or 1");
     return FACET_OK;
@@ -168,8 +171,10 @@ enum facet_status facet_memory_open_device(struct facet_session *session, uint32
                                            struct facet_error *error)
 {
     struct facet_page_backend backend;
-    enum facet_status status = check_config(config, error);
 
+    FACET_NEED(session, error);
+    FACET_NEED(ret_memory, error);
+    enum facet_status status = check_config(config, error);
     if (status == FACET_OK)
         status = facet_page_backend_device(session, device, owner, &backend, error);
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
@@ -180,6 +185,7 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
 {
     struct facet_page_backend backend;
 
+    FACET_NEED(ret_memory, error);
     if (check_config(config, error) != FACET_OK)
         return FACET_INVALID_ARGUMENT;
     if (!config->memory_bytes || config->memory_bytes > MEMORY_MOST)
@@ -310,6 +316,8 @@ static void init_touching(pthread_rwlock_t *lock)
 enum facet_status facet_space_create(struct facet_memory *memory, const struct facet_space_config *config,
                                      struct facet_space **ret_space, struct facet_error *error)
 {
+    FACET_NEED(memory, error);
+    FACET_NEED(ret_space, error);
     if (!config || config->size < sizeof *config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: its size is not that of struct facet_space_config");
@@ -356,6 +364,7 @@ void facet_space_destroy(struct facet_space *space)
 
 enum facet_status facet_space_set_limit(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
 {
+    FACET_NEED(space, error);
     struct facet_memory *memory = space->memory;
     uint64_t pages = limit_bytes / memory->page_bytes;
     enum facet_status status = check_limit(memory, limit_bytes, error);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/need.h"
 #include "memory/allocate.h"
 
 #define TRANSFER_WAIT_NS (60 * FACET_NS_PER_S)
@@ -477,6 +478,10 @@ static enum facet_status fill_ranges(struct facet_pin *pin, const uint64_t *addr
 enum facet_status facet_space_pin(struct facet_space *space, const uint64_t *addresses, uint32_t count,
                                   uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
 {
+    FACET_NEED(space, error);
+    if (count > 0)
+        FACET_NEED(addresses, error);
+    FACET_NEED(ret_pin, error);
     struct facet_pin *pin = calloc(1, sizeof *pin + count * sizeof(struct range));
     enum facet_status status;
 

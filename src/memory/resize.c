@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/need.h"
 #include "memory/allocate.h"
 #include "memory/leaving.h"
 
@@ -41,6 +42,8 @@ enum facet_status facet_space_resize(struct facet_space *space, uint64_t address
                                      struct facet_error *error)
 {
     struct facet_allocation old = {.size = sizeof old};
+
+    FACET_NEED(ret_address, error);
     enum facet_status status = facet_space_find(space, address, &old, error);
 
     if (status != FACET_OK)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/need.h"
 #include "memory/allocate.h"
 #include "memory/host_side.h"
 
@@ -180,6 +181,8 @@ enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint6
                                    enum facet_copy kind, struct facet_error *error)
 {
     struct transfer transfer = {.to = to, .from = from, .bytes = bytes};
+
+    FACET_NEED(space, error);
     enum facet_status status = sides_of(space, kind, &transfer, error);
 
     if (status == FACET_OK)
@@ -199,6 +202,7 @@ enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint6
 enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, uint8_t value, uint64_t bytes,
                                    struct facet_error *error)
 {
+    FACET_NEED(space, error);
     const struct facet_page_backend *backend = &space->memory->backend;
     enum facet_status status = check_device(space, "address", address, bytes, error);
 

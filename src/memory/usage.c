@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/need.h"
 #include "base/sized.h"
 #include "memory/allocate.h"
 #include "memory/leaving.h"
@@ -66,6 +67,8 @@ enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes
 {
     struct pieces pieces = {.request = bytes};
 
+    FACET_NEED(space, error);
+    FACET_NEED(ret_milli, error);
     count_pieces(space, &pieces);
     *ret_milli = pieces.free_bytes ? (uint32_t)(pieces.useless_bytes * 1000 / pieces.free_bytes) : 0;
     return FACET_OK;
@@ -131,6 +134,7 @@ static void count_pages(struct facet_space *space, struct facet_space_usage *usa
 enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
                                         struct facet_error *error)
 {
+    FACET_NEED(space, error);
     struct facet_space_usage usage = {.size = sizeof usage, .id = space->id};
     struct pieces pieces = {0};
     enum facet_status status = facet_sized_check("ret_usage", ret_usage, error);
@@ -154,6 +158,8 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
 
 uint64_t facet_space_reserved_bytes(struct facet_space *space)
 {
+    if (!space)
+        return 0;
     pthread_mutex_lock(&space->lock);
     uint64_t bytes = space->pages * space->memory->page_bytes;
     pthread_mutex_unlock(&space->lock);
@@ -174,6 +180,7 @@ static uint32_t huge_milli(const struct facet_memory *memory, uint64_t had_bytes
 enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct facet_memory_usage *ret_usage,
                                          struct facet_error *error)
 {
+    FACET_NEED(memory, error);
     struct facet_memory_usage usage = {
         .size = sizeof usage,
         .total_bytes = memory->frames.frame_most * memory->page_bytes,
@@ -214,6 +221,7 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
 enum facet_status facet_space_page(struct facet_space *space, uint64_t address, struct facet_page *ret_page,
                                    struct facet_error *error)
 {
+    FACET_NEED(space, error);
     uint64_t offset = address - space->base;
     enum facet_status status = facet_sized_check("ret_page", ret_page, error);
 

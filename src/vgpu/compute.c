@@ -98,12 +98,21 @@ enum facet_status facet_vgpu_set_share(struct facet_driver *driver, uint32_t id,
     return set(driver, id, &(struct change){request_milli, limit_milli, SAME, SAME, SAME}, error);
 }
 
+enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error)
+{
+    if (priority <= FACET_PRIORITY_HIGH)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_OUT_OF_RANGE, "priority",
+                                "priority %" PRIu32 ": expected an enum facet_priority", priority);
+}
+
 enum facet_status facet_vgpu_set_priority(struct facet_driver *driver, uint32_t id, uint32_t priority,
                                           struct facet_error *error)
 {
-    if (priority > FACET_PRIORITY_HIGH)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "priority",
-                                    "priority %" PRIu32 ": expected an enum facet_priority", priority);
+    enum facet_status status = facet_vgpu_check_priority(priority, error);
+
+    if (status != FACET_OK)
+        return status;
     return set(driver, id, &(struct change){SAME, SAME, priority, SAME, SAME}, error);
 }
 
@@ -120,6 +129,9 @@ enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t 
     if (index >= driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
                                     index, driver->devices);
+    if (policy > FACET_SCHEDULE_FIFO)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "policy",
+                                    "policy %" PRIu32 ": expected an enum facet_scheduling", policy);
     struct facet_vgpu_device *device = &driver->device[index];
     enum facet_status status = facet_vgpu_device_check(device, error);
 
@@ -152,6 +164,8 @@ enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint3
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
+    if (status == FACET_OK)
+        status = facet_vgpu_device_check(vgpu->device, error);
     if (status != FACET_OK)
         return status;
     if (on && facet_vgpu_off(vgpu, FACET_OFF_TENSOR_CORES))
@@ -166,6 +180,8 @@ enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, ui
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
 
+    if (status == FACET_OK)
+        status = facet_vgpu_device_check(vgpu->device, error);
     if (status != FACET_OK)
         return status;
     if (on && facet_vgpu_off(vgpu, FACET_OFF_MIXED_PRECISION))

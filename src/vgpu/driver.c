@@ -46,6 +46,8 @@ static enum facet_status check(const struct facet_driver_config *config, uint32_
     if (config->off & ~OFF_ALL)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "off", "off 0x%" PRIx32 ": expected FACET_OFF_*",
                                     config->off);
+    if (config->policy > FACET_SCHEDULE_FIFO)
+        return out_of_range("policy", config->policy, 0, FACET_SCHEDULE_FIFO, error);
     if (config->publish > 1)
         return out_of_range("publish", config->publish, 0, 1, error);
     if (config->scaling > 1)
@@ -157,7 +159,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
 {
     struct facet_driver_config config = {0};
 
-    FACET_VGPU_NEED(ret_driver, error);
+    FACET_NEED(ret_driver, error);
     if (asked && asked->size < sizeof config)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "config",
                                     "config: size %" PRIu32 ", expected that of struct facet_driver_config, %zu",
@@ -189,6 +191,8 @@ void facet_driver_close(struct facet_driver *driver)
 
     if (!driver || facet_origin_is_parent(&driver->origin))
         return; /* of a child's copy nothing is freed: its locks are as the parent's threads held them */
+    if (facet_driver_is_telling(driver))
+        return; /* it would wait for itself to end */
     facet_vgpu_measure_stop(driver);
     facet_vgpu_watches_end(driver, 0);
     while (driver->vgpus > 0) {

@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "base/forked.h"
+#include "base/need.h"
 #include "base/sized.h"
 #include "compute/scale.h"
 #include "monitor/history.h"
@@ -155,21 +156,23 @@ struct facet_driver {
     uint64_t watched;
 };
 
-/* Where a value is required. These return: they come before any lock is taken. */
-#define FACET_VGPU_NEED(pointer, error)                                                                                \
-    do {                                                                                                               \
-        if (!(pointer))                                                                                                \
-            return facet_error_argument((error), FACET_INVALID_ARGUMENT, #pointer, "%s: expected a value, not NULL",   \
-                                        #pointer);                                                                     \
-    } while (0)
+/* As FACET_NEED, these return. */
 
 /* One of this process: a child of fork() has only a copy, whose device is the parent's. */
 #define FACET_VGPU_NEED_DRIVER(driver, error)                                                                          \
     do {                                                                                                               \
-        FACET_VGPU_NEED(driver, error);                                                                                \
+        FACET_NEED(driver, error);                                                                                     \
         if (facet_origin_is_parent(&(driver)->origin))                                                                 \
             return facet_error_set((error), FACET_BAD_STATE,                                                           \
                                    "the driver is of the process that this one was forked from; open one here");       \
+    } while (0)
+
+/* What waits for the driver's thread, which would be waiting for itself while it tells a watch. */
+#define FACET_VGPU_NEED_NO_WATCH(driver, error)                                                                        \
+    do {                                                                                                               \
+        if (facet_driver_is_telling(driver))                                                                           \
+            return facet_error_set((error), FACET_BAD_STATE,                                                           \
+                                   "%s() cannot be called in a watch's function; let another thread do it", __func__); \
     } while (0)
 
 /* An output whose `size` the caller set: at least that itself. */
@@ -296,6 +299,7 @@ void facet_managed_end(struct facet_vgpu *vgpu);
 
 /* Tells the device what the vGPU's share, priority and bounds are. With its lock held, or before it is in the list. */
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
+enum facet_status facet_vgpu_check_priority(uint32_t priority, struct facet_error *error);
 
 /* --- measure.c --- */
 
@@ -323,6 +327,12 @@ void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgp
                              const struct facet_sample *sample);
 /* Ends those of a vGPU; all when it is 0. */
 void facet_vgpu_watches_end(struct facet_driver *driver, uint64_t serial);
+
+/* Whether the caller is a watch's function: no other code of the program runs in the driver's thread. */
+static inline bool facet_driver_is_telling(const struct facet_driver *driver)
+{
+    return driver->measuring && pthread_equal(driver->thread, pthread_self());
+}
 
 /* --- scaling.c --- */
 

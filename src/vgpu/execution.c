@@ -72,9 +72,9 @@ enum facet_status facet_vgpu_load_kernel(struct facet_driver *driver, uint32_t i
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(image, error);
-    FACET_VGPU_NEED(name, error);
-    FACET_VGPU_NEED(ret_kernel, error);
+    FACET_NEED(image, error);
+    FACET_NEED(name, error);
+    FACET_NEED(ret_kernel, error);
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
@@ -89,7 +89,7 @@ enum facet_status facet_vgpu_target(struct facet_driver *driver, uint32_t id, co
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(ret_target, error);
+    FACET_NEED(ret_target, error);
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
@@ -114,8 +114,8 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
     struct work work = {.queue = queue_kernel, .kernel = kernel, .range = range};
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(kernel, error);
-    FACET_VGPU_NEED(range, error);
+    FACET_NEED(kernel, error);
+    FACET_NEED(range, error);
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
@@ -157,7 +157,7 @@ enum facet_status facet_vgpu_operate(struct facet_driver *driver, uint32_t id, u
                                      const struct facet_math *operation, uint64_t *ret_execution,
                                      struct facet_error *error)
 {
-    FACET_VGPU_NEED(operation, error);
+    FACET_NEED(operation, error);
     if (operation->size < sizeof *operation)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "operation",
                                     "operation: size %" PRIu32 ", expected that of struct facet_math, %zu",

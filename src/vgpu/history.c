@@ -7,7 +7,7 @@
 static enum facet_status read_history(const struct facet_history *history, uint64_t after_ns,
                                       struct facet_sample *samples, uint32_t *count)
 {
-    *count = history && samples ? (uint32_t)facet_history_since(history, after_ns, samples, *count) : 0;
+    *count = history && *count > 0 ? (uint32_t)facet_history_since(history, after_ns, samples, *count) : 0;
     return FACET_OK;
 }
 
@@ -16,7 +16,9 @@ enum facet_status facet_vgpu_get_history(struct facet_driver *driver, uint32_t i
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(count, error);
+    FACET_NEED(count, error);
+    if (*count > 0)
+        FACET_NEED(samples, error);
     enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
@@ -27,7 +29,9 @@ enum facet_status facet_driver_get_history(struct facet_driver *driver, uint32_t
                                            struct facet_sample *samples, uint32_t *count, struct facet_error *error)
 {
     FACET_VGPU_NEED_DRIVER(driver, error);
-    FACET_VGPU_NEED(count, error);
+    FACET_NEED(count, error);
+    if (*count > 0)
+        FACET_NEED(samples, error);
     if (device >= driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
                                     device, driver->devices);

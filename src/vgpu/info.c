@@ -152,9 +152,11 @@ enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu
     struct facet_vgpu *vgpu;
 
     FACET_VGPU_NEED_DRIVER(driver, error);
-    FACET_VGPU_NEED(ret_count, error);
+    FACET_NEED(ret_count, error);
+    if (capacity > 0)
+        FACET_NEED(infos, error);
     uint32_t count = facet_vgpu_count(driver);
-    if (count > capacity || (count > 0 && !infos)) {
+    if (count > capacity) {
         *ret_count = count;
         return facet_error_argument(error, FACET_TOO_SMALL, "capacity",
                                     "capacity %" PRIu32 ": the driver has %" PRIu32 " vGPUs", capacity, count);

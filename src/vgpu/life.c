@@ -306,6 +306,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
 enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error)
 {
     FACET_VGPU_NEED_DRIVER(driver, error);
+    FACET_VGPU_NEED_NO_WATCH(driver, error);
     struct facet_vgpu *vgpu = facet_vgpu_delist(driver, id);
 
     if (!vgpu)

@@ -200,7 +200,7 @@ enum facet_status facet_vgpu_get_status(struct facet_driver *driver, uint32_t id
                                         struct facet_error *error)
 {
     FACET_VGPU_NEED_DRIVER(driver, error);
-    FACET_VGPU_NEED(ret_status, error);
+    FACET_NEED(ret_status, error);
     pthread_rwlock_rdlock(&driver->list);
     uint32_t place = place_of(driver, id), status = 0;
 

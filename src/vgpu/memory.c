@@ -62,6 +62,23 @@ static enum facet_status allocate_plain(struct facet_vgpu *vgpu, uint64_t bytes,
     return device->provider->memory->alloc(device->instance, vgpu->context, bytes, ret_address, error);
 }
 
+static enum facet_status check_plain(uint64_t to, uint64_t from, uint64_t bytes, enum facet_copy kind,
+                                     struct facet_error *error)
+{
+    const char *missing = NULL;
+
+    if ((unsigned)kind > FACET_COPY_DETECT)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind", "kind: %d is no enum facet_copy", (int)kind);
+    if (kind == FACET_COPY_TO_DEVICE && !from && bytes > 0)
+        missing = "from";
+    if (kind == FACET_COPY_TO_HOST && !to && bytes > 0)
+        missing = "to";
+    if (!missing)
+        return FACET_OK;
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, missing, "%s: expected memory of the host, not NULL",
+                                missing);
+}
+
 static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
                                     enum facet_copy kind, struct facet_error *error)
 {
@@ -86,8 +103,10 @@ static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64
 static enum facet_status copy_patiently(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
                                         enum facet_copy kind, struct facet_error *error)
 {
-    enum facet_status status;
+    enum facet_status status = check_plain(to, from, bytes, kind, error);
 
+    if (status != FACET_OK)
+        return status;
     do
         status = copy_plain(vgpu, to, from, bytes, kind, error);
     while (status == FACET_TIMEOUT);
@@ -174,7 +193,7 @@ enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, 
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(ret_address, error);
+    FACET_NEED(ret_address, error);
     enum facet_status status = begin(driver, id, false, &vgpu, error);
     if (status != FACET_OK)
         return status;
@@ -205,7 +224,7 @@ enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(ret_address, error);
+    FACET_NEED(ret_address, error);
     enum facet_status status = begin_in_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;

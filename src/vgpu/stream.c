@@ -267,8 +267,10 @@ enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, ui
 {
     struct facet_vgpu_stream *stream = NULL;
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = facet_vgpu_take(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_check_priority(priority, error);
 
+    if (status == FACET_OK)
+        status = facet_vgpu_take(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_stream_open(vgpu, index, &stream, error);

@@ -103,7 +103,8 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_DRIVER(driver, error);
-    FACET_VGPU_NEED(asked, error);
+    FACET_VGPU_NEED_NO_WATCH(driver, error);
+    FACET_NEED(asked, error);
     if (asked->size < sizeof *asked || asked->below > 1)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "watch",
                                     "watch: size %" PRIu32 ", below %" PRIu32
@@ -127,6 +128,7 @@ enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t num
     struct facet_vgpu_watch **link, *watch;
 
     FACET_VGPU_NEED_DRIVER(driver, error);
+    FACET_VGPU_NEED_NO_WATCH(driver, error);
     pthread_mutex_lock(&driver->watching);
     for (link = &driver->watches; (watch = *link) && watch->number != number; link = &watch->next)
         ;

@@ -96,8 +96,11 @@ static enum facet_status check(const struct facet_driver *driver, const struct f
     const uint32_t known =
         FACET_BALANCER_MIGRATE | FACET_BALANCER_ADJUST_SHARE | FACET_BALANCER_SCALE_UNITS | FACET_BALANCER_PREEMPT;
 
-    if (!config->ids || config->count == 0 || config->count > FACET_BALANCER_MEMBERS)
-        return refuse(error, "count", config->ids ? config->count : 0, "ids of 1 to 64 vGPUs");
+    if (!config->ids)
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ids",
+                                    "ids: expected those of 1 to 64 vGPUs, not NULL");
+    if (config->count == 0 || config->count > FACET_BALANCER_MEMBERS)
+        return refuse(error, "count", config->count, "ids of 1 to 64 vGPUs");
     if (config->strategy > FACET_BALANCER_LOCALITY)
         return refuse(error, "strategy", config->strategy, "an enum facet_balancer_strategy");
     if (config->actions & ~known && config->actions != FACET_BALANCER_NO_ACTION)
@@ -271,7 +274,7 @@ enum facet_status facet_balancer_open(struct facet_driver *driver, const struct 
     struct facet_balancer_config config;
 
     FACET_VGPU_NEED_DRIVER(driver, error);
-    FACET_VGPU_NEED(ret_balancer, error);
+    FACET_NEED(ret_balancer, error);
     enum facet_status status = read_config(asked, &config, error);
 
     if (status == FACET_OK)
@@ -381,7 +384,7 @@ enum facet_status facet_balancer_get_member(struct facet_balancer *balancer, uin
 {
     struct facet_balancer_member all;
 
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     FACET_VGPU_NEED_STRUCT(ret_member, error);
     if (index >= balancer->count)
         return facet_error_argument(error, FACET_NOT_FOUND, "index", "member %" PRIu32 ": the balancer has %" PRIu32,
@@ -397,10 +400,10 @@ enum facet_status facet_balancer_get_actions(struct facet_balancer *balancer, ui
                                              struct facet_balancer_action *ret_actions, uint32_t capacity,
                                              uint32_t *ret_count, struct facet_error *error)
 {
-    FACET_VGPU_NEED(balancer, error);
-    FACET_VGPU_NEED(ret_count, error);
+    FACET_NEED(balancer, error);
+    FACET_NEED(ret_count, error);
     if (capacity > 0)
-        FACET_VGPU_NEED(ret_actions, error);
+        FACET_NEED(ret_actions, error);
     uint32_t size = capacity > 0 ? ret_actions[0].size : 0, count = 0;
 
     if (capacity > 0 && (size < sizeof size || size > sizeof *ret_actions))

@@ -53,8 +53,8 @@ static uint32_t find_slot(struct facet_balancer *balancer)
 enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint64_t bytes, uint64_t *ret_buffer,
                                           struct facet_error *error)
 {
-    FACET_VGPU_NEED(balancer, error);
-    FACET_VGPU_NEED(ret_buffer, error);
+    FACET_NEED(balancer, error);
+    FACET_NEED(ret_buffer, error);
     if (bytes == 0 || bytes > INT64_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes", "bytes %" PRIu64 ": expected 1 to 2^63 - 1",
                                     bytes);
@@ -90,7 +90,7 @@ static void free_buffer(struct facet_balancer *balancer, struct facet_buffer *bu
 
 enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t number, struct facet_error *error)
 {
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     if (number == 0)
         return FACET_OK;
     pthread_mutex_lock(&balancer->lock);

@@ -108,7 +108,7 @@ static enum facet_status do_it(struct facet_balancer *balancer, struct access *a
 static enum facet_status check(const struct facet_balancer *balancer, const void *data, uint64_t bytes,
                                struct facet_error *error)
 {
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     return data || bytes == 0 ? FACET_OK
                               : facet_error_argument(error, FACET_INVALID_ARGUMENT, "data",
                                                      "data: expected %" PRIu64 " bytes, not NULL", bytes);

@@ -321,7 +321,7 @@ enum facet_status facet_balancer_submit(struct facet_balancer *balancer, const s
     const struct facet_host_kernel *what = NULL;
     uint64_t groups = 0;
 
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     enum facet_status status = check_work(work, &what, &groups, error);
 
     if (status != FACET_OK)
@@ -498,7 +498,7 @@ enum facet_status facet_balancer_wait(struct facet_balancer *balancer, uint64_t 
 {
     uint64_t until = deadline(timeout_ns);
 
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     pthread_mutex_lock(&balancer->lock);
     enum facet_status status =
         task == FACET_BALANCER_ALL ? wait_for_all(balancer, until, error) : wait_for_one(balancer, task, until, error);
@@ -509,7 +509,7 @@ enum facet_status facet_balancer_wait(struct facet_balancer *balancer, uint64_t 
 enum facet_status facet_balancer_get_task(struct facet_balancer *balancer, uint64_t task,
                                           struct facet_balancer_task *ret_task, struct facet_error *error)
 {
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     FACET_VGPU_NEED_STRUCT(ret_task, error);
     uint32_t size = ret_task->size;
 
@@ -530,7 +530,7 @@ enum facet_status facet_balancer_cancel(struct facet_balancer *balancer, uint64_
     uint64_t execution = 0;
     uint32_t id = 0;
 
-    FACET_VGPU_NEED(balancer, error);
+    FACET_NEED(balancer, error);
     pthread_mutex_lock(&balancer->lock);
     struct facet_job *job = facet_job_find(balancer, task);
     if (!job || job->over) {

@@ -242,7 +242,7 @@ enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint3
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
-    FACET_VGPU_NEED(ret_pointer, error);
+    FACET_NEED(ret_pointer, error);
     enum facet_status status = begin(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;

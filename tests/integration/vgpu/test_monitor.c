@@ -256,6 +256,53 @@ static void devices_are_watched_too_and_bad_rules_refused(void **state)
     REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
 }
 
+/* What a watch's function is answered when it calls what would wait for it. */
+struct within {
+    atomic_uint told;
+    enum facet_status destroy, watch, unwatch, info;
+};
+
+static void call_within(void *owner, const struct facet_watch_event *event)
+{
+    const struct facet_watch again = {
+        .size = sizeof again, .vgpu = 1, .measure = FACET_MEASURE_QUEUED, .told = call_within, .owner = owner};
+    struct facet_vgpu_info info = {.size = sizeof info};
+    struct within *within = owner;
+
+    if (!event->raised)
+        return;
+    within->destroy = facet_vgpu_destroy(world.driver, 1, NULL);
+    within->watch = facet_driver_watch(world.driver, &again, NULL, NULL);
+    within->unwatch = facet_driver_unwatch(world.driver, event->watch, NULL);
+    facet_driver_close(world.driver); /* does nothing */
+    within->info = facet_vgpu_get_info(world.driver, 1, &info, NULL);
+    atomic_fetch_add(&within->told, 1);
+}
+
+static void who_is_told_is_refused_what_would_wait_for_him(void **state)
+{
+    struct within within = {0};
+    const struct facet_watch watch = {.size = sizeof watch,
+                                      .vgpu = 1,
+                                      .measure = FACET_MEASURE_MEMORY_MILLI,
+                                      .level = 500,
+                                      .clear_level = 400,
+                                      .told = call_within,
+                                      .owner = &within};
+    uint64_t number = 0;
+
+    vgpu_make(1);
+    OK(facet_driver_watch(world.driver, &watch, &number, ERROR));
+    vgpu_memory(1, 16 * MIB);
+    assert_true(wait_for_count(&within.told, 1));
+    assert_int_equal(within.destroy, FACET_BAD_STATE);
+    assert_int_equal(within.watch, FACET_BAD_STATE);
+    assert_int_equal(within.unwatch, FACET_BAD_STATE);
+    assert_int_equal(within.info, FACET_OK);
+    OK(facet_driver_unwatch(world.driver, number, ERROR)); /* here all of them go */
+    OK(facet_vgpu_destroy(world.driver, 1, ERROR));
+}
+
 /* ---- scaling ---- */
 
 /* One that wants more than it asked for gets it while the other is idle, and no more than its limit; what it asked for
@@ -300,9 +347,13 @@ static void shares_follow_demand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HERE(what_is_measured_is_what_happened), cmocka_unit_test(history_is_a_ring),
-        HERE(utilization_is_measured),           HERE(what_runs_is_busy),
-        HERE(who_watches_is_told_once),          HERE(devices_are_watched_too_and_bad_rules_refused),
+        HERE(what_is_measured_is_what_happened),
+        cmocka_unit_test(history_is_a_ring),
+        HERE(utilization_is_measured),
+        HERE(what_runs_is_busy),
+        HERE(who_watches_is_told_once),
+        HERE(devices_are_watched_too_and_bad_rules_refused),
+        HERE(who_is_told_is_refused_what_would_wait_for_him),
         cmocka_unit_test(shares_follow_demand),
     };
 

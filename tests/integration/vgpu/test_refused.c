@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that a call which is refused for its arguments holds nothing: each function of a driver or a
- * balancer is called with each pointer NULL in turn and each `size` 0 in turn, and then all is ended.
- * Never: asserts what a call does that is right.
+ * balancer is called with each pointer NULL in turn and each `size` 0 in turn, and then all is ended. That numbers
+ * which are of no enum are refused; and that each function says of a device that is lost that it is. Never: asserts
+ * what a call does that is right.
  *
  * A function that is not in the table fails the last test, which reads the headers.
  */
 #include "refused.h"
+
+#include <signal.h>
 
 /* ---- each of them ---- */
 
@@ -35,11 +38,12 @@ static void end_in_time(const char *name)
     world.driver = NULL;
 }
 
-static void prepare(bool balanced)
+static void prepare(uint32_t place)
 {
-    const struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members};
+    struct facet_driver_config config = world_config();
 
-    world_set_up(NULL);
+    config.place = place;
+    world_open(&config);
     vgpu_make(1);
     have.address = vgpu_memory(1, BYTES);
     have.kernel = vgpu_kernel(1, "add", have.address, 1);
@@ -49,8 +53,12 @@ static void prepare(bool balanced)
         assert_null(have.managed); /* no userfaultfd here */
     vgpu_finish(1);
     have.balancer = NULL;
-    if (!balanced)
-        return;
+}
+
+static void prepare_balancer(void)
+{
+    const struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members};
+
     OK(facet_balancer_open(world.driver, &config, &have.balancer, ERROR));
     OK(facet_balancer_allocate(have.balancer, BYTES, &have.buffer, ERROR));
 }
@@ -59,17 +67,148 @@ static void what_is_refused_holds_nothing(void **state)
 {
     const struct function *function = *state;
 
-    prepare(strstr(function->name, "_balancer_"));
+    prepare(world_config().place);
+    if (strstr(function->name, "_balancer_"))
+        prepare_balancer();
     for (int wrong = 0; wrong < function->wrongs; wrong++) {
         enum facet_status status = function->call(wrong);
 
         if (wrong < function->refused && status != FACET_INVALID_ARGUMENT)
             fail_msg("%s(), wrong argument %d: %s", function->name, wrong, facet_status_name(status));
+        if (wrong < function->refused && function->call != driver_get_device && !world.error.argument[0])
+            fail_msg("%s(), wrong argument %d: '%s' names none", function->name, wrong, world.error.message);
     }
     if (function->call(-1) == FACET_INVALID_ARGUMENT)
         fail_msg("%s(), nothing wrong: %s", function->name, world.error.message);
     facet_kernel_destroy(have.kernel);
     end_in_time(function->name);
+}
+
+/* ---- numbers ---- */
+
+#define SOME 99
+
+/* The argument for which a call that answered this refused; "": none. */
+static const char *refused(enum facet_status status)
+{
+    static char argument[sizeof world.error.argument];
+
+    snprintf(argument, sizeof argument, "%s",
+             status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE ? world.error.argument : "");
+    world.error.argument[0] = '\0';
+    return argument;
+}
+
+#define REFUSED_FOR(name, call) assert_string_equal(refused(call), name)
+
+static enum facet_status submit(uint32_t priority, uint32_t access)
+{
+    const uint64_t value = 1;
+    const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
+    const struct facet_balancer_argument arguments[] = {{.buffer = have.buffer, .access = access},
+                                                        {.value = &value, .bytes = sizeof value}};
+    const struct facet_balancer_work work = {.size = sizeof work,
+                                             .priority = priority,
+                                             .image = world.image,
+                                             .kernel = "add",
+                                             .range = &range,
+                                             .arguments = arguments,
+                                             .count = 2};
+
+    return facet_balancer_submit(have.balancer, &work, NULL, ERROR);
+}
+
+static void numbers_of_no_enum_are_refused(void **state)
+{
+    const struct facet_watch watch = {.size = sizeof watch, .vgpu = 1, .told = told, .below = 2};
+    struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members, .strategy = SOME};
+    struct facet_balancer *other = NULL;
+    char byte = 0;
+
+    prepare(world_config().place);
+    prepare_balancer();
+    const uint64_t at = have.address, host = (uintptr_t)&byte;
+    REFUSED_FOR("priority", facet_vgpu_set_priority(world.driver, 1, SOME, ERROR));
+    REFUSED_FOR("priority", facet_vgpu_set_stream_priority(world.driver, 1, 0, SOME, ERROR));
+    REFUSED_FOR("policy", facet_driver_set_policy(world.driver, 0, SOME, true, 0, ERROR));
+    REFUSED_FOR("kind", facet_vgpu_copy(world.driver, 1, at, host, 1, (enum facet_copy)SOME, ERROR));
+    REFUSED_FOR("kind", facet_vgpu_enqueue_copy(world.driver, 1, 0, at, host, 1, (enum facet_copy)SOME, NULL, ERROR));
+    REFUSED_FOR("watch", facet_driver_watch(world.driver, &watch, NULL, ERROR));
+    REFUSED_FOR("strategy", facet_balancer_open(world.driver, &config, &other, ERROR));
+    config.strategy = 0;
+    config.actions = UINT32_C(1) << 20;
+    REFUSED_FOR("actions", facet_balancer_open(world.driver, &config, &other, ERROR));
+    REFUSED_FOR("work", submit(SOME, 0));
+    REFUSED_FOR("arguments", submit(0, SOME));
+    OK(submit(0, 0));
+    facet_kernel_destroy(have.kernel);
+    end_in_time("all");
+}
+
+static void settings_of_no_enum_are_refused(void **state)
+{
+    static const char *const names[] = {"place", "policy", "scaling", "publish", "automatic", "commit"};
+    struct facet_driver *driver = NULL;
+
+    for (int wrong = 0; wrong < 6; wrong++) {
+        struct facet_driver_config config = world_config();
+
+        config.place = wrong == 0 ? 7 : config.place;
+        config.policy = wrong == 1 ? 7 : 0;
+        config.scaling = wrong == 2 ? 7 : 0;
+        config.publish = wrong == 3 ? 7 : 0;
+        world.memory.automatic = wrong == 4 ? 7 : 0;
+        world.memory.commit = wrong == 5 ? 7 : 0;
+        REFUSED_FOR(names[wrong], facet_driver_open(&config, &driver, ERROR));
+    }
+    assert_null(driver);
+}
+
+/* Without a space nobody looks at a copy but the driver. */
+static void copies_without_a_space_are_refused_alike(void **state)
+{
+    struct facet_driver_config config = world_config();
+    char byte = 0;
+
+    config.off = FACET_OFF_MEMORY;
+    world_open(&config);
+    OK(facet_vgpu_create(world.driver, NULL, NULL, ERROR));
+    uint64_t at = vgpu_memory(1, BYTES);
+    REFUSED_FOR("kind", facet_vgpu_copy(world.driver, 1, at, (uintptr_t)&byte, 1, (enum facet_copy)SOME, ERROR));
+    REFUSED_FOR("from", facet_vgpu_copy(world.driver, 1, at, 0, 1, FACET_COPY_TO_DEVICE, ERROR));
+    REFUSED_FOR("to", facet_vgpu_copy(world.driver, 1, 0, at, 1, FACET_COPY_TO_HOST, ERROR));
+    world_close();
+}
+
+/* ---- a device that is lost ---- */
+
+/* What is known of a vGPU can be asked even then. */
+static bool is_about_the_device(const char *name)
+{
+    static const char *const known[] = {"facet_vgpu_create",   "facet_vgpu_destroy",     "facet_vgpu_get_history",
+                                        "facet_vgpu_get_info", "facet_vgpu_get_managed", "facet_vgpu_get_status",
+                                        "facet_vgpu_list",     "facet_vgpu_target"};
+    bool found = strncmp(name, "facet_vgpu_", 11) == 0 || strcmp(name, "facet_driver_set_policy") == 0;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        found = found && strcmp(name, known[i]) != 0;
+    return found;
+}
+
+static void every_function_says_that_the_device_is_lost(void **state)
+{
+    prepare(FACET_SESSION_CHILD);
+    kill(world_child(), SIGKILL);
+    REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, have.address, 0, 1, ERROR));
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        enum facet_status status = is_about_the_device(functions[i].name) ? functions[i].call(-1) : FACET_DEVICE_LOST;
+
+        if (status != FACET_DEVICE_LOST)
+            fail_msg("%s(): %s", functions[i].name, facet_status_name(status));
+    }
+    assert_int_equal(vgpu_info(1).status, FACET_VGPU_ERROR);
+    facet_kernel_destroy(have.kernel);
+    end_in_time("all");
 }
 
 /* ---- all of them ---- */
@@ -130,12 +269,19 @@ static void no_function_is_forgotten(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[FUNCTIONS + 1];
+    const struct CMUnitTest others[] = {
+        cmocka_unit_test(numbers_of_no_enum_are_refused),
+        cmocka_unit_test(settings_of_no_enum_are_refused),
+        cmocka_unit_test(copies_without_a_space_are_refused_alike),
+        cmocka_unit_test(every_function_says_that_the_device_is_lost),
+        cmocka_unit_test(no_function_is_forgotten),
+    };
+    struct CMUnitTest tests[FUNCTIONS + sizeof others / sizeof *others];
 
     for (size_t i = 0; i < FUNCTIONS; i++)
         tests[i] = (struct CMUnitTest){.name = functions[i].name,
                                        .test_func = what_is_refused_holds_nothing,
                                        .initial_state = (void *)&functions[i]};
-    tests[FUNCTIONS] = (struct CMUnitTest)cmocka_unit_test(no_function_is_forgotten);
+    memcpy(tests + FUNCTIONS, others, sizeof others);
     return cmocka_run_group_tests_name("vgpu/refused", tests, world_load, world_unload);
 }
