@@ -16,7 +16,9 @@
  * A stream runs what it is given in order; different streams run side by side. Streams are numbered from 0 to what the
  * vGPU was created with. Thread rule and errors as in facet/vgpu.h; a stream that it does not have is
  * FACET_OUT_OF_RANGE. With memory beyond the device (swap_bytes) launching waits until all that the vGPU has is on the
- * device: half a minute at most, then FACET_TIMEOUT, as when one that is paused with work under way keeps the room.
+ * device: half a minute at most, then FACET_TIMEOUT, as when one that is paused with work under way keeps the room. One
+ * that has more than the device holds can launch nothing, as a kernel may follow any pointer: FACET_OUT_OF_RANGE, until
+ * it has freed some.
  * Source: seed 002, "Compute Virtualization Manager".
  */
 #ifndef FACET_COMPUTE_H

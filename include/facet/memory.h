@@ -192,6 +192,9 @@ FACET_API enum facet_status facet_space_fill(struct facet_space *space, uint64_t
  * do not wait for pages, so what a kernel uses must be pinned while it runs: then it is there, and stays. Copies and
  * fills pin for themselves. Memory without `swap_bytes` is always there; pinning it costs little and changes nothing.
  *
+ * What is pinned at once must fit: a space may hold more than the device has, and copy and fill all of it, but only as
+ * much as the device has can be used by kernels at a time (FACET_OUT_OF_RANGE). A vGPU's launch pins all that it has.
+ *
  * Whoever brings pages in may keep them for so long that it was worth it (`swap_repay`), or until it is idle: working
  * sets that do not fit together take turns, each as long as its own size demands, instead of evicting each other all
  * the time. Who waits for pages is served in the order of arrival.

@@ -128,7 +128,8 @@ struct facet_vgpu_config {
     uint32_t id;            /* any number that no vGPU has now; default: the least of those */
     const char *name;       /* as facet_check_name() has it; default "vgpu-ID" */
     uint64_t memory_bytes;  /* the most it may have, in whole pages; default: all of the device's. Limits may sum above
-                               the device: first come then, or with swap all, in turns */
+                               the device: first come then, or with swap all, in turns. One alone may be above the
+                               device and hold that much with swap; but it launches only while what it holds fits */
     uint32_t device;        /* FACET_ON_DEVICE(index); default: the one that has promised the least of itself */
     uint32_t streams;       /* numbered from 0; default 1 */
     uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort */
@@ -222,7 +223,7 @@ FACET_API enum facet_status facet_vgpu_list(struct facet_driver *driver, struct 
  * As the functions of facet/memory.h, which say more, for the space of a vGPU. Freeing waits for no launch, and what
  * launches may still use stays charged until they are over: an allocation that has to wait for that is FACET_BUSY. With
  * memory virtualization off there is only the device's own allocator: tags, alignments above 256, find, resize,
- * defragment, compact and usage are FACET_UNSUPPORTED then.
+ * defragment, compact, usage, pages and pins are FACET_UNSUPPORTED then.
  */
 FACET_API enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, uint64_t bytes,
                                                 const struct facet_allocation_options *options, uint64_t *ret_address,
@@ -243,6 +244,12 @@ FACET_API enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, u
                                                   struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id,
                                                   struct facet_space_usage *ret_usage, struct facet_error *error);
+/* How much of its free memory is of no use for so many bytes, in milli (facet_space_unusable()). */
+FACET_API enum facet_status facet_vgpu_get_unusable(struct facet_driver *driver, uint32_t id, uint64_t bytes,
+                                                    uint32_t *ret_milli, struct facet_error *error);
+/* The page table's entry of an address (facet_space_page()). */
+FACET_API enum facet_status facet_vgpu_get_page(struct facet_driver *driver, uint32_t id, uint64_t address,
+                                                struct facet_page *ret_page, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,
                                                   const struct facet_defragment_options *options,
                                                   struct facet_defragment_report *ret_report,
@@ -250,6 +257,21 @@ FACET_API enum facet_status facet_vgpu_defragment(struct facet_driver *driver, u
 FACET_API enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
                                                const struct facet_defragment_options *options,
                                                struct facet_defragment_report *ret_report, struct facet_error *error);
+
+/*
+ * Brings allocations to the device and keeps them there, where memory swaps (facet_space_pin()): `count` 0 is all that
+ * the vGPU has. Launches do so by themselves for as long as they last, so this is for what must not have to come back
+ * first. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU. What is kept
+ * others must do without: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an address in no
+ * allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: others kept the memory
+ * for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them.
+ */
+#define FACET_VGPU_PINS 60000u
+FACET_API enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const uint64_t *addresses,
+                                           uint32_t count, uint64_t timeout_ns, uint64_t *ret_pin,
+                                           struct facet_error *error);
+FACET_API enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32_t id, uint64_t pin,
+                                             struct facet_error *error);
 
 /* --- managed memory --- */
 

@@ -415,10 +415,13 @@ static enum facet_status check_size(const struct arrival *arrival, struct facet_
         pages += arrival->ranges[i].count;
     if (pages <= memory->frames.frame_most)
         return FACET_OK;
-    return facet_error_set(error, FACET_OUT_OF_RANGE,
-                           "vGPU %u ('%s'): %" PRIu64 " bytes are to be on the device at once, which has %" PRIu64,
-                           arrival->space->id, arrival->space->name, pages * memory->page_bytes,
-                           memory->frames.frame_most * memory->page_bytes);
+    return facet_error_set(
+        error, FACET_OUT_OF_RANGE,
+        "vGPU %u ('%s'): %" PRIu64 " bytes are to be on the device at once, which has %" PRIu64 "; %s",
+        arrival->space->id, arrival->space->name, pages * memory->page_bytes,
+        memory->frames.frame_most * memory->page_bytes,
+        arrival->whole ? "a launch needs all that its vGPU has: free some, or use another vGPU for it"
+                       : "name fewer allocations at a time");
 }
 
 static enum facet_status arrive(struct arrival *arrival, uint64_t timeout_ns, struct facet_error *error)

@@ -105,6 +105,9 @@ struct facet_vgpu {
 
     pthread_mutex_t pin_lock;    /* the next; nothing is called with it held */
     struct facet_vgpu_pin *pins; /* of launches under way, where memory swaps */
+    struct facet_vgpu_pin *kept; /* of the program, by number */
+    uint32_t kept_count;
+    uint64_t last_kept;
 
     pthread_mutex_t managed_lock;          /* held while the next is made */
     struct facet_managed *_Atomic managed; /* NULL: no managed memory was ever allocated */
@@ -264,6 +267,12 @@ enum facet_status facet_vgpu_stream_drain(struct facet_vgpu *vgpu, uint64_t exec
 /* Whether it has something that is not complete, as last read. */
 bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream);
 
+/* --- memory.c --- */
+
+/* As facet_vgpu_take(), of a device that is there, for what only a space can do. */
+enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
+                                        struct facet_error *error);
+
 /* --- pin.c --- */
 
 /* The longest that a launch waits for what its vGPU has to be on the device. */
@@ -275,6 +284,8 @@ enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin *
 void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint64_t execution);
 /* Releases those whose launches are over; all of them when the vGPU ends. */
 void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all);
+/* Releases those that the program keeps, at the vGPU's end. */
+void facet_vgpu_kept_release(struct facet_vgpu *vgpu);
 
 /* --- managed*.c --- */
 

@@ -290,6 +290,7 @@ void facet_vgpu_end(struct facet_vgpu *vgpu)
     if (vgpu->device && vgpu->context) {
         facet_vgpu_streams_cancel(vgpu);
         facet_vgpu_pins_release(vgpu, true);
+        facet_vgpu_kept_release(vgpu);
         let_end(vgpu);
         facet_managed_end(vgpu);
         facet_vgpu_streams_clear(vgpu);

@@ -24,8 +24,7 @@ static enum facet_status begin(struct facet_driver *driver, uint32_t id, bool st
     return status;
 }
 
-/* The same, for what only a space can do. */
-static enum facet_status begin_in_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
+enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                         struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
@@ -225,7 +224,7 @@ enum facet_status facet_vgpu_reallocate(struct facet_driver *driver, uint32_t id
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_NEED(ret_address, error);
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     if (atomic_load(&vgpu->paused))
@@ -243,7 +242,7 @@ enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_t id, uint
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_STRUCT(ret_allocation, error);
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     return facet_vgpu_note(vgpu, facet_space_find(vgpu->space, address, ret_allocation, error));
@@ -279,7 +278,7 @@ enum facet_status facet_vgpu_set_memory(struct facet_driver *driver, uint32_t id
                                         struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -302,10 +301,34 @@ enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, uint32_t id
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
 
     FACET_VGPU_NEED_STRUCT(ret_usage, error);
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
     if (status != FACET_OK)
         return status;
     return facet_vgpu_note(vgpu, facet_space_get_usage(vgpu->space, ret_usage, error));
+}
+
+enum facet_status facet_vgpu_get_unusable(struct facet_driver *driver, uint32_t id, uint64_t bytes, uint32_t *ret_milli,
+                                          struct facet_error *error)
+{
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+
+    FACET_NEED(ret_milli, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_note(vgpu, facet_space_unusable(vgpu->space, bytes, ret_milli, error));
+}
+
+enum facet_status facet_vgpu_get_page(struct facet_driver *driver, uint32_t id, uint64_t address,
+                                      struct facet_page *ret_page, struct facet_error *error)
+{
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+
+    FACET_VGPU_NEED_STRUCT(ret_page, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
+    if (status != FACET_OK)
+        return status;
+    return facet_vgpu_note(vgpu, facet_space_page(vgpu->space, address, ret_page, error));
 }
 
 enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,
@@ -313,7 +336,7 @@ enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id
                                         struct facet_defragment_report *ret_report, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;
@@ -325,7 +348,7 @@ enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint32_t id,
                                      struct facet_defragment_report *ret_report, struct facet_error *error)
 {
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
-    enum facet_status status = begin_in_space(driver, id, &vgpu, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
 
     if (status != FACET_OK)
         return status;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: that what a launch may use is on the device while it is queued or runs, where memory swaps.
- * Never: holds a pin longer than its launch: others wait for it.
+ * Owns: that what a launch may use is on the device while it is queued or runs, where memory swaps; and pins that the
+ * program keeps. Never: holds a pin longer than its launch: others wait for it.
  *
  * A kernel may follow any pointer that it finds in memory, so all that its vGPU has is pinned, by each launch anew: so
  * src/memory can make new launches wait when it is others' turn.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 #define STEP_NS                                                                                                        \
     (FACET_NS_PER_S / 20) /* how long a launch waits before it looks who is done, and whether its vGPU ends */
 
-/* A pin and the launch that needs it. */
+/* A pin and the launch that needs it; or its number, when the program keeps it. */
 struct facet_vgpu_pin {
     struct facet_vgpu_pin *next;
     struct facet_pin *pin;
@@ -41,18 +42,26 @@ static void release_of_all(struct facet_driver *driver)
     }
 }
 
+/* As facet_space_pin(), but it ends with its vGPU. */
+static enum facet_status pin_patiently(struct facet_vgpu *vgpu, const uint64_t *addresses, uint32_t count,
+                                       uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
+{
+    uint64_t now = facet_clock_now_ns(), until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+    enum facet_status status;
+
+    do {
+        uint64_t left = until > now ? until - now : 0;
+
+        release_of_all(vgpu->driver);
+        status = facet_space_pin(vgpu->space, addresses, count, left < STEP_NS ? left : STEP_NS, ret_pin, error);
+        now = facet_clock_now_ns();
+    } while (status == FACET_TIMEOUT && !atomic_load(&vgpu->ending) && now < until);
+    return status;
+}
+
 enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin **ret_pin, struct facet_error *error)
 {
-    enum facet_status status = FACET_TIMEOUT;
-
-    if (!swaps(vgpu))
-        return FACET_OK;
-    uint64_t until = facet_clock_now_ns() + FACET_VGPU_PIN_NS;
-    while (status == FACET_TIMEOUT && !atomic_load(&vgpu->ending) && facet_clock_now_ns() < until) {
-        release_of_all(vgpu->driver);
-        status = facet_space_pin(vgpu->space, NULL, 0, STEP_NS, ret_pin, error);
-    }
-    return status;
+    return swaps(vgpu) ? pin_patiently(vgpu, NULL, 0, FACET_VGPU_PIN_NS, ret_pin, error) : FACET_OK;
 }
 
 void facet_vgpu_pin_follow(struct facet_vgpu *vgpu, struct facet_pin *pin, uint64_t execution)
@@ -119,4 +128,93 @@ void facet_vgpu_pins_release(struct facet_vgpu *vgpu, bool all)
         vgpu->pins = pin;
         pthread_mutex_unlock(&vgpu->pin_lock);
     }
+}
+
+/* ---- of the program ---- */
+
+/* Its number; 0: there are as many as a page can count. */
+static uint64_t keep(struct facet_vgpu *vgpu, struct facet_vgpu_pin *kept)
+{
+    uint64_t number = 0;
+
+    pthread_mutex_lock(&vgpu->pin_lock);
+    if (vgpu->kept_count < FACET_VGPU_PINS) {
+        number = ++vgpu->last_kept;
+        vgpu->kept_count++;
+        kept->sequence = number;
+        kept->next = vgpu->kept;
+        vgpu->kept = kept;
+    }
+    pthread_mutex_unlock(&vgpu->pin_lock);
+    return number;
+}
+
+/* NULL: there is none of that number; 0 stands for any. */
+static struct facet_vgpu_pin *take_kept(struct facet_vgpu *vgpu, uint64_t number)
+{
+    struct facet_vgpu_pin **link, *kept;
+
+    pthread_mutex_lock(&vgpu->pin_lock);
+    for (link = &vgpu->kept; (kept = *link) && number && kept->sequence != number; link = &kept->next)
+        ;
+    if (kept) {
+        *link = kept->next;
+        vgpu->kept_count--;
+    }
+    pthread_mutex_unlock(&vgpu->pin_lock);
+    return kept;
+}
+
+static void release_kept(struct facet_vgpu_pin *kept)
+{
+    facet_pin_release(kept->pin);
+    free(kept);
+}
+
+void facet_vgpu_kept_release(struct facet_vgpu *vgpu)
+{
+    struct facet_vgpu_pin *kept;
+
+    while ((kept = take_kept(vgpu, 0)))
+        release_kept(kept);
+}
+
+enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const uint64_t *addresses, uint32_t count,
+                                 uint64_t timeout_ns, uint64_t *ret_pin, struct facet_error *error)
+{
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+
+    if (count > 0)
+        FACET_NEED(addresses, error);
+    FACET_NEED(ret_pin, error);
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
+    if (status != FACET_OK)
+        return status;
+    struct facet_vgpu_pin *kept = calloc(1, sizeof *kept);
+    if (!kept)
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a pin");
+    uint64_t number = 0;
+    status = pin_patiently(vgpu, addresses, count, timeout_ns, &kept->pin, error);
+    if (status == FACET_OK && !(number = keep(vgpu, kept)))
+        status = facet_error_set(error, FACET_QUOTA, "vGPU %" PRIu32 " keeps %u pins already", id, FACET_VGPU_PINS);
+    if (number)
+        *ret_pin = number;
+    else
+        release_kept(kept);
+    return facet_vgpu_note(vgpu, status);
+}
+
+enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32_t id, uint64_t pin, struct facet_error *error)
+{
+    FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
+    enum facet_status status = facet_vgpu_take_space(driver, id, &vgpu, error);
+
+    if (status != FACET_OK)
+        return status;
+    struct facet_vgpu_pin *kept = pin ? take_kept(vgpu, pin) : NULL;
+    if (!kept)
+        return facet_error_argument(error, FACET_NOT_FOUND, "pin",
+                                    "pin %" PRIu64 ": expected one that vGPU %" PRIu32 " keeps", pin, id);
+    release_kept(kept);
+    return FACET_OK;
 }

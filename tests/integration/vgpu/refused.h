@@ -170,6 +170,32 @@ static enum facet_status vgpu_get_memory(int wrong)
     return facet_vgpu_get_memory(DRIVER, 1, AT(1, &usage), ERROR);
 }
 
+static enum facet_status vgpu_get_unusable(int wrong)
+{
+    uint32_t milli;
+
+    return facet_vgpu_get_unusable(DRIVER, 1, BYTES, AT(1, &milli), ERROR);
+}
+
+static enum facet_status vgpu_get_page(int wrong)
+{
+    struct facet_page page = {.size = SIZE(2, page)};
+
+    return facet_vgpu_get_page(DRIVER, 1, have.address, AT(1, &page), ERROR);
+}
+
+static enum facet_status vgpu_pin(int wrong)
+{
+    uint64_t pin;
+
+    return facet_vgpu_pin(DRIVER, 1, AT(1, &have.address), 1, 0, AT(2, &pin), ERROR);
+}
+
+static enum facet_status vgpu_unpin(int wrong)
+{
+    return facet_vgpu_unpin(DRIVER, 1, 1, ERROR);
+}
+
 static enum facet_status vgpu_defragment(int wrong)
 {
     const struct facet_defragment_options options = {.size = SIZE(1, options)};
@@ -495,6 +521,10 @@ static const struct function functions[] = {
     FUNCTION(vgpu_fill, 1, 1),
     FUNCTION(vgpu_set_memory, 1, 1),
     FUNCTION(vgpu_get_memory, 3, 3),
+    FUNCTION(vgpu_get_unusable, 2, 2),
+    FUNCTION(vgpu_get_page, 3, 3),
+    FUNCTION(vgpu_pin, 3, 3),
+    FUNCTION(vgpu_unpin, 1, 1),
     FUNCTION(vgpu_defragment, 2, 4),
     FUNCTION(vgpu_compact, 2, 4),
     FUNCTION(vgpu_allocate_managed, 2, 4),
