@@ -153,26 +153,31 @@ def measure_defragment(bench, options):
     return {"results": [result for runs in samples.values() for result in runs]}
 
 
+def gaps(seen):
+    own = seen["over_ms"] - seen["taken"]
+    return f"{seen['own_us']:.0f} ({own}); {seen['longest_us']:.0f} ({seen['over_ms']})"
+
+
 def defragment_table(measured):
     rows = [[result["on"], f"{result['run_kib']}, {result['page_kib']}", "yes" if result["commit"] else "no",
              result["live_mib"], result["moved_mib"],
              f"{result['move_gib_s']:.2f}", f"{result['all_gib_s']:.2f}", f"{result['copy_gib_s']:.2f}",
              ratio(result["move_gib_s"], result["copy_gib_s"]), ratio(result["all_gib_s"], result["copy_gib_s"]),
              f"{result['steps']} / {result['longest_step_us']:.0f}",
-             *(f"{result[phase]['longest_us']:.0f} ({result[phase]['over_ms']}, {result[phase]['switched']})"
-               for phase in ("idle", "copying", "moving")),
+             *(gaps(result[phase]) for phase in ("idle", "copying", "moving")),
              f"{result['fragmentation_before'] / 10:g} -> {result['fragmentation_after'] / 10:g}",
              "equal" if result["right"] else "DIFFERENT"]
             for result in measured["results"]]
     return [harness.markdown_table(["on", "allocations, pages KiB", "huge pages", "live MiB", "moved MiB", "moving GiB/s",
                                     "with giving back", "memcpy GiB/s", "moving of memcpy", "with giving back",
-                                    "steps / longest us", "longest gap us: nothing", "memcpy", "moving",
+                                    "steps / longest us", "longest gap us: empty loop", "memcpy", "moving",
                                     "fragmentation %", "contents"], rows),
             "Every other chunk half emptied before, every other allocation of it. A thread writes counters all over "
-            "the data, on a core of its own; gap: between two of its writes. In brackets: gaps over 1 ms, and how "
-            "often its core was taken away. Giving back: of chunks that are empty, to the kernel. memcpy: of an eighth of the "
-            "data before and again after, under the same thread. Huge pages: `commit`; without them the kernel has "
-            "pages of 4 KiB."]
+            "the data, on a core of its own; gap: between two of its writes, while the other core has an empty loop for "
+            "half a second, memcpy, and moving. In brackets: how many were over 1 ms. First without those during most of "
+            "which one of the two threads waited for its core, which another program had, then all. Giving back: of "
+            "chunks that are empty, to the kernel. memcpy: of an eighth of the data before and again after, under the "
+            "same thread. Huge pages: `commit`; without them the kernel has pages of 4 KiB."]
 
 
 # --- oversubscribe ---------------------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@
  * Prints, all: with planning, and giving back what is empty,
  * {"live_mib","run_kib","page_kib","moved_mib","move_gib_s","all_gib_s","copy_gib_s","steps","longest_step_us","returned_mib",
  * "commit","on","huge_milli","fragmentation_before","fragmentation_after","right","idle":{..},"copying":{..},"moving":{..}}:
- * the three are what the thread saw while nothing, memcpy() and the defragmenter ran beside it:
- * {"writes","longest_us","over_ms", "switched"}, longest: between two writes; switched: how often the kernel took its
- * processor away.
+ * the three are what the thread saw while an empty loop, memcpy() and the defragmenter ran beside it:
+ * {"writes","longest_us","over_ms","own_us","taken","switched"}, longest: between two writes. taken: of those over 1 ms
+ * the ones during most of which one of the two threads waited for a processor that the kernel had given to somebody
+ * else; own: the longest but for them. switched: how often the kernel took the thread's processor away.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -46,7 +47,7 @@ enum phase {
 };
 
 struct seen {
-    uint64_t writes, longest, over_ms, switched;
+    uint64_t writes, longest, over_ms, own, taken, switched;
 };
 
 struct writer {
@@ -66,6 +67,31 @@ static uint64_t switches(void)
     return (uint64_t)usage.ru_nivcsw;
 }
 
+/* How long the first thread and this one were ready to run, and did not, by the kernel's accounts; 0: it keeps none. */
+static uint64_t waited_ns(void)
+{
+    static const char *const accounts[] = {"/proc/self/schedstat", "/proc/thread-self/schedstat"};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < sizeof accounts / sizeof accounts[0]; i++) {
+        FILE *file = fopen(accounts[i], "re");
+        uint64_t waited = 0;
+
+        if (file && fscanf(file, "%*u %" SCNu64, &waited) == 1)
+            sum += waited;
+        if (file)
+            fclose(file);
+    }
+    return sum;
+}
+
+static void see_gap(struct seen *seen, uint64_t gap, bool taken)
+{
+    seen->longest = gap > seen->longest ? gap : seen->longest;
+    seen->own = gap > seen->own && !taken ? gap : seen->own;
+    seen->taken += taken;
+}
+
 static void write_one(const struct data *data, uint64_t *random)
 {
     uint64_t value = random_next(random), run = value % data->count;
@@ -78,7 +104,7 @@ static void write_one(const struct data *data, uint64_t *random)
 static void write_while(struct writer *writer, int phase, uint64_t *random)
 {
     struct seen *seen = &writer->seen[phase];
-    uint64_t over = (uint64_t)(1e6 * writer->per_ns), before = switches(), last = ticks_now();
+    uint64_t over = (uint64_t)(1e6 * writer->per_ns), before = switches(), waited = waited_ns(), last = ticks_now();
 
     while (atomic_load_explicit(&writer->phase, memory_order_relaxed) == phase) {
         write_one(writer->data, random);
@@ -86,8 +112,15 @@ static void write_while(struct writer *writer, int phase, uint64_t *random)
 
         last = now;
         seen->writes++;
-        seen->over_ms += gap > over;
-        seen->longest = gap > seen->longest ? gap : seen->longest;
+        if (gap <= over) {
+            see_gap(seen, gap, false);
+            continue;
+        }
+        uint64_t until = waited_ns();
+        seen->over_ms++;
+        see_gap(seen, gap, (double)(until - waited) * writer->per_ns > (double)gap / 2);
+        waited = until;
+        last = ticks_now();
     }
     seen->switched += switches() - before;
 }
@@ -270,6 +303,13 @@ static void rest(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
+/* On a machine of many, a processor that is idle is another's. */
+static void spin(uint64_t ns)
+{
+    for (uint64_t start = now_ns(); now_ns() - start < ns;)
+        ;
+}
+
 static void enter(struct writer *writer, int phase)
 {
     atomic_store(&writer->phase, phase);
@@ -278,8 +318,10 @@ static void enter(struct writer *writer, int phase)
 
 static void print_seen(const char *name, const struct seen *seen, double per_ns)
 {
-    printf(",\"%s\":{\"writes\":%" PRIu64 ",\"longest_us\":%.1f,\"over_ms\":%" PRIu64 ",\"switched\":%" PRIu64 "}",
-           name, seen->writes, (double)seen->longest / per_ns / 1e3, seen->over_ms, seen->switched);
+    printf(",\"%s\":{\"writes\":%" PRIu64 ",\"longest_us\":%.1f,\"over_ms\":%" PRIu64
+           ",\"own_us\":%.1f,\"taken\":%" PRIu64 ",\"switched\":%" PRIu64 "}",
+           name, seen->writes, (double)seen->longest / per_ns / 1e3, seen->over_ms, (double)seen->own / per_ns / 1e3,
+           seen->taken, seen->switched);
 }
 
 static double gib_per_s(uint64_t bytes, uint64_t ns)
@@ -302,7 +344,7 @@ static void run_phases(struct writer *writer, struct facet_defragment_report *re
         die("defragment", "no thread");
     stay_on(writer->thread, 1);
     stay_on(pthread_self(), 0);
-    rest(IDLE_NS);
+    spin(IDLE_NS);
     enter(writer, COPYING);
     *ret_copy_ns = copy_as_much(to, from, bytes);
     enter(writer, MOVING);

@@ -14,6 +14,7 @@
 
 #define LINE 64
 #define PAGE 4096
+#define HUGE (2u << 20)
 
 int facet_transplant_open(void)
 {
@@ -37,6 +38,19 @@ static void touch(const volatile char *at, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i += PAGE)
         (void)at[i];
+}
+
+/*
+ * To protect part of a huge page the kernel takes all of it out, and then enters small ones. Who writes there in
+ * between has the huge page entered again, and it begins anew: the two can go on so for milliseconds. Of addresses that
+ * are not to have huge pages nothing but small ones is entered (Linux 6.12; before it they are only likely to get
+ * through). The mapping that takes their place knows nothing of it. Where less than a huge page is watched over the
+ * kernel has none.
+ */
+static void keep_huge_pages_out(uint64_t at, uint64_t bytes)
+{
+    if (bytes >= HUGE)
+        (void)madvise((void *)at, bytes, MADV_NOHUGEPAGE);
 }
 
 /* --- protection --- */
@@ -71,6 +85,7 @@ static int protect(int faults, uint64_t at, uint64_t bytes, const char **ret_wha
 {
     struct uffdio_register watch = {.range = {at, bytes}, .mode = UFFDIO_REGISTER_MODE_WP};
 
+    keep_huge_pages_out(at, bytes);
     *ret_what = "cannot watch over writes to the pages that are to move";
     if (ioctl(faults, UFFDIO_REGISTER, &watch) < 0)
         return errno;

@@ -66,7 +66,11 @@ static uint64_t row_of(const struct attention *plan, const struct step *step, ui
 
 static enum facet_status pack(const struct attention *plan, const struct step *step, uint64_t index)
 {
-    uint64_t blocks = blocks_of(plan, step->keys), block = index % blocks, head = index / blocks;
+    uint64_t blocks = blocks_of(plan, step->keys);
+
+    if (blocks == 0) /* without keys there is nothing to pack */
+        return FACET_OK;
+    uint64_t block = index % blocks, head = index / blocks;
     uint64_t keys = cpu_math_least(plan->block_k, step->keys - block * plan->block_k);
     uint64_t at = row_of(plan, step, head, block) * plan->type_bytes, count = keys * plan->it.dimension;
     char *to = packed(plan, head, block);
@@ -243,6 +247,9 @@ static struct carried carried_of(const struct attention *plan, const struct bloc
 static enum facet_status attend(const struct attention *plan, const struct step *step, uint64_t index, char *scratch)
 {
     uint64_t blocks = cpu_math_parts(plan->it.queries, plan->block_q);
+
+    if (blocks == 0) /* without queries there is no output */
+        return FACET_OK;
     struct block block = {.plan = plan, .step = step, .head = index / blocks, .scratch = scratch};
     enum facet_status status = FACET_OK;
 
