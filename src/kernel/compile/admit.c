@@ -269,6 +269,7 @@ static void check_libraries(struct facet_compilation *compilation)
 
 enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error)
 {
+    facet_compile_admit_types(compilation);
     check_constructors(compilation);
     if (compilation->family == FACET_COMPILE_HOST && check_intrinsics(compilation)) {
         check_libraries(compilation);

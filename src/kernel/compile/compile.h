@@ -86,6 +86,11 @@ enum facet_status facet_compile_source(struct facet_compilation *compilation, st
 /* admit.c: refuses what a source may not bring along, before anything of ours is linked; on the host that is most. */
 enum facet_status facet_compile_admit(struct facet_compilation *compilation, struct facet_error *error);
 
+/* types.c: refuses types that the target has not; of what is optimized and mended, types and constants that SPIR-V has
+ * not. */
+void facet_compile_admit_types(struct facet_compilation *compilation);
+void facet_compile_check_spirv(struct facet_compilation *compilation);
+
 /* private.c: a module in SPIR's terms, rewritten for AMDGPU but for its private memory. */
 void facet_compile_private(struct facet_compilation *compilation);
 
@@ -116,6 +121,8 @@ enum facet_status facet_compile_mend_code(struct facet_compilation *compilation,
 LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, LLVMValueRef function);
 /* mend_calls.c: a body for a built-in function that stands for another one. */
 void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function);
+/* mend_calls.c: what a call that copies for the work-group is given: pointers to what it copies. */
+void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call);
 /* unfold.c, widths.c: parts of mend_code(): LLVM's functions and edges that SPIR-V has not; integers of odd widths. */
 void facet_compile_unfold(struct facet_compilation *compilation);
 void facet_compile_widths(struct facet_compilation *compilation);

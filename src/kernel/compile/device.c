@@ -203,6 +203,8 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     if (compilation->family == FACET_COMPILE_SPIRV)
         keep_loops();
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
+    if (status == FACET_OK && compilation->family == FACET_COMPILE_SPIRV) /* fewer constants that it cannot say */
+        status = facet_compile_passes(compilation, "function(instsimplify),globaldce", error);
     if (status != FACET_OK)
         return status;
     compilation->result->optimize_ns = facet_compile_now() - start;

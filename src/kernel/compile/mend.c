@@ -292,7 +292,11 @@ enum facet_status facet_compile_mend_code(struct facet_compilation *compilation,
                     widen_condition(builder, at);
                 else if (LLVMIsAZExtInst(at))
                     mask(builder, at);
+                else if (LLVMIsACallInst(at))
+                    facet_compile_mend_pointers(builder, at);
             }
     LLVMDisposeBuilder(builder);
+    if (!compilation->failed)
+        facet_compile_check_spirv(compilation);
     return facet_compile_verdict(compilation, error);
 }

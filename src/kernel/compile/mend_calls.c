@@ -159,6 +159,84 @@ static bool mend_copy(struct facet_compilation *compilation, LLVMValueRef functi
     return true;
 }
 
+static LLVMTypeRef type_of(LLVMContextRef context, const char *code)
+{
+    switch (code[0]) {
+    case 'c':
+    case 'a':
+    case 'h':
+        return LLVMInt8TypeInContext(context);
+    case 's':
+    case 't':
+        return LLVMInt16TypeInContext(context);
+    case 'i':
+    case 'j':
+        return LLVMInt32TypeInContext(context);
+    case 'l':
+    case 'm':
+        return LLVMInt64TypeInContext(context);
+    case 'f':
+        return LLVMFloatTypeInContext(context);
+    case 'd':
+        return LLVMDoubleTypeInContext(context);
+    default:
+        return strncmp(code, "Dh", 2) == 0 ? LLVMHalfTypeInContext(context) : NULL;
+    }
+}
+
+/* The type that "PU3AS1KDv4_f..." points to; NULL: none that is copied. */
+static LLVMTypeRef pointee_of(LLVMContextRef context, const char *types)
+{
+    unsigned long lanes = 1;
+    char *end;
+
+    if (*types++ != 'P')
+        return NULL;
+    for (; *types == 'U' || *types == 'K' || *types == 'V' || *types == 'r'; types++)
+        if (*types == 'U')
+            types += strtoul(types + 1, &end, 10) + (unsigned long)(end - types) - 1;
+    if (strncmp(types, "Dv", 2) == 0) {
+        lanes = strtoul(types + 2, &end, 10);
+        types = end + (*end == '_');
+    }
+    if (!lanes || lanes > LANES_MOST)
+        return NULL;
+    LLVMTypeRef type = type_of(context, types);
+    return type && lanes > 1 ? LLVMVectorType(type, (unsigned)lanes) : type;
+}
+
+/* Asked for by an instruction, even where it adds nothing to the address: builders take that for the pointer itself. */
+static LLVMValueRef point_to(LLVMBuilderRef builder, LLVMTypeRef type, LLVMValueRef pointer)
+{
+    LLVMContextRef context = LLVMGetTypeContext(type);
+    LLVMTypeRef pointer_type = LLVMTypeOf(pointer);
+    LLVMValueRef none = LLVMConstInt(LLVMInt64TypeInContext(context), 0, 0);
+    LLVMValueRef slot = LLVMBuildAlloca(builder, pointer_type, "");
+    LLVMValueRef stand_in = LLVMBuildLoad2(builder, pointer_type, slot, "");
+    LLVMValueRef made = LLVMBuildGEP2(builder, type, stand_in, &none, 1, "");
+
+    LLVMSetOperand(made, 0, pointer);
+    LLVMInstructionEraseFromParent(stand_in);
+    LLVMInstructionEraseFromParent(slot);
+    return made;
+}
+
+/* The generator takes the type of a variable, or of what else is done with a pointer; the length is counted in what the
+ * pointer is said to lead to. */
+void facet_compile_mend_pointers(LLVMBuilderRef builder, LLVMValueRef call)
+{
+    LLVMValueRef callee = LLVMGetCalledValue(call);
+    struct mangled name;
+    size_t length;
+
+    if (!LLVMIsAFunction(callee) || !read_mangled(LLVMGetValueName2(callee, &length), &name) ||
+        strncmp(name.base, "async_work_group_", 17) != 0 || LLVMGetNumArgOperands(call) < 2)
+        return;
+    LLVMTypeRef type = pointee_of(LLVMGetTypeContext(LLVMTypeOf(call)), name.types);
+    for (unsigned i = 0; type && i < 2; i++)
+        LLVMSetOperand(call, i, point_to(builder, type, LLVMGetOperand(call, i)));
+}
+
 /* --- one number for all lanes ------------------------------------------------------------------------------------- */
 
 static LLVMValueRef splat(struct facet_compilation *compilation, LLVMBuilderRef builder, LLVMValueRef value,

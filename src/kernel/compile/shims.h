@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What LLVM's own C interface cannot do: clang, lld, and asking what a processor has.
+ * What LLVM's own C interface cannot do: clang, lld, all types of a module, asking what a processor has.
  *
  * Owns: the C side of shim_*.cc.
  * Never: throws, prints, or keeps anything between two calls.
@@ -47,6 +47,11 @@ LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const c
 
 /* `ld.lld` with these arguments; what it says is for the caller to free. Not 0: it failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
+
+/* Calls `each` once for every type that the module's code and variables have, parts of types too; `owner` is a function
+ * or a variable that has it. */
+typedef void (*facet_type_func)(void *context, LLVMTypeRef type, LLVMValueRef owner);
+void facet_shim_types(LLVMModuleRef module, facet_type_func each, void *context);
 
 /* Whether LLVM knows this processor. */
 int facet_shim_knows(const char *triple, const char *processor);

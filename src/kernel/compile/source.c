@@ -115,6 +115,20 @@ static enum facet_status remap(struct facet_compilation *compilation, struct fac
     return FACET_OK;
 }
 
+/* Another name for something is that thing: not all generators know names for names. */
+static enum facet_status resolve_aliases(struct facet_compilation *compilation, struct facet_error *error)
+{
+    LLVMValueRef alias = LLVMGetFirstGlobalAlias(compilation->module);
+
+    if (!alias)
+        return FACET_OK;
+    for (; alias; alias = LLVMGetNextGlobalAlias(alias)) {
+        LLVMReplaceAllUsesWith(alias, LLVMAliasGetAliasee(alias));
+        LLVMSetLinkage(alias, LLVMInternalLinkage);
+    }
+    return facet_compile_passes(compilation, "globaldce", error);
+}
+
 static enum facet_status take_module(struct facet_compilation *compilation, const void *source, size_t bytes,
                                      struct facet_error *error)
 {
@@ -126,6 +140,8 @@ static enum facet_status take_module(struct facet_compilation *compilation, cons
     if (triple[0] && strncmp(triple, "spir64", 6) != 0 && strncmp(triple, "spirv64", 7) != 0)
         return reject(compilation, "a module for spir64 is expected, this one is for ", triple, error);
     status = verify(compilation, error);
+    if (status == FACET_OK)
+        status = resolve_aliases(compilation, error);
     if (status == FACET_OK && compilation->family != FACET_COMPILE_SPIRV)
         status = remap(compilation, error);
     return status;

@@ -162,7 +162,17 @@ COPY = """kernel void k(global const int *in, global int *out) {
     wait_group_events(1, &e); for (int i = 0; i < 16; i++) out[i] = l[i];
 }
 """
-SPIRV_ANSWERS = {ODD: None, HALVES: None, COPY: [*range(8), *range(0, 16, 2)],
+COPY_OUT = """kernel void k(global const int *in, global int *out) {
+    local int l[16], m[16]; for (int i = 0; i < 16; i++) l[i] = in[i] * 3;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    event_t e = async_work_group_copy(out, l, 8, 0); e = async_work_group_strided_copy(out + 8, l + 4, 4, 2, e);
+    e = async_work_group_copy((local int4 *)m, (global const int4 *)in, 2, e); wait_group_events(1, &e);
+    e = async_work_group_copy((global short *)(out + 12), (local short *)m + 2, 4, 0); wait_group_events(1, &e);
+    out[14] = m[7]; out[15] = m[3];
+}
+"""
+SPIRV_ANSWERS = {COPY_OUT: [*range(0, 24, 3), 12, 0, 15, 0, 1, 2, 7, 3],
+                 ODD: None, HALVES: None, COPY: [*range(8), *range(0, 16, 2)],
                  ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
                  CONVERT: [-3, -1, 253, -1, -2, -1, 253, 253, 41, 3, 7, 8, 9, 10, 11, 12],
                  SELECT: [3, 2, 1, 0, 6, 4, 2, 0, 0, 1, 2, 3, 9, 8, 65533, 254],
@@ -204,6 +214,40 @@ def built_in_functions_in_spirv():
                 if answers is None:  # what the source does itself
                     answers = results_of(source, folder, environment)
                 equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
+
+
+TABLE = """constant int a[2] = {5, 6}, b[2] = {7, 8}; constant int *constant t[2] = {b, a};
+kernel void k(global const int *in, global int *out) { out[0] = t[in[1] & 1][in[0] & 1]; }
+"""
+SINGLE = """constant int a[4] = {5, 6, 7, 8}; constant int *constant p = a + 2; constant int *constant none = 0;
+constant struct { int x; constant int *p; } s = {4, a};
+kernel void k(global const int *in, global int *out) {
+    for (int i = 0; i < 16; i++) out[i] = in[i] + *p + *s.p + s.x + (none == 0);
+}
+"""
+
+
+@test
+def constants_that_hold_addresses():
+    """One that is known is what it leads to, at all levels; a table of them is refused by name."""
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("this build has no kernel compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
+        environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
+        demand_known("spirv:1.2", environment)
+        for level in range(4):
+            command = [BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image]
+            source.write_text(TABLE)
+            done = subprocess.run(command, text=True, capture_output=True, check=False, env=environment)
+            equal((done.returncode, image.exists()), (1, False))
+            contains(done.stderr, "holds the address of")
+            source.write_text(SINGLE)
+            ran(*command, env=environment)
+            ran(tool("spirv-val"), image)
+            demand_reader()
+            equal(results_of(image, folder, environment), [i + 17 for i in range(16)], f"-O{level}")
+            image.unlink()
 
 
 main()

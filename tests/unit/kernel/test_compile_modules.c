@@ -201,6 +201,116 @@ static void what_would_run_unseen_is_refused(void **state)
             compile_for(targets[i], constructor, FACET_CORRUPT, "llvm.global_ctors", "global constructors");
 }
 
+/* --- types and aliases -------------------------------------------------------------------------------------------- */
+
+/* At all levels: some do what one does not mean where the optimizer has not been. */
+static void compile_at_all(const char *target, const char *source, enum facet_status expected, const char *text)
+{
+    static const char *const levels[][2] = {{"-O0", NULL}, {"-O1", NULL}, {"-O2", NULL}, {"-O3", NULL}};
+
+    for (size_t i = 0; i < COUNT(levels); i++) {
+        struct facet_backend_result result;
+        struct facet_error error;
+        enum facet_status status =
+            compile_bytes(FACET_SOURCE_LLVM_IR, source, strlen(source), target, levels[i], &result, &error);
+
+        if (status != expected || (expected != FACET_OK && !strstr(error.message, text)))
+            fail_msg("%s %s: status %d: \"%s\"; expected \"%s\"", target, levels[i][0], status, error.message, text);
+        backend->clear(&result);
+    }
+}
+
+/* Reads one, adds it to itself, writes it. */
+#define TWICE(type, add)                                                                                               \
+    MODULE KERNEL "  %v = load " type ", ptr addrspace(1) %x\n"                                                       \
+                  "  %w = " add " " type " %v, %v\n"                                                                  \
+                  "  store " type " %w, ptr addrspace(1) %x\n" END
+
+static void types_that_no_target_has_are_refused(void **state)
+{
+    static const struct {
+        const char *says, *source;
+    } modules[] = {
+        {"'i129' in 'k'", TWICE("i129", "mul")},
+        {"'i1000001' in 'k'", TWICE("i1000001", "add")},
+        {"'fp128' in 'k'", TWICE("fp128", "fadd")},
+        {"'x86_fp80' in 'k'", TWICE("x86_fp80", "fadd")},
+        {"'<vscale x 4 x i32>' in 'k'", TWICE("<vscale x 4 x i32>", "add")},
+        {"'i999' in 'g'", MODULE "@g = internal addrspace(1) global { i32, [3 x i999] } zeroinitializer\n" KERNEL
+                                 "  %v = load i32, ptr addrspace(1) @g\n"
+                                 "  store i32 %v, ptr addrspace(1) %x\n" END},
+        {"'i512' in 'k'", MODULE KERNEL "  %q = getelementptr i512, ptr addrspace(1) %x, i64 3\n"
+                                        "  store i32 3, ptr addrspace(1) %q\n" END},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modules); i++)
+        for (size_t t = 0; t < COUNT(targets); t++)
+            if (!is_beyond(targets[t]))
+                compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].says, "expected");
+}
+
+/* Each struct holds the one before it twice: as a tree that is 2^60 types. */
+static void types_that_grow_by_sharing_take_no_time(void **state)
+{
+    char source[8192] = MODULE "%t0 = type { i32 }\n";
+    size_t used = strlen(source);
+
+    (void)state;
+    for (int i = 1; i <= 60; i++)
+        used += (size_t)snprintf(source + used, sizeof source - used, "%%t%d = type { ptr, %%t%d, ptr, %%t%d }\n", i,
+                                 i - 1, i - 1);
+    snprintf(source + used, sizeof source - used, "%s",
+             KERNEL "  %q = getelementptr %t20, ptr addrspace(1) %x, i32 0, i32 1, i32 1\n"
+                    "  store i32 3, ptr addrspace(1) %q\n" END);
+    compile_for("ptx:sm_75", source, FACET_OK, "", "");
+    compile_for("host", source, FACET_OK, "", "");
+}
+
+static void integers_of_128_bits_are_for_all_but_spirv(void **state)
+{
+    static const char table[] = MODULE "@g = internal addrspace(2) constant [2 x i128] [i128 7, i128 9]\n" KERNEL
+                                       "  %i = load i64, ptr addrspace(1) %x\n"
+                                       "  %q = getelementptr [2 x i128], ptr addrspace(2) @g, i64 0, i64 %i\n"
+                                       "  %v = load i64, ptr addrspace(2) %q\n"
+                                       "  store i64 %v, ptr addrspace(1) %x\n" END;
+    static const char own[] = MODULE KERNEL "  %i = load i64, ptr addrspace(1) %x\n  %a = alloca [4 x i128]\n"
+                                            "  %q = getelementptr [4 x i128], ptr %a, i64 0, i64 %i\n"
+                                            "  store volatile i64 3, ptr %q\n"
+                                            "  %v = load volatile i64, ptr %a\n"
+                                            "  store i64 %v, ptr addrspace(1) %x\n" END;
+
+    (void)state;
+    for (size_t t = 0; t < COUNT(targets); t++) {
+        bool spirv = strncmp(targets[t], "spirv", 5) == 0;
+
+        if (is_beyond(targets[t]))
+            continue;
+        compile_at_all(targets[t], TWICE("i128", "mul"), spirv ? FACET_CORRUPT : FACET_OK, "'i128'");
+        compile_at_all(targets[t], table, spirv ? FACET_CORRUPT : FACET_OK, "'i128' in 'g'");
+        compile_at_all(targets[t], own, spirv ? FACET_CORRUPT : FACET_OK, "'i128' in 'k'");
+    }
+    compile_at_all("host", TWICE("i128", "sdiv"), FACET_OK, "");
+    compile_at_all("host", TWICE("i128", "urem"), FACET_OK, "");
+}
+
+static void aliases_are_what_they_name(void **state)
+{
+    static const char source[] =
+        MODULE "@c = internal addrspace(2) constant [4 x i32] [i32 5, i32 6, i32 7, i32 8]\n"
+               "@d = alias [4 x i32], ptr addrspace(2) @c\n@f = alias i32 (i32), ptr @g\n"
+               "@g = alias i32 (i32), ptr @h\n"
+               "define internal spir_func i32 @h(i32 %x) {\n  %y = mul i32 %x, 3\n  ret i32 %y\n}\n" KERNEL
+               "  %a = load i32, ptr addrspace(1) %x\n  %b = call spir_func i32 @f(i32 %a)\n  %m = and i32 %b, 3\n"
+               "  %p = getelementptr [4 x i32], ptr addrspace(2) @d, i32 0, i32 %m\n"
+               "  %v = load i32, ptr addrspace(2) %p\n  store i32 %v, ptr addrspace(1) %x\n" END;
+
+    (void)state;
+    for (size_t t = 0; t < COUNT(targets); t++)
+        if (!is_beyond(targets[t]))
+            compile_at_all(targets[t], source, FACET_OK, "");
+}
+
 /* --- what is none ---------------------------------------------------------------------------------------------------
  */
 
@@ -261,6 +371,10 @@ int main(void)
         cmocka_unit_test(intrinsics_are_refused_unless_they_are_known),
         cmocka_unit_test(intrinsics_that_compute_are_taken),
         cmocka_unit_test(what_would_run_unseen_is_refused),
+        cmocka_unit_test(types_that_no_target_has_are_refused),
+        cmocka_unit_test(types_that_grow_by_sharing_take_no_time),
+        cmocka_unit_test(integers_of_128_bits_are_for_all_but_spirv),
+        cmocka_unit_test(aliases_are_what_they_name),
         cmocka_unit_test(broken_modules_are_refused),
         cmocka_unit_test(what_llvm_gives_up_on_is_an_error),
         cmocka_unit_test(spirv_comes_back), /* the last: cmocka's skip() is "not ok" in TAP */

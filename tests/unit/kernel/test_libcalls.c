@@ -312,6 +312,48 @@ static void widens_every_half(void **state)
     }
 }
 
+/* --- integers of 128 bits ----------------------------------------------------------------------------------------- */
+
+typedef unsigned __int128 wide;
+typedef __int128 whole;
+typedef wide (*divide_func)(wide a, wide b);
+typedef whole (*divide_whole_func)(whole a, whole b);
+
+/* Of any number of bits, and next to a power of two as often as not. */
+static wide wide_bits(void)
+{
+    wide bits = (wide)random_bits() << 64 | random_bits();
+    unsigned shift = (unsigned)(random_bits() % 128);
+
+    return random_bits() & 1 ? bits >> shift : ((wide)1 << shift) + (random_bits() % 3) - 1;
+}
+
+static void check_division(wide a, wide b)
+{
+    whole x = (whole)a, y = (whole)b;
+
+    if (b == 0 || (y == -1 && a == (wide)1 << 127))
+        return;
+    assert_true(((divide_func)find("__udivti3"))(a, b) == a / b);
+    assert_true(((divide_func)find("__umodti3"))(a, b) == a % b);
+    assert_true(((divide_whole_func)find("__divti3"))(x, y) == x / y);
+    assert_true(((divide_whole_func)find("__modti3"))(x, y) == x % y);
+}
+
+static void divides_integers_of_128_bits(void **state)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        wide a = wide_bits(), b = wide_bits();
+
+        check_division(a, b);
+        check_division(a, -b);
+        check_division(-a, b);
+        check_division(a, a);
+    }
+    ((divide_func)find("__udivti3"))(7, 0); /* comes back */
+    ((divide_whole_func)find("__modti3"))(-7, 0);
+}
+
 /* --- the library -------------------------------------------------------------------------------------------------- */
 
 static void supplies_what_it_has(void **state)
@@ -357,6 +399,8 @@ static void supply(LLVMModuleRef module, const char *name)
     LLVMSetVisibility(LLVMGetNamedFunction(module, name), LLVMDefaultVisibility);
 }
 
+static const char *const divisions[] = {"__udivti3", "__umodti3", "__divti3", "__modti3"};
+
 static void add_functions(LLVMModuleRef module)
 {
     char name[32];
@@ -364,6 +408,8 @@ static void add_functions(LLVMModuleRef module)
     assert_int_equal(facet_builtins_link(library, module, NULL), FACET_OK);
     supply(module, "fma");
     supply(module, "fmaf");
+    for (size_t i = 0; i < COUNT(divisions); i++)
+        supply(module, divisions[i]);
     for (size_t r = 0; r < COUNT(roundings); r++) {
         supply(module, roundings[r].name);
         snprintf(name, sizeof name, "%sf", roundings[r].name);
@@ -406,7 +452,7 @@ int main(void)
         cmocka_unit_test(supplies_what_it_has),    cmocka_unit_test(multiplies_and_adds_specials),
         cmocka_unit_test(multiplies_and_adds),     cmocka_unit_test(multiplies_and_adds_floats),
         cmocka_unit_test(rounds_to_whole_numbers), cmocka_unit_test(narrows_to_the_nearest_half),
-        cmocka_unit_test(widens_every_half),
+        cmocka_unit_test(widens_every_half),       cmocka_unit_test(divides_integers_of_128_bits),
     };
 
     return cmocka_run_group_tests_name("kernel/libcalls", tests, start, stop);

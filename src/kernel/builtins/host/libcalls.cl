@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What code generators call where a processor lacks an instruction: before SSE4.1 for rounding, before FMA for a * b +
- * c rounded once, before F16C for halves. An image needs no library, so it brings them along.
+ * c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs no library, so it
+ * brings them along.
  *
  * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Exact, but for which NaN it is.
  * Never: calls a builtin function, or holds what a code generator would make a call of one of these of.
@@ -217,4 +218,58 @@ half_number facet_libcall___truncdfhf2(double x)
 float facet_libcall___extendhfsf2(half_number x)
 {
     return widen(__builtin_astype(x, ushort));
+}
+
+/* --- integers of 128 bits ----------------------------------------------------------------------------------------- */
+
+typedef __int128 whole;
+
+/* Bit by bit where it must be: dividing `wide` is a call of what is defined here. */
+static wide divide(wide a, wide b, bool remainder)
+{
+    wide quotient = 0, rest = 0;
+
+    if (b == 0)
+        return 0;
+    if ((ulong)(a >> 64) == 0 && (ulong)(b >> 64) == 0)
+        return remainder ? (ulong)a % (ulong)b : (ulong)a / (ulong)b;
+    for (int bit = 127; bit >= 0; bit--) {
+        bool beyond = (ulong)(rest >> 127) != 0;
+
+        rest = rest << 1 | (a >> bit & 1);
+        if (beyond || rest >= b) {
+            rest -= b;
+            quotient |= (wide)1 << bit;
+        }
+    }
+    return remainder ? rest : quotient;
+}
+
+static wide size_of_whole(whole x)
+{
+    return x < 0 ? -(wide)x : (wide)x;
+}
+
+wide facet_libcall___udivti3(wide a, wide b)
+{
+    return divide(a, b, false);
+}
+
+wide facet_libcall___umodti3(wide a, wide b)
+{
+    return divide(a, b, true);
+}
+
+whole facet_libcall___divti3(whole a, whole b)
+{
+    wide quotient = divide(size_of_whole(a), size_of_whole(b), false);
+
+    return (whole)((a < 0) != (b < 0) ? -quotient : quotient);
+}
+
+whole facet_libcall___modti3(whole a, whole b)
+{
+    wide rest = divide(size_of_whole(a), size_of_whole(b), true);
+
+    return (whole)(a < 0 ? -rest : rest);
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: walking a module's types, each once: a type that holds another one twice, forty deep, is no more than forty. */
+#include "kernel/compile/shims.h"
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+using namespace llvm;
+
+namespace
+{
+
+struct Walk {
+    facet_type_func each;
+    void *context;
+    SmallPtrSet<Type *, 32> seen;
+
+    void take(Type *type, Value &owner)
+    {
+        if (!seen.insert(type).second)
+            return;
+        each(context, wrap(type), wrap(&owner));
+        for (Type *part : type->subtypes())
+            take(part, owner);
+    }
+
+    void take(Instruction &instruction, Function &owner)
+    {
+        take(instruction.getType(), owner);
+        for (Value *operand : instruction.operands())
+            take(operand->getType(), owner);
+        if (auto *slot = dyn_cast<AllocaInst>(&instruction))
+            take(slot->getAllocatedType(), owner);
+        if (auto *place = dyn_cast<GEPOperator>(&instruction))
+            take(place->getSourceElementType(), owner);
+    }
+};
+
+} // namespace
+
+void facet_shim_types(LLVMModuleRef module, facet_type_func each, void *context)
+{
+    Walk walk = {each, context, {}};
+
+    for (GlobalVariable &variable : unwrap(module)->globals())
+        walk.take(variable.getValueType(), variable);
+    for (Function &function : *unwrap(module)) {
+        if (function.isIntrinsic())
+            continue;
+        walk.take(function.getFunctionType(), function);
+        for (Instruction &instruction : instructions(function))
+            walk.take(instruction, function);
+    }
+}

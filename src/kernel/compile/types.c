@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: which types a module may have for its target, and which constants for SPIR-V. LLVM has more of them than its
+ *       generators know what to do with: those give up, take minutes, or make something else without a word.
+ * Never: changes any.
+ */
+#include <stdio.h>
+
+#include "kernel/compile/compile.h"
+#include "kernel/compile/shims.h"
+
+/* Of wider integers what generators make grows with the square of their bits, and the time that they take too. */
+enum { BITS_MOST = 128 };
+
+/* What is expected instead; NULL: nothing is wrong with it. */
+static const char *expected_of(const struct facet_compilation *compilation, LLVMTypeRef type)
+{
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMIntegerTypeKind:
+        return LLVMGetIntTypeWidth(type) > BITS_MOST ? "integers of at most 128 bits" : NULL;
+    case LLVMBFloatTypeKind:
+        return compilation->family == FACET_COMPILE_SPIRV ? "half, float or double" : NULL;
+    case LLVMX86_FP80TypeKind:
+    case LLVMFP128TypeKind:
+    case LLVMPPC_FP128TypeKind:
+        return "half, float or double";
+    case LLVMScalableVectorTypeKind:
+        return "vectors of a known length";
+    case LLVMX86_AMXTypeKind:
+        return "numbers, pointers, vectors, arrays and structs";
+    default:
+        return NULL;
+    }
+}
+
+static void refuse(struct facet_compilation *compilation, LLVMTypeRef type, LLVMValueRef owner, const char *expected)
+{
+    char name[96], text[320];
+    size_t length;
+
+    facet_compile_plain_name(LLVMGetValueName2(owner, &length), name, sizeof name);
+    char *printed = LLVMPrintTypeToString(type);
+    snprintf(text, sizeof text, "the type '%.40s' in '%.80s' is not taken for the target '%s'; expected %s", printed,
+             name, compilation->target, expected);
+    LLVMDisposeMessage(printed);
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+static void judge(void *context, LLVMTypeRef type, LLVMValueRef owner)
+{
+    struct facet_compilation *compilation = context;
+    const char *expected = expected_of(compilation, type);
+
+    if (expected)
+        refuse(compilation, type, owner, expected);
+}
+
+void facet_compile_admit_types(struct facet_compilation *compilation)
+{
+    facet_shim_types(compilation->module, judge, compilation);
+}
+
+/* Of integers SPIR-V has these; a boolean is one of one bit. */
+static void judge_width(void *context, LLVMTypeRef type, LLVMValueRef owner)
+{
+    unsigned bits = LLVMGetTypeKind(type) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(type) : 1;
+
+    if (bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64)
+        refuse(context, type, owner, "integers of 8, 16, 32 or 64 bits");
+}
+
+/* --- variables that hold addresses -------------------------------------------------------------------------------- */
+
+/* The first variable or function whose address is in a constant. */
+static LLVMValueRef address_in(LLVMValueRef constant)
+{
+    LLVMValueRef found = LLVMIsAGlobalValue(constant);
+
+    for (int i = 0; !found && i < LLVMGetNumOperands(constant); i++)
+        found = address_in(LLVMGetOperand(constant, (unsigned)i));
+    return found;
+}
+
+/* The generator writes them before what they point to, or as addresses of another type. */
+static void check_addresses(struct facet_compilation *compilation, LLVMValueRef variable)
+{
+    LLVMValueRef value = LLVMGetInitializer(variable), found = value ? address_in(value) : NULL;
+    char text[320];
+    size_t length;
+
+    if (!found)
+        return;
+    snprintf(text, sizeof text,
+             "the constant '%.80s' holds the address of '%.80s', which LLVM's generator of SPIR-V cannot say; expected "
+             "an index, or a choice that the kernel makes",
+             LLVMGetValueName2(variable, &length), LLVMGetValueName2(found, &length));
+    facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
+}
+
+void facet_compile_check_spirv(struct facet_compilation *compilation)
+{
+    facet_shim_types(compilation->module, judge_width, compilation);
+    for (LLVMValueRef value = LLVMGetFirstGlobal(compilation->module); value; value = LLVMGetNextGlobal(value))
+        check_addresses(compilation, value);
+}
