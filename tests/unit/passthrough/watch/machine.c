@@ -27,7 +27,9 @@ void machine_create(struct machine *machine)
     static const char *const parts[] = {"/sys", "/sys/bus", "/sys/bus/pci", "/sys/bus/pci/devices"};
     char path[128];
 
-    snprintf(machine->path, sizeof machine->path, "/tmp/facet-watch-XXXXXX");
+    /* Many small files: in memory, where there is such a place. */
+    snprintf(machine->path, sizeof machine->path, "%s/facet-watch-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(machine->path));
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(path, sizeof path, "%s%s", machine->path, parts[i]);
