@@ -12,6 +12,7 @@ from suite import check, must
 
 KERNEL_US, DEPTH = 1000, 8
 SETTLE_BINS, BINS_A_SECOND = 10, 10
+START_S, START_S_FAKE = 3, 1  # until all have a context, and the kernel is loaded
 ASKED = {2: (70, 30), 3: (50, 30, 20), 4: (40, 30, 20, 10)}
 # Points, of the mean of all seconds. The aim is 1, and the result says what it was; a fake device is as exact as the
 # machine lets it be.
@@ -30,7 +31,7 @@ def spin(machine, work, start_ns):
 
 def together(machine, commands_of):
     """Kernels of each tenant in each second: a list of seconds."""
-    start_ns = time.monotonic_ns() + 3 * 10**9
+    start_ns = time.monotonic_ns() + (START_S_FAKE if machine.is_fake else START_S) * 10**9
     ends = machine.said_together(commands_of(start_ns))
     bins = [end["bins"][SETTLE_BINS:] for end in ends]
     wrong = [number for number, end in enumerate(ends) if not end["right"]]

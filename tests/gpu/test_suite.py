@@ -79,7 +79,7 @@ def limits_that_nobody_holds_are_found_out():
         command = Path(folder) / "facet"
         command.write_text(LAWLESS.format(facet=BUILD / "facet"))
         command.chmod(0o755)
-        done, _ = run(folder, "limits", "--fake", FACET_LIB_DIR=str(BUILD))
+        done, _ = run(folder, "limits", "--fake", "--patience", "5", FACET_LIB_DIR=str(BUILD))
     lines = done.stdout.splitlines()
     equal(done.returncode, 1, done.stderr)
     for wanted in ("limits: a program sees its quota", "limits: no kind of memory goes beyond it",

@@ -5,6 +5,7 @@ Owns: the list of tests of one file and their report. Never: knows what is teste
 """
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 _tests = []
 
@@ -29,25 +30,23 @@ def contains(text, fragment):
 
 
 def _run(number, function):
+    """Whether it passed, and its lines."""
     name = function.__name__.replace("_", " ")
     try:
         function()
     except Skip as skip:
-        print(f"ok {number} - {name} # SKIP {skip}")
-        return True
+        return True, f"ok {number} - {name} # SKIP {skip}"
     except Exception:  # whatever went wrong, the other tests go on
-        print(f"not ok {number} - {name}")
-        for line in traceback.format_exc().splitlines():
-            print(f"# {line}")
-        return False
-    print(f"ok {number} - {name}")
-    return True
+        return False, "\n# ".join([f"not ok {number} - {name}", *traceback.format_exc().splitlines()])
+    return True, f"ok {number} - {name}"
 
 
-def main():
+def main(at_once=1):
+    """Tests that wait and share nothing may run several at once, in threads."""
     print(f"1..{len(_tests)}", flush=True)
+    several = map if at_once == 1 else ThreadPoolExecutor(at_once).map
     results = []
-    for number, function in enumerate(_tests, 1):
-        results.append(_run(number, function))
-        sys.stdout.flush()
+    for passed, text in several(_run, range(1, len(_tests) + 1), _tests):
+        print(text, flush=True)
+        results.append(passed)
     sys.exit(0 if all(results) else 1)
