@@ -11,7 +11,7 @@
 
 static bool by_process(const struct facet_tenant *tenant, uint32_t device, int64_t *ret_bytes)
 {
-    uint64_t held = 0, charged = atomic_load(&tenant->slot->memory_bytes);
+    uint64_t held = 0, charged = facet_slot_memory(tenant->slot);
     bool listed = facet_hip_held(device, &held);
 
     *ret_bytes = listed ? (int64_t)held - (int64_t)charged : -(int64_t)charged;

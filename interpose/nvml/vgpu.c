@@ -301,7 +301,7 @@ unsigned facet_nvml_processes(const struct facet_nvml_vgpu *vgpu, struct facet_n
         uint32_t pid = atomic_load(&slot->pid);
 
         if (pid && (fd < 0 || facet_slot_locked(fd, FACET_SLOT_LOCK_OFFSET(i), 1)))
-            list[count++] = (struct facet_nvml_process){.pid = pid, .memory_bytes = atomic_load(&slot->memory_bytes)};
+            list[count++] = (struct facet_nvml_process){.pid = pid, .memory_bytes = facet_slot_memory(slot)};
     }
     return count;
 }

@@ -26,36 +26,70 @@ static void raise_peak(struct facet_usage *usage, uint64_t sum)
         ;
 }
 
+/* Where the sum is too large, it is for others' spare regions that it is, as far as there are any. */
+static bool fits(const struct facet_policy *policy, struct facet_usage *usage)
+{
+    uint64_t sum = facet_usage_charged(usage);
+
+    if (__builtin_expect(sum > quota(policy), 0))
+        sum = facet_usage_take_spares(usage);
+    if (__builtin_expect(sum > quota(policy), 0))
+        return false;
+    raise_peak(usage, sum);
+    return true;
+}
+
 /*
  * Adds to the slot first and sums afterwards: of two processes that race for the last bytes, one at least sees both.
  * What cannot fit is not even added, lest a large request that is refused again and again keeps small ones out
- * meanwhile.
+ * meanwhile. The slot's own spare regions go, lest the peak has them beside what they were not enough for.
  */
-bool facet_memory_take(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
-                       uint64_t bytes)
+static bool take(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                 _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
 {
     if (facet_memory_left(policy, usage) < bytes)
         return false;
-    atomic_fetch_add_explicit(&slot->memory_bytes, bytes, memory_order_seq_cst);
-
-    uint64_t sum = facet_usage_memory(usage);
-    if (__builtin_expect(sum <= quota(policy), 1)) {
-        raise_peak(usage, sum);
+    facet_slot_take_spares(slot);
+    atomic_fetch_add_explicit(word, amount, memory_order_seq_cst);
+    if (__builtin_expect(fits(policy, usage), 1))
         return true;
-    }
-    atomic_fetch_sub_explicit(&slot->memory_bytes, bytes, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(word, amount, memory_order_seq_cst);
     return false;
+}
+
+static bool take_again(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                       _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
+{
+    for (int i = 0; i < TRIES; i++) {
+        if (take(policy, usage, slot, word, amount, bytes))
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
+bool facet_memory_take(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                       uint64_t bytes)
+{
+    return take(policy, usage, slot, &slot->memory_bytes, bytes, bytes);
 }
 
 bool facet_memory_take_again(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
                              uint64_t bytes)
 {
-    for (int i = 0; i < TRIES; i++) {
-        if (facet_memory_take(policy, usage, slot, bytes))
-            return true;
-        sched_yield();
-    }
-    return false;
+    return take_again(policy, usage, slot, &slot->memory_bytes, bytes, bytes);
+}
+
+bool facet_memory_take_regions(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                               uint32_t count)
+{
+    return take(policy, usage, slot, &slot->regions, count, count * FACET_REGION_BYTES);
+}
+
+bool facet_memory_take_regions_again(const struct facet_policy *policy, struct facet_usage *usage,
+                                     struct facet_slot *slot, uint32_t count)
+{
+    return take_again(policy, usage, slot, &slot->regions, count, count * FACET_REGION_BYTES);
 }
 
 void facet_memory_give(struct facet_slot *slot, uint64_t bytes)
@@ -65,4 +99,17 @@ void facet_memory_give(struct facet_slot *slot, uint64_t bytes)
     /* Only a damaged segment gets here; below zero it would refuse everybody everything. */
     if (__builtin_expect(held < bytes, 0))
         atomic_fetch_add_explicit(&slot->memory_bytes, bytes - held, memory_order_seq_cst);
+}
+
+/* Never below zero, as above. */
+void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep)
+{
+    uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_relaxed), fewer;
+
+    do {
+        uint64_t held = facet_regions_held(regions), given = count < held ? count : held;
+        uint64_t spare = keep ? facet_regions_spare(regions) + given : 0;
+
+        fewer = held - given + (spare < FACET_SPARE_MOST ? spare : FACET_SPARE_MOST) * FACET_SPARE_REGION;
+    } while (!atomic_compare_exchange_weak(&slot->regions, &regions, fewer));
 }

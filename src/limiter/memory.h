@@ -2,7 +2,8 @@
 /*
  * Admission of memory: the only place where a quota is compared with what is held.
  *
- * Owns: add to the slot, sum the slots, take back (ADR 2). Never: waits, knows about freezing, or whose slot it is.
+ * Owns: add to the slot, sum the slots, take back (ADR 2); regions that are kept spare (ADR 24).
+ * Never: waits, knows about freezing, or whose slot it is.
  * Thread rule: every function from any thread and process.
  */
 #ifndef FACET_LIMITER_MEMORY_H
@@ -20,7 +21,16 @@ bool facet_memory_take_again(const struct facet_policy *policy, struct facet_usa
 
 void facet_memory_give(struct facet_slot *slot, uint64_t bytes);
 
-/* What is left of the quota. */
+/* The same for a number of regions. */
+bool facet_memory_take_regions(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
+                               uint32_t count);
+bool facet_memory_take_regions_again(const struct facet_policy *policy, struct facet_usage *usage,
+                                     struct facet_slot *slot, uint32_t count);
+
+/* `keep`: they stay spare, as far as there may be so many. Otherwise none does, nor what was. */
+void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep);
+
+/* What is left of the quota: what is spare is left. */
 uint64_t facet_memory_left(const struct facet_policy *policy, const struct facet_usage *usage);
 
 #endif

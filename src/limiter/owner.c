@@ -315,11 +315,22 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
     return FACET_OK;
 }
 
+/* Whatever is spare was granted under another quota: the turn says so, to who has it, before the new one can be seen.
+ * An owner that dies in between leaves it odd, which no tenant takes for a turn, until the next one comes here. */
+static void set_memory_limit(struct facet_policy *policy, uint64_t bytes)
+{
+    uint32_t within = atomic_load(&policy->memory_limit_turn) | 1;
+
+    atomic_store(&policy->memory_limit_turn, within);
+    atomic_store(&policy->memory_limit_bytes, bytes);
+    atomic_store(&policy->memory_limit_turn, within + 1);
+}
+
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits)
 {
     struct facet_policy *policy = owner->policy;
 
-    atomic_store(&policy->memory_limit_bytes, limits->memory_bytes);
+    set_memory_limit(policy, limits->memory_bytes);
     atomic_store(&policy->compute_request_milli, limits->compute_request_milli);
     atomic_store(&policy->compute_limit_milli, limits->compute_limit_milli);
     atomic_store(&policy->mode, limits->mode);
@@ -358,7 +369,7 @@ void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes)
 void facet_owner_retire(struct facet_owner *owner)
 {
     atomic_store(&owner->policy->retired, 1);
-    atomic_store(&owner->policy->memory_limit_bytes, 0);
+    set_memory_limit(owner->policy, 0);
     /* Whatever state the gate was in, its word changes and who waits wakes up to see the above. */
     atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
     facet_futex_wake(&owner->policy->gate);

@@ -118,12 +118,58 @@ static uint64_t add_saturating(uint64_t left, uint64_t right)
     return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
 }
 
+static uint64_t memory_with(const struct facet_slot *slot, uint64_t regions)
+{
+    return add_saturating(atomic_load_explicit(&slot->memory_bytes, memory_order_seq_cst),
+                          regions * FACET_REGION_BYTES);
+}
+
+uint64_t facet_slot_memory(const struct facet_slot *slot)
+{
+    return memory_with(slot, facet_regions_held(atomic_load_explicit(&slot->regions, memory_order_seq_cst)));
+}
+
+static uint64_t slot_charged(const struct facet_slot *slot)
+{
+    uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_seq_cst);
+
+    return memory_with(slot, facet_regions_held(regions) + facet_regions_spare(regions));
+}
+
+uint64_t facet_slot_take_spares(struct facet_slot *slot)
+{
+    uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_seq_cst);
+
+    while (facet_regions_spare(regions) &&
+           !atomic_compare_exchange_weak(&slot->regions, &regions, facet_regions_held(regions)))
+        ;
+    return memory_with(slot, facet_regions_held(regions));
+}
+
 uint64_t facet_usage_memory(const struct facet_usage *usage)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
-        sum = add_saturating(sum, atomic_load_explicit(&usage->slots[i].memory_bytes, memory_order_seq_cst));
+        sum = add_saturating(sum, facet_slot_memory(&usage->slots[i]));
+    return sum;
+}
+
+uint64_t facet_usage_charged(const struct facet_usage *usage)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
+        sum = add_saturating(sum, slot_charged(&usage->slots[i]));
+    return sum;
+}
+
+uint64_t facet_usage_take_spares(struct facet_usage *usage)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0, used = slots_used(usage); i < used; i++)
+        sum = add_saturating(sum, facet_slot_take_spares(&usage->slots[i]));
     return sum;
 }
 
@@ -144,7 +190,7 @@ static void add_residence(struct facet_usage_totals *totals, const struct facet_
 
 static void add_slot(struct facet_usage_totals *totals, const struct facet_slot *slot)
 {
-    totals->memory_bytes = add_saturating(totals->memory_bytes, atomic_load(&slot->memory_bytes));
+    totals->memory_bytes = add_saturating(totals->memory_bytes, facet_slot_memory(slot));
     totals->busy_ns += atomic_load_explicit(&slot->busy_ns, memory_order_relaxed);
     totals->launches += atomic_load_explicit(&slot->launches, memory_order_relaxed);
     totals->throttled_ns += atomic_load_explicit(&slot->throttled_ns, memory_order_relaxed);

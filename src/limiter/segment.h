@@ -14,9 +14,11 @@
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
  * drops that lock on death; nothing else says who lives. Process ids in slots are for people.
  *  - A slot never moves. Its cumulative counters are never reset, whoever owns it: totals are sums over all slots.
- *  - Memory held is the sum of `memory_bytes` over the slots. A process first adds what it wants to its own slot, then
- *    sums, and takes it back when the sum exceeds the quota. So there is no second word that could disagree, and giving
- * a dead process's memory back is one store of 0, made while holding the slot's lock.
+ *  - Memory held is the sum of `memory_bytes` and `regions` over the slots. A process first adds what it wants to its
+ * own slot, then sums, and takes it back when the sum exceeds the quota. So there is no further word that could
+ * disagree, and giving a dead process's memory back is a store of 0 to each, made while holding the slot's lock.
+ *  - Spare regions are nobody's, but count in that sum: their process may have them again without a look at the others.
+ *    Who would be refused takes everybody's back first (ADR 24).
  *  - What the device did for a process that died before it could report it is charged by whoever clears its slot: from
  *    `unsettled_since_ns` on, or since it launched, for as long as it can have lived.
  *  - Nobody waits on a writer: there are no locks in the segment, and every wait has a timeout.
@@ -33,7 +35,7 @@
 #include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 4u
+#define FACET_SEGMENT_VERSION 5u
 #define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
 #define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
 #define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
@@ -83,6 +85,7 @@ struct facet_policy {
     _Alignas(64) _Atomic uint32_t gate; /* futex word: state and change counter */
     _Atomic uint32_t frozen;            /* futex word: what is frozen; by hand it holds even when the daemon is gone */
     _Atomic uint32_t retired;           /* 1: the vGPU was destroyed under its tenants; nothing is admitted any more */
+    _Atomic uint32_t memory_limit_turn; /* counts changes of memory_limit_bytes, twice each; odd: within one */
     _Atomic uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC of the daemon's last sign of life */
     _Atomic uint64_t depth_ns;          /* how much estimated work may be in flight while leased */
     _Atomic uint64_t memory_limit_bytes;
@@ -131,6 +134,26 @@ struct facet_slot_lane {
     _Atomic uint64_t aside_ns;              /* work that may go without a look at the other lanes (tenant.h) */
 };
 
+/*
+ * Small blocks are charged by regions of addresses, each whole (ADR 23). facet_slot.regions: how many a process holds
+ * in the low half, how many it keeps spare above: so one compare-and-swap makes one the other, and no sum sees it
+ * twice, or not at all.
+ */
+#define FACET_REGION_BITS  21u
+#define FACET_REGION_BYTES (UINT64_C(1) << FACET_REGION_BITS)
+#define FACET_SPARE_REGION (UINT64_C(1) << 32)
+#define FACET_SPARE_MOST   4u
+
+static inline uint64_t facet_regions_held(uint64_t regions)
+{
+    return (uint32_t)regions;
+}
+
+static inline uint64_t facet_regions_spare(uint64_t regions)
+{
+    return regions >> 32;
+}
+
 /* One process. Three cache lines: memory and who waits, the rest, what swapping says; and the lanes of its launches. */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
@@ -142,6 +165,7 @@ struct facet_slot {
     _Atomic uint64_t start_ticks;        /* start time of pid, field 22 of /proc/pid/stat */
     _Atomic uint32_t allocating;         /* threads whose allocation waits because memory is frozen */
     _Atomic uint64_t unsettled_since_ns; /* up to when all device time is in busy_ns, as far as is known */
+    _Atomic uint64_t regions;            /* held and spare */
 
     _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
     _Atomic uint64_t launches;
@@ -252,8 +276,17 @@ struct facet_usage_totals {
 /* Sums over the slots. Wait-free; each word is read once, so a total is exact only while nothing runs. */
 void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals *ret_totals);
 
-/* The sum of memory alone: what admission compares with the quota. */
+/* What a process holds, without what it keeps spare. */
+uint64_t facet_slot_memory(const struct facet_slot *slot);
+
+/* The sum of that over the slots; the same with all that is spare, which is what admission compares with the quota; and
+ * the first again, after everybody's spare regions were taken back. */
 uint64_t facet_usage_memory(const struct facet_usage *usage);
+uint64_t facet_usage_charged(const struct facet_usage *usage);
+uint64_t facet_usage_take_spares(struct facet_usage *usage);
+
+/* Takes a process's spare regions back; returns what it holds then. */
+uint64_t facet_slot_take_spares(struct facet_slot *slot);
 
 /* Checks of a mapped page; each names the file and the field that is wrong (FACET_CORRUPT, FACET_ABI_MISMATCH). */
 enum facet_status facet_policy_check(const struct facet_policy *policy, size_t size, const char *path,

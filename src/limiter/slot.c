@@ -53,6 +53,7 @@ bool facet_slot_locked(int fd, off_t offset, off_t length)
 void facet_slot_clear(struct facet_slot *slot)
 {
     atomic_store(&slot->memory_bytes, 0);
+    atomic_store(&slot->regions, 0);
     for (uint32_t i = 0; i < FACET_SLOT_LANES; i++)
         atomic_store(&slot->lanes[i].inflight, 0);
     atomic_store(&slot->lanes_used, 0);
@@ -175,7 +176,8 @@ struct facet_slot *facet_slot_claim(const struct facet_policy *policy, struct fa
 
 static bool worth_reclaiming(const struct facet_slot *slot)
 {
-    return atomic_load(&slot->pid) || atomic_load(&slot->memory_bytes) || facet_slot_inflight(slot);
+    return atomic_load(&slot->pid) || atomic_load(&slot->memory_bytes) || atomic_load(&slot->regions) ||
+           facet_slot_inflight(slot);
 }
 
 unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd)

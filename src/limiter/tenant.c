@@ -224,20 +224,21 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
 static void reclaim_dead(struct facet_tenant *tenant)
 {
     char path[32];
+    int saved = errno;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->usage_fd);
-    FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
     /* Checked after opening: locks on any other file would say that everybody is dead. */
     if (fd >= 0 && is_usage(tenant, fd))
         facet_slot_reclaim(tenant->policy, tenant->usage, fd);
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
 }
 
 static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
 {
-    int saved = errno;
-
     reclaim_dead(tenant);
-    errno = saved;
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
@@ -287,6 +288,38 @@ bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes)
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes)
 {
     facet_memory_give(tenant->slot, bytes);
+}
+
+static bool take_regions(struct facet_tenant *tenant, uint32_t count)
+{
+    if (__builtin_expect(facet_memory_take_regions(tenant->policy, tenant->usage, tenant->slot, count), 1))
+        return true;
+    reclaim_dead(tenant);
+    return facet_memory_take_regions_again(tenant->policy, tenant->usage, tenant->slot, count);
+}
+
+/* The turn is read before the quota: one that changed meanwhile is of another turn. */
+bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count)
+{
+    facet_tenant_thaw(tenant);
+    if (count == 1 && facet_tenant_take_spare(tenant))
+        return true;
+    uint32_t turn = atomic_load_explicit(&tenant->policy->memory_limit_turn, memory_order_seq_cst);
+    if (take_regions(tenant, count)) {
+        if (!(turn & 1))
+            atomic_store_explicit(&tenant->spare_turn, turn, memory_order_relaxed);
+        return true;
+    }
+    atomic_fetch_add_explicit(&tenant->slot->denied, 1, memory_order_relaxed);
+    return false;
+}
+
+void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count)
+{
+    bool keep = atomic_load_explicit(&tenant->spare_turn, memory_order_relaxed) ==
+                atomic_load_explicit(&tenant->policy->memory_limit_turn, memory_order_acquire);
+
+    facet_memory_give_regions(tenant->slot, count, keep);
 }
 
 void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)

@@ -28,6 +28,7 @@ struct facet_tenant {
     int bell_fd;                        /* by which the device is held (hold.c) */
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
+    _Atomic uint32_t spare_turn; /* of the quota in which all that is charged was last found to fit, spare ones, too */
     /*
      * Set by an interposer that holds something while it launches: let go before each wait, taken again behind it.
      * False from the latter refuses the launch. NULL: it holds nothing.
@@ -73,6 +74,34 @@ static inline void facet_tenant_thaw(struct facet_tenant *tenant)
 
 /* Gives back what was reserved. */
 void facet_tenant_release(struct facet_tenant *tenant, uint64_t bytes);
+
+/*
+ * The same for regions of FACET_REGION_BYTES, of which what was released may be kept spare: the first two are one
+ * atomic then, on a word that no other process touches. Who is to be refused has spare regions taken back first, and
+ * they are none any more once the quota has changed.
+ */
+bool facet_tenant_reserve_regions(struct facet_tenant *tenant, uint32_t count);
+void facet_tenant_release_regions(struct facet_tenant *tenant, uint32_t count);
+
+/* Takes a spare region, if there is one. Memory that is frozen was waited for. */
+static inline bool facet_tenant_take_spare(struct facet_tenant *tenant)
+{
+    uint64_t regions = atomic_load_explicit(&tenant->slot->regions, memory_order_relaxed);
+
+    if (atomic_load_explicit(&tenant->spare_turn, memory_order_relaxed) !=
+        atomic_load_explicit(&tenant->policy->memory_limit_turn, memory_order_acquire))
+        return false;
+    while (facet_regions_spare(regions))
+        if (atomic_compare_exchange_weak(&tenant->slot->regions, &regions, regions - FACET_SPARE_REGION + 1))
+            return true;
+    return false;
+}
+
+/* Whether this process holds any region. */
+static inline bool facet_tenant_has_regions(const struct facet_tenant *tenant)
+{
+    return facet_regions_held(atomic_load_explicit(&tenant->slot->regions, memory_order_relaxed));
+}
 
 /* Quota in bytes (0 once the vGPU was destroyed), and what is left of it now. */
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);

@@ -8,16 +8,21 @@
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
 
+static void make_room(struct facet_tenant *tenant, uint32_t device, uint64_t bytes)
+{
+    if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
+        facet_pools_let_go(device);
+    if (facet_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
+        facet_graphs_let_go(device);
+}
+
 CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge)
 {
     struct facet_tenant *tenant = facet_cuda_tenant(device);
 
     if (!tenant)
         return CUDA_ERROR_NOT_INITIALIZED;
-    if (facet_pools_any() && facet_tenant_memory_free(tenant) < bytes)
-        facet_pools_let_go(device);
-    if (facet_graphs_were() && facet_tenant_memory_free(tenant) < bytes)
-        facet_graphs_let_go(device);
+    make_room(tenant, device, bytes);
     if (!facet_tenant_reserve(tenant, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *ret_charge = (struct facet_cuda_charge){.tenant = tenant, .bytes = bytes, .device = device};
@@ -39,23 +44,36 @@ CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_c
     return result;
 }
 
+static bool reserve(const struct facet_cuda_charge *charge, uint64_t bytes)
+{
+    if (charge->by_region && bytes == FACET_REGION_BYTES && facet_tenant_take_spare(charge->tenant))
+        return true;
+    make_room(charge->tenant, charge->device, bytes);
+    return charge->by_region ? facet_tenant_reserve_regions(charge->tenant, (uint32_t)(bytes >> FACET_REGION_BITS))
+                             : facet_tenant_reserve(charge->tenant, bytes);
+}
+
+static void release(const struct facet_cuda_charge *charge, uint64_t bytes)
+{
+    if (charge->by_region)
+        facet_tenant_release_regions(charge->tenant, (uint32_t)(bytes >> FACET_REGION_BITS));
+    else
+        facet_tenant_release(charge->tenant, bytes);
+}
+
 void facet_cuda_charge_drop(const struct facet_cuda_charge *charge)
 {
-    facet_tenant_release(charge->tenant, charge->bytes);
+    release(charge, charge->bytes);
 }
 
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes)
 {
-    struct facet_cuda_charge more;
-    CUresult result = CUDA_SUCCESS;
-
-    if (bytes > charge->bytes)
-        result = facet_cuda_charge_take(charge->device, bytes - charge->bytes, &more);
-    else
-        facet_tenant_release(charge->tenant, charge->bytes - bytes);
-    if (result == CUDA_SUCCESS)
-        charge->bytes = bytes;
-    return result;
+    if (bytes > charge->bytes && !reserve(charge, bytes - charge->bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes < charge->bytes)
+        release(charge, charge->bytes - bytes);
+    charge->bytes = bytes;
+    return CUDA_SUCCESS;
 }
 
 bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle,
@@ -78,7 +96,7 @@ void facet_cuda_charge_gone(uint64_t key, const struct facet_ledger_entry *entry
     else if (entry->kind == FACET_CUDA_MANAGED)
         facet_managed_release(bytes);
     else if (tenant && bytes)
-        facet_tenant_release(tenant, bytes);
+        release(&(struct facet_cuda_charge){.tenant = tenant, .by_region = small}, bytes);
 }
 
 /* The last block of a region takes it along. */

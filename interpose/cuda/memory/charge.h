@@ -43,6 +43,7 @@ struct facet_cuda_charge {
     struct facet_tenant *tenant;
     uint64_t bytes;
     uint32_t device;
+    bool by_region; /* whole regions, which the slot counts as such (linear.c) */
 };
 
 /* A key of the ledger. */

@@ -21,7 +21,7 @@ static int turns[FACET_CUDA_TENANTS];
 
 static bool by_process(const struct facet_tenant *tenant, int64_t *ret_bytes)
 {
-    uint64_t held = 0, charged = atomic_load(&tenant->slot->memory_bytes);
+    uint64_t held = 0, charged = facet_slot_memory(tenant->slot);
     bool listed = facet_cuda_listed(tenant, &held);
 
     *ret_bytes = listed ? (int64_t)held - (int64_t)charged : 0;
@@ -69,7 +69,7 @@ static void settle(uint32_t device)
 
 static uint64_t charged(const struct facet_tenant *tenant)
 {
-    return atomic_load(&tenant->slot->memory_bytes);
+    return facet_slot_memory(tenant->slot);
 }
 
 /* A pool may shrink between the two looks at it: then it is looked at again. */

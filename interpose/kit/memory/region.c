@@ -20,7 +20,6 @@ struct root {
 };
 
 static struct root *_Atomic roots[FACET_REGION_DEVICES];
-static _Atomic uint32_t used[FACET_REGION_DEVICES]; /* regions that are charged */
 
 static struct root *root_of(uint32_t device, bool make)
 {
@@ -58,11 +57,6 @@ static _Atomic uint32_t *find(uint32_t device, uint64_t address, bool make)
     return leaf ? &leaf->blocks[region & (PLACES - 1)] : NULL;
 }
 
-bool facet_regions_any(uint32_t device)
-{
-    return device < FACET_REGION_DEVICES && atomic_load_explicit(&used[device], memory_order_relaxed);
-}
-
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes)
 {
     _Atomic uint32_t *blocks = find(device, address, false);
@@ -84,12 +78,9 @@ bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64
     for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
         if (!find(device, address + at, true))
             return false;
-    for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES) {
+    for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
         if (atomic_fetch_add(find(device, address + at, false), 1))
             left += FACET_REGION_BYTES;
-        else
-            atomic_fetch_add_explicit(&used[device], 1, memory_order_relaxed);
-    }
     *ret_left = left;
     return true;
 }
@@ -98,12 +89,9 @@ uint64_t facet_regions_leave(uint32_t device, uint64_t address, uint64_t bytes)
 {
     uint64_t touched = facet_regions_touched(address, bytes), empty = 0;
 
-    for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES) {
-        if (atomic_fetch_sub(find(device, address + at, false), 1) != 1)
-            continue;
-        atomic_fetch_sub_explicit(&used[device], 1, memory_order_relaxed);
-        empty += FACET_REGION_BYTES;
-    }
+    for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
+        if (atomic_fetch_sub(find(device, address + at, false), 1) == 1)
+            empty += FACET_REGION_BYTES;
     return empty;
 }
 
@@ -115,6 +103,5 @@ void facet_regions_forked(void)
         for (uint64_t i = 0; root && i < PLACES; i++)
             free(atomic_load_explicit(&root->leaves[i], memory_order_relaxed));
         free(root);
-        atomic_store(&used[device], 0);
     }
 }

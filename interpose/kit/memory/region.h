@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FACET_REGION_BITS    21u
-#define FACET_REGION_BYTES   (UINT64_C(1) << FACET_REGION_BITS)
+#include "limiter/segment.h"
+
 #define FACET_REGION_DEVICES 16u
 
 /* What a block may need at most: the regions that it touches, in bytes. */
@@ -28,9 +28,6 @@ static inline uint64_t facet_regions_touched(uint64_t address, uint64_t bytes)
 
     return ((last >> FACET_REGION_BITS) - (address >> FACET_REGION_BITS) + 1) << FACET_REGION_BITS;
 }
-
-/* Whether a device has any region that is charged. */
-bool facet_regions_any(uint32_t device);
 
 /* Adds a block that lies in one region, which is charged already. False, and nothing is done, where that is not so. */
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes);

@@ -31,18 +31,15 @@ static uint64_t add(uint32_t device, uint64_t address, uint64_t bytes)
 
 static void test_the_first_block_pays_and_the_last_one_gives_back(void **state)
 {
-    assert_false(facet_regions_any(0));
     assert_false(facet_regions_join(0, BASE, 512));
     assert_int_equal(facet_regions_touched(BASE, 512), REGION);
     assert_int_equal(add(0, BASE, 512), 0);
-    assert_true(facet_regions_any(0));
     assert_true(facet_regions_join(0, BASE + REGION - 512, 512));
     assert_int_equal(add(0, BASE + 512, 512), REGION); /* another was faster: nothing is charged twice */
     assert_false(facet_regions_join(0, BASE + REGION, 512));
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, BASE + 512, 512), 0);
     assert_int_equal(facet_regions_leave(0, BASE + REGION - 512, 512), REGION);
-    assert_false(facet_regions_any(0));
     assert_false(facet_regions_join(0, BASE, 512));
 }
 
@@ -58,7 +55,8 @@ static void test_a_block_over_a_border_pays_for_both(void **state)
     assert_false(facet_regions_join(0, across, 512)); /* also where both are paid for: as a new one */
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, across, 512), 2 * REGION);
-    assert_false(facet_regions_any(0));
+    assert_false(facet_regions_join(0, BASE, 512));
+    assert_false(facet_regions_join(0, BASE + REGION, 512));
 }
 
 static void test_devices_have_their_own_and_addresses_an_end(void **state)
@@ -69,13 +67,11 @@ static void test_devices_have_their_own_and_addresses_an_end(void **state)
     assert_false(facet_regions_join(1, BASE, 1));
     assert_int_equal(add(1, BASE, 1), 0);
     assert_int_equal(facet_regions_leave(0, BASE, 1), REGION);
-    assert_true(facet_regions_any(1));
     assert_int_equal(facet_regions_leave(1, BASE, 1), REGION);
     assert_false(facet_regions_add(0, UINT64_C(1) << 57, 1, &left));
     assert_false(facet_regions_add(0, (UINT64_C(1) << 57) - 1, 2, &left));
-    assert_false(facet_regions_any(0));
+    assert_false(facet_regions_join(0, (UINT64_C(1) << 57) - 1, 1));
     assert_false(facet_regions_add(FACET_REGION_DEVICES, BASE, 1, &left));
-    assert_false(facet_regions_any(FACET_REGION_DEVICES));
 }
 
 /* ---- threads ---- */
@@ -125,7 +121,8 @@ static void test_threads_pay_for_each_region_once(void **state)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&charged), 0);
     assert_int_equal(atomic_load(&lowest), 0);
-    assert_false(facet_regions_any(0));
+    for (uint64_t i = 0; i < REGIONS; i++)
+        assert_false(facet_regions_join(0, BASE + i * REGION, 1));
 }
 
 static void test_a_child_begins_with_nothing(void **state)
@@ -136,7 +133,7 @@ static void test_a_child_begins_with_nothing(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         facet_regions_forked();
-        bool empty = !facet_regions_any(2) && !facet_regions_join(2, BASE, 1);
+        bool empty = !facet_regions_join(2, BASE, 1);
         _exit(empty && add(2, BASE, 1) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that what a process keeps spare is never in anybody's way, nor outlives what granted it (ADR 24). Never:
+ * addresses; which region is meant is the interposer's.
+ */
+#include "segment_fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "limiter/owner_inside.h"
+
+#define REGION FACET_REGION_BYTES
+#define ALL    32u /* regions of the quota */
+
+static uint64_t spare_of(const struct facet_tenant *tenant)
+{
+    return facet_regions_spare(atomic_load(&tenant->slot->regions));
+}
+
+/* Takes so many and gives them back. */
+static void leave_spare(struct facet_tenant *tenant, uint32_t count)
+{
+    assert_true(facet_tenant_reserve_regions(tenant, count));
+    facet_tenant_release_regions(tenant, count);
+    assert_int_equal(spare_of(tenant), count);
+}
+
+static void set_quota(struct fixture *fixture, uint64_t bytes)
+{
+    fixture->spec.limits.memory_bytes = bytes;
+    facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
+}
+
+static void test_spare_regions_are_nobodys(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+
+    assert_false(facet_tenant_take_spare(&tenant));
+    leave_spare(&tenant, 1);
+    assert_false(facet_tenant_has_regions(&tenant));
+    assert_int_equal(facet_tenant_memory_free(&tenant), 64 * MIB);
+    assert_int_equal(fixture_totals(*state).memory_bytes, 0);
+    assert_true(facet_tenant_take_spare(&tenant));
+    assert_true(facet_tenant_has_regions(&tenant));
+    assert_int_equal(spare_of(&tenant), 0);
+    assert_int_equal(fixture_totals(*state).memory_bytes, REGION);
+    assert_int_equal(facet_tenant_memory_free(&tenant), 64 * MIB - REGION);
+    facet_tenant_release_regions(&tenant, 1);
+    facet_tenant_detach(&tenant);
+    assert_int_equal(fixture_totals(*state).memory_bytes, 0);
+}
+
+static void test_few_are_kept_and_none_below_zero(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+
+    assert_true(facet_tenant_reserve_regions(&tenant, 10));
+    facet_tenant_release_regions(&tenant, 10);
+    assert_int_equal(spare_of(&tenant), FACET_SPARE_MOST);
+    facet_tenant_release_regions(&tenant, 1);
+    assert_int_equal(fixture_totals(*state).memory_bytes, 0);
+    assert_int_equal(spare_of(&tenant), FACET_SPARE_MOST);
+    facet_tenant_detach(&tenant);
+}
+
+/* The peak is what was held, not what was kept beside it. */
+static void test_a_process_fills_the_quota_beside_its_own(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+
+    leave_spare(&tenant, FACET_SPARE_MOST);
+    assert_true(facet_tenant_reserve(&tenant, 40 * MIB));
+    assert_int_equal(fixture_totals(*state).memory_peak_bytes, 40 * MIB);
+    leave_spare(&tenant, FACET_SPARE_MOST);
+    assert_true(facet_tenant_reserve_regions(&tenant, 12));
+    assert_int_equal(fixture_totals(*state).denied, 0);
+    assert_false(facet_tenant_reserve_regions(&tenant, 1));
+    assert_false(facet_tenant_reserve(&tenant, 1));
+    assert_int_equal(fixture_totals(*state).memory_bytes, 64 * MIB);
+    facet_tenant_detach(&tenant);
+}
+
+/* A child that leaves some spare, holds some, and does nothing more. */
+static pid_t start_keeper(const struct fixture *fixture, uint32_t held, uint32_t spare)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct facet_tenant tenant;
+
+        if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK ||
+            !facet_tenant_reserve_regions(&tenant, held + spare))
+            _exit(3);
+        facet_tenant_release_regions(&tenant, spare);
+        if (spare_of(&tenant) != spare || write(ready[1], "x", 1) != 1)
+            _exit(3);
+        pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Nobody waits for who is stopped. */
+static void test_who_would_be_refused_takes_them_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+    pid_t child = start_keeper(fixture, 2, FACET_SPARE_MOST);
+
+    kill(child, SIGSTOP);
+    assert_int_equal(facet_tenant_memory_free(&tenant), 64 * MIB - 2 * REGION);
+    assert_true(facet_tenant_reserve(&tenant, 64 * MIB - 2 * REGION));
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 64 * MIB);
+    assert_int_equal(fixture_totals(fixture).denied, 0);
+    assert_false(facet_tenant_reserve_regions(&tenant, 1));
+    end_child(child);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_who_lost_them_asks_as_others_do(void **state)
+{
+    struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
+
+    leave_spare(&first, 2);
+    assert_true(facet_tenant_reserve_regions(&second, ALL));
+    assert_false(facet_tenant_take_spare(&first));
+    assert_false(facet_tenant_reserve_regions(&first, 1));
+    facet_tenant_release_regions(&second, 1);
+    assert_true(facet_tenant_reserve_regions(&first, 1)); /* what the second keeps is taken back in turn */
+    assert_int_equal(spare_of(&second), 0);
+    assert_false(facet_tenant_reserve_regions(&second, 1));
+    facet_tenant_detach(&first);
+    facet_tenant_detach(&second);
+}
+
+/* While there is room nobody's is touched: else neighbours would make each other look without end. */
+static void test_they_stay_while_there_is_room(void **state)
+{
+    struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
+
+    leave_spare(&first, 2);
+    assert_true(facet_tenant_reserve(&second, 64 * MIB - 2 * REGION));
+    assert_int_equal(spare_of(&first), 2);
+    assert_true(facet_tenant_take_spare(&first));
+    assert_true(facet_tenant_take_spare(&first));
+    assert_int_equal(fixture_totals(*state).memory_bytes, 64 * MIB);
+    facet_tenant_detach(&first);
+    facet_tenant_detach(&second);
+}
+
+static void test_a_killed_process_gives_both_back(void **state)
+{
+    struct fixture *fixture = *state;
+    pid_t child = start_keeper(fixture, 3, 2);
+
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 3 * REGION);
+    end_child(child);
+    assert_int_equal(facet_owner_reap(fixture->owner), 1);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 0);
+    assert_int_equal(facet_usage_charged(fixture->owner->usage), 0);
+}
+
+static void test_a_neighbour_takes_both_from_the_dead(void **state)
+{
+    struct facet_tenant tenant = fixture_attach(*state);
+    pid_t child = start_keeper(*state, 3, 2);
+
+    end_child(child);
+    assert_true(facet_tenant_reserve_regions(&tenant, ALL));
+    facet_tenant_detach(&tenant);
+}
+
+static void test_a_lowered_quota_voids_them(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    assert_true(facet_tenant_reserve_regions(&tenant, 30));
+    facet_tenant_release_regions(&tenant, 2);
+    assert_int_equal(spare_of(&tenant), 2);
+    set_quota(fixture, 32 * MIB);
+    assert_false(facet_tenant_take_spare(&tenant));
+    assert_false(facet_tenant_reserve_regions(&tenant, 1));
+    facet_tenant_release_regions(&tenant, 2); /* more than is allowed is held: nothing of it stays spare */
+    assert_false(facet_tenant_reserve_regions(&tenant, 1));
+    assert_int_equal(spare_of(&tenant), 0);
+    assert_int_equal(fixture_totals(fixture).memory_bytes, 26 * REGION);
+    facet_tenant_release_regions(&tenant, 11);
+    assert_true(facet_tenant_reserve_regions(&tenant, 1));
+    assert_false(facet_tenant_reserve_regions(&tenant, 1));
+    facet_tenant_release_regions(&tenant, 1); /* found to fit in the new quota: kept again */
+    assert_true(facet_tenant_take_spare(&tenant));
+    facet_tenant_detach(&tenant);
+}
+
+/* Others may have filled what was there in between: the same number is another quota. */
+static void test_a_quota_that_went_up_and_down_voids_them(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant first = fixture_attach(fixture), second = fixture_attach(fixture);
+
+    leave_spare(&first, 1);
+    set_quota(fixture, 128 * MIB);
+    assert_true(facet_tenant_reserve(&second, 100 * MIB));
+    set_quota(fixture, 64 * MIB);
+    assert_false(facet_tenant_take_spare(&first));
+    assert_false(facet_tenant_reserve_regions(&first, 1));
+    facet_tenant_detach(&first);
+    facet_tenant_detach(&second);
+}
+
+/* An owner that died while it changed the quota, and the next one. */
+static void test_a_change_cut_short_voids_them(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    leave_spare(&tenant, 1);
+    atomic_fetch_or(&fixture->owner->policy->memory_limit_turn, 1);
+    assert_false(facet_tenant_take_spare(&tenant));
+    assert_true(facet_tenant_reserve_regions(&tenant, 1));
+    facet_tenant_release_regions(&tenant, 1);
+    assert_int_equal(spare_of(&tenant), 0);
+    set_quota(fixture, 64 * MIB);
+    leave_spare(&tenant, 1);
+    facet_tenant_detach(&tenant);
+}
+
+static void test_a_destroyed_vgpu_grants_none(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    leave_spare(&tenant, 1);
+    facet_owner_retire(fixture->owner);
+    assert_false(facet_tenant_take_spare(&tenant));
+    assert_false(facet_tenant_reserve_regions(&tenant, 1));
+    facet_tenant_detach(&tenant);
+}
+
+/* ---- races: who counts what is held asks first and gives back last, so never counts more than there is ---- */
+
+struct race {
+    _Atomic uint64_t held, most, granted;
+};
+
+static void note_held(struct race *race, uint32_t count)
+{
+    uint64_t all = atomic_fetch_add(&race->held, count) + count, most = atomic_load(&race->most);
+
+    while (all > most && !atomic_compare_exchange_weak(&race->most, &most, all))
+        ;
+    atomic_fetch_add(&race->granted, 1);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 16;
+}
+
+/* One region or two at a time, up and down. */
+static void step(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *mine)
+{
+    uint32_t random = next_random(seed), count = 1 + random % 2;
+
+    if (random & 0x80 && *mine >= count) {
+        atomic_fetch_sub(&race->held, count);
+        facet_tenant_release_regions(tenant, count);
+        *mine -= count;
+    } else if (!(random & 0x80) && facet_tenant_reserve_regions(tenant, count)) {
+        note_held(race, count);
+        *mine += count;
+    }
+}
+
+static pid_t start_hammer(const struct fixture *fixture, uint32_t seed, struct race *race)
+{
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    struct facet_tenant tenant;
+    if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
+        _exit(3);
+    for (uint32_t mine = 0;;)
+        step(&tenant, race, &seed, &mine);
+}
+
+static void test_never_exceeded_by_racing_processes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct race *race = mmap(NULL, sizeof *race, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t children[4];
+
+    set_quota(fixture, 8 * REGION);
+    for (uint32_t i = 0; i < 4; i++)
+        children[i] = start_hammer(fixture, i * 77 + 1, race);
+    for (int i = 0; i < 3000 && atomic_load(&race->granted) < 100000; i++)
+        usleep(10000);
+    /* Read before the first is killed: what the dead held is given to others while `held` still counts it. */
+    uint64_t most = atomic_load(&race->most);
+    for (int i = 0; i < 4; i++)
+        end_child(children[i]);
+    facet_owner_reap(fixture->owner);
+    assert_true(most == 8);
+    assert_true(fixture_totals(fixture).memory_peak_bytes <= 8 * REGION);
+    assert_int_equal(facet_usage_charged(fixture->owner->usage), 0);
+    munmap(race, sizeof *race);
+}
+
+struct worker {
+    struct facet_tenant *tenant;
+    struct race *race;
+    uint32_t seed;
+};
+
+static void *hammer(void *argument)
+{
+    struct worker *worker = argument;
+    uint32_t mine = 0;
+
+    for (int i = 0; i < 20000; i++)
+        step(worker->tenant, worker->race, &worker->seed, &mine);
+    atomic_fetch_sub(&worker->race->held, mine);
+    facet_tenant_release_regions(worker->tenant, mine);
+    return NULL;
+}
+
+/* Three threads of one process, beside one of another that takes what they keep. */
+static void test_never_exceeded_by_racing_threads(void **state)
+{
+    struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
+    struct race race = {0};
+    struct worker workers[4];
+    pthread_t threads[4];
+
+    set_quota(*state, 6 * REGION);
+    for (uint32_t i = 0; i < 4; i++) {
+        workers[i] = (struct worker){.tenant = i ? &first : &second, .race = &race, .seed = i * 31 + 7};
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &workers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(atomic_load(&race.most) <= 6);
+    assert_true(atomic_load(&race.granted) > 0);
+    assert_int_equal(fixture_totals(*state).memory_bytes, 0);
+    assert_true(spare_of(&first) <= FACET_SPARE_MOST);
+    assert_true(facet_tenant_reserve_regions(&second, 6));
+    facet_tenant_detach(&first);
+    facet_tenant_detach(&second);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_spare_regions_are_nobodys),
+        TEST(test_few_are_kept_and_none_below_zero),
+        TEST(test_a_process_fills_the_quota_beside_its_own),
+        TEST(test_who_would_be_refused_takes_them_back),
+        TEST(test_who_lost_them_asks_as_others_do),
+        TEST(test_they_stay_while_there_is_room),
+        TEST(test_a_killed_process_gives_both_back),
+        TEST(test_a_neighbour_takes_both_from_the_dead),
+        TEST(test_a_lowered_quota_voids_them),
+        TEST(test_a_quota_that_went_up_and_down_voids_them),
+        TEST(test_a_change_cut_short_voids_them),
+        TEST(test_a_destroyed_vgpu_grants_none),
+        TEST(test_never_exceeded_by_racing_processes),
+        TEST(test_never_exceeded_by_racing_threads),
+    };
+    return cmocka_run_group_tests_name("spare", tests, NULL, NULL);
+}
