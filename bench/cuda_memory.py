@@ -54,5 +54,6 @@ def run(bench, options):
     table = harness.markdown_table(["call", "callers", "bare ns", "in a vGPU", "added ns", "recorded peer: added",
                                     "peer / ours"], [row(result) for result in results])
     note = (f"Medians of {options.rounds} interleaved rounds. Recorded peer: HAMi-core 8f3a89c as recorded earlier over "
-            "another fake driver, not measured here.")
+            "another fake driver, not measured here. Two threads share the fake driver's one lock, and sleep for it or not "
+            "as the machine has it: their rows, the bare one too, are of either kind.")
     harness.save("cuda-memory", results, [table, note])
