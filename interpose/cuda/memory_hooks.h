@@ -47,6 +47,12 @@
     X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, ANY)                                          \
     X(cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, ANY)                                        \
     X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020, ANY)                                    \
+    /* memory/held.c */                                                                                                \
+    X(cuMemMapArrayAsync, "cuMemMapArrayAsync", 11010, LEGACY)                                                         \
+    X(cuMemMapArrayAsync_ptsz, "cuMemMapArrayAsync", 11010, PER_THREAD)                                                \
+    X(cuMulticastBindMem, "cuMulticastBindMem", 12010, ANY)                                                            \
+    X(cuMulticastBindAddr, "cuMulticastBindAddr", 12010, ANY)                                                          \
+    X(cuMulticastUnbind, "cuMulticastUnbind", 12010, ANY)                                                              \
     /* memory/context.c */                                                                                             \
     X(cuCtxCreate, "cuCtxCreate", 2000, ANY)                                                                           \
     X(cuCtxCreate_v2, "cuCtxCreate", 3020, ANY)                                                                        \

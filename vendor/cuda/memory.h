@@ -161,6 +161,40 @@ typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
     unsigned reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
+/* One change of a sparse array. */
+typedef struct CUarrayMapInfo_st {
+    int resourceType; /* 0: an array; 1: a mipmapped one */
+    union {
+        CUmipmappedArray mipmap;
+        CUarray array;
+    } resource;
+    int subresourceType; /* 0: tiles of a level; 1: the tail */
+    union {
+        struct {
+            unsigned level, layer, offsetX, offsetY, offsetZ, extentWidth, extentHeight, extentDepth;
+        } sparseLevel;
+        struct {
+            unsigned layer;
+            unsigned long long offset, size;
+        } miptail;
+    } subresource;
+    int memOperationType;
+    int memHandleType;
+    union {
+        CUmemGenericAllocationHandle memHandle;
+    } memHandle;
+    unsigned long long offset;
+    unsigned deviceBitMask, flags, reserved[2];
+} CUarrayMapInfo;
+enum { CU_MEM_OPERATION_TYPE_MAP = 1, CU_MEM_OPERATION_TYPE_UNMAP = 2 };
+enum { CU_MEM_CREATE_USAGE_TILE_POOL = 1 };
+
+typedef struct CUmulticastObjectProp_st {
+    unsigned numDevices;
+    size_t size;
+    unsigned long long handleTypes, flags;
+} CUmulticastObjectProp;
+
 /* Sharing between processes. */
 typedef struct CUipcMemHandle_st {
     char reserved[64];
@@ -284,6 +318,18 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
                                       unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shared,
                                         CUmemAllocationHandleType type);
+
+/* Tiles of sparse arrays, and whole deferred ones, in memory made for that. What is mapped or bound is held without a
+ * handle, until it is unmapped, unbound, or the array or object is gone. */
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned count, CUstream stream);
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUstream stream);
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *object, const CUmulticastObjectProp *properties);
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device);
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle handle,
+                            size_t from, size_t size, unsigned long long flags);
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr pointer, size_t size,
+                             unsigned long long flags);
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size);
 
 /* Sharing between processes, the older way. */
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer);

@@ -4,6 +4,7 @@
  * Never: charges those whose memory comes by mapping: the memory mapped has been charged.
  */
 #include "charge.h"
+#include "held.h"
 
 #define ROW_STEP   UINT64_C(512)
 #define ARRAY_STEP (UINT64_C(64) << 10)
@@ -180,12 +181,22 @@ CUresult facet_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3
     return settle(&charge, result, result == CUDA_SUCCESS ? *array : NULL, destroy_mipmapped);
 }
 
+/* What was mapped into it goes, too. */
+static CUresult end(uint64_t handle, CUresult (*destroy)(uint64_t, CUstream))
+{
+    struct facet_cuda_hold *held = facet_cuda_held_take(handle);
+    CUresult result = facet_cuda_charge_free(FACET_CUDA_ARRAY, handle, destroy, NULL);
+
+    facet_cuda_held_end(held, result == CUDA_SUCCESS);
+    return result;
+}
+
 CUresult facet_cuArrayDestroy(CUarray array)
 {
-    return facet_cuda_charge_free(FACET_CUDA_ARRAY, (uintptr_t)array, destroy_array, NULL);
+    return end((uintptr_t)array, destroy_array);
 }
 
 CUresult facet_cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return facet_cuda_charge_free(FACET_CUDA_ARRAY, (uintptr_t)array, destroy_mipmapped, NULL);
+    return end((uintptr_t)array, destroy_mipmapped);
 }

@@ -11,6 +11,7 @@
 #include "charge.h"
 #include "code.h"
 #include "graph.h"
+#include "held.h"
 #include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/execution/stream.h"
 #include "interpose/kit/memory/pool.h"
@@ -114,6 +115,8 @@ static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void
 {
     (void)owner;
     facet_cuda_charge_gone(key, entry);
+    if (entry->kind == FACET_CUDA_ARRAY)
+        facet_cuda_held_end(facet_cuda_held_take(facet_cuda_key(FACET_CUDA_ARRAY, key)), true);
 }
 
 /* Gives back what a context cost and what was allocated in it. Pools and virtual memory are the device's, and stay. */

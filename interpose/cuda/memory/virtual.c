@@ -16,13 +16,14 @@
 #include <string.h>
 
 #include "charge.h"
+#include "held.h"
 #include "interpose/cuda/swap/swap.h"
 #include "virtual.h"
 
-struct memory {
+struct facet_cuda_virtual {
     struct facet_cuda_charge charge;
     CUmemGenericAllocationHandle handle;
-    uint64_t handles, mappings;
+    uint64_t handles, mappings; /* what else holds it counts as a mapping */
     bool exported;
 };
 
@@ -30,31 +31,31 @@ struct memory {
 struct mapping {
     CUdeviceptr address;
     uint64_t bytes;
-    struct memory *memory;
+    struct facet_cuda_virtual *memory;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mapping *mappings;
 static size_t mapping_count, mapping_room;
 
-static struct memory *find(CUmemGenericAllocationHandle handle)
+static struct facet_cuda_virtual *find(CUmemGenericAllocationHandle handle)
 {
     struct facet_ledger_entry entry;
 
     if (!facet_cuda_process.ledger || !handle ||
         !facet_ledger_find(facet_cuda_process.ledger, facet_cuda_key(FACET_CUDA_VIRTUAL, handle), &entry))
         return NULL;
-    return (struct memory *)(uintptr_t)entry.owner;
+    return (struct facet_cuda_virtual *)(uintptr_t)entry.owner;
 }
 
-static void forget_handle(const struct memory *memory)
+static void forget_handle(const struct facet_cuda_virtual *memory)
 {
     struct facet_ledger_entry entry;
 
     facet_ledger_take(facet_cuda_process.ledger, facet_cuda_key(FACET_CUDA_VIRTUAL, memory->handle), &entry);
 }
 
-static void let_go(struct memory *memory)
+static void let_go(struct facet_cuda_virtual *memory)
 {
     if (memory->handles || memory->mappings)
         return;
@@ -94,7 +95,7 @@ static bool make_place(void)
     return true;
 }
 
-static CUresult create(struct memory *memory, CUmemGenericAllocationHandle *handle, size_t bytes,
+static CUresult create(struct facet_cuda_virtual *memory, CUmemGenericAllocationHandle *handle, size_t bytes,
                        const CUmemAllocationProp *properties, unsigned long long flags)
 {
     CUresult result = facet_cuda_charge_begin((uint32_t)properties->location.id, bytes, &memory->charge);
@@ -121,7 +122,7 @@ CUresult facet_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, c
     if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id < 0 ||
         (uint32_t)properties->location.id >= facet_cuda_process.count)
         return facet_cuda_driver.cuMemCreate(handle, bytes, properties, flags);
-    struct memory *memory = calloc(1, sizeof *memory);
+    struct facet_cuda_virtual *memory = calloc(1, sizeof *memory);
     if (!memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = create(memory, handle, bytes, properties, flags);
@@ -136,7 +137,7 @@ CUresult facet_cuMemRelease(CUmemGenericAllocationHandle handle)
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemRelease(handle);
-    struct memory *memory = result == CUDA_SUCCESS ? find(handle) : NULL;
+    struct facet_cuda_virtual *memory = result == CUDA_SUCCESS ? find(handle) : NULL;
     if (memory && !--memory->handles) {
         forget_handle(memory);
         let_go(memory);
@@ -152,7 +153,7 @@ CUresult facet_cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemG
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
     pthread_mutex_lock(&lock);
-    struct memory *memory = find(handle);
+    struct facet_cuda_virtual *memory = find(handle);
     if (!memory || make_place())
         result = facet_cuda_driver.cuMemMap(pointer, bytes, offset, handle, flags);
     if (result == CUDA_SUCCESS && memory) {
@@ -188,7 +189,7 @@ CUresult facet_cuMemUnmap(CUdeviceptr pointer, size_t bytes)
     return result;
 }
 
-static struct memory *mapped_at(CUdeviceptr address)
+static struct facet_cuda_virtual *mapped_at(CUdeviceptr address)
 {
     size_t at = from(address);
 
@@ -197,7 +198,7 @@ static struct memory *mapped_at(CUdeviceptr address)
 
 /* A handle more of memory that is ours: the one that it has, or a new one of memory of which only a mapping was left.
  */
-static void count_handle(struct memory *memory, CUmemGenericAllocationHandle handle)
+static void count_handle(struct facet_cuda_virtual *memory, CUmemGenericAllocationHandle handle)
 {
     if (memory->handles && memory->handle != handle)
         return; /* another name for the same; it is let go by the one that we know */
@@ -212,7 +213,7 @@ CUresult facet_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemRetainAllocationHandle(handle, address);
-    struct memory *memory = result == CUDA_SUCCESS ? mapped_at((uintptr_t)address) : NULL;
+    struct facet_cuda_virtual *memory = result == CUDA_SUCCESS ? mapped_at((uintptr_t)address) : NULL;
     if (memory)
         count_handle(memory, *handle);
     pthread_mutex_unlock(&lock);
@@ -224,7 +225,7 @@ CUresult facet_cuMemExportToShareableHandle(void *shared, CUmemGenericAllocation
 {
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemExportToShareableHandle(shared, handle, type, flags);
-    struct memory *memory = result == CUDA_SUCCESS ? find(handle) : NULL;
+    struct facet_cuda_virtual *memory = result == CUDA_SUCCESS ? find(handle) : NULL;
     if (memory)
         memory->exported = true;
     pthread_mutex_unlock(&lock);
@@ -237,11 +238,51 @@ CUresult facet_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *hand
 {
     pthread_mutex_lock(&lock);
     CUresult result = facet_cuda_driver.cuMemImportFromShareableHandle(handle, shared, type);
-    struct memory *memory = result == CUDA_SUCCESS ? find(*handle) : NULL;
+    struct facet_cuda_virtual *memory = result == CUDA_SUCCESS ? find(*handle) : NULL;
     if (memory)
         memory->handles++;
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+/* ---- what else holds it (held.h) ---- */
+
+void facet_cuda_virtual_lock(void)
+{
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    pthread_mutex_lock(&lock);
+}
+
+void facet_cuda_virtual_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+    facet_transit_leave();
+}
+
+struct facet_cuda_virtual *facet_cuda_virtual_find(CUmemGenericAllocationHandle handle)
+{
+    return find(handle);
+}
+
+struct facet_cuda_virtual *facet_cuda_virtual_at(CUdeviceptr pointer)
+{
+    return mapped_at(pointer);
+}
+
+uint32_t facet_cuda_virtual_device(const struct facet_cuda_virtual *memory)
+{
+    return memory->charge.device;
+}
+
+void facet_cuda_virtual_hold(struct facet_cuda_virtual *memory)
+{
+    memory->mappings++;
+}
+
+void facet_cuda_virtual_let_go(struct facet_cuda_virtual *memory)
+{
+    memory->mappings--;
+    let_go(memory);
 }
 
 void facet_cuda_virtual_before_fork(void)
@@ -258,5 +299,6 @@ void facet_cuda_virtual_after_fork(void)
 void facet_cuda_virtual_forked(void)
 {
     mapping_count = 0;
+    facet_cuda_held_forked();
     pthread_mutex_unlock(&lock);
 }

@@ -142,6 +142,17 @@ bool fake_allocation_give(struct fake_block *block);
 /* Lets go of memory whose last holder was a descriptor that is closed by now: it has no handle and no mapping. */
 void fake_virtual_sweep(void);
 
+/* Holds memory by its handle, or by where it is mapped, NULL for none; and lets it go. */
+void *fake_virtual_hold(CUmemGenericAllocationHandle handle);
+void *fake_virtual_hold_at(uint64_t address);
+void fake_virtual_let_go(void *memory);
+uint32_t fake_virtual_device(const void *memory);
+
+/* ---- memory_held.c: under the lock ---- */
+
+/* An array is no more, nor what was mapped into it. */
+void fake_held_array_gone(uint64_t array);
+
 /* Whether all of the range is mapped and may be reached. */
 bool fake_virtual_usable(const struct fake_block *block, uint64_t address, uint64_t bytes);
 /* Work that uses what is mapped there is complete then: to take a mapping away before is a fault. Takes the lock. */

@@ -91,6 +91,7 @@ static CUresult destroy(uintptr_t handle)
         if (array->level[i])
             fake_block_free(array->level[i]);
     if (block) {
+        fake_held_array_gone(handle);
         fake_give(block->physical, FAKE_ARRAY, block->taken);
         fake_block_free(block);
     }

@@ -145,6 +145,8 @@ void fake_memory_release(struct fake_block *block)
 {
     if (block->sort == FAKE_BLOCK_HOST)
         fake_unpin(block->span);
+    if (block->sort == FAKE_BLOCK_ARRAY)
+        fake_held_array_gone(block->address);
     fake_give(block->physical, block->kind, block->taken);
     fake_block_free(block);
 }

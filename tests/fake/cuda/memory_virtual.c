@@ -261,6 +261,37 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+static void *hold(struct physical *memory)
+{
+    if (memory)
+        memory->mappings++;
+    return memory;
+}
+
+void *fake_virtual_hold(CUmemGenericAllocationHandle handle)
+{
+    return hold(by_handle(handle));
+}
+
+void *fake_virtual_hold_at(uint64_t address)
+{
+    struct fake_block *block = fake_block_at(address);
+    struct mapping *mapping = block && block->sort == FAKE_BLOCK_RESERVED ? mapping_at(block, address) : NULL;
+
+    return hold(mapping ? mapping->memory : NULL);
+}
+
+void fake_virtual_let_go(void *memory)
+{
+    ((struct physical *)memory)->mappings--;
+    let_go(memory);
+}
+
+uint32_t fake_virtual_device(const void *memory)
+{
+    return ((const struct physical *)memory)->device;
+}
+
 /* The reserved block that has the whole range, or NULL. */
 static struct fake_block *reserved_for(uint64_t address, uint64_t bytes)
 {

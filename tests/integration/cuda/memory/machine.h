@@ -181,6 +181,12 @@ uint64_t machine_own(uint32_t device);
     X(cuMemMap)                                                                                                        \
     X(cuMemUnmap)                                                                                                      \
     X(cuMemSetAccess)                                                                                                  \
+    X(cuMemMapArrayAsync)                                                                                              \
+    X(cuMulticastCreate)                                                                                               \
+    X(cuMulticastAddDevice)                                                                                            \
+    X(cuMulticastBindMem)                                                                                              \
+    X(cuMulticastBindAddr)                                                                                             \
+    X(cuMulticastUnbind)                                                                                               \
     X(cuMemRetainAllocationHandle)                                                                                     \
     X(cuMemExportToShareableHandle)                                                                                    \
     X(cuMemImportFromShareableHandle)                                                                                  \

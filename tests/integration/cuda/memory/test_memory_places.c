@@ -146,12 +146,107 @@ static void test_the_pool_of_the_host_is_charged_to_nobody(void **state)
     machine_run(role_host_pool, GIB);
 }
 
+/* ---- what is held without a handle and without an address ---- */
+
+static CUmemGenericAllocationHandle create(unsigned short usage)
+{
+    CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = at(0), .allocFlags = {.usage = usage}};
+    CUmemGenericAllocationHandle handle;
+
+    CHECK_EQUAL(cuda.cuMemCreate(&handle, 4 * MIB, &properties, 0), CUDA_SUCCESS);
+    return handle;
+}
+
+#define CHECK_HELD(bytes)                                                                                              \
+    do {                                                                                                               \
+        CHECK_EQUAL(fake_held(0, FAKE_VIRTUAL), bytes);                                                                \
+        CHECK_EQUAL(machine_charged(0), fake_held(0, FAKE_CONTEXT) + (bytes));                                         \
+    } while (0)
+
+static void role_sparse(void *argument)
+{
+    CUDA_ARRAY3D_DESCRIPTOR shape = {
+        .Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4, .Flags = CUDA_ARRAY3D_SPARSE};
+    CUarrayMapInfo tiles[2] = {{.memOperationType = CU_MEM_OPERATION_TYPE_MAP, .deviceBitMask = 1}};
+    CUmipmappedArray levels;
+    CUcontext context;
+    CUarray array;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemMapArrayAsync(NULL, 2, NULL), CUDA_ERROR_INVALID_VALUE);
+    for (int turn = 0; turn < 3; turn++) { /* a repetition uses up nothing */
+        CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
+        CHECK_HELD(0);
+        tiles[0].resource.array = array;
+        tiles[0].memHandle.memHandle = create(CU_MEM_CREATE_USAGE_TILE_POOL);
+        tiles[1] = tiles[0];
+        CHECK_EQUAL(cuda.cuMemMapArrayAsync(tiles, 2, NULL), CUDA_SUCCESS);
+        CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
+        CHECK_HELD(4 * MIB); /* the tiles hold it */
+        CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
+        CHECK_HELD(0);
+        CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
+    }
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMipmappedArrayCreate(&levels, &shape, 3), CUDA_SUCCESS);
+    tiles[0].resource.mipmap = levels;
+    tiles[0].memHandle.memHandle = create(CU_MEM_CREATE_USAGE_TILE_POOL);
+    CHECK_EQUAL(cuda.cuMemMapArrayAsync(tiles, 1, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
+    CHECK_HELD(4 * MIB);
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS); /* and takes its arrays along */
+    CHECK_HELD(0);
+}
+
+static void test_what_the_tiles_of_an_array_hold_stays_charged(void **state)
+{
+    machine_run(role_sparse, GIB);
+}
+
+static void role_multicast(void *argument)
+{
+    CUmulticastObjectProp properties = {.numDevices = 1, .size = 8 * MIB};
+    CUmemGenericAllocationHandle object, handle, second;
+    CUdeviceptr address;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMulticastCreate(&object, &properties), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMulticastAddDevice(object, 0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+    handle = create(0);
+    second = create(0);
+    CHECK_EQUAL(cuda.cuMemAddressReserve(&address, 4 * MIB, 0, 0, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemMap(address, 4 * MIB, 0, second, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMulticastBindMem(object, 0, handle, 0, 4 * MIB, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMulticastBindAddr(object, 4 * MIB, address, 4 * MIB, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMulticastBindMem(object, 0, 12345, 0, 4 * MIB, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemRelease(second), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemUnmap(address, 4 * MIB), CUDA_SUCCESS);
+    CHECK_HELD(8 * MIB); /* the object holds both */
+    CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 0, 4 * MIB), CUDA_SUCCESS);
+    CHECK_HELD(4 * MIB);
+    CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 4 * MIB, 4 * MIB), CUDA_SUCCESS);
+    CHECK_HELD(0);
+    CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 0, 8 * MIB), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void test_what_is_bound_to_a_multicast_object_stays_charged(void **state)
+{
+    machine_run(role_multicast, GIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
         cmocka_unit_test(test_pools_of_managed_memory_are_charged_on_each_gpu),
         cmocka_unit_test(test_the_pool_of_the_host_is_charged_to_nobody),
+        cmocka_unit_test(test_what_the_tiles_of_an_array_hold_stays_charged),
+        cmocka_unit_test(test_what_is_bound_to_a_multicast_object_stays_charged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what held.h says, and the calls that map into arrays and bind to multicast objects. Never: reads a list before
+ * the driver has taken it. */
+#include "held.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "charge.h"
+#include "virtual.h"
+
+struct facet_cuda_hold {
+    struct facet_cuda_hold *next;
+    uint64_t by;     /* an array, or a multicast object */
+    uint64_t offset; /* in that object */
+    bool is_array;
+    struct facet_cuda_virtual *memory;
+};
+
+/* Under virtual.h's lock, as the memory's own counts are. */
+static struct facet_cuda_hold *holds;
+static _Atomic bool any;
+
+static struct facet_cuda_hold *find(uint64_t array, const struct facet_cuda_virtual *memory)
+{
+    struct facet_cuda_hold *hold = holds;
+
+    while (hold && !(hold->is_array && hold->by == array && hold->memory == memory))
+        hold = hold->next;
+    return hold;
+}
+
+/* Memory of somebody else is nobody's charge. Where it cannot be noted, it stays charged for good. */
+static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_cuda_virtual *memory)
+{
+    if (!memory || (is_array && find(by, memory)))
+        return;
+    struct facet_cuda_hold *hold = malloc(sizeof *hold);
+    facet_cuda_virtual_hold(memory);
+    if (!hold)
+        return;
+    *hold = (struct facet_cuda_hold){.next = holds, .by = by, .offset = offset, .is_array = is_array, .memory = memory};
+    holds = hold;
+    atomic_store(&any, true);
+}
+
+/* ---- sparse arrays ---- */
+
+/* Both kinds of arrays stand in one place of the entry. */
+static void mapped(const CUarrayMapInfo *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            add((uintptr_t)list[i].resource.array, 0, true, facet_cuda_virtual_find(list[i].memHandle.memHandle));
+}
+
+static CUresult map(CUarrayMapInfo *list, unsigned count, CUstream stream,
+                    CUresult (*driver)(CUarrayMapInfo *, unsigned, CUstream))
+{
+    facet_cuda_virtual_lock();
+    CUresult result = driver(list, count, stream);
+    if (result == CUDA_SUCCESS)
+        mapped(list, count);
+    facet_cuda_virtual_unlock();
+    return result;
+}
+
+CUresult facet_cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned count, CUstream stream)
+{
+    return map(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync);
+}
+
+CUresult facet_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned count, CUstream stream)
+{
+    return map(list, count, stream, facet_cuda_driver.cuMemMapArrayAsync_ptsz);
+}
+
+struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
+{
+    struct facet_cuda_hold **at = &holds, *taken = NULL;
+
+    if (!atomic_load_explicit(&any, memory_order_relaxed))
+        return NULL;
+    facet_cuda_virtual_lock();
+    while (*at) {
+        struct facet_cuda_hold *hold = *at;
+
+        if (!hold->is_array || hold->by != array) {
+            at = &hold->next;
+            continue;
+        }
+        *at = hold->next;
+        hold->next = taken;
+        taken = hold;
+    }
+    facet_cuda_virtual_unlock();
+    return taken;
+}
+
+void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
+{
+    if (!list)
+        return;
+    facet_cuda_virtual_lock();
+    while (list) {
+        struct facet_cuda_hold *hold = list;
+
+        list = hold->next;
+        if (gone) {
+            facet_cuda_virtual_let_go(hold->memory);
+            free(hold);
+        } else {
+            hold->next = holds;
+            holds = hold;
+        }
+    }
+    facet_cuda_virtual_unlock();
+}
+
+/* ---- multicast objects ---- */
+
+CUresult facet_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,
+                                  CUmemGenericAllocationHandle handle, size_t from, size_t size,
+                                  unsigned long long flags)
+{
+    facet_cuda_virtual_lock();
+    CUresult result = facet_cuda_driver.cuMulticastBindMem(object, offset, handle, from, size, flags);
+    if (result == CUDA_SUCCESS)
+        add(object, offset, false, facet_cuda_virtual_find(handle));
+    facet_cuda_virtual_unlock();
+    return result;
+}
+
+/* What a pool gave is the pool's, which stays charged for what it holds. */
+CUresult facet_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr pointer, size_t size,
+                                   unsigned long long flags)
+{
+    facet_cuda_virtual_lock();
+    CUresult result = facet_cuda_driver.cuMulticastBindAddr(object, offset, pointer, size, flags);
+    if (result == CUDA_SUCCESS)
+        add(object, offset, false, facet_cuda_virtual_at(pointer));
+    facet_cuda_virtual_unlock();
+    return result;
+}
+
+/* Of one device's memory, for an object has that of several at the same offset. */
+static void unbound(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
+{
+    for (struct facet_cuda_hold **at = &holds; *at;) {
+        struct facet_cuda_hold *hold = *at;
+
+        if (hold->is_array || hold->by != object || hold->offset < offset || hold->offset - offset >= size ||
+            facet_cuda_virtual_device(hold->memory) != (uint32_t)device) {
+            at = &hold->next;
+            continue;
+        }
+        *at = hold->next;
+        facet_cuda_virtual_let_go(hold->memory);
+        free(hold);
+    }
+}
+
+CUresult facet_cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size)
+{
+    facet_cuda_virtual_lock();
+    CUresult result = facet_cuda_driver.cuMulticastUnbind(object, device, offset, size);
+    if (result == CUDA_SUCCESS)
+        unbound(object, device, offset, size);
+    facet_cuda_virtual_unlock();
+    return result;
+}
+
+/* What they held was the parent's. */
+void facet_cuda_held_forked(void)
+{
+    while (holds) {
+        struct facet_cuda_hold *hold = holds;
+
+        holds = hold->next;
+        free(hold);
+    }
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: memory that sparse arrays and multicast objects hold.
+ * Never: knows tiles: an unmapping takes all away that was mapped into the array; lets an object go: nobody counts
+ * them.
+ */
+#include <stdlib.h>
+
+#include "memory.h"
+
+#define OBJECTS UINT64_C(0x4d000000) /* handles from here on; those of memory are smaller */
+
+struct held {
+    struct held *next;
+    uint64_t by, offset;
+    void *memory;
+};
+static struct held *all;
+static uint64_t objects;
+
+static bool add(uint64_t by, uint64_t offset, void *memory)
+{
+    struct held *held = memory ? malloc(sizeof *held) : NULL;
+
+    if (held) {
+        *held = (struct held){.next = all, .by = by, .offset = offset, .memory = memory};
+        all = held;
+    }
+    return held;
+}
+
+/* `device`: UINT32_MAX is any. Whether there was something. */
+static bool drop(uint64_t by, uint64_t offset, uint64_t size, uint32_t device)
+{
+    bool found = false;
+
+    for (struct held **at = &all; *at;) {
+        struct held *held = *at;
+
+        if (held->by != by || held->offset < offset || held->offset - offset >= size ||
+            (device != UINT32_MAX && fake_virtual_device(held->memory) != device)) {
+            at = &held->next;
+            continue;
+        }
+        *at = held->next;
+        fake_virtual_let_go(held->memory);
+        free(held);
+        found = true;
+    }
+    return found;
+}
+
+void fake_held_array_gone(uint64_t array)
+{
+    drop(array, 0, UINT64_MAX, UINT32_MAX);
+}
+
+static bool change(const CUarrayMapInfo *one)
+{
+    uint64_t array = (uintptr_t)one->resource.array;
+    struct fake_block *block = fake_block_at(array);
+
+    if (!block || block->sort != FAKE_BLOCK_ARRAY || block->address != array)
+        return false;
+    if (one->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+        return add(array, 0, fake_virtual_hold(one->memHandle.memHandle));
+    return drop(array, 0, UINT64_MAX, UINT32_MAX);
+}
+
+static CUresult do_cuMemMapArrayAsync(bool per_thread, const CUarrayMapInfo *list, unsigned count, CUstream handle)
+{
+    CUstream stream;
+    CUresult result = list && count ? fake_stream(handle, per_thread, &stream) : CUDA_ERROR_INVALID_VALUE;
+
+    fake_memory_lock();
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
+        result = change(&list[i]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    fake_memory_unlock();
+    return result;
+}
+FAKE_BOTH(cuMemMapArrayAsync, (CUarrayMapInfo * list, unsigned count, CUstream stream), list, count, stream)
+
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *object, const CUmulticastObjectProp *properties)
+{
+    if (!object || !properties || !properties->numDevices || !properties->size || properties->flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    *object = OBJECTS + ++objects;
+    fake_memory_unlock();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice device)
+{
+    uint32_t physical;
+
+    return object > OBJECTS ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult bind(CUmemGenericAllocationHandle object, size_t offset, void *memory)
+{
+    return object > OBJECTS && add(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle handle,
+                            size_t from, size_t size, unsigned long long flags)
+{
+    fake_memory_lock();
+    CUresult result = size && !flags ? bind(object, offset, fake_virtual_hold(handle)) : CUDA_ERROR_INVALID_VALUE;
+    fake_memory_unlock();
+    (void)from;
+    return result;
+}
+
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr pointer, size_t size,
+                             unsigned long long flags)
+{
+    fake_memory_lock();
+    CUresult result = size && !flags ? bind(object, offset, fake_virtual_hold_at(pointer)) : CUDA_ERROR_INVALID_VALUE;
+    fake_memory_unlock();
+    return result;
+}
+
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size)
+{
+    uint32_t physical;
+
+    if (fake_physical(device, &physical) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    fake_memory_lock();
+    bool found = drop(object, offset, size, physical);
+    fake_memory_unlock();
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
