@@ -15,6 +15,8 @@
     X(hipHostMalloc)                                                                                                   \
     X(hipHostAlloc)                                                                                                    \
     X(hipMallocHost)                                                                                                   \
+    X(hipMemAllocHost)                                                                                                 \
+    X(hipCtxSynchronize)                                                                                               \
     X(hipHostRegister)                                                                                                 \
     X(hipEventCreate)                                                                                                  \
     X(hipEventCreateWithFlags)                                                                                         \

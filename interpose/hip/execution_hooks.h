@@ -62,6 +62,7 @@
     X(hipMemsetD2D32Async)                                                                                             \
     X(hipMemcpy3DPeerAsync)                                                                                            \
     X(hipMemcpyParam2DAsync)                                                                                           \
+    X(hipDrvMemcpy3DAsync)                                                                                             \
     X(hipMemcpyAtoHAsync)                                                                                              \
     X(hipMemcpyHtoAAsync)                                                                                              \
     X(hipMemcpyBatchAsync)                                                                                             \
@@ -81,6 +82,7 @@
     X(hipMemcpy2DArrayToArray)                                                                                         \
     X(hipMemcpyParam2D)                                                                                                \
     X(hipDrvMemcpy2DUnaligned)                                                                                         \
+    X(hipDrvMemcpy3D)                                                                                                  \
     X(hipMemcpy3DPeer)                                                                                                 \
     X(hipMemsetD8)                                                                                                     \
     X(hipMemsetD16)                                                                                                    \

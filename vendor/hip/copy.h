@@ -2,13 +2,15 @@
 /*
  * The HIP runtime's copies and fills of rows, boxes, arrays, symbols and batches; moving managed memory.
  *
- * Owns: declarations, as vendor/hip/runtime.h says. HIP_MEMCPY3D, of hipDrvMemcpy3D, is not here: releases differ in
- * it.
+ * Owns: declarations, as vendor/hip/runtime.h says. Of HIP_MEMCPY3D, of hipDrvMemcpy3D, only the name is here: releases
+ * differ in it.
  */
 #ifndef VENDOR_HIP_COPY_H
 #define VENDOR_HIP_COPY_H
 
 #include "vendor/hip/execution.h"
+
+typedef struct HIP_MEMCPY3D HIP_MEMCPY3D;
 
 typedef struct hipPos {
     size_t x, y, z;
@@ -127,6 +129,8 @@ VENDOR_HIP_BOTH(hipMemcpy3D, const hipMemcpy3DParms *copy);
 hipError_t hipMemcpy3DPeer(hipMemcpy3DPeerParms *copy);
 hipError_t hipMemcpyParam2D(const hip_Memcpy2D *copy);
 hipError_t hipDrvMemcpy2DUnaligned(const hip_Memcpy2D *copy);
+hipError_t hipDrvMemcpy3D(const HIP_MEMCPY3D *copy);
+hipError_t hipDrvMemcpy3DAsync(const HIP_MEMCPY3D *copy, hipStream_t stream);
 VENDOR_HIP_BOTH(hipMemcpyToSymbol, VENDOR_HIP_TO_SYMBOL);
 VENDOR_HIP_BOTH(hipMemcpyFromSymbol, VENDOR_HIP_FROM_SYMBOL);
 hipError_t hipMemcpyAtoA(hipArray_t to, size_t to_offset, hipArray_t from, size_t from_offset, size_t size);

@@ -47,6 +47,8 @@ ONE(hipMemcpy3DPeerAsync, (hipMemcpy3DPeerParms * copy, hipStream_t stream), fal
     copy, stream)
 ONE(hipMemcpyParam2DAsync, (const hip_Memcpy2D *copy, hipStream_t stream), false, facet_hip_transfer_rows(copy), copy,
     stream)
+ONE(hipDrvMemcpy3DAsync, (const HIP_MEMCPY3D *copy, hipStream_t stream), false, facet_hip_transfer_unknown(copy), copy,
+    stream)
 ONE(hipMemcpyAtoHAsync, (void *to, hipArray_t from, size_t offset, size_t size, hipStream_t stream), false, size, to,
     from, offset, size, stream)
 ONE(hipMemcpyHtoAAsync, (hipArray_t to, size_t offset, const void *from, size_t size, hipStream_t stream), false, size,

@@ -39,6 +39,12 @@ static inline uint64_t facet_hip_transfer_rows(const hip_Memcpy2D *copy)
     return copy ? facet_hip_transfer_times(copy->WidthInBytes, copy->Height) : 0;
 }
 
+/* In its struct releases differ: it is not looked into, and each counts as one large enough. */
+static inline uint64_t facet_hip_transfer_unknown(const HIP_MEMCPY3D *copy)
+{
+    return copy ? FACET_FLIGHT_TRANSFER_LEAST : 0;
+}
+
 /* The body, behind what has begun; `call` is the runtime's. */
 #define FACET_HIP_TRANSFER_BODY(name, per_thread, amount, call)                                                        \
     FACET_FLIGHT_TRANSFER(hipError_t, facet_hip_refuse(), #name, facet_flight_stream_of(stream, per_thread), amount,   \

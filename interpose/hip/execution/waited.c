@@ -60,6 +60,7 @@ ONE(hipMemcpy2DArrayToArray,
     false, facet_hip_transfer_times(width, height), to, to_x, to_y, from, from_x, from_y, width, height, kind)
 ONE(hipMemcpyParam2D, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), copy)
 ONE(hipDrvMemcpy2DUnaligned, (const hip_Memcpy2D *copy), false, facet_hip_transfer_rows(copy), copy)
+ONE(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy), false, facet_hip_transfer_unknown(copy), copy)
 BOTH(hipMemcpy3D, (const hipMemcpy3DParms *copy), facet_hip_transfer_copy(copy), copy)
 ONE(hipMemcpy3DPeer, (hipMemcpy3DPeerParms * copy), false, facet_hip_transfer_peer_copy(copy), copy)
 

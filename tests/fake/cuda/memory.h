@@ -169,7 +169,7 @@ struct fake_shared {
     uint32_t sort; /* of handle */
     uint64_t id;
 };
-enum fake_shared_sort { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARED_POOL };
+enum fake_shared_sort { FAKE_SHARED_POINTER = 1, FAKE_SHARED_VIRTUAL, FAKE_SHARED_POOL, FAKE_SHARED_POOLED };
 #define FAKE_SHARED_MAGIC UINT64_C(0x4445524148535546)
 
 /*
@@ -183,6 +183,10 @@ struct fake_export {
 int fake_shared_export(const struct fake_shared *shared, struct fake_export **list); /* -1: none */
 bool fake_shared_read(int fd, uint32_t sort, struct fake_shared *ret_shared);
 bool fake_shared_held(struct fake_export **list);
+
+/* Maps what a handle speaks of, in the name of a context, or of nobody: such is freed as any pointer is. Under the
+ * lock. */
+CUresult fake_shared_map(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer);
 
 /* Opens the file that a handle speaks of; -1 when its process has gone. */
 int fake_shared_open(const struct fake_shared *shared);

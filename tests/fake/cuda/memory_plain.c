@@ -168,6 +168,8 @@ static bool give_back(uint64_t address)
         return false;
     if (block->sort == FAKE_BLOCK_POOLED)
         fake_pool_give(block);
+    else if (block->sort == FAKE_BLOCK_IMPORTED && !block->context)
+        fake_block_free(block); /* of a pool of another process */
     else if (block->sort == FAKE_BLOCK_PLAIN || block->sort == FAKE_BLOCK_MANAGED)
         fake_memory_release(block);
     else

@@ -361,7 +361,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     return result;
 }
 
-/* Only the maker's side: nobody imports one. */
+/* ---- for other processes ---- */
+
 CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,
                                           unsigned long long flags)
 {
@@ -371,15 +372,77 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmem
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
     if (is_pool(pool) && !pool->on_host && pool->properties.handleTypes & type)
-        fd = fake_shared_export(
-            &(struct fake_shared){.magic = FAKE_SHARED_MAGIC, .pid = getpid(), .sort = FAKE_SHARED_POOL},
-            &pool->exports);
+        fd = fake_shared_export(&(struct fake_shared){.magic = FAKE_SHARED_MAGIC,
+                                                      .pid = getpid(),
+                                                      .physical = pool->physical,
+                                                      .sort = FAKE_SHARED_POOL,
+                                                      .id = pool->id},
+                                &pool->exports);
     fake_memory_unlock();
     if (fd < 0)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(handle, &fd, sizeof fd);
     return CUDA_SUCCESS;
 }
+
+/* Nothing is allocated from it: it is what pointers are imported by. */
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
+                                            unsigned long long flags)
+{
+    struct fake_shared shared;
+
+    if (!pool || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        !fake_shared_read((int)(intptr_t)handle, FAKE_SHARED_POOL, &shared))
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    CUmemoryPool made = make(0, shared.physical);
+    if (made) {
+        made->imported = true;
+        *pool = made;
+    }
+    fake_memory_unlock();
+    return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+_Static_assert(sizeof(struct fake_shared) <= sizeof(CUmemPoolPtrExportData), "it says all");
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+{
+    fake_memory_lock();
+    struct fake_block *block = fake_block_at(pointer);
+    bool found = data && block && block->sort == FAKE_BLOCK_POOLED && block->address == pointer;
+    if (found) {
+        struct fake_shared shared = {.magic = FAKE_SHARED_MAGIC,
+                                     .pid = getpid(),
+                                     .fd = fake_backing(),
+                                     .offset = fake_backing_offset(block),
+                                     .bytes = block->bytes,
+                                     .physical = block->physical,
+                                     .sort = FAKE_SHARED_POOLED,
+                                     .id = block->id};
+        memset(data, 0, sizeof *data);
+        memcpy(data, &shared, sizeof shared);
+    }
+    fake_memory_unlock();
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+    struct fake_shared shared = {0};
+
+    if (pointer && data)
+        memcpy(&shared, data, sizeof shared);
+    if (shared.magic != FAKE_SHARED_MAGIC || shared.sort != FAKE_SHARED_POOLED)
+        return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_lock();
+    CUresult result =
+        is_pool(pool) && pool->imported ? fake_shared_map(&shared, NULL, pointer) : CUDA_ERROR_INVALID_VALUE;
+    fake_memory_unlock();
+    return result;
+}
+
+/* ---- a device's, and a place's ---- */
 
 static CUresult pool_of_device(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*of)(CUdevice, uint32_t))
 {

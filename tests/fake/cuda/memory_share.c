@@ -91,7 +91,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 }
 
 /* Whole pages around it are mapped; the pointer is into them. */
-static CUresult open_handle(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer)
+CUresult fake_shared_map(const struct fake_shared *shared, CUcontext context, CUdeviceptr *pointer)
 {
     uint64_t offset = shared->offset / FAKE_PAGE * FAKE_PAGE, inside = shared->offset - offset;
     int fd = fake_shared_open(shared);
@@ -125,7 +125,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsi
     if (shared.pid == getpid())
         return CUDA_ERROR_INVALID_CONTEXT; /* a process does not open its own */
     fake_memory_lock();
-    result = open_handle(&shared, context, pointer);
+    result = fake_shared_map(&shared, context, pointer);
     fake_memory_unlock();
     return result;
 }
@@ -139,7 +139,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr pointer)
 {
     fake_memory_lock();
     struct fake_block *block = fake_block_at(pointer);
-    bool imported = block && block->sort == FAKE_BLOCK_IMPORTED;
+    bool imported = block && block->sort == FAKE_BLOCK_IMPORTED && block->context;
     if (imported)
         fake_block_free(block);
     fake_memory_unlock();

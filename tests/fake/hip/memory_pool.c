@@ -109,6 +109,16 @@ static hipError_t import(hipMemGenericAllocationHandle_t *handle, void *shared, 
     return kept(result, found, handle);
 }
 
+static hipError_t import_pointer(void **pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+    CUdeviceptr address;
+    hipError_t result = pointer ? cuMemPoolImportPointer(&address, pool, data) : hipErrorInvalidValue;
+
+    if (result == hipSuccess)
+        *pointer = (void *)(uintptr_t)address;
+    return result;
+}
+
 FAKE_HIP(hipMallocAsync, (void **pointer, size_t bytes, hipStream_t stream), pooled(pointer, bytes, NULL, stream))
 FAKE_HIP(hipMallocFromPoolAsync, (void **pointer, size_t bytes, hipMemPool_t pool, hipStream_t stream),
          pool ? pooled(pointer, bytes, POOL(pool), stream) : hipErrorInvalidValue)
@@ -122,6 +132,16 @@ FAKE_HIP(hipMemPoolSetAttribute, (hipMemPool_t pool, hipMemPoolAttr attribute, v
          cuMemPoolSetAttribute(POOL(pool), attribute, value))
 FAKE_HIP(hipMemPoolGetAttribute, (hipMemPool_t pool, hipMemPoolAttr attribute, void *value),
          cuMemPoolGetAttribute(POOL(pool), attribute, value))
+FAKE_HIP(hipMemPoolExportToShareableHandle,
+         (void *shared, hipMemPool_t pool, hipMemAllocationHandleType type, unsigned flags),
+         cuMemPoolExportToShareableHandle(shared, POOL(pool), type, flags))
+FAKE_HIP(hipMemPoolImportFromShareableHandle,
+         (hipMemPool_t * pool, void *shared, hipMemAllocationHandleType type, unsigned flags),
+         cuMemPoolImportFromShareableHandle((CUmemoryPool *)pool, shared, type, flags))
+FAKE_HIP(hipMemPoolExportPointer, (hipMemPoolPtrExportData * data, void *pointer),
+         cuMemPoolExportPointer((CUmemPoolPtrExportData *)data, at(pointer)))
+FAKE_HIP(hipMemPoolImportPointer, (void **pointer, hipMemPool_t pool, hipMemPoolPtrExportData *data),
+         import_pointer(pointer, POOL(pool), (CUmemPoolPtrExportData *)data))
 FAKE_HIP(hipDeviceGetDefaultMemPool, (hipMemPool_t * pool, int device),
          cuDeviceGetDefaultMemPool((CUmemoryPool *)pool, device))
 FAKE_HIP(hipDeviceGetMemPool, (hipMemPool_t * pool, int device), cuDeviceGetMemPool((CUmemoryPool *)pool, device))

@@ -117,6 +117,10 @@ uint64_t machine_own(uint32_t device);
     X(hipMallocFromPoolAsync)                                                                                          \
     X(hipMemPoolCreate)                                                                                                \
     X(hipMemPoolDestroy)                                                                                               \
+    X(hipMemPoolExportToShareableHandle)                                                                               \
+    X(hipMemPoolImportFromShareableHandle)                                                                             \
+    X(hipMemPoolExportPointer)                                                                                         \
+    X(hipMemPoolImportPointer)                                                                                         \
     X(hipMemPoolTrimTo)                                                                                                \
     X(hipMemPoolSetAttribute)                                                                                          \
     X(hipDeviceGetDefaultMemPool)                                                                                      \
@@ -132,6 +136,7 @@ uint64_t machine_own(uint32_t device);
     X(hipMemRelease)                                                                                                   \
     X(hipMemMap)                                                                                                       \
     X(hipMemUnmap)                                                                                                     \
+    X(hipMemSetAccess)                                                                                                 \
     X(hipMemRetainAllocationHandle)                                                                                    \
     X(hipMemExportToShareableHandle)                                                                                   \
     X(hipMemImportFromShareableHandle)                                                                                 \
@@ -142,6 +147,10 @@ uint64_t machine_own(uint32_t device);
     X(hipStreamDestroy)                                                                                                \
     X(hipStreamSynchronize)                                                                                            \
     X(hipMemcpy)                                                                                                       \
+    X(hipMemcpyBatchAsync)                                                                                             \
+    X(hipMemcpy3DBatchAsync)                                                                                           \
+    X(hipDrvMemcpy3D)                                                                                                  \
+    X(hipDrvMemcpy3DAsync)                                                                                             \
     X(hipMemset)                                                                                                       \
     X(hipLaunchKernel)                                                                                                 \
     X(__hipRegisterFatBinary)                                                                                          \

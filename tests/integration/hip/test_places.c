@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of who is charged for HIP's memory that has no one place: what is managed.
+/* Owns: proofs of who is charged for HIP's memory that has no one place, and of copies that are not looked into.
  * Never: several processes that take memory at once (test_storm.c). */
+#include <sys/mman.h>
+
 #include "machine.h"
+#include "vendor/cuda/copy.h"
 
 static void role_moves(void *argument)
 {
@@ -53,10 +56,77 @@ static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **
     machine_remove();
 }
 
+/* ---- copies ---- */
+
+/* An absurd count is the runtime's to refuse, and what lacks an array: nothing of it is read before. */
+static void role_unreadable(void *argument)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    unsigned char *readable = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t *sizes = (size_t *)(void *)readable, *wild = (size_t *)(uintptr_t)64, absurd = SIZE_MAX / 256;
+    void **pointers = (void **)(void *)readable;
+
+    CHECK(readable != MAP_FAILED && mprotect(readable + page, (size_t)page, PROT_NONE) == 0);
+    role_open();
+    CHECK_EQUAL(hip.hipDeviceSynchronize(), hipSuccess);
+    CHECK(hip.hipMemcpyBatchAsync(NULL, pointers, wild, 3, NULL, NULL, 0, NULL, NULL) != hipSuccess);
+    CHECK(hip.hipMemcpyBatchAsync(pointers, pointers, sizes, absurd, NULL, NULL, 0, NULL, NULL) != hipSuccess);
+    CHECK(hip.hipMemcpy3DBatchAsync(absurd, (hipMemcpy3DBatchOp *)(void *)readable, NULL, 0, NULL) != hipSuccess);
+}
+
+static void test_lists_that_cannot_be_read_are_the_runtimes_to_refuse(void **state)
+{
+    machine_run(role_unreadable, GIB);
+}
+
+static void check_launches(uint64_t count)
+{
+    struct facet_usage_totals totals = test_segment_totals(&machine.segments[0]);
+
+    for (int i = 0; i < 5000 && (totals.launches < count || totals.inflight); i++) {
+        usleep(1000);
+        totals = test_segment_totals(&machine.segments[0]);
+    }
+    CHECK_EQUAL(totals.launches, count);
+    CHECK_EQUAL(totals.inflight, 0);
+}
+
+/* Nobody knows how much they copy: each counts. */
+static void role_copies_of_the_driver(void *argument)
+{
+    void *memory;
+
+    role_open();
+    CHECK_EQUAL(hip.hipMalloc(&memory, MIB), hipSuccess);
+    CUDA_MEMCPY3D rows = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = (uintptr_t)memory,
+                          .srcPitch = 64,
+                          .srcHeight = 1,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = (uintptr_t)memory + 1024,
+                          .dstPitch = 64,
+                          .dstHeight = 1,
+                          .WidthInBytes = 64,
+                          .Height = 1,
+                          .Depth = 1};
+    CHECK_EQUAL(hip.hipDrvMemcpy3D((const HIP_MEMCPY3D *)(const void *)&rows), hipSuccess);
+    CHECK_EQUAL(hip.hipDrvMemcpy3DAsync((const HIP_MEMCPY3D *)(const void *)&rows, NULL), hipSuccess);
+    CHECK(hip.hipDrvMemcpy3D(NULL) != hipSuccess);
+    CHECK_EQUAL(hip.hipDeviceSynchronize(), hipSuccess);
+    check_launches(2);
+}
+
+static void test_copies_of_which_nobody_knows_the_size_count_each(void **state)
+{
+    machine_run(role_copies_of_the_driver, GIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
+        cmocka_unit_test(test_lists_that_cannot_be_read_are_the_runtimes_to_refuse),
+        cmocka_unit_test(test_copies_of_which_nobody_knows_the_size_count_each),
     };
 
     return cmocka_run_group_tests_name("hip/places", tests, NULL, NULL);

@@ -168,6 +168,9 @@ uint64_t machine_own(uint32_t device);
     X(cuMemPoolDestroy)                                                                                                \
     X(cuMemPoolTrimTo)                                                                                                 \
     X(cuMemPoolExportToShareableHandle)                                                                                \
+    X(cuMemPoolImportFromShareableHandle)                                                                              \
+    X(cuMemPoolExportPointer)                                                                                          \
+    X(cuMemPoolImportPointer)                                                                                          \
     X(cuMemPoolGetAttribute)                                                                                           \
     X(cuMemPoolSetAttribute)                                                                                           \
     X(cuDeviceGetDefaultMemPool)                                                                                       \
