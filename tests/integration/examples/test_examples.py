@@ -8,17 +8,19 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
-from tap import equal, main, test
+from tap import Skip, equal, main, test
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
 
 
-def run(name):
-    done = subprocess.run([BUILD / "examples" / name], text=True, capture_output=True, check=False)
+def run(*words, **variables):
+    done = subprocess.run([BUILD / "examples" / words[0], *words[1:]], text=True, capture_output=True, check=False,
+                          env={**os.environ, **variables})
     equal((done.returncode, done.stderr), (0, ""))
     return done.stdout
 
@@ -51,6 +53,23 @@ def a_product_on_a_virtual_gpu_is_right():
           True)
     equal(re.findall(r": running, 1024 KiB in 1 allocation of at most (\d+) MiB", text), ["1024"])
     equal(re.findall(r"product: (\d+) elements wrong", text), ["0"])
+
+
+@test
+def a_kernel_of_ones_own_runs_on_two_virtual_gpus():
+    if not (BUILD / "facet-kernel-compiler.so").exists():
+        raise Skip("built without the kernel compiler")
+    with tempfile.TemporaryDirectory() as cache:
+        first, second = (run("kernel", FACET_CACHE_DIR=cache) for _ in range(2))
+    equal(re.findall(r"^shuffle.cl for host:\S+: \d+ bytes of code, (.*)$", first + second, re.MULTILINE),
+          ["compiled", "from the cache"])
+    for text in (first, second):
+        rows = re.findall(r"^(\w+) +([\d.]+)% +([\d.]+)% +(\d+)  (\d+)$", text, re.MULTILINE)
+        equal([(name, asked, wrong) for name, asked, _, _, wrong in rows], [("large", "75.0", "0"), ("small", "25.0", "0")])
+        for _, asked, got, launches, _ in rows:
+            # On a busy machine one of them may stand still for a while.
+            equal(abs(float(asked) - float(got)) < 12, True, text)
+            equal(int(launches) > 0, True)
 
 
 @test
