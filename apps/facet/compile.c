@@ -237,6 +237,8 @@ const struct command command_compile = {
             "\n"
             "SOURCE '-' is standard input. What is behind '--' goes to clang, such as\n"
             "-cl-fast-relaxed-math or -Werror. What was compiled before comes from the cache.\n"
+            "'facet kernel run' takes the image: PTX for a device of cuda, a code object for\n"
+            "one of rocm.\n"
             "\n"
             "  facet compile --target ptx:sm_90 saxpy.cl -o saxpy.ptx\n",
     .repeats = (const char *const[]){KERNEL_BUILD_REPEATS, NULL},

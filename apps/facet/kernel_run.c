@@ -584,7 +584,9 @@ const struct command command_kernel_run = {
             "      --target, -O, -D, -I, --std, --check, --no-cache   as in 'facet compile'\n"
             "      --json             print results and times as JSON\n"
             "\n"
-            "TYPE is f32, f64, i8 to i64, or u8 to u64.\n"
+            "TYPE is f32, f64, i8 to i64, or u8 to u64. What is behind '--' goes to clang,\n"
+            "when a source is compiled. An image is run as it is and must be for the device:\n"
+            "host code for cpu:0, PTX for a device of cuda, a code object for one of rocm.\n"
             "\n"
             "  facet kernel run saxpy.cl --arg f32:2 --arg buffer:f32:1024=iota \\\n"
             "      --arg buffer:f32:1024=1\n",
