@@ -176,23 +176,6 @@ bool facet_device_takes_programs(const struct facet_device_record *device)
     return device->info.modes != 0 && device->info.address[0];
 }
 
-static enum facet_status no_device(const struct facet_device_table *table, struct facet_error *error)
-{
-    char reasons[256] = "";
-
-    for (uint32_t i = 0; i < table->provider_count; i++) {
-        const struct facet_provider_record *provider = &table->providers[i];
-
-        if (provider->state != FACET_PROVIDER_REFUSED)
-            continue;
-        append(reasons, sizeof reasons, "; provider ");
-        append(reasons, sizeof reasons, provider->name);
-        append(reasons, sizeof reasons, " was refused: ");
-        append(reasons, sizeof reasons, provider->reason.message);
-    }
-    return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", reasons);
-}
-
 /* The provider that "cuda:0" or "cuda" is about; NULL: it names none. */
 static const struct facet_provider_record *provider_meant(const struct facet_device_table *table, const char *text)
 {
@@ -219,6 +202,26 @@ static void explain_none(const struct facet_provider_record *provider, char *why
                  provider->description);
 }
 
+/* Of the provider that was asked for, or of all that were refused. */
+static enum facet_status no_device(const struct facet_device_table *table, const char *text, struct facet_error *error)
+{
+    const struct facet_provider_record *meant = text ? provider_meant(table, text) : NULL;
+    char reasons[400] = "";
+
+    explain_none(meant, reasons, sizeof reasons);
+    for (uint32_t i = 0; i < table->provider_count && !meant; i++) {
+        const struct facet_provider_record *provider = &table->providers[i];
+
+        if (provider->state != FACET_PROVIDER_REFUSED)
+            continue;
+        append(reasons, sizeof reasons, "; provider ");
+        append(reasons, sizeof reasons, provider->name);
+        append(reasons, sizeof reasons, " was refused: ");
+        append(reasons, sizeof reasons, provider->reason.message);
+    }
+    return facet_error_argument(error, FACET_UNSUPPORTED, "device", "no device on this machine%s", reasons);
+}
+
 static enum facet_status not_found(const struct facet_device_table *table, const char *text, struct facet_error *error)
 {
     char names[256] = "", why[400];
@@ -236,7 +239,7 @@ enum facet_status facet_device_table_find(const struct facet_device_table *table
                                           const struct facet_device_record **ret_device, struct facet_error *error)
 {
     if (table->device_count == 0)
-        return no_device(table, error);
+        return no_device(table, text, error);
     for (uint32_t i = 0; i < table->device_count; i++) {
         const struct facet_device_record *device = &table->devices[i];
 

@@ -257,6 +257,17 @@ def a_machine_without_the_driver_says_what_is_missing():
         done = place.facet("run", "-d", "cuda:0", "true")
         equal(done.returncode != 0, True, done.stderr)
         contains(done.stderr, "libnvidia-ml.so.1 and libcuda.so.1) finds no device on this machine")
+    # The same where nothing else is there, and where only the management library is missing.
+    for kept in ((), ("libcuda.so.1",)):
+        with CudaPlace() as place:
+            os.mkdir(place.path("lib"))
+            for name in kept:
+                os.symlink(os.path.join(FAKES, name), place.path(f"lib/{name}"))
+            place.env["LD_LIBRARY_PATH"] = place.path("lib")
+            place.env["FACET_CUDA_NVML"] = place.path("nothing/libnvidia-ml.so.1")
+            done = place.facet("run", "-d", "cuda:0", "true")
+            equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+            contains(done.stderr, "libnvidia-ml.so.1 and libcuda.so.1) finds no device on this machine")
     with CudaPlace() as place:
         os.mkdir(place.path("lib"))
         place.write("lib/libnvidia-ml.so.1", "not a library")
