@@ -157,7 +157,8 @@ FACET_API enum facet_status facet_driver_set_policy(struct facet_driver *driver,
 
 /* --- precision --- */
 
-/* For operations that are queued from now on. FACET_UNSUPPORTED: switched off for the driver. */
+/* For operations that are queued from now on: the `kernel` of their execution names what ran, so it is seen whether the
+ * units were used. FACET_UNSUPPORTED: switched off for the driver. */
 FACET_API enum facet_status facet_vgpu_set_tensor_cores(struct facet_driver *driver, uint32_t id, bool on,
                                                         struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_set_mixed_precision(struct facet_driver *driver, uint32_t id, bool on,

@@ -3,6 +3,7 @@
  * takes.
  */
 #include "balance_world.h"
+#include "device_time.h"
 
 #include <signal.h>
 
@@ -103,13 +104,15 @@ static void threshold_and_interval_hold_actions_back(void **state)
 }
 
 /* Two members on one device, of which only the first gets work. */
-static void make_one_sided(uint32_t count, uint32_t request_milli, uint32_t actions)
+static void make_one_sided(uint32_t count, uint32_t request_milli, uint32_t actions, const char *units)
 {
     static const uint32_t weights[MEMBERS] = {1, 0};
     struct facet_driver_config driver = world_config();
     struct facet_balancer_config config = balancer_config();
 
+    setenv("FACET_CPU_UNITS", units, 1);
     world_open(&driver);
+    unsetenv("FACET_CPU_UNITS");
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct facet_vgpu_config member = vgpu_config(ids[i]);
 
@@ -134,24 +137,53 @@ static int wait_for_action(uint32_t kind, uint32_t count, struct facet_balancer_
     return 0;
 }
 
+/* Work without end for the first member, and for a vGPU that is no member and asked for as much: so it is seen what the
+ * first gets of the device. */
+static void compete(struct facet_kernel **ret_outside)
+{
+    struct facet_vgpu_config outside = vgpu_config(3);
+
+    outside.request_milli = 400;
+    OK(facet_vgpu_create(world.driver, &outside, NULL, ERROR));
+    vgpu_memory(2, 8); /* is measured from its first use on */
+    *ret_outside = vgpu_kernel(3, "burn", vgpu_memory(3, 8), 2000);
+    vgpu_launch(3, 0, *ret_outside, ENDLESS);
+    for (int i = 0; i < 8; i++)
+        submit("burn", buffer_make(8), 2000, ENDLESS);
+}
+
 static void idle_members_lend_their_share(void **state)
 {
     struct facet_balancer_action last = {0};
-    uint64_t tasks[8];
+    struct facet_kernel *outside, *own[MEMBERS];
 
-    make_one_sided(MEMBERS, 400, FACET_BALANCER_ADJUST_SHARE);
-    teach();
-    for (int i = 0; i < 8; i++)
-        tasks[i] = submit("burn", buffer_make(8), ROUNDS, 100);
+    make_one_sided(MEMBERS, 400, FACET_BALANCER_NO_ACTION, "1");
+    compete(&outside);
+    expect_percent_of_first(3, 44, 56, "without the action");
+    facet_kernel_destroy(outside);
+    unmake();
+
+    make_one_sided(MEMBERS, 400, FACET_BALANCER_ADJUST_SHARE, "1");
+    compete(&outside);
     assert_true(wait_for_action(FACET_BALANCER_ADJUST_SHARE, 2, &last));
+    expect_percent_of_first(3, 62, 80, "with what the second lends");
     assert_true(vgpu_info(1).request_milli > 400);
     assert_true(vgpu_info(2).request_milli < 400);
     assert_true(vgpu_info(1).request_milli + vgpu_info(2).request_milli <= 1000);
     assert_int_not_equal(last.before_milli, last.after_milli);
-    assert_int_equal(task_of(tasks[7]).status, FACET_EXECUTION_QUEUED);
+    own[1] = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
+    vgpu_launch(2, 0, own[1], ENDLESS); /* it has use for it again */
+    expect_percent_of_first(3, 27, 48, "when the second wants its own");
+    assert_true(vgpu_info(2).request_milli >= 400);
     facet_balancer_close(balancer);
     assert_int_equal(vgpu_info(1).request_milli, 400);
     assert_int_equal(vgpu_info(2).request_milli, 400);
+    own[0] = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    vgpu_launch(1, 0, own[0], ENDLESS);
+    expect_percent_of_first(3, 27, 40, "after the balancer has gone");
+    for (int i = 0; i < MEMBERS; i++)
+        facet_kernel_destroy(own[i]);
+    facet_kernel_destroy(outside);
     world_close();
 }
 
@@ -159,25 +191,27 @@ static void idle_members_lend_their_share(void **state)
 static void idle_members_have_fewer_units(void **state)
 {
     struct facet_balancer_action last = {0};
-    struct facet_driver_device device = {.size = sizeof device};
 
     for (uint32_t count = 1; count <= MEMBERS; count++) {
-        make_one_sided(count, 0, FACET_BALANCER_SCALE_UNITS);
-        assert_true(facet_driver_get_device(world.driver, 0, &device));
-        if (device.units >= 2) {
-            assert_true(wait_for_action(FACET_BALANCER_SCALE_UNITS, count, &last));
-            assert_int_equal(vgpu_info(1).units, 1);
-            assert_int_equal(vgpu_info(2).units, count - 1);
-            uint64_t task = submit("burn", buffer_make(8), ROUNDS, 400);
-            assert_true(wait_for_action(FACET_BALANCER_SCALE_UNITS, count + 1, &last));
-            assert_int_equal(last.from, 0);
-            assert_int_equal(last.before_units, 1);
-            assert_true(last.after_units > 1);
-            OK(facet_balancer_cancel(balancer, task, ERROR));
-        }
+        make_one_sided(count, 0, FACET_BALANCER_SCALE_UNITS, "2");
+        assert_true(wait_for_action(FACET_BALANCER_SCALE_UNITS, count, &last));
+        assert_int_equal(vgpu_info(1).units, 1);
+        assert_int_equal(vgpu_info(2).units, count - 1);
+        struct facet_kernel *burn = vgpu_kernel(count, "burn", vgpu_memory(count, 8), 2000);
+        uint64_t execution = vgpu_launch(count, 0, burn, 2000); /* not by the balancer, which would scale up */
+        vgpu_finish(count);
+        assert_int_equal(vgpu_execution(count, execution).units, 1);
+        uint64_t task = submit("burn", buffer_make(8), ROUNDS, 200);
+        assert_true(wait_for_action(FACET_BALANCER_SCALE_UNITS, count + 1, &last));
+        assert_int_equal(last.from, 0);
+        assert_int_equal(last.before_units, 1);
+        assert_int_equal(last.after_units, 2);
+        finish(task);
+        assert_int_equal(vgpu_execution(1, task_of(task).execution).units, 2);
         facet_balancer_close(balancer);
         assert_int_equal(vgpu_info(1).units, 0);
         assert_int_equal(vgpu_info(2).units, 0);
+        facet_kernel_destroy(burn);
         world_close();
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof of facet/compute.h on the device `cpu`: streams, executions, shares, bounds, pausing. Never: asserts
- * how long anything takes: shares are compared by the device time that was charged. */
-#include "world.h"
+/* Owns: the proof of facet/compute.h on the device `cpu`: streams, executions, pausing, ends; shares and bounds are in
+ * test_shares.c. Never: asserts how long anything takes. */
+#include "device_time.h"
 
 static const struct facet_range one_group = {.size = sizeof one_group, .dimensions = 1, .global = {1}, .group = {1}};
 
@@ -58,6 +58,24 @@ static void an_execution_is_followed_to_its_end(void **state)
     OK(facet_vgpu_cancel(world.driver, 1, gate.execution, ERROR)); /* its work-group is still inside */
     assert_int_equal(vgpu_execution(1, gated).status, FACET_EXECUTION_QUEUED);
     free_gate(&gate);
+    facet_kernel_destroy(add);
+}
+
+static void a_range_is_divided_into_groups(void **state)
+{
+    static const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {24}, .group = {8}},
+                                    uneven = {.size = sizeof uneven, .dimensions = 1, .global = {24}, .group = {7}};
+    uint64_t words, execution;
+
+    vgpu_make(1);
+    words = vgpu_memory(1, 64);
+    struct facet_kernel *add = vgpu_kernel(1, "add", words, 7);
+    OK(facet_vgpu_execute(world.driver, 1, 0, add, &range, &execution, ERROR));
+    vgpu_finish(1);
+    assert_int_equal(vgpu_execution(1, execution).groups, 3);
+    for (uint64_t group = 0; group < 8; group++)
+        assert_int_equal(vgpu_word(1, words + 8 * group), group < 3 ? 7 : 0);
+    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_execute(world.driver, 1, 0, add, &uneven, &execution, ERROR));
     facet_kernel_destroy(add);
 }
 
@@ -209,7 +227,7 @@ static void bad_launches_are_refused(void **state)
 static void what_is_paused_stands_still_and_goes_on(void **state)
 {
     enum { GROUPS = 40000, ROUNDS = 20000 };
-    uint64_t sum, execution, before, word = 0;
+    uint64_t sum, execution, word = 0;
     struct facet_stream_info info = {.size = sizeof info};
 
     vgpu_make(1);
@@ -220,7 +238,8 @@ static void what_is_paused_stands_still_and_goes_on(void **state)
     assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_RUNNING);
-    before = vgpu_info(1).busy_ns;
+    struct device_time before = device_time_now(1); /* what runs included */
+    assert_true(before.busy_ns[0] > 0);
     vgpu_launch(1, 0, burn, 1); /* is queued */
     REFUSED(FACET_FROZEN, facet_vgpu_synchronize(world.driver, 1, 0, WAIT_NS, ERROR));
     REFUSED(FACET_FROZEN, facet_vgpu_copy(world.driver, 1, (uintptr_t)&word, sum, 8, FACET_COPY_TO_HOST, ERROR));
@@ -230,7 +249,9 @@ static void what_is_paused_stands_still_and_goes_on(void **state)
     vgpu_finish(2); /* others are not disturbed */
     OK(facet_vgpu_query(world.driver, 1, 0, &info, ERROR));
     assert_int_equal(info.completed, 0);
-    assert_int_equal(vgpu_info(1).busy_ns, before);
+    struct device_time paused = device_time_now(1);
+    assert_true(paused.active_ns > before.active_ns);
+    assert_int_equal(paused.busy_ns[0], before.busy_ns[0]);
     OK(facet_vgpu_resume(world.driver, 1, ERROR));
     vgpu_finish(1);
     assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_COMPLETED);
@@ -287,83 +308,6 @@ static void destroying_ends_waits(void **state)
 
 /* ---- how much of the device ---- */
 
-#define GROUPS_EACH 3000u
-
-/* Work in pieces, so that what each was charged shows while it goes on; on two streams, so that who waits for the end
- * of a piece has another one meanwhile. */
-static void feed(uint32_t count, uint32_t pieces, uint64_t *ret_busy_ns)
-{
-    struct facet_kernel *kernels[8];
-
-    for (uint32_t i = 0; i < count; i++)
-        kernels[i] = vgpu_kernel(i + 1, "burn", vgpu_memory(i + 1, 8), 2000);
-    for (uint32_t piece = 0; piece < pieces; piece++)
-        for (uint32_t i = 0; i < count; i++)
-            vgpu_launch(i + 1, piece % 2, kernels[i], GROUPS_EACH);
-    vgpu_finish(1);
-    for (uint32_t i = 0; i < count; i++)
-        ret_busy_ns[i] = vgpu_info(i + 1).busy_ns;
-    for (uint32_t i = 0; i < count; i++) {
-        OK(facet_vgpu_destroy(world.driver, i + 1, ERROR));
-        facet_kernel_destroy(kernels[i]);
-    }
-}
-
-static void shares_hold(void **state)
-{
-    static const uint32_t request[] = {600, 300, 100};
-    uint64_t busy[3];
-
-    for (uint32_t i = 0; i < 3; i++) {
-        struct facet_vgpu_config config = vgpu_config(i + 1);
-
-        config.request_milli = request[i];
-        OK(facet_vgpu_create(world.driver, &config, NULL, ERROR));
-    }
-    assert_int_equal(vgpu_info(2).request_milli, 300);
-    feed(3, 40, busy);
-    /* While all three want it: two and six times as much, as far as one piece lets it be. */
-    assert_true(busy[0] * 10 > busy[1] * 17 && busy[0] * 10 < busy[1] * 23);
-    assert_true(busy[0] * 10 > busy[2] * 48 && busy[0] * 10 < busy[2] * 72);
-}
-
-static void shares_change_at_run_time(void **state)
-{
-    uint64_t busy[2];
-
-    vgpu_make(1);
-    vgpu_make(2);
-    OK(facet_vgpu_set_share(world.driver, 1, 750, 1000, ERROR));
-    OK(facet_vgpu_set_share(world.driver, 2, 250, 900, ERROR));
-    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_share(world.driver, 2, 500, 400, ERROR));
-    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_share(world.driver, 2, 0, 0, ERROR));
-    assert_int_equal(vgpu_info(2).request_milli, 250);
-    assert_int_equal(vgpu_info(2).limit_milli, 900);
-    feed(2, 40, busy);
-    assert_true(busy[0] * 10 > busy[1] * 25 && busy[0] * 10 < busy[1] * 36);
-}
-
-/* A unit or a launch at a time is a bound that no load passes. */
-static void bounds_hold(void **state)
-{
-    uint64_t executions[2];
-
-    vgpu_make(1);
-    OK(facet_vgpu_set_bounds(world.driver, 1, 1, 1, ERROR));
-    REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_bounds(world.driver, 1, 100000, 0, ERROR));
-    assert_int_equal(vgpu_info(1).units, 1);
-    assert_int_equal(vgpu_info(1).launches, 1);
-    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
-    for (uint32_t i = 0; i < 2; i++)
-        executions[i] = vgpu_launch(1, i, burn, 2000);
-    vgpu_finish(1);
-    struct facet_execution first = vgpu_execution(1, executions[0]), second = vgpu_execution(1, executions[1]);
-    assert_int_equal(first.units, 1);
-    assert_int_equal(second.units, 1);
-    assert_true(second.start_ns >= first.end_ns || first.start_ns >= second.end_ns);
-    facet_kernel_destroy(burn);
-}
-
 static void a_higher_stream_goes_first(void **state)
 {
     uint64_t low, high;
@@ -382,54 +326,6 @@ static void a_higher_stream_goes_first(void **state)
     vgpu_finish(1);
     assert_int_equal(vgpu_execution(1, low).status, FACET_EXECUTION_CANCELLED);
     facet_kernel_destroy(burn);
-}
-
-static int set_up_with_one_unit(void **state)
-{
-    setenv("FACET_CPU_UNITS", "1", 1);
-    int failed = world_set_up(state);
-    unsetenv("FACET_CPU_UNITS");
-    return failed;
-}
-
-/* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with
- * preemption it gets in, by each policy as that says; without it waits. */
-static void policies_decide(void **state)
-{
-    static const struct {
-        uint32_t policy, priority;
-        bool preempt, gets_in;
-    } cases[] = {
-        {FACET_SCHEDULE_FAIR, FACET_PRIORITY_NORMAL, true, true},
-        {FACET_SCHEDULE_ROUND_ROBIN, FACET_PRIORITY_NORMAL, true, true},
-        {FACET_SCHEDULE_PRIORITY, FACET_PRIORITY_HIGH, true, true},
-        {FACET_SCHEDULE_PRIORITY, FACET_PRIORITY_LOW, true, false},
-        {FACET_SCHEDULE_FIFO, FACET_PRIORITY_HIGH, true, false},
-        {FACET_SCHEDULE_FAIR, FACET_PRIORITY_NORMAL, false, false},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        vgpu_make(1);
-        vgpu_make(2);
-        OK(facet_vgpu_set_priority(world.driver, 2, cases[i].priority, ERROR));
-        OK(facet_driver_set_policy(world.driver, 0, cases[i].policy, cases[i].preempt, 0, ERROR));
-        struct facet_kernel *first = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000),
-                            *second = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
-        uint64_t long_one = vgpu_launch(1, 0, first, 20000);
-        assert_true(wait_for_word(1, long_one, FACET_EXECUTION_RUNNING));
-        uint64_t short_one = vgpu_launch(2, 0, second, 500);
-        vgpu_finish(2);
-        vgpu_finish(1);
-        bool got_in = vgpu_execution(2, short_one).end_ns < vgpu_execution(1, long_one).end_ns;
-        if (got_in != cases[i].gets_in)
-            fail_msg("case %zu: got in: %d", i, got_in);
-        facet_kernel_destroy(first);
-        facet_kernel_destroy(second);
-        OK(facet_vgpu_destroy(world.driver, 1, ERROR));
-        OK(facet_vgpu_destroy(world.driver, 2, ERROR));
-    }
-    REFUSED(FACET_OUT_OF_RANGE, facet_driver_set_policy(world.driver, 0, 4, true, 0, ERROR));
-    REFUSED(FACET_NOT_FOUND, facet_driver_set_policy(world.driver, 1, 0, true, 0, ERROR));
 }
 
 static void compute_virtualization_can_be_off(void **state)
@@ -548,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(an_execution_is_followed_to_its_end),
+        HERE(a_range_is_divided_into_groups),
         HERE(streams_keep_their_order),
         HERE(a_stream_waits_for_another),
         HERE(one_execution_is_cancelled),
@@ -556,11 +453,7 @@ int main(void)
         HERE(what_is_paused_stands_still_and_goes_on),
         HERE(destroying_ends_everything),
         HERE(destroying_ends_waits),
-        HERE(shares_hold),
-        HERE(shares_change_at_run_time),
-        HERE(bounds_hold),
         HERE(a_higher_stream_goes_first),
-        cmocka_unit_test_setup_teardown(policies_decide, set_up_with_one_unit, world_tear_down),
         cmocka_unit_test(compute_virtualization_can_be_off),
         HERE(many_threads_use_everything),
     };

@@ -96,6 +96,29 @@ static void history_is_a_ring(void **state)
     world_close();
 }
 
+/* Long intervals make few measurements, short ones many. */
+static void what_is_measured_how_often(void **state)
+{
+    struct facet_driver_config config = world_config();
+    struct facet_sample samples[8];
+    uint32_t count = 8;
+
+    config.monitor_ns = 60 * 1000 * MS;
+    world_open(&config);
+    vgpu_make(1);
+    vgpu_memory(1, 100);
+    nap(400 * MS);
+    OK(facet_vgpu_get_history(world.driver, 1, 0, samples, &count, ERROR));
+    assert_true(count <= 1);
+    world_close();
+    config.monitor_ns = MS;
+    world_open(&config);
+    vgpu_make(1);
+    vgpu_memory(1, 100);
+    wait_for_samples(1, 0, samples, 8);
+    world_close();
+}
+
 static struct facet_driver_device device_now(void)
 {
     struct facet_driver_device device = {.size = sizeof device};
@@ -134,6 +157,38 @@ static void utilization_is_measured(void **state)
     vgpu_finish(1);
     assert_true(utilization_becomes(false));
     facet_kernel_destroy(burn);
+}
+
+/* One of two units at work is half of the device; false: not within WAIT_NS. */
+static bool utilization_comes_near(uint32_t milli)
+{
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
+        uint32_t device = device_now().utilization_milli, vgpu = vgpu_info(1).compute_milli;
+
+        if (device >= milli - 100 && device <= milli + 100 && vgpu >= milli - 100 && vgpu <= milli + 100)
+            return true;
+        nap(MS);
+    }
+    return false;
+}
+
+static void utilization_is_as_much_as_works(void **state)
+{
+    struct facet_driver_config config = world_config();
+
+    setenv("FACET_CPU_UNITS", "2", 1);
+    world_open(&config);
+    unsetenv("FACET_CPU_UNITS");
+    vgpu_make(1);
+    struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
+    vgpu_launch(1, 0, burn, 1u << 30);
+    assert_true(utilization_comes_near(1000));
+    OK(facet_vgpu_set_bounds(world.driver, 1, 1, 0, ERROR));
+    assert_true(utilization_comes_near(500));
+    OK(facet_vgpu_set_bounds(world.driver, 1, 2, 0, ERROR));
+    assert_true(utilization_comes_near(1000));
+    facet_kernel_destroy(burn);
+    world_close();
 }
 
 /* A kernel that does not end is seen at work while it runs. */
@@ -348,8 +403,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HERE(what_is_measured_is_what_happened),
+        cmocka_unit_test(what_is_measured_how_often),
         cmocka_unit_test(history_is_a_ring),
         HERE(utilization_is_measured),
+        cmocka_unit_test(utilization_is_as_much_as_works),
         HERE(what_runs_is_busy),
         HERE(who_watches_is_told_once),
         HERE(devices_are_watched_too_and_bad_rules_refused),

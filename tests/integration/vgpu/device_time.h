@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What vGPUs got of a device over a stretch of time, by its own count, while kernels run on it: for tests of shares.
+ *
+ * Owns: waiting until enough device time went by, and reading it. Never: asserts what a test is about, or measures by
+ * a watch: a machine with other things to do makes a stretch longer, and leaves its proportions.
+ */
+#ifndef VGPU_DEVICE_TIME_H
+#define VGPU_DEVICE_TIME_H
+
+#include "world.h"
+
+#include <facet/monitor.h>
+
+#define MEASURED  3u
+#define SETTLE_NS (30 * MS)  /* of device time, until what was changed shows */
+#define WINDOW_NS (150 * MS) /* of device time */
+#define WINDOWS   3          /* a promise that is broken is broken in each */
+#define ENDLESS   (UINT64_C(1) << 30)
+
+/* Of the vGPUs 1 to `count`, and of their device. */
+struct device_time {
+    uint32_t count;
+    uint64_t busy_ns[MEASURED];
+    uint64_t active_ns; /* with something on it */
+    uint64_t wall_ns;
+};
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+/* Counters as they are at the driver's next measurement; `id` 0: the device's. */
+static inline struct facet_sample sample_after(uint32_t id, uint64_t after_ns)
+{
+    struct facet_sample sample = {0};
+
+    for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
+        uint32_t count = 1;
+
+        if (id > 0)
+            OK(facet_vgpu_get_history(world.driver, id, after_ns, &sample, &count, ERROR));
+        else
+            OK(facet_driver_get_history(world.driver, 0, after_ns, &sample, &count, ERROR));
+        if (count == 1)
+            return sample;
+        nap(MS);
+    }
+    fail_msg("vGPU %u is not measured", id);
+    return sample;
+}
+
+static inline struct device_time device_time_now(uint32_t count)
+{
+    struct device_time now = {.count = count};
+    uint64_t after_ns = now_ns();
+
+    for (uint32_t i = 0; i < count; i++)
+        now.busy_ns[i] = sample_after(i + 1, after_ns).values[FACET_SAMPLE_BUSY_NS];
+    struct facet_sample device = sample_after(0, after_ns);
+    now.active_ns = device.values[FACET_SAMPLE_BUSY_NS];
+    now.wall_ns = device.time_ns;
+    return now;
+}
+
+static inline uint64_t device_time_sum(const struct device_time *time)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < time->count; i++)
+        sum += time->busy_ns[i];
+    return sum;
+}
+
+/* What they got from now on, until that is `ns` together. */
+static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
+{
+    const struct device_time begin = device_time_now(count);
+    struct device_time got = begin;
+
+    for (uint64_t waited = 0; waited < WAIT_NS && device_time_sum(&got) < device_time_sum(&begin) + ns;
+         waited += 10 * MS) {
+        nap(10 * MS);
+        got = device_time_now(count);
+    }
+    assert_true(device_time_sum(&got) >= device_time_sum(&begin) + ns);
+    for (uint32_t i = 0; i < count; i++)
+        got.busy_ns[i] -= begin.busy_ns[i];
+    got.active_ns -= begin.active_ns;
+    got.wall_ns -= begin.wall_ns;
+    return got;
+}
+
+/* How many percent of what all got vGPU 1 has, judged over up to WINDOWS stretches: `least` to `most` in one of them.
+ */
+static inline void expect_percent_of_first(uint32_t count, uint64_t least, uint64_t most, const char *when)
+{
+    uint64_t percent[WINDOWS];
+
+    (void)device_time_over(count, SETTLE_NS);
+    for (int i = 0; i < WINDOWS; i++) {
+        struct device_time got = device_time_over(count, WINDOW_NS);
+
+        percent[i] = got.busy_ns[0] * 100 / device_time_sum(&got);
+        if (percent[i] >= least && percent[i] <= most)
+            return;
+    }
+    fail_msg("%s: %" PRIu64 ", %" PRIu64 ", then %" PRIu64 " %% of the device time went to the first: %" PRIu64
+             " to %" PRIu64 " expected",
+             when, percent[0], percent[1], percent[2], least, most);
+}
+
+#endif
