@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: the proof that what the configuration says of pools is seen by whoever allocates. Never: looks at anything but
+ * what facet/memory.h tells; the arithmetic of the classes is test_classes.c's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <facet/memory.h>
+
+#define KIB  (UINT64_C(1) << 10)
+#define MIB  (UINT64_C(1) << 20)
+#define PAGE (16 * KIB)
+
+static struct facet_memory *memory;
+static struct facet_space *space;
+
+static void open_with(uint32_t pools, uint64_t block_bytes, uint64_t pool_bytes)
+{
+    const struct facet_memory_config config = {.size = sizeof config,
+                                               .memory_bytes = 64 * MIB,
+                                               .page_bytes = PAGE,
+                                               .chunk_bytes = MIB,
+                                               .pools = pools,
+                                               .block_bytes = block_bytes,
+                                               .pool_bytes = pool_bytes};
+    const struct facet_space_config of_space = {.size = sizeof of_space, .id = 1, .limit_bytes = 32 * MIB};
+
+    assert_int_equal(facet_memory_open_host(&config, &memory, NULL), FACET_OK);
+    assert_int_equal(facet_space_create(memory, &of_space, &space, NULL), FACET_OK);
+}
+
+static void close_all(void)
+{
+    facet_space_destroy(space);
+    facet_memory_close(memory);
+}
+
+static uint64_t take(uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    assert_int_equal(facet_space_allocate(space, bytes, NULL, &address, NULL), FACET_OK);
+    return address;
+}
+
+/* What a request for so many bytes is given. */
+static uint64_t given(uint64_t bytes)
+{
+    struct facet_allocation found = {.size = sizeof found};
+
+    assert_int_equal(facet_space_find(space, take(bytes), &found, NULL), FACET_OK);
+    assert_int_equal(found.bytes, bytes);
+    return found.usable_bytes;
+}
+
+static struct facet_space_usage usage(void)
+{
+    struct facet_space_usage now = {.size = sizeof now};
+
+    assert_int_equal(facet_space_get_usage(space, &now, NULL), FACET_OK);
+    return now;
+}
+
+/* The smallest request is given the smallest block. */
+static void test_block_size(void **state)
+{
+    static const uint64_t blocks[] = {0, 256, 1024, 4096};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        open_with(0, blocks[i], 0);
+        assert_int_equal(given(1), blocks[i] ? blocks[i] : 256);
+        assert_int_equal(given(4096), 4096);
+        close_all();
+    }
+}
+
+/* What is above the largest class is given whole pages; so a request shows how many classes there are. */
+static void test_count_of_pools(void **state)
+{
+    static const struct {
+        uint32_t pools;
+        uint64_t bytes, given; /* the largest block, and what a byte more is given */
+        uint64_t more;
+    } cases[] = {{1, 1024, 1024, PAGE}, {4, 4096, 4096, PAGE}, {8, 8192, 8192, PAGE}, {0, 8193, 10240, 12288}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        open_with(cases[i].pools, 1024, 0);
+        assert_int_equal(given(cases[i].bytes), cases[i].given);
+        assert_int_equal(given(cases[i].given + 1), cases[i].more);
+        close_all();
+    }
+}
+
+/* Each class takes so much when it is first used, and the blocks after that take nothing until it is used up. */
+static void test_pool_size(void **state)
+{
+    static const uint64_t sizes[] = {PAGE, 4 * PAGE, MIB};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        open_with(0, 1024, sizes[i]);
+        assert_int_equal(usage().pools, 0);
+        take(1024);
+        assert_int_equal(usage().reserved_bytes, sizes[i]);
+        assert_int_equal(usage().pages_valid, sizes[i] / PAGE);
+        assert_int_equal(usage().pools, 1);
+        for (uint64_t block = 1; block < sizes[i] / 1024; block++)
+            take(1024);
+        assert_int_equal(usage().reserved_bytes, sizes[i]);
+        assert_int_equal(usage().free_bytes, 0);
+        take(1024);
+        assert_int_equal(usage().reserved_bytes, 2 * sizes[i]);
+        assert_int_equal(usage().pools, 1);
+        take(2048);
+        assert_int_equal(usage().reserved_bytes, 3 * sizes[i]);
+        assert_int_equal(usage().pools, 2);
+        close_all();
+    }
+}
+
+/* The pool that fits best: never a larger block than another class would have given. */
+static void test_best_fit(void **state)
+{
+    uint64_t blocks[64], count = 0;
+
+    (void)state;
+    open_with(0, 256, 0);
+    for (uint64_t bytes = 1; bytes <= PAGE; bytes += 255) { /* the classes, as they show */
+        uint64_t block = given(bytes);
+
+        if (count == 0 || block != blocks[count - 1])
+            blocks[count++] = block;
+        assert_true(count < 64 && block >= bytes);
+        assert_true(count < 2 || blocks[count - 2] < bytes); /* the one below would not have held it */
+        assert_true(bytes <= 1024 || block <= bytes + bytes / 4 + 256);
+    }
+    assert_true(count > 8);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_block_size),
+        cmocka_unit_test(test_count_of_pools),
+        cmocka_unit_test(test_pool_size),
+        cmocka_unit_test(test_best_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: the proof that allocating and freeing a block takes as many steps among a hundred thousand live ones as among a
+ * thousand. Never: measures time: the processor stops after each instruction (its trap flag), and they are counted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include <facet/memory.h>
+
+#define MIB     (UINT64_C(1) << 20)
+#define LEAST   1000u
+#define MOST    100000u
+#define COUNTED 200u /* pairs of a free and an allocation, at each number of live blocks */
+
+/* ---- steps ---- */
+
+static volatile sig_atomic_t steps;
+
+static void count_step(int signal)
+{
+    (void)signal;
+    steps++;
+}
+
+/* The stack pointer goes past what the caller may keep below it. */
+#if defined(__x86_64__)
+#define CAN_COUNT true
+static inline __attribute__((always_inline)) void trap_each_step(bool on)
+{
+    if (on)
+        __asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::
+                             : "cc", "memory");
+    else
+        __asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n andq $-0x101, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::
+                             : "cc", "memory");
+}
+#else
+#define CAN_COUNT false
+static void trap_each_step(bool on)
+{
+    (void)on;
+}
+#endif
+
+/* Of all calls of a kind at one number of live blocks. */
+struct counted {
+    uint64_t sum, most;
+};
+
+static void count(struct counted *counted)
+{
+    uint64_t now = (uint64_t)steps;
+
+    counted->sum += now;
+    counted->most = now > counted->most ? now : counted->most;
+}
+
+/* ---- blocks ---- */
+
+static struct {
+    struct facet_memory *memory;
+    struct facet_space *space;
+    uint64_t live[MOST];
+    uint32_t count;
+    uint64_t seed;
+} blocks;
+
+static uint32_t below(uint32_t bound)
+{
+    blocks.seed = blocks.seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((blocks.seed >> 33) % bound);
+}
+
+/* One of four classes, by its place. */
+static uint64_t size_of(uint32_t index)
+{
+    return 200 + 256 * (index % 4);
+}
+
+static void grow_to(uint32_t wanted)
+{
+    for (; blocks.count < wanted; blocks.count++)
+        assert_int_equal(
+            facet_space_allocate(blocks.space, size_of(blocks.count), NULL, &blocks.live[blocks.count], NULL),
+            FACET_OK);
+}
+
+/* Each processor has pools of its own (src/memory/space.h): who is moved to another one begins with empty ones. */
+static void stay_on_one_processor(void)
+{
+    int processor = sched_getcpu();
+    cpu_set_t only;
+
+    CPU_ZERO(&only);
+    CPU_SET(processor < 0 ? 0 : (unsigned)processor, &only);
+    (void)sched_setaffinity(0, sizeof only, &only);
+}
+
+/* Any block goes, and another one of its size comes. */
+static void count_pairs(struct counted *ret_free, struct counted *ret_allocate)
+{
+    *ret_free = *ret_allocate = (struct counted){0};
+    for (uint32_t i = 0; i < COUNTED; i++) {
+        uint32_t index = below(blocks.count);
+        enum facet_status freed, allocated;
+
+        steps = 0;
+        trap_each_step(true);
+        freed = facet_space_free(blocks.space, blocks.live[index], NULL);
+        trap_each_step(false);
+        count(ret_free);
+        steps = 0;
+        trap_each_step(true);
+        allocated = facet_space_allocate(blocks.space, size_of(index), NULL, &blocks.live[index], NULL);
+        trap_each_step(false);
+        count(ret_allocate);
+        assert_int_equal(freed, FACET_OK);
+        assert_int_equal(allocated, FACET_OK);
+    }
+}
+
+static void test_steps_do_not_grow(void **state)
+{
+    struct counted few_free, few_allocate, many_free, many_allocate;
+    const struct facet_memory_config config = {.size = sizeof config, .memory_bytes = 512 * MIB};
+    const struct facet_space_config space = {.size = sizeof space, .id = 1, .limit_bytes = 512 * MIB};
+    struct sigaction trap = {.sa_handler = count_step}, before;
+
+    (void)state;
+    stay_on_one_processor();
+    assert_int_equal(facet_memory_open_host(&config, &blocks.memory, NULL), FACET_OK);
+    assert_int_equal(facet_space_create(blocks.memory, &space, &blocks.space, NULL), FACET_OK);
+    assert_int_equal(sigaction(SIGTRAP, &trap, &before), 0);
+    grow_to(LEAST);
+    count_pairs(&few_free, &few_allocate);
+    grow_to(MOST);
+    count_pairs(&many_free, &many_allocate);
+    assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
+    facet_space_destroy(blocks.space);
+    facet_memory_close(blocks.memory);
+    print_message("# instructions of %u frees: %llu, at most %llu, then %llu, at most %llu\n", COUNTED,
+                  (unsigned long long)few_free.sum, (unsigned long long)few_free.most,
+                  (unsigned long long)many_free.sum, (unsigned long long)many_free.most);
+    print_message("# of as many allocations: %llu, at most %llu, then %llu, at most %llu\n",
+                  (unsigned long long)few_allocate.sum, (unsigned long long)few_allocate.most,
+                  (unsigned long long)many_allocate.sum, (unsigned long long)many_allocate.most);
+    if (!CAN_COUNT || few_free.sum == 0) {
+        print_message("# this processor, or what runs this program, does not stop after each instruction\n");
+        skip();
+    }
+    /* Among few, blocks more often go back to where the next ones come from: that is a step less for some. */
+    assert_true(many_free.sum * 2 < few_free.sum * 3);
+    assert_true(many_allocate.sum * 2 < few_allocate.sum * 3);
+    assert_true(many_free.most < 2 * few_free.most);
+    assert_true(many_allocate.most < 2 * few_allocate.most);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steps_do_not_grow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
