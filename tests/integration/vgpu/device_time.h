@@ -104,8 +104,9 @@ static inline void expect_percent_of_first(uint32_t count, uint64_t least, uint6
     (void)device_time_over(count, SETTLE_NS);
     for (int i = 0; i < WINDOWS; i++) {
         struct device_time got = device_time_over(count, WINDOW_NS);
+        uint64_t sum = device_time_sum(&got);
 
-        percent[i] = got.busy_ns[0] * 100 / device_time_sum(&got);
+        percent[i] = sum > 0 ? got.busy_ns[0] * 100 / sum : 0;
         if (percent[i] >= least && percent[i] <= most)
             return;
     }

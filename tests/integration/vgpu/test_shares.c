@@ -280,7 +280,7 @@ static uint64_t units_at_work(void)
 {
     (void)device_time_over(1, SETTLE_NS);
     struct device_time got = device_time_over(1, WINDOW_NS);
-    return got.busy_ns[0] * 100 / got.active_ns;
+    return got.active_ns > 0 ? got.busy_ns[0] * 100 / got.active_ns : 0;
 }
 
 static void units_change_at_run_time(void **state)
