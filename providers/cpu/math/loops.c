@@ -2,8 +2,9 @@
 /* Owns: loops.h, for the level CPU_MATH_LEVEL that this file is compiled for. Never: differs in meaning by level. */
 #include "math/loops.h"
 
+#include <stdbool.h>
 #include <string.h>
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -187,7 +188,7 @@ static void scale_products(float *to, const float *products, const float *c, uin
             to[i] = alpha * products[i] + beta * c[i] + bias;
 }
 
-static void store_row(void *c, const void *products, uint64_t count, const struct cpu_math_store *store)
+static void store_cached(void *c, const void *products, uint64_t count, const struct cpu_math_store *store)
 {
     float before[BLOCK], after[BLOCK], bias = 0.0f;
 
@@ -210,6 +211,49 @@ static void store_row(void *c, const void *products, uint64_t count, const struc
         scale_products(after, (const float *)products + i, before, step, store, bias);
         save(place, after, step, store->type);
     }
+}
+
+#if defined(__SSE2__)
+#define LINE 64u
+
+static void stream(char *to, const char *from, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i += LINE) {
+#if defined(__AVX512F__)
+        _mm512_stream_si512((__m512i *)(to + i), _mm512_load_si512((const __m512i *)(from + i)));
+#else
+        for (uint64_t j = i; j < i + LINE; j += 16)
+            _mm_stream_si128((__m128i *)(to + j), _mm_load_si128((const __m128i *)(from + j)));
+#endif
+    }
+}
+
+/* Whole lines of the cache, which are not read to be overwritten then. False: they are not whole, or C is read. */
+static bool store_streamed(char *c, const char *products, uint64_t count, const struct cpu_math_store *store)
+{
+    uint64_t bytes = store->type == FACET_MATH_F32 || store->type == FACET_MATH_INT8 ? 4 : 2;
+    _Alignas(LINE) float block[BLOCK]; /* of any type */
+
+    if (!store->streams || store->beta != 0.0f || (uintptr_t)c % LINE || count * bytes % LINE)
+        return false;
+    for (uint64_t i = 0, step; i < count; i += step) {
+        step = least(count - i, BLOCK);
+        store_cached(block, products + i * 4, step, store);
+        stream(c + i * bytes, (const char *)block, step * bytes);
+    }
+    return true;
+}
+#else
+static bool store_streamed(char *c, const char *products, uint64_t count, const struct cpu_math_store *store)
+{
+    return false;
+}
+#endif
+
+static void store_row(void *c, const void *products, uint64_t count, const struct cpu_math_store *store)
+{
+    if (!store_streamed(c, products, count, store))
+        store_cached(c, products, count, store);
 }
 
 static void add(float *to, const float *from, uint64_t count)
@@ -470,18 +514,18 @@ static void scale(float *values, uint64_t count, float factor)
         values[i] *= factor;
 }
 
+/* Of 16 lanes the compiler would make as many scalars. */
 static float largest(const float *values, uint64_t count)
 {
-    float lanes[LANES], most;
+    float lanes[4 * LANES], most = -__builtin_inff();
     uint64_t i = 0;
 
-    for (unsigned lane = 0; lane < LANES; lane++)
-        lanes[lane] = -__builtin_inff();
-    for (; i + LANES <= count; i += LANES)
-        for (unsigned lane = 0; lane < LANES; lane++)
+    for (unsigned lane = 0; lane < 4 * LANES; lane++)
+        lanes[lane] = most;
+    for (; i + 4 * LANES <= count; i += 4 * LANES)
+        for (unsigned lane = 0; lane < 4 * LANES; lane++)
             lanes[lane] = values[i + lane] > lanes[lane] ? values[i + lane] : lanes[lane];
-    most = lanes[0];
-    for (unsigned lane = 1; lane < LANES; lane++)
+    for (unsigned lane = 0; lane < 4 * LANES; lane++)
         most = lanes[lane] > most ? lanes[lane] : most;
     for (; i < count; i++)
         most = values[i] > most ? values[i] : most;

@@ -16,9 +16,17 @@
 struct cpu_math_store {
     uint32_t type;     /* of C: enum facet_math_type; INT8 stands for the int32 that int8 gives */
     uint32_t integers; /* whether the products are int32; else f32 */
+    uint32_t streams;  /* past the caches, where that can be: others see it after cpu_math_streamed() */
     float alpha, beta;
     const void *bias; /* of this row: one number; NULL: none */
 };
+
+static inline void cpu_math_streamed(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_sfence();
+#endif
+}
 
 struct cpu_math_loops {
     const char *name;

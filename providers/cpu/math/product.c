@@ -130,7 +130,8 @@ static void store(const struct cpu_math_product_piece *plan, const struct tile *
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m, n = tile->n * plan->tile_n;
     bool first = step->k0 == 0, last = step->k0 + step->depth == it->k;
     bool sums = plan->piece.memory_bytes > plan->sums_at;
-    struct cpu_math_store how = {.type = it->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = it->alpha};
+    struct cpu_math_store how = {
+        .type = it->type, .integers = plan->as == CPU_MATH_AS_INT8, .streams = plan->streams, .alpha = it->alpha};
 
     how.beta = first || sums ? it->beta : 1.0f;
     for (uint64_t i = 0; i < tile->rows; i++) {
@@ -150,6 +151,8 @@ static void store(const struct cpu_math_product_piece *plan, const struct tile *
         loops->store((void *)element(&it->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
                      tile->columns, &how);
     }
+    if (plan->streams)
+        cpu_math_streamed();
 }
 
 /* ---- multiplying ---- */

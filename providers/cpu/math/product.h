@@ -58,6 +58,7 @@ struct cpu_math_product_piece {
     uint64_t step_m, step_n, step_batch;        /* multiples of tile_m and tile_n, or all */
     bool packs_a, packs_b, converts, direct;    /* converts: what is packed goes through f32 first; direct: products
                                                    are C as they are */
+    bool streams;                               /* C is too large for caches to keep */
     bool unordered;                             /* the library wants B otherwise */
     bool ordered;                               /* packed B is in the order in which the library multiplies */
     uint64_t part;                              /* rows of a panel that a work-group packs */

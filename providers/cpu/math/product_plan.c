@@ -20,6 +20,7 @@
 #define DEEP_ROWS       UINT64_C(256)
 #define DEPTH_F32       UINT64_C(2048)
 #define PART            UINT64_C(65536)     /* elements of B that a work-group orders, about */
+#define STREAM_BYTES    (UINT64_C(8) << 20) /* of C, which is written past the caches when it has more */
 #define WAVE_BYTES      (UINT64_C(8) << 20) /* of A, while all of B comes by */
 
 /* ---- tiles ---- */
@@ -132,6 +133,7 @@ static void choose(struct cpu_math_product_piece *plan)
         choose_small(plan, small);
     plan->direct = plan->tile_n == it->n && it->c.row == it->n && plan->tile_k == it->k && it->alpha == 1.0f &&
                    it->beta == 0.0f && !it->bias && (it->type == FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32);
+    plan->streams = it->m > STREAM_BYTES / plan->c_bytes / cpu_math_most(it->n, 1);
 }
 
 /* ---- steps ---- */

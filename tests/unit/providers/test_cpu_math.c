@@ -168,6 +168,18 @@ static void large_gemm(void **state)
         }
 }
 
+/* Written past the caches, where rows are whole lines of them. */
+static void results_larger_than_caches(void **state)
+{
+    static const struct shape four_bytes = {520, 4096, 8, 1, 0, 1, 0}, two_bytes = {1030, 4096, 8, 1, 0, 1, 0},
+                              no_lines = {520, 4097, 3, 1, 0, 1, 0};
+    (void)state;
+
+    for (uint32_t type = 0; type < FACET_MATH_TYPES; type++)
+        gemm_is_right(product_bytes(type) == 4 ? &four_bytes : &two_bytes, type, FACET_MATH_TRANSPOSE_A);
+    gemm_is_right(&no_lines, FACET_MATH_F32, FACET_MATH_TRANSPOSE_A);
+}
+
 /* ---- convolution ---- */
 
 static double window(const struct facet_convolution *it, uint32_t type, uint64_t n, uint64_t out, int64_t y, int64_t x,
@@ -387,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gemm_of_every_type_and_layout, math_begin, math_end),
         cmocka_unit_test_setup_teardown(large_gemm, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(results_larger_than_caches, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_many_channels, math_begin, math_end),
         cmocka_unit_test_setup_teardown(integers_are_exact_without_their_units, math_begin, math_end),
