@@ -173,7 +173,10 @@ struct facet_host_image {
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_host_image) == 64, "ABI: facet_host_image");
 
-/* An image (OpenCL C 6.12.14) in device memory. Pixels lie behind `pixels`, row by row. */
+/* An image (OpenCL C 6.12.14) in device memory. Pixels lie behind `pixels`, row by row. A launch is refused whose image
+ * has an order or a type that OpenCL does not number, rows or slices that overlap, or pixels that are not all in memory
+ * of the launch's context. Formats whose pixel is one number (CL_UNORM_SHORT_565, ...) read as zeros and are not
+ * written. */
 struct facet_host_image_object {
     uint64_t pixels; /* address */
     uint32_t width, height, depth, array_size;

@@ -115,15 +115,18 @@ static enum facet_status wrong_argument(const struct facet_host_kernel *kernel, 
                           kernel->arguments[index].name, kernel->name, value, expected);
 }
 
-/* Bytes of a pixel, as OpenCL numbers orders and types; 0: of no kind that kernels touch. */
+/* Bytes of a pixel, as OpenCL numbers orders and types; 0: of no kind that it knows. */
 static uint64_t pixel_bytes(const struct facet_host_image_object *image)
 {
+    enum { FIRST_PACKED = 4, LAST_PACKED = 6 }; /* CL_UNORM_SHORT_565, _555 and CL_UNORM_INT_101010: all of a pixel */
     /* From CL_R and from CL_SNORM_INT8 on. */
     static const uint8_t channels[] = {1, 1, 2, 2, 3, 4, 4, 4, 1, 1, 1, 2, 3, 1, 2, 3, 4, 4, 4, 4};
     static const uint8_t bytes[] = {1, 2, 1, 2, 2, 2, 4, 1, 2, 4, 1, 2, 4, 2, 4};
     uint32_t order = image->channel_order - 0x10b0, type = image->channel_type - 0x10d0;
 
-    return order < sizeof channels && type < sizeof bytes ? (uint64_t)channels[order] * bytes[type] : 0;
+    if (order >= sizeof channels || type >= sizeof bytes)
+        return 0;
+    return type >= FIRST_PACKED && type <= LAST_PACKED ? bytes[type] : (uint64_t)channels[order] * bytes[type];
 }
 
 /* From the first pixel to behind the last one, as kernels compute their places. False: rows or slices overlap. */
@@ -139,16 +142,20 @@ static bool reach_of(const struct facet_host_image_object *image, uint64_t *ret_
     return !__builtin_add_overflow((slices - 1) * image->slice_bytes, slice, ret_bytes);
 }
 
-/* The description, and all of the pixels that it describes. */
-static bool has_image(const struct cpu_space *space, uint64_t address)
+/* Of the description, and of all of the pixels that it describes, what is expected and is not so; NULL: nothing. */
+static const char *fault_of_image(const struct cpu_space *space, uint64_t address)
 {
     struct facet_host_image_object image;
     uint64_t bytes;
 
     if (address % 8 || !cpu_space_has(space, address, sizeof image))
-        return false;
+        return "an image in memory of this context";
     memcpy(&image, (const void *)address, sizeof image);
-    return reach_of(&image, &bytes) && cpu_space_has(space, image.pixels, bytes);
+    if (!pixel_bytes(&image))
+        return "an image of a channel order and type that OpenCL 1.2 numbers";
+    if (!reach_of(&image, &bytes))
+        return "an image whose rows and slices do not overlap";
+    return cpu_space_has(space, image.pixels, bytes) ? NULL : "an image with all of its pixels in memory of this context";
 }
 
 static bool is_local(uint64_t offset, uint64_t bytes, const struct facet_launch *launch)
@@ -161,6 +168,7 @@ static enum facet_status check_argument(const struct cpu_space *space, const str
                                         struct facet_error *error)
 {
     const struct facet_host_argument *argument = &kernel->arguments[index];
+    const char *expected;
     uint64_t value = 0;
 
     if (argument->kind == FACET_ARGUMENT_VALUE)
@@ -172,9 +180,8 @@ static enum facet_status check_argument(const struct cpu_space *space, const str
                    ? FACET_OK
                    : wrong_argument(kernel, index, "0, or memory of this context", value, error);
     case FACET_ARGUMENT_IMAGE:
-        return has_image(space, value)
-                   ? FACET_OK
-                   : wrong_argument(kernel, index, "an image in memory of this context", value, error);
+        expected = fault_of_image(space, value);
+        return expected ? wrong_argument(kernel, index, expected, value, error) : FACET_OK;
     case FACET_ARGUMENT_LOCAL: /* the offset, and of checked images the size behind it */
         return is_local((uint32_t)value, value >> 32, launch)
                    ? FACET_OK

@@ -93,6 +93,27 @@ static void run_report(const void *block, const struct facet_host_group *group)
     to[11] = (uint32_t)((uint64_t)group->local % FACET_HOST_LOCAL_ALIGN);
 }
 
+struct picture {
+    const struct facet_host_image_object *image;
+    const struct facet_host_image_object *more; /* a second one */
+    uint32_t *seen;
+};
+
+/* The first byte of each image's pixels. */
+static void run_picture(const void *block, const struct facet_host_group *group)
+{
+    const struct picture *arguments = block;
+
+    (void)group;
+    arguments->seen[0] = *(const unsigned char *)arguments->image->pixels;
+    arguments->seen[1] = *(const unsigned char *)arguments->more->pixels;
+}
+
+static const struct facet_host_argument picture_arguments[] = {
+    {.name = "image", .type = "image2d_t", .kind = FACET_ARGUMENT_IMAGE, .offset = 0, .bytes = 8},
+    {.name = "more", .type = "image3d_t", .kind = FACET_ARGUMENT_IMAGE, .offset = 8, .bytes = 8},
+    {.name = "seen", .type = "uint*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 16, .bytes = 8},
+};
 static const struct facet_host_argument saxpy_arguments[] = {
     {.name = "a", .type = "float", .kind = FACET_ARGUMENT_VALUE, .offset = 0, .bytes = 4},
     {.name = "count", .type = "uint", .kind = FACET_ARGUMENT_VALUE, .offset = 4, .bytes = 4},
@@ -119,6 +140,11 @@ static const struct facet_host_argument report_arguments[] = {
 #endif
 
 static const struct facet_host_kernel kernels[] = {
+    {.name = "picture",
+     .run = run_picture,
+     .arguments = picture_arguments,
+     .argument_count = COUNT(picture_arguments),
+     .argument_bytes = sizeof(struct picture)},
     {.name = "report",
      .run = run_report,
      .arguments = report_arguments,

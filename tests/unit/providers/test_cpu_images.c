@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: which images a launch on the cpu provider takes, by what their description says. Never: reads a pixel's color. */
+#include "test_cpu_world.h"
+
+#define MEMORY   (world.provider->memory)
+#define INSTANCE world.instance
+
+enum { PAGE = 4096, ORDER_R = 0x10b0, ORDER_RGB = 0x10b4, ORDER_RGBA = 0x10b5, ORDER_RGBX = 0x10bc };
+enum { SNORM_INT8 = 0x10d0, UNORM_INT8 = 0x10d2, PACKED_565 = 0x10d4, PACKED_555, PACKED_101010, FLOAT = 0x10de };
+
+static struct world world;
+static char said[sizeof world.error.message]; /* of the last launch */
+static uint64_t seen, sound;                  /* what kernels write to; an image that is right */
+
+struct picture {
+    uint64_t image, more, seen;
+};
+
+static int end(void **state)
+{
+    (void)state;
+    world_end(&world);
+    return 0;
+}
+
+/* A plane of 32 rows of 32 pixels of 4 bytes, which are all of a page. */
+static struct facet_host_image_object plane(uint64_t pixels)
+{
+    return (struct facet_host_image_object){.pixels = pixels,
+                                            .width = 32,
+                                            .height = 32,
+                                            .depth = 1,
+                                            .array_size = 1,
+                                            .row_bytes = 128,
+                                            .slice_bytes = PAGE,
+                                            .channel_order = ORDER_RGBA,
+                                            .channel_type = UNORM_INT8};
+}
+
+/* A description in the context's memory. */
+static uint64_t described(const struct facet_host_image_object *image)
+{
+    uint64_t address = world_alloc(&world, world.context, sizeof *image);
+
+    OK(&world, MEMORY->write(INSTANCE, world.context, address, image, sizeof *image, &world.error));
+    return address;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    world_begin(&world);
+    world_load(&world, "test-cpu-kernels.so");
+    const struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    seen = world_alloc(&world, world.context, 8);
+    sound = described(&image);
+    return 0;
+}
+
+static enum facet_status launch_with(uint64_t image, uint64_t more)
+{
+    const struct picture arguments = {image, more, seen};
+    const struct facet_launch launch = world_launch(&world, "picture", sizeof arguments, 1, 1);
+
+    world.error.message[0] = '\0';
+    enum facet_status status = world_run(&world, &launch, &arguments);
+    memcpy(said, world.error.message, sizeof said);
+    OK(&world, world_wait(&world));
+    return status;
+}
+
+static void expect_taken(const struct facet_host_image_object *image)
+{
+    uint64_t address = described(image);
+
+    if (launch_with(address, address) != FACET_OK)
+        fail_msg("%s", said);
+}
+
+static void expect_refused(uint64_t address, const char *text)
+{
+    char second[64];
+
+    assert_int_equal(launch_with(address, sound), FACET_OUT_OF_RANGE);
+    if (!strstr(said, text) || !strstr(said, "argument 0 (image)"))
+        fail_msg("'%s' does not say '%s'", said, text);
+    snprintf(second, sizeof second, "argument 1 (more) of kernel picture is %#llx", (unsigned long long)address);
+    assert_int_equal(launch_with(sound, address), FACET_OUT_OF_RANGE);
+    assert_non_null(strstr(said, second));
+}
+
+static void expect_wrong(const struct facet_host_image_object *image, const char *text)
+{
+    expect_refused(described(image), text);
+}
+
+static void images_are_taken(void **state)
+{
+    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    (void)state;
+
+    expect_taken(&image);
+    image.height = image.depth = image.array_size = 0; /* a line, as some describe it */
+    image.width = PAGE / 4;
+    image.row_bytes = image.slice_bytes = 0;
+    expect_taken(&image);
+    image.width = 0;
+    expect_taken(&image);
+}
+
+static void what_is_no_image_is_refused(void **state)
+{
+    static const char no_image[] = "expected an image in memory of this context";
+    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    uint64_t address = described(&image), numbers = world_alloc(&world, world.context, PAGE);
+    (void)state;
+
+    expect_refused(0, no_image);
+    expect_refused(address + 4, no_image);
+    expect_refused((uint64_t)&image, no_image);
+    expect_refused(UINT64_MAX & ~UINT64_C(7), no_image);
+    OK(&world, MEMORY->write(INSTANCE, world.context, numbers, "not an image, but text of some length ..", 41,
+                             &world.error));
+    expect_refused(numbers, "channel order and type");
+}
+
+static void formats_that_opencl_does_not_number_are_refused(void **state)
+{
+    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
+    static const uint32_t orders[] = {0, ORDER_R - 1, 0x10c4, UINT32_MAX}, types[] = {0, SNORM_INT8 - 1, 0x10df, UINT32_MAX};
+    (void)state;
+
+    for (int i = 0; i < 4; i++) {
+        image.channel_order = orders[i];
+        expect_wrong(&image, "channel order and type");
+        image.channel_order = ORDER_RGBA;
+        image.channel_type = types[i];
+        expect_wrong(&image, "channel order and type");
+        image.channel_type = UNORM_INT8;
+    }
+}
+
+static void freed_and_others_memory_is_refused(void **state)
+{
+    uint64_t other = world_context(&world, "other"), theirs = world_alloc(&world, other, PAGE);
+    uint64_t pixels = world_alloc(&world, world.context, PAGE);
+    struct facet_host_image_object image = plane(theirs);
+    (void)state;
+
+    expect_wrong(&image, "all of its pixels in memory of this context");
+    image.pixels = pixels;
+    OK(&world, MEMORY->write(INSTANCE, other, theirs, &image, sizeof image, &world.error));
+    expect_refused(theirs, "expected an image in memory of this context"); /* a description of somebody else's */
+    uint64_t address = described(&image);
+    OK(&world, MEMORY->free(INSTANCE, world.context, pixels, &world.error));
+    expect_refused(address, "all of its pixels in memory of this context");
+    OK(&world, MEMORY->free(INSTANCE, world.context, address, &world.error));
+    expect_refused(address, "expected an image in memory of this context");
+}
+
+static void memory_that_is_too_small_is_refused(void **state)
+{
+    static const char pixels[] = "all of its pixels in memory of this context", overlap[] = "do not overlap";
+    struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE)), right = image;
+    (void)state;
+
+    image.height++;
+    expect_wrong(&image, pixels);
+    image = right;
+    image.pixels += 1;
+    expect_wrong(&image, pixels);
+    image = right;
+    image.channel_type = FLOAT;
+    expect_wrong(&image, overlap);
+    image.row_bytes = 512;
+    expect_wrong(&image, pixels);
+    image = right;
+    image.row_bytes = 127;
+    expect_wrong(&image, overlap);
+    image = right;
+    image.depth = 2;
+    expect_wrong(&image, pixels);
+    image.slice_bytes = PAGE - 1;
+    expect_wrong(&image, overlap);
+    image = right;
+    image.array_size = UINT32_MAX;
+    expect_wrong(&image, pixels);
+    image.width = image.height = image.row_bytes = image.slice_bytes = UINT32_MAX;
+    expect_wrong(&image, overlap);
+    image.height = image.array_size = image.depth = 1;
+    expect_wrong(&image, pixels);
+}
+
+/* Their pixel is one number of 2 or 4 bytes, whatever the order: exactly a page is enough, a byte less is not. */
+static void packed_formats_are_as_large_as_they_are(void **state)
+{
+    static const struct {
+        uint32_t type, bytes;
+    } formats[] = {{PACKED_565, 2}, {PACKED_555, 2}, {PACKED_101010, 4}};
+    static const uint32_t orders[] = {ORDER_RGB, ORDER_RGBX};
+    uint64_t pixels = world_alloc(&world, world.context, PAGE);
+    (void)state;
+
+    for (int i = 0; i < 6; i++) {
+        struct facet_host_image_object image = plane(pixels);
+
+        image.channel_order = orders[i % 2];
+        image.channel_type = formats[i / 2].type;
+        image.width = PAGE / 32 / formats[i / 2].bytes;
+        expect_taken(&image);
+        image.width++;
+        expect_wrong(&image, "do not overlap");
+        image.height = 1;
+        image.width = PAGE / formats[i / 2].bytes;
+        expect_taken(&image);
+        image.width++;
+        expect_wrong(&image, "all of its pixels");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(images_are_taken, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_no_image_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(formats_that_opencl_does_not_number_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(freed_and_others_memory_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(packed_formats_are_as_large_as_they_are, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
