@@ -325,6 +325,29 @@ def the_environment_asks_for_it_as_well():
 
 
 @test
+def a_trap_is_refused_where_it_stands():
+    """It would end the process before anything is told; without checks that is what was asked for."""
+    source = """void stop(int x) {
+    if (x == 99)
+        __builtin_trap();
+}
+kernel void k(global int *x) {
+    stop(x[get_global_id(0)]);
+    x[get_global_id(0)] = 1;
+}
+"""
+    for option in (("--check",), ("--check", "-O", "0")):
+        done = run(source, BUFFER, option=option)
+        equal((done.returncode, done.stdout), (1, ""), done.stderr)
+        contains(done.stderr, "wrong.cl:3:9: error: 'llvm.trap', which 'stop' calls, is not taken for the target 'host")
+    done = run(source, BUFFER, option=(), FACET_CHECK="1")
+    equal((done.returncode, done.stdout), (1, ""), done.stderr)
+    contains(done.stderr, "'llvm.trap', which 'stop' calls")
+    done = run(source, BUFFER, option=(), out=0)
+    equal((done.returncode, done.data), (0, array.array("i", [1] * 64).tobytes()), done.stderr)
+
+
+@test
 def a_right_reduce_passes():
     done = run(ROOT / "bench" / "kernels" / "reduce.cl", "buffer:f32:256=iota", "buffer:f32:4=0", "local:256",
                "--global", "256", "--group", "64", out=1)
