@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the one symbol of facet-kernel-compiler.so: a request becomes a result; which compiles are in a copy of the
- *       process (apart.c): those for SPIR-V; sources, of any kind, that are long for the stack; and those that prove to
- *       be when clang parses them, with their macros and what they include.
+ *       process (apart.c): those for SPIR-V; sources, of any kind, that are long for the stack; those that prove to be
+ *       when clang parses them, with their macros and what they include; and those that may make clang crash.
  * Never: ends the process. LLVM calls a handler where it knows no way on, and that jumps back to here; what LLVM had
  *        then under way is left behind, since nothing of it may be touched any more. Not covered is a short source
  *        whose functions, once inlined, are an expression of millions of terms.
@@ -234,10 +234,43 @@ struct job {
     enum facet_status status;
 };
 
+static bool is_of_word(char letter)
+{
+    return letter == '_' || (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+           (letter >= 'A' && letter <= 'Z');
+}
+
+/* Clang 22 crashes where `kernel` is said of what is no function ("kernel int x;"), on PTX's terms, which are the host's
+ * too. What may be that has a copy to crash in: behind it is more than words before a parenthesis. A macro's name for
+ * `kernel` in a header is not seen. */
+static bool may_mark_a_variable(const char *source, size_t bytes)
+{
+    static const char word[] = "kernel";
+    const size_t length = sizeof word - 1;
+    const char *end = source + bytes, *at = source;
+
+    while ((at = memmem(at, (size_t)(end - at), word, length))) {
+        const char *begin = at;
+
+        at += length;
+        while (begin > source && begin[-1] == '_')
+            begin--;
+        if ((begin > source && is_of_word(begin[-1])) || (at < end && is_of_word(*at) && *at != '_'))
+            continue;
+        const char *next = at;
+        while (next < end && (is_of_word(*next) || (*next && strchr(" \t\r\n", *next))))
+            next++;
+        if (next == end || *next != '(')
+            return true;
+    }
+    return false;
+}
+
 static enum facet_status compile_where_it_can(const struct job *job)
 {
     const struct facet_backend_request *request = job->request;
-    bool apart = strncmp(request->target, "spirv", 5) == 0 || request->bytes > job->stack / STACK_OF_BYTE;
+    bool apart = strncmp(request->target, "spirv", 5) == 0 || request->bytes > job->stack / STACK_OF_BYTE ||
+                 (request->source_kind == FACET_SOURCE_OPENCL_C && may_mark_a_variable(request->source, request->bytes));
     enum facet_status status = FACET_OK;
 
     if (!apart) {

@@ -389,9 +389,30 @@ static void printf_is_refused_for_spirv_too(void **state)
         expect_places(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", places, 2);
 }
 
+/* Clang itself crashes on these, or says what is wrong; this process goes on. */
+static void a_variable_that_is_a_kernel_is_an_error(void **state)
+{
+    static const char *const sources[] = {"kernel int x;", "__kernel int x = 3;\n", "kernel void k[2](){}", "kernel int x",
+                                          "kernel void k\033[31m(){}", "kernel void k\033(){}"};
+    struct facet_backend_result result;
+    struct facet_error error;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        assert_int_not_equal(compile(sources[i], "host", NULL, &result, &error), FACET_OK);
+        assert_null(result.image);
+        backend->clear(&result);
+        assert_int_not_equal(compile(sources[i], "ptx:sm_75", NULL, &result, &error), FACET_OK);
+        backend->clear(&result);
+    }
+    compile_well(saxpy, "host", &result);
+    backend->clear(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(deep_nests_are_refused),
         cmocka_unit_test(short_sources_of_deep_nests_are_refused),
         cmocka_unit_test(less_deep_nests_are_compiled),
