@@ -155,7 +155,8 @@ static const char *fault_of_image(const struct cpu_space *space, uint64_t addres
         return "an image of a channel order and type that OpenCL 1.2 numbers";
     if (!reach_of(&image, &bytes))
         return "an image whose rows and slices do not overlap";
-    return cpu_space_has(space, image.pixels, bytes) ? NULL : "an image with all of its pixels in memory of this context";
+    return cpu_space_has(space, image.pixels, bytes) ? NULL
+                                                     : "an image with all of its pixels in memory of this context";
 }
 
 static bool is_local(uint64_t offset, uint64_t bytes, const struct facet_launch *launch)

@@ -122,8 +122,11 @@ extern "C" facet_status facet_builtins_supply(const facet_builtins *library, LLV
     uint32_t shard = facet_archive_find(linking.archive, ours.c_str());
 
     if (shard == FACET_ARCHIVE_NONE)
-        return facet_error_set(error, FACET_INTERNAL, "the code generator calls '%s', which there is not: it is an operation on a type that this processor "
-                               "has no instructions for", name);
+        return facet_error_set(
+            error, FACET_INTERNAL,
+            "the code generator calls '%s', which there is not: it is an operation on a type that this processor "
+            "has no instructions for",
+            name);
     if (into.getFunction(name))
         return FACET_OK;
     /* Only what is declared is linked; the type is the shard's. */

@@ -240,9 +240,9 @@ static bool is_of_word(char letter)
            (letter >= 'A' && letter <= 'Z');
 }
 
-/* Clang 22 crashes where `kernel` is said of what is no function ("kernel int x;"), on PTX's terms, which are the host's
- * too. What may be that has a copy to crash in: behind it is more than words before a parenthesis. A macro's name for
- * `kernel` in a header is not seen. */
+/* Clang 22 crashes where `kernel` is said of what is no function ("kernel int x;"), on PTX's terms, which are the
+ * host's too. What may be that has a copy to crash in: behind it is more than words before a parenthesis. A macro's
+ * name for `kernel` in a header is not seen. */
 static bool may_mark_a_variable(const char *source, size_t bytes)
 {
     static const char word[] = "kernel";
@@ -269,8 +269,9 @@ static bool may_mark_a_variable(const char *source, size_t bytes)
 static enum facet_status compile_where_it_can(const struct job *job)
 {
     const struct facet_backend_request *request = job->request;
-    bool apart = strncmp(request->target, "spirv", 5) == 0 || request->bytes > job->stack / STACK_OF_BYTE ||
-                 (request->source_kind == FACET_SOURCE_OPENCL_C && may_mark_a_variable(request->source, request->bytes));
+    bool apart =
+        strncmp(request->target, "spirv", 5) == 0 || request->bytes > job->stack / STACK_OF_BYTE ||
+        (request->source_kind == FACET_SOURCE_OPENCL_C && may_mark_a_variable(request->source, request->bytes));
     enum facet_status status = FACET_OK;
 
     if (!apart) {

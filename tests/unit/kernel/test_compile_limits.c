@@ -392,8 +392,8 @@ static void printf_is_refused_for_spirv_too(void **state)
 /* Clang itself crashes on these, or says what is wrong; this process goes on. */
 static void a_variable_that_is_a_kernel_is_an_error(void **state)
 {
-    static const char *const sources[] = {"kernel int x;", "__kernel int x = 3;\n", "kernel void k[2](){}", "kernel int x",
-                                          "kernel void k\033[31m(){}", "kernel void k\033(){}"};
+    static const char *const sources[] = {"kernel int x;", "__kernel int x = 3;\n",     "kernel void k[2](){}",
+                                          "kernel int x",  "kernel void k\033[31m(){}", "kernel void k\033(){}"};
     struct facet_backend_result result;
     struct facet_error error;
 

@@ -222,8 +222,8 @@ static void compile_at_all(const char *target, const char *source, enum facet_st
 
 /* Reads one, adds it to itself, writes it. */
 #define TWICE(type, add)                                                                                               \
-    MODULE KERNEL "  %v = load " type ", ptr addrspace(1) %x\n"                                                       \
-                  "  %w = " add " " type " %v, %v\n"                                                                  \
+    MODULE KERNEL "  %v = load " type ", ptr addrspace(1) %x\n"                                                        \
+                  "  %w = " add " " type " %v, %v\n"                                                                   \
                   "  store " type " %w, ptr addrspace(1) %x\n" END
 
 static void types_that_no_target_has_are_refused(void **state)

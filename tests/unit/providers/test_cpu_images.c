@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: which images a launch on the cpu provider takes, by what their description says. Never: reads a pixel's color. */
+/* Owns: which images a launch on the cpu provider takes, by what their description says. Never: reads a pixel's color.
+ */
 #include "test_cpu_world.h"
 
 #define MEMORY   (world.provider->memory)
@@ -119,15 +120,16 @@ static void what_is_no_image_is_refused(void **state)
     expect_refused(address + 4, no_image);
     expect_refused((uint64_t)&image, no_image);
     expect_refused(UINT64_MAX & ~UINT64_C(7), no_image);
-    OK(&world, MEMORY->write(INSTANCE, world.context, numbers, "not an image, but text of some length ..", 41,
-                             &world.error));
+    OK(&world,
+       MEMORY->write(INSTANCE, world.context, numbers, "not an image, but text of some length ..", 41, &world.error));
     expect_refused(numbers, "channel order and type");
 }
 
 static void formats_that_opencl_does_not_number_are_refused(void **state)
 {
     struct facet_host_image_object image = plane(world_alloc(&world, world.context, PAGE));
-    static const uint32_t orders[] = {0, ORDER_R - 1, 0x10c4, UINT32_MAX}, types[] = {0, SNORM_INT8 - 1, 0x10df, UINT32_MAX};
+    static const uint32_t orders[] = {0, ORDER_R - 1, 0x10c4, UINT32_MAX},
+                          types[] = {0, SNORM_INT8 - 1, 0x10df, UINT32_MAX};
     (void)state;
 
     for (int i = 0; i < 4; i++) {
