@@ -48,7 +48,8 @@ static enum facet_status check_header(uint64_t magic, uint64_t expected, uint32_
         return facet_error_set(error, FACET_CORRUPT, "%s: not a segment file (magic %016llx)", path,
                                (unsigned long long)magic);
     if (version != FACET_SEGMENT_VERSION)
-        return facet_error_set(error, FACET_ABI_MISMATCH, "%s: segment version %u, this program speaks %u", path,
+        return facet_error_set(error, FACET_ABI_MISMATCH,
+                               "%s: segment version %u, this program speaks %u: its daemon is of another release", path,
                                version, FACET_SEGMENT_VERSION);
     if (size != expected_size)
         return facet_error_set(error, FACET_CORRUPT, "%s: size field says %u, expected %zu", path, size, expected_size);

@@ -14,6 +14,7 @@ import argparse
 import http.server
 import json
 import os
+import re
 import shutil
 import socket
 import socketserver
@@ -26,6 +27,7 @@ RUNTIME = os.environ["FACET_RUNTIME_DIR"]
 FAULT = os.environ.get("FAKE_FAULT", "")
 ADDRESS = os.environ.get("FAKE_ADDRESS", "opencl/Fake device")
 MEMORY = 8 << 30
+SEGMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "limiter", "segment.h")
 
 DEVICES = [
     {"id": "opencl:0", "uuid": "uuid-zero", "name": "Fake device", "vendor": "Facet", "driver_version": "1",
@@ -49,18 +51,24 @@ def log(line):
         file.write(line + "\n")
 
 
+def segment_version():
+    with open(SEGMENT, encoding="utf-8") as file:
+        return int(re.search(r"#define FACET_SEGMENT_VERSION (\d+)u", file.read())[1])
+
+
 def make_segment(folder):
     """Two of the files as src/limiter/segment.h lays them out, as far as the command reads them."""
+    version = segment_version()
     os.makedirs(folder)
     slots = 256
     size = 128 + slots * (192 + 8 * 64)
     usage = bytearray(size)
-    struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", 4, size, slots, 1, 5 << 20)
+    struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", version, size, slots, 1, 5 << 20)
     struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)
     policy = bytearray(768)
-    struct.pack_into("<8sII", policy, 0, b"FACPOLY0", 4, len(policy))
+    struct.pack_into("<8sII", policy, 0, b"FACPOLY0", version, len(policy))
     struct.pack_into("256s", policy, 336, ADDRESS.encode())
     struct.pack_into("<Q", policy, 672, MEMORY)
     with open(os.path.join(folder, "policy"), "wb") as file:
