@@ -427,13 +427,18 @@ static int start(void **state)
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_LIB_DIR"), FACET_BUILTINS_HOST);
     if (facet_builtins_open(path, &library, &error) != FACET_OK)
         return -1;
+#if LLVM_VERSION_MAJOR >= 21 /* one cannot be asked for its context any more, but made of one */
     LLVMContextRef context = LLVMContextCreate();
+    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
+#else
+    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContext();
+    LLVMContextRef context = LLVMOrcThreadSafeContextGetContext(safe);
+#endif
     LLVMModuleRef module = orc_parse(context, half_text);
     jit = make_jit();
     LLVMSetDataLayout(module, LLVMOrcLLJITGetDataLayoutStr(jit));
     LLVMSetTarget(module, LLVMOrcLLJITGetTripleString(jit));
     add_functions(module);
-    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
     LLVMOrcThreadSafeModuleRef moved = LLVMOrcCreateNewThreadSafeModule(module, safe);
     LLVMOrcDisposeThreadSafeContext(safe);
     return LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), moved) ? -1 : 0;
