@@ -7,11 +7,13 @@
  *
  * usage: bench_cuda_memory LIBRARY bare|vgpu CASE LIVE THREADS PROCESSES MILLISECONDS
  * CASE: pair (allocate and free 4 KiB) or info (cuMemGetInfo); LIVE: allocations that each thread has meanwhile.
- * Prints {"ns_per_call"}: the median of batches, so that those in which the machine did something else do not count;
- * the mean of that over threads and processes.
+ * Prints {"ns_per_call"}: the median of batches, so that those in which the machine did something else do not count,
+ * nor those in which another caller stood still; the mean of that over threads and processes.
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,9 @@ struct options {
 struct shared {
     pthread_barrier_t barrier;
     double ns[MOST * MOST];
+    struct {
+        _Alignas(64) _Atomic uint32_t batches; /* that a caller has done */
+    } done[MOST * MOST];
 };
 static struct shared *shared;
 
@@ -56,6 +61,7 @@ struct worker {
     const struct options *options;
     CUcontext context;
     unsigned index, count;
+    uint32_t seen[MOST * MOST]; /* of what the others had done */
     uint32_t batches_ns[KEPT];
 };
 
@@ -99,6 +105,22 @@ static uint64_t run_batch(void (*call)(void))
     return now_ns() - begun;
 }
 
+/* Whether every other caller has done a batch since this was asked last. */
+static bool all_went_on(struct worker *worker)
+{
+    unsigned callers = worker->options->threads * worker->options->processes;
+    bool all = true;
+
+    atomic_fetch_add(&shared->done[worker->index].batches, 1);
+    for (unsigned i = 0; i < callers; i++) {
+        uint32_t now = atomic_load_explicit(&shared->done[i].batches, memory_order_relaxed);
+
+        all = all && now != worker->seen[i];
+        worker->seen[i] = now;
+    }
+    return all;
+}
+
 static int compare(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -106,11 +128,28 @@ static int compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+/* Each caller has a processor of its own, as far as there are so many: two on one would take turns, not meet. */
+static void stay_on(unsigned index)
+{
+    cpu_set_t allowed, one;
+    unsigned count = 0;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || !CPU_COUNT(&allowed))
+        return;
+    index %= (unsigned)CPU_COUNT(&allowed);
+    CPU_ZERO(&one);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && count++ == index)
+            CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 static void *work(void *argument)
 {
     struct worker *worker = argument;
     CUdeviceptr pointer;
 
+    stay_on(worker->index);
     check(cuda.cuCtxSetCurrent(worker->context), "cuCtxSetCurrent");
     for (unsigned i = 0; i < worker->options->live; i++)
         check(cuda.cuMemAlloc_v2(&pointer, 4096), "cuMemAlloc");
@@ -118,8 +157,16 @@ static void *work(void *argument)
         run_batch(worker->options->call);
     pthread_barrier_wait(&shared->barrier);
     uint64_t end = now_ns() + worker->options->milliseconds * UINT64_C(1000000);
-    for (; worker->count < KEPT && now_ns() < end; worker->count++)
-        worker->batches_ns[worker->count] = (uint32_t)run_batch(worker->options->call);
+    while (worker->count < KEPT && now_ns() < end) {
+        uint32_t batch_ns = (uint32_t)run_batch(worker->options->call);
+
+        if (all_went_on(worker))
+            worker->batches_ns[worker->count++] = batch_ns;
+    }
+    if (!worker->count) {
+        fputs("bench_cuda_memory: the callers never ran at the same time\n", stderr);
+        exit(EXIT_FAILURE);
+    }
     qsort(worker->batches_ns, worker->count, sizeof worker->batches_ns[0], compare);
     uint32_t median_ns = worker->batches_ns[worker->count / 2];
     shared->ns[worker->index] = (double)median_ns / BATCH;

@@ -110,15 +110,33 @@ static uint32_t place_of(const struct facet_ledger_entry *entry)
     return entry->kind == FACET_CUDA_MANAGED ? FACET_TRANSIT_ANY_DEVICE : entry->device;
 }
 
+/* Most small blocks are in the notes of their regions (linear.c), all else is in the ledger. */
+static bool take(uint64_t key, struct facet_ledger_entry *ret_entry)
+{
+    struct facet_ledger_entry small = {.bytes = 1, .kind = FACET_CUDA_SMALL};
+
+    if (!facet_cuda_process.ledger)
+        return false;
+    if (!facet_regions_take_note(key, &small.device, &small.owner))
+        return facet_ledger_take(facet_cuda_process.ledger, key, ret_entry);
+    *ret_entry = small;
+    return true;
+}
+
+static bool put_back(uint64_t key, const struct facet_ledger_entry *entry)
+{
+    return (entry->kind == FACET_CUDA_SMALL && facet_regions_note(entry->device, key, entry->bytes, entry->owner)) ||
+           facet_ledger_add(facet_cuda_process.ledger, key, *entry);
+}
+
 CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUresult (*free_it)(uint64_t, CUstream),
                                 CUstream stream)
 {
-    struct facet_ledger *ledger = facet_cuda_process.ledger;
     uint64_t key = facet_cuda_key(kind, handle);
     struct facet_ledger_entry entry;
 
     facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
-    bool known = ledger && handle && facet_ledger_take(ledger, key, &entry);
+    bool known = handle && take(key, &entry);
     if (known && entry.kind != FACET_MEMORY_POOLED)
         facet_transit_is(place_of(&entry), in_transit(&entry));
     else
@@ -126,7 +144,7 @@ CUresult facet_cuda_charge_free(enum facet_cuda_kind kind, uint64_t handle, CUre
     CUresult result = free_it(handle, stream);
     if (known && result == CUDA_SUCCESS)
         facet_cuda_charge_gone(key, &entry);
-    else if (known && !facet_ledger_add(ledger, key, entry))
+    else if (known && !put_back(key, &entry))
         entry.bytes = 0; /* charged for good: it lives, and nobody remembers it */
     facet_transit_leave();
     return result;

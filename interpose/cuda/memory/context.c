@@ -15,6 +15,7 @@
 #include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/execution/stream.h"
 #include "interpose/kit/memory/pool.h"
+#include "interpose/kit/memory/region.h"
 #include "measure.h"
 
 struct context {
@@ -119,6 +120,12 @@ static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void
         facet_cuda_held_end(facet_cuda_held_take(facet_cuda_key(FACET_CUDA_ARRAY, key)), true);
 }
 
+static void small_gone(uint32_t device, uint64_t address)
+{
+    facet_cuda_charge_gone(
+        address, &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
+}
+
 /* Gives back what a context cost and what was allocated in it. Pools and virtual memory are the device's, and stay. */
 static void ended(struct context **at)
 {
@@ -126,6 +133,7 @@ static void ended(struct context **at)
 
     *at = context->next;
     facet_ledger_drain(facet_cuda_process.ledger, belongs, give_back, context->handle);
+    facet_regions_drain((uintptr_t)context->handle, small_gone);
     facet_cuda_swap_context_ended(context->handle);
     facet_cuda_charge_drop(&context->charge);
     facet_cuda_code_context_ended(context->handle, context->charge.device, !any_of(context->charge.device));

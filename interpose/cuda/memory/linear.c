@@ -49,15 +49,23 @@ static CUresult pay_regions(struct facet_cuda_charge *charge, uint64_t bytes, CU
     return result == CUDA_SUCCESS && left ? facet_cuda_charge_resize(charge, charge->bytes - left) : result;
 }
 
+static bool remember(uint32_t device, uint64_t bytes, CUdeviceptr pointer)
+{
+    struct facet_cuda_charge block = {.bytes = bytes, .device = device};
+    uint64_t owner = facet_cuda_owner();
+
+    return facet_regions_note(device, pointer, bytes, owner) ||
+           facet_cuda_charge_keep(&block, FACET_CUDA_SMALL, pointer, owner);
+}
+
 static CUresult keep_small(struct facet_cuda_charge *charge, uint64_t bytes, CUdeviceptr pointer)
 {
-    struct facet_cuda_charge block = {.bytes = bytes, .device = charge->device};
 
     if (pay_regions(charge, bytes, pointer) != CUDA_SUCCESS) {
         facet_cuda_charge_drop(charge);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (facet_cuda_charge_keep(&block, FACET_CUDA_SMALL, pointer, facet_cuda_owner()))
+    if (remember(charge->device, bytes, pointer))
         return CUDA_SUCCESS;
     charge->bytes = facet_regions_leave(charge->device, pointer, bytes);
     facet_cuda_charge_drop(charge);

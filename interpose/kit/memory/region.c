@@ -7,12 +7,20 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LEVEL_BITS 18u /* twice that and a region's: 57, all that processors have for addresses */
 #define PLACES     (UINT64_C(1) << LEVEL_BITS)
 
+#define STEPS      (FACET_REGION_BYTES >> FACET_REGION_STEP_BITS)
+
+struct region {
+    _Alignas(64) _Atomic uint32_t blocks;
+    _Alignas(64) _Atomic uint64_t owners[STEPS]; /* by where a block begins: twice the owner, and one; 0: no note */
+};
+
 struct leaf {
-    _Atomic uint32_t blocks[PLACES];
+    struct region *_Atomic regions[PLACES];
 };
 
 struct root {
@@ -45,8 +53,21 @@ static struct leaf *leaf_of(struct root *root, uint64_t place, bool make)
     return leaf;
 }
 
+static struct region *region_of(struct leaf *leaf, uint64_t place, bool make)
+{
+    struct region *region = atomic_load_explicit(&leaf->regions[place], memory_order_acquire), *fresh;
+
+    if (region || !make || !(fresh = aligned_alloc(_Alignof(struct region), sizeof *fresh)))
+        return region;
+    memset(fresh, 0, sizeof *fresh);
+    if (atomic_compare_exchange_strong(&leaf->regions[place], &region, fresh))
+        return fresh;
+    free(fresh);
+    return region;
+}
+
 /* NULL where nothing was made, or memory is out, or there are no such addresses. */
-static _Atomic uint32_t *find(uint32_t device, uint64_t address, bool make)
+static struct region *find(uint32_t device, uint64_t address, bool make)
 {
     uint64_t region = address >> FACET_REGION_BITS;
 
@@ -54,18 +75,18 @@ static _Atomic uint32_t *find(uint32_t device, uint64_t address, bool make)
         return NULL;
     struct root *root = root_of(device, make);
     struct leaf *leaf = root ? leaf_of(root, region >> LEVEL_BITS, make) : NULL;
-    return leaf ? &leaf->blocks[region & (PLACES - 1)] : NULL;
+    return leaf ? region_of(leaf, region & (PLACES - 1), make) : NULL;
 }
 
 bool facet_regions_join(uint32_t device, uint64_t address, uint64_t bytes)
 {
-    _Atomic uint32_t *blocks = find(device, address, false);
+    struct region *region = find(device, address, false);
 
-    if (!blocks || facet_regions_touched(address, bytes) != FACET_REGION_BYTES)
+    if (!region || facet_regions_touched(address, bytes) != FACET_REGION_BYTES)
         return false;
-    uint32_t count = atomic_load_explicit(blocks, memory_order_relaxed);
+    uint32_t count = atomic_load_explicit(&region->blocks, memory_order_relaxed);
     while (count)
-        if (atomic_compare_exchange_weak_explicit(blocks, &count, count + 1, memory_order_relaxed,
+        if (atomic_compare_exchange_weak_explicit(&region->blocks, &count, count + 1, memory_order_relaxed,
                                                   memory_order_relaxed))
             return true;
     return false;
@@ -79,7 +100,7 @@ bool facet_regions_add(uint32_t device, uint64_t address, uint64_t bytes, uint64
         if (!find(device, address + at, true))
             return false;
     for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
-        if (atomic_fetch_add(find(device, address + at, false), 1))
+        if (atomic_fetch_add(&find(device, address + at, false)->blocks, 1))
             left += FACET_REGION_BYTES;
     *ret_left = left;
     return true;
@@ -90,9 +111,87 @@ uint64_t facet_regions_leave(uint32_t device, uint64_t address, uint64_t bytes)
     uint64_t touched = facet_regions_touched(address, bytes), empty = 0;
 
     for (uint64_t at = 0; at < touched; at += FACET_REGION_BYTES)
-        if (atomic_fetch_sub(find(device, address + at, false), 1) == 1)
+        if (atomic_fetch_sub(&find(device, address + at, false)->blocks, 1) == 1)
             empty += FACET_REGION_BYTES;
     return empty;
+}
+
+/* ---- notes ---- */
+
+static _Atomic uint64_t *note_of(struct region *region, uint64_t address)
+{
+    return &region->owners[(address & (FACET_REGION_BYTES - 1)) >> FACET_REGION_STEP_BITS];
+}
+
+static bool at_a_step(uint64_t address)
+{
+    return !(address & ((UINT64_C(1) << FACET_REGION_STEP_BITS) - 1));
+}
+
+bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint64_t owner)
+{
+    struct region *region = find(device, address, false);
+
+    if (!region || !at_a_step(address) || facet_regions_touched(address, bytes) != FACET_REGION_BYTES || owner >> 63)
+        return false;
+    atomic_store_explicit(note_of(region, address), owner << 1 | 1, memory_order_release);
+    return true;
+}
+
+/* No address is of two devices. */
+bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *ret_owner)
+{
+    for (uint32_t device = 0; device < FACET_REGION_DEVICES && at_a_step(address); device++) {
+        struct region *region = find(device, address, false);
+        _Atomic uint64_t *note = region ? note_of(region, address) : NULL;
+        uint64_t owner = note && atomic_load_explicit(note, memory_order_relaxed)
+                             ? atomic_exchange_explicit(note, 0, memory_order_acq_rel)
+                             : 0;
+
+        if (owner) {
+            *ret_device = device;
+            *ret_owner = owner >> 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drain(uint32_t device, struct region *region, uint64_t address, uint64_t owner,
+                  void (*gone)(uint32_t device, uint64_t address))
+{
+    for (uint64_t step = 0; step < STEPS; step++) {
+        uint64_t note = owner << 1 | 1;
+
+        if (atomic_load_explicit(&region->owners[step], memory_order_relaxed) == note &&
+            atomic_compare_exchange_strong(&region->owners[step], &note, 0))
+            gone(device, address + (step << FACET_REGION_STEP_BITS));
+    }
+}
+
+void facet_regions_drain(uint64_t owner, void (*gone)(uint32_t device, uint64_t address))
+{
+    for (uint32_t device = 0; device < FACET_REGION_DEVICES; device++) {
+        struct root *root = root_of(device, false);
+
+        for (uint64_t i = 0; root && i < PLACES; i++) {
+            struct leaf *leaf = leaf_of(root, i, false);
+
+            for (uint64_t j = 0; leaf && j < PLACES; j++) {
+                struct region *region = region_of(leaf, j, false);
+
+                if (region && atomic_load(&region->blocks))
+                    drain(device, region, (i << LEVEL_BITS | j) << FACET_REGION_BITS, owner, gone);
+            }
+        }
+    }
+}
+
+static void forget(struct leaf *leaf)
+{
+    for (uint64_t i = 0; leaf && i < PLACES; i++)
+        free(atomic_load_explicit(&leaf->regions[i], memory_order_relaxed));
+    free(leaf);
 }
 
 void facet_regions_forked(void)
@@ -101,7 +200,7 @@ void facet_regions_forked(void)
         struct root *root = atomic_exchange(&roots[device], NULL);
 
         for (uint64_t i = 0; root && i < PLACES; i++)
-            free(atomic_load_explicit(&root->leaves[i], memory_order_relaxed));
+            forget(atomic_load_explicit(&root->leaves[i], memory_order_relaxed));
         free(root);
     }
 }

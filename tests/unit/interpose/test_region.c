@@ -74,7 +74,112 @@ static void test_devices_have_their_own_and_addresses_an_end(void **state)
     assert_false(facet_regions_add(FACET_REGION_DEVICES, BASE, 1, &left));
 }
 
+/* ---- notes ---- */
+
+static uint64_t gone[4];
+static uint32_t gone_count, gone_device;
+
+static void is_gone(uint32_t device, uint64_t address)
+{
+    gone_device = device;
+    gone[gone_count++ % 4] = address;
+}
+
+static void test_a_note_is_taken_once_from_the_device_it_is_of(void **state)
+{
+    uint32_t device = 77;
+    uint64_t owner = 77;
+
+    assert_false(facet_regions_note(3, BASE + 512, 512, 0x7fff1230)); /* nothing is counted there */
+    assert_int_equal(add(3, BASE + 512, 512), 0);
+    assert_true(facet_regions_note(3, BASE + 512, 512, 0x7fff1230));
+    assert_false(facet_regions_take_note(BASE, &device, &owner));
+    assert_false(facet_regions_take_note(BASE + 768, &device, &owner)); /* within it */
+    assert_false(facet_regions_take_note(BASE + REGION + 512, &device, &owner));
+    assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
+    assert_int_equal(device, 3);
+    assert_int_equal(owner, 0x7fff1230);
+    assert_false(facet_regions_take_note(BASE + 512, &device, &owner));
+    assert_true(facet_regions_note(3, BASE + 512, 512, 0)); /* nobody is an owner, too */
+    assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
+    assert_int_equal(owner, 0);
+    assert_int_equal(facet_regions_leave(3, BASE + 512, 512), REGION);
+}
+
+static void test_what_no_note_can_say_is_refused(void **state)
+{
+    uint32_t device;
+    uint64_t owner;
+
+    assert_int_equal(add(0, BASE, REGION), 0);
+    assert_int_equal(add(0, BASE + REGION, 512), 0);
+    assert_false(facet_regions_note(0, BASE + 256, 512, 1));                /* between two steps */
+    assert_false(facet_regions_note(0, BASE + REGION - 512, 513, 1));       /* over a border */
+    assert_false(facet_regions_note(0, BASE, 512, UINT64_C(1) << 63));      /* no pointer */
+    assert_false(facet_regions_note(FACET_REGION_DEVICES, BASE, 512, 1));   /* no such device */
+    assert_false(facet_regions_take_note(UINT64_MAX - 511, &device, &owner)); /* no such address */
+    assert_int_equal(facet_regions_leave(0, BASE, REGION), REGION);
+    assert_int_equal(facet_regions_leave(0, BASE + REGION, 512), REGION);
+}
+
+static void test_an_owner_takes_its_notes_along(void **state)
+{
+    uint64_t last = BASE + REGION - 512, owner;
+    uint32_t device;
+
+    for (uint64_t address = BASE; address <= last; address += last - BASE) {
+        assert_true(facet_regions_join(5, address, 512) || add(5, address, 512) == 0);
+        assert_true(facet_regions_note(5, address, 512, 40));
+    }
+    assert_true(facet_regions_join(5, BASE + 512, 512));
+    assert_true(facet_regions_note(5, BASE + 512, 512, 48));
+    gone_count = 0;
+    facet_regions_drain(40, is_gone);
+    assert_int_equal(gone_count, 2);
+    assert_int_equal(gone_device, 5);
+    assert_int_equal(gone[0], BASE);
+    assert_int_equal(gone[1], last);
+    facet_regions_drain(40, is_gone);
+    assert_int_equal(gone_count, 2);
+    assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
+    assert_int_equal(facet_regions_leave(5, BASE, 512), 0);
+    assert_int_equal(facet_regions_leave(5, BASE + 512, 512), 0);
+    assert_int_equal(facet_regions_leave(5, last, 512), REGION);
+}
+
 /* ---- threads ---- */
+
+/* Two that free the same block: one of them has its note. */
+static _Atomic uint32_t taken;
+
+static void *take_all(void *argument)
+{
+    uint32_t device;
+    uint64_t owner;
+
+    for (uint64_t at = BASE; at < BASE + REGION; at += 512)
+        if (facet_regions_take_note(at, &device, &owner))
+            atomic_fetch_add(&taken, 1);
+    return NULL;
+}
+
+static void test_of_two_that_take_a_note_one_has_it(void **state)
+{
+    pthread_t threads[THREADS];
+
+    for (uint64_t at = BASE; at < BASE + REGION; at += 512) {
+        assert_true(facet_regions_join(0, at, 512) || add(0, at, 512) == 0);
+        assert_true(facet_regions_note(0, at, 512, 8));
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_all, NULL), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&taken), REGION / 512);
+    for (uint64_t at = BASE; at < BASE + REGION; at += 512)
+        assert_int_equal(facet_regions_leave(0, at, 512), at == BASE + REGION - 512 ? REGION : 0);
+}
+
 
 static _Atomic int64_t charged; /* by all threads, as the callers would */
 static _Atomic uint32_t lowest; /* of moments in which less was charged than is held by one block */
@@ -129,11 +234,15 @@ static void test_a_child_begins_with_nothing(void **state)
 {
     int status = -1;
 
+    uint32_t device;
+    uint64_t owner;
+
     assert_int_equal(add(2, BASE, 1), 0);
+    assert_true(facet_regions_note(2, BASE, 1, 8));
     pid_t pid = fork();
     if (pid == 0) {
         facet_regions_forked();
-        bool empty = !facet_regions_join(2, BASE, 1);
+        bool empty = !facet_regions_join(2, BASE, 1) && !facet_regions_take_note(BASE, &device, &owner);
         _exit(empty && add(2, BASE, 1) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -147,6 +256,10 @@ int main(void)
         cmocka_unit_test(test_the_first_block_pays_and_the_last_one_gives_back),
         cmocka_unit_test(test_a_block_over_a_border_pays_for_both),
         cmocka_unit_test(test_devices_have_their_own_and_addresses_an_end),
+        cmocka_unit_test(test_a_note_is_taken_once_from_the_device_it_is_of),
+        cmocka_unit_test(test_what_no_note_can_say_is_refused),
+        cmocka_unit_test(test_an_owner_takes_its_notes_along),
+        cmocka_unit_test(test_of_two_that_take_a_note_one_has_it),
         cmocka_unit_test(test_threads_pay_for_each_region_once),
         cmocka_unit_test(test_a_child_begins_with_nothing),
     };
