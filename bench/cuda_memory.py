@@ -54,6 +54,9 @@ def run(bench, options):
     table = harness.markdown_table(["call", "callers", "bare ns", "in a vGPU", "added ns", "recorded peer: added",
                                     "peer / ours"], [row(result) for result in results])
     note = (f"Medians of {options.rounds} interleaved rounds. Recorded peer: HAMi-core 8f3a89c as recorded earlier over "
-            "another fake driver, not measured here. Two threads share the fake driver's one lock, and sleep for it or not "
-            "as the machine has it: their rows, the bare one too, are of either kind.")
+            "another fake driver, not measured here. Each caller has a processor of its own; batches in which another "
+            "one stood still do not count. Two threads share the fake driver's one lock, which is had in the order of "
+            "asking: what they wait for it is in both columns, and what ours does while the other has it does not show. "
+            "With a lock that may be had again at once the bare loop keeps it from the other thread, and the columns are "
+            "not alike.")
     harness.save("cuda-memory", results, [table, note])

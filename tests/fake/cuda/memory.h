@@ -7,7 +7,7 @@
  * Never: touches a byte that the program did not touch: memory costs the machine what is written to it.
  *
  * As the driver does, memory is taken from the device in steps of 2 MiB from 1 MiB on, and less than that out of slabs
- * of 2 MiB that belong to a context. All of it is under one lock.
+ * of 2 MiB that belong to a context. All of it is under one lock, which is had in the order of asking.
  */
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
