@@ -122,8 +122,8 @@ static void give_back(uint64_t key, const struct facet_ledger_entry *entry, void
 
 static void small_gone(uint32_t device, uint64_t address)
 {
-    facet_cuda_charge_gone(
-        address, &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
+    facet_cuda_charge_gone(address,
+                           &(struct facet_ledger_entry){.bytes = 1, .device = device, .kind = FACET_CUDA_SMALL});
 }
 
 /* Gives back what a context cost and what was allocated in it. Pools and virtual memory are the device's, and stay. */

@@ -12,7 +12,7 @@
 #define LEVEL_BITS 18u /* twice that and a region's: 57, all that processors have for addresses */
 #define PLACES     (UINT64_C(1) << LEVEL_BITS)
 
-#define STEPS      (FACET_REGION_BYTES >> FACET_REGION_STEP_BITS)
+#define STEPS (FACET_REGION_BYTES >> FACET_REGION_STEP_BITS)
 
 struct region {
     _Alignas(64) _Atomic uint32_t blocks;

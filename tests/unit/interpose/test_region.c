@@ -113,10 +113,10 @@ static void test_what_no_note_can_say_is_refused(void **state)
 
     assert_int_equal(add(0, BASE, REGION), 0);
     assert_int_equal(add(0, BASE + REGION, 512), 0);
-    assert_false(facet_regions_note(0, BASE + 256, 512, 1));                /* between two steps */
-    assert_false(facet_regions_note(0, BASE + REGION - 512, 513, 1));       /* over a border */
-    assert_false(facet_regions_note(0, BASE, 512, UINT64_C(1) << 63));      /* no pointer */
-    assert_false(facet_regions_note(FACET_REGION_DEVICES, BASE, 512, 1));   /* no such device */
+    assert_false(facet_regions_note(0, BASE + 256, 512, 1));                  /* between two steps */
+    assert_false(facet_regions_note(0, BASE + REGION - 512, 513, 1));         /* over a border */
+    assert_false(facet_regions_note(0, BASE, 512, UINT64_C(1) << 63));        /* no pointer */
+    assert_false(facet_regions_note(FACET_REGION_DEVICES, BASE, 512, 1));     /* no such device */
     assert_false(facet_regions_take_note(UINT64_MAX - 511, &device, &owner)); /* no such address */
     assert_int_equal(facet_regions_leave(0, BASE, REGION), REGION);
     assert_int_equal(facet_regions_leave(0, BASE + REGION, 512), REGION);
@@ -179,7 +179,6 @@ static void test_of_two_that_take_a_note_one_has_it(void **state)
     for (uint64_t at = BASE; at < BASE + REGION; at += 512)
         assert_int_equal(facet_regions_leave(0, at, 512), at == BASE + REGION - 512 ? REGION : 0);
 }
-
 
 static _Atomic int64_t charged; /* by all threads, as the callers would */
 static _Atomic uint32_t lowest; /* of moments in which less was charged than is held by one block */
