@@ -2,13 +2,13 @@
 /* Owns: what demand.h says. Never: more. */
 #include "demand.h"
 
-struct facet_fair_demand demand_of(const struct facet_owner *owner, const struct facet_usage_totals *totals,
-                                   uint64_t now_ns)
+struct facet_fair_demand demand_of(const struct facet_owner *owner, uint64_t now_ns)
 {
-    struct facet_fair_demand demand = {.busy_ns = totals->busy_ns};
+    struct facet_fair_demand demand = {0};
     struct facet_owner_slot slot;
 
-    for (uint32_t i = 0; facet_owner_slot(owner, i, &slot); i++)
+    for (uint32_t i = 0; facet_owner_slot(owner, i, &slot); i++) {
+        demand.busy_ns += slot.busy_ns;
         facet_fair_demand_add(&demand,
                               &(struct facet_fair_process){.waiting = slot.waiting,
                                                            .inflight = slot.inflight,
@@ -16,5 +16,6 @@ struct facet_fair_demand demand_of(const struct facet_owner *owner, const struct
                                                            .idle_since_ns = slot.idle_since_ns,
                                                            .seen_ns = slot.seen_ns},
                               now_ns);
+    }
     return demand;
 }

@@ -11,8 +11,7 @@
 #include "compute/fair.h"
 #include "limiter/owner.h"
 
-/* `totals` is the look at the vGPU that was taken just before. */
-struct facet_fair_demand demand_of(const struct facet_owner *owner, const struct facet_usage_totals *totals,
-                                   uint64_t now_ns);
+/* What is in flight no more is in the device time, so that a cap has one or the other held against it at any time. */
+struct facet_fair_demand demand_of(const struct facet_owner *owner, uint64_t now_ns);
 
 #endif

@@ -115,7 +115,7 @@ static void look(struct device *device, uint64_t now_ns)
         if (client->fair < 0)
             continue;
         facet_fair_set_frozen(&device->fair, client->fair, client->frozen || client->idle_frozen);
-        device->fair.clients[client->fair].demand = demand_of(client->owner, &client->totals, now_ns);
+        device->fair.clients[client->fair].demand = demand_of(client->owner, now_ns);
     }
 }
 

@@ -36,61 +36,25 @@ const struct facet_fair_config facet_fair_queue = {
 /* A best-effort client's weight when guarantees leave nothing. */
 #define SCRAPS_MILLI 20u
 
-/*
- * A cap's credit after which a closed client is let in again, so that it is not let in for a microsecond; and the time
- * that it may take to come by it: what a client is let have at once, it waits for at once.
- */
-#define REOPEN_NS      MS
-#define REOPEN_WAIT_NS (2 * MS)
-
 /* How often in a turn what is in flight is looked at. */
 #define TURN_LOOKS 4u
-
-static bool capped(const struct facet_fair_client *client)
-{
-    return client->limit_milli < FACET_MILLI_WHOLE;
-}
 
 static bool wants(const struct facet_fair_client *client)
 {
     return client->demand.waiting || client->demand.inflight;
 }
 
-static uint64_t reopen_ns(const struct facet_fair_client *client)
-{
-    return facet_fair_sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
-}
-
-/*
- * What is left of a cap's credit once the work in flight is through, as far as that can be told. Work that waits for
- * something its program does later may never end: a part of a burst is never held against it, so that this comes.
- */
-static int64_t cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
-{
-    return client->cap_credit_ns - (int64_t)facet_fair_sooner(client->demand.inflight_ns, fair->config.burst_ns / 2);
-}
-
 /* Could run if it were let: what makes others give way. */
 static bool eligible(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return !client->frozen && client->gate == FACET_FAIR_CLOSED && client->demand.waiting &&
-           (!capped(client) || cap_left_ns(fair, client) >= (int64_t)reopen_ns(client));
+           facet_fair_cap_lets_in(fair, client);
 }
 
-/* When the work in flight is expected to end, if anybody can tell; it began when what was before it on the device
- * ended. */
-static uint64_t drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
-{
-    uint64_t began_ns =
-        facet_fair_later(facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
-
-    return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
-}
-
-/* The same, and now where nobody can tell, or it should have ended. */
+/* When the work in flight is expected to end; now where nobody can tell, or it should have ended. */
 static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    uint64_t end_ns = drained_ns(fair, client);
+    uint64_t end_ns = facet_fair_drained_ns(fair, client);
 
     return client->demand.inflight && end_ns != FACET_FAIR_NEVER ? facet_fair_later(end_ns, fair->last_ns)
                                                                  : fair->last_ns;
@@ -227,17 +191,6 @@ uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
 
 /* ---- accounting ---- */
 
-/* A cap is held against the device time that was measured, whoever else runs. */
-static void charge_cap(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
-{
-    uint64_t busy = client->demand.busy_ns - client->cap_busy_ns;
-
-    client->cap_busy_ns = client->demand.busy_ns;
-    client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
-    if (client->cap_credit_ns > (int64_t)fair->config.burst_ns)
-        client->cap_credit_ns = (int64_t)fair->config.burst_ns;
-}
-
 /* The device's virtual time follows the least of those who wanted it until now, and never goes back. */
 static void raise_floor(struct facet_fair *fair)
 {
@@ -275,7 +228,7 @@ static void account(struct facet_fair *fair, uint64_t now_ns)
     EACH_CLIENT(fair, client)
     {
         facet_fair_find_lost(fair, client);
-        charge_cap(fair, client, elapsed);
+        facet_fair_cap_charge(fair, client, elapsed);
         note_demand(fair, client, now_ns);
         fair->round_milli += client->active ? client->weight_milli : 0;
     }
@@ -378,11 +331,11 @@ static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fa
 static void review(struct facet_fair *fair, struct facet_fair_client *client, const struct facet_fair_client *other,
                    uint64_t now_ns)
 {
-    if (client->frozen || (capped(client) && cap_left_ns(fair, client) <= 0)) {
+    if (client->frozen || (facet_fair_capped(client) && facet_fair_cap_left_ns(fair, client) <= 0)) {
         close_gate(client);
         return;
     }
-    if (client->gate == FACET_FAIR_OPEN && (other || capped(client) || too_far_ahead(fair, client))) {
+    if (client->gate == FACET_FAIR_OPEN && (other || facet_fair_capped(client) || too_far_ahead(fair, client))) {
         client->gate = FACET_FAIR_LEASED;
         client->lease_end_ns = now_ns + turn_ns(fair, client);
     }
@@ -402,7 +355,7 @@ static void review(struct facet_fair *fair, struct facet_fair_client *client, co
 
 static bool nearly_drained(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
-    uint64_t end_ns = drained_ns(fair, client);
+    uint64_t end_ns = facet_fair_drained_ns(fair, client);
 
     return client->draining && end_ns != FACET_FAIR_NEVER && now_ns + fair->config.handover_ns >= end_ns;
 }
@@ -464,7 +417,7 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
             return;
         only = client;
     }
-    if (only && only->gate == FACET_FAIR_LEASED && !capped(only))
+    if (only && only->gate == FACET_FAIR_LEASED && !facet_fair_capped(only))
         only->gate = FACET_FAIR_OPEN;
 }
 
@@ -481,20 +434,12 @@ static void set_depths(struct facet_fair *fair)
         uint64_t credit_ns = client->cap_credit_ns > 0 ? (uint64_t)client->cap_credit_ns : 0;
 
         client->depth_ns = turn_ns(fair, client);
-        if (capped(client) && active <= 1)
+        if (facet_fair_capped(client) && active <= 1)
             client->depth_ns = facet_fair_sooner(client->depth_ns, credit_ns);
     }
 }
 
 /* ---- when to look again ---- */
-
-/* Who has enough already waits for others, and they have deadlines of their own. */
-static uint64_t cap_ready_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
-{
-    int64_t missing = (int64_t)reopen_ns(client) - cap_left_ns(fair, client);
-
-    return missing > 0 ? now_ns + (uint64_t)missing * FACET_MILLI_WHOLE / client->limit_milli + 1 : FACET_FAIR_NEVER;
-}
 
 /*
  * While others wait, what is in flight is looked at now and then: what ends is followed by more, and then reaches to
@@ -521,18 +466,20 @@ static uint64_t client_deadline(const struct facet_fair *fair, const struct face
 
     if (client->draining && !client->overrun && !nearly_drained(fair, client, now_ns)) {
         deadline = client->lease_end_ns + fair->config.overrun_ns;
-        if (drained_ns(fair, client) != FACET_FAIR_NEVER)
-            deadline = facet_fair_sooner(deadline, drained_ns(fair, client) - fair->config.handover_ns);
+        if (facet_fair_drained_ns(fair, client) != FACET_FAIR_NEVER)
+            deadline = facet_fair_sooner(deadline, facet_fair_drained_ns(fair, client) - fair->config.handover_ns);
     }
     if (client->gate == FACET_FAIR_LEASED && contended)
         deadline = facet_fair_sooner(deadline, turn_deadline(fair, client, now_ns));
-    if (client->gate == FACET_FAIR_LEASED && !capped(client))
+    if (client->gate == FACET_FAIR_LEASED && !facet_fair_capped(client))
         deadline = facet_fair_sooner(deadline, now_ns + fair->config.alone_ns);
-    if (capped(client) && client->gate == FACET_FAIR_CLOSED && client->demand.waiting && !client->frozen)
-        deadline = facet_fair_sooner(deadline, cap_ready_ns(fair, client, now_ns));
-    if (capped(client) && client->gate == FACET_FAIR_LEASED)
-        deadline = facet_fair_sooner(
-            deadline, now_ns + (uint64_t)(cap_left_ns(fair, client) > 0 ? cap_left_ns(fair, client) : 0));
+    if (facet_fair_capped(client) && client->gate == FACET_FAIR_CLOSED && client->demand.waiting && !client->frozen)
+        deadline = facet_fair_sooner(deadline, facet_fair_cap_opens_ns(fair, client));
+    if (facet_fair_capped(client) && client->gate == FACET_FAIR_LEASED) {
+        int64_t left_ns = facet_fair_cap_left_ns(fair, client);
+
+        deadline = facet_fair_sooner(deadline, now_ns + (uint64_t)(left_ns > 0 ? left_ns : 0));
+    }
     return facet_fair_later(deadline, now_ns + 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: what fair.c, fair_charge.c and fair_demand.c share. Never: included from elsewhere; fair.h is the manual. */
+/* Owns: what fair.c and fair_*.c share. Never: included from elsewhere; fair.h is the manual. */
 #ifndef FACET_COMPUTE_FAIR_PARTS_H
 #define FACET_COMPUTE_FAIR_PARTS_H
 
@@ -31,6 +31,21 @@ static inline bool facet_fair_on_device(const struct facet_fair_client *client)
     return client->gate != FACET_FAIR_CLOSED || client->draining;
 }
 
+static inline bool facet_fair_capped(const struct facet_fair_client *client)
+{
+    return client->limit_milli < FACET_MILLI_WHOLE;
+}
+
+/* When the work in flight is expected to end, if anybody can tell; it began when what was before it on the device
+ * ended. */
+static inline uint64_t facet_fair_drained_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    uint64_t began_ns =
+        facet_fair_later(facet_fair_later(client->demand.idle_since_ns, client->lease_start_ns), fair->handed_over_ns);
+
+    return client->demand.inflight_ns ? began_ns + client->demand.inflight_ns : FACET_FAIR_NEVER;
+}
+
 /* Charges what the clients had of the device since the last step. */
 void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns);
 
@@ -42,5 +57,18 @@ void facet_fair_comes_back(const struct facet_fair *fair, struct facet_fair_clie
  * have run meanwhile is charged. To be called before the cap is charged for it.
  */
 void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_client *client);
+
+/* ---- caps (fair_cap.c); "now" is the step's, fair->last_ns ---- */
+
+/* A cap is held against the device time that was measured, whoever else runs. */
+void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns);
+
+/* Its credit, less what is in flight. */
+int64_t facet_fair_cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client);
+
+/* Whether it lets a client in that is closed now; and when it will, FACET_FAIR_NEVER where it does already: who has
+ * enough waits for others, and they have deadlines of their own. */
+bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fair_client *client);
+uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client);
 
 #endif

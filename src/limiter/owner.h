@@ -106,10 +106,12 @@ bool facet_owner_in_use(const struct facet_owner *owner);
 
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 
-/* What one process's slot says of its launches, each word read once: the end of work after the count that it lowers. */
+/* What one process's slot says of its launches, each word read once: the end of work, and what it took of the device,
+ * after the count that it lowers. What is in flight no more is in busy_ns. */
 struct facet_owner_slot {
     uint32_t waiting, inflight;
     uint64_t inflight_ns, idle_since_ns;
+    uint64_t busy_ns; /* of whoever had the slot, ever */
     uint64_t seen_ns; /* when the process last gave a sign of life; 0: it never did */
 };
 

@@ -26,6 +26,7 @@ bool facet_owner_slot(const struct facet_owner *owner, uint32_t index, struct fa
         .inflight = facet_inflight_count(inflight),
         .inflight_ns = facet_inflight_ns(inflight),
         .idle_since_ns = atomic_load(&slot->idle_since_ns),
+        .busy_ns = atomic_load(&slot->busy_ns),
         .seen_ns = last_sign_ns(slot),
     };
     return true;

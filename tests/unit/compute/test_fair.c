@@ -153,6 +153,25 @@ static void test_cap_alone_makes_no_long_waits(void **state)
         }
 }
 
+/* Work that waits for what its program launches next would never end, were all of it held against the cap for ever. */
+static void test_cap_lets_in_beside_work_that_does_not_end(void **state)
+{
+    struct facet_limits capped = limits(300, 300);
+    struct facet_fair fair;
+
+    facet_fair_init(&fair, &facet_fair_queue, 1 * S);
+    int client = facet_fair_add(&fair, &capped);
+    fair.clients[client].demand = (struct facet_fair_demand){.waiting = 1};
+    facet_fair_step(&fair, 1 * S);
+    assert_int_equal(fair.clients[client].gate, FACET_FAIR_LEASED);
+    fair.clients[client].demand = (struct facet_fair_demand){.waiting = 1, .inflight = 1, .inflight_ns = 20 * MS};
+    uint64_t again_ns = facet_fair_step(&fair, 1 * S + 1 * MS);
+    for (int i = 0; i < 10 && fair.clients[client].gate == FACET_FAIR_CLOSED; i++)
+        again_ns = facet_fair_step(&fair, again_ns);
+    assert_int_equal(fair.clients[client].gate, FACET_FAIR_LEASED);
+    assert_true(fair.last_ns > 1 * S + 20 * MS && fair.last_ns < 1 * S + 35 * MS);
+}
+
 static void test_cap_holds_against_an_idle_neighbour(void **state)
 {
     struct model model;
@@ -414,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_cap_holds_alone),
         cmocka_unit_test(test_cap_alone_makes_no_long_waits),
+        cmocka_unit_test(test_cap_lets_in_beside_work_that_does_not_end),
         cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
         cmocka_unit_test(test_best_effort_shares_what_guarantees_leave),
         cmocka_unit_test(test_requests_above_the_whole_are_weights),

@@ -105,6 +105,25 @@ static void test_who_waits_behind_others_costs_no_steps(void **state)
     assert_true(model.steps < 5000 * 5 * 2);
 }
 
+/* A cap waits for what a kernel's length makes of it, and never lets two go at once because the first is not charged
+ * yet: the next would wait for both. */
+static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
+{
+    static const uint32_t caps[][2] = {{100, 0}, {300, 0}, {500, 0}, {800, 0}};
+    static const struct mix lengths[] = {{"2 ms", {2 * MS}, 1}, {"6 ms", {6 * MS}, 1}, {"20 ms", {20 * MS}, 1}};
+
+    for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
+        for (size_t j = 0; j < sizeof lengths / sizeof lengths[0]; j++) {
+            uint64_t own_ns = lengths[j].kernels_ns[0] * (1000 - caps[i][0]) / caps[i][0];
+
+            run(caps[i], true, &lengths[j]);
+            if (model.tenants[0].longest_ns > own_ns + 1 * MS)
+                fail_msg("%s at %u milli: a launch waits %.2f ms, its own is %.2f", lengths[j].name, caps[i][0],
+                         (double)model.tenants[0].longest_ns / 1e6, (double)own_ns / 1e6);
+            assert_true(gate_work_ns(&model.tenants[0]) * 1000 / (4 * S) + 10 >= caps[i][0]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_three_tenths_and_seven),
         cmocka_unit_test(test_long_kernels_are_waited_for_once),
         cmocka_unit_test(test_who_waits_behind_others_costs_no_steps),
+        cmocka_unit_test(test_each_waited_for_under_a_cap_goes_evenly),
     };
     return cmocka_run_group_tests_name("fair_waits", tests, NULL, NULL);
 }
