@@ -211,6 +211,8 @@ static void note_demand(struct facet_fair *fair, struct facet_fair_client *clien
         fair->handed_over_ns =
             facet_fair_later(fair->handed_over_ns, facet_fair_sooner(client->demand.idle_since_ns, now_ns | 1));
     }
+    if (client->demand.inflight && client->demand.inflight_ns)
+        client->launch_ns = client->demand.inflight_ns / client->demand.inflight;
     if (wants(client)) {
         client->last_wanted_ns = now_ns;
         facet_fair_comes_back(fair, client);

@@ -81,6 +81,7 @@ struct facet_fair_client {
     uint64_t depth_ns;         /* with it: how much expected work may be in flight */
     uint64_t vtime;            /* device time had, divided by weight, in ns of a whole device */
     uint64_t weight_milli;
+    uint64_t launch_ns;                    /* what a launch of its takes, as of the last in flight; 0: not known */
     uint64_t lease_start_ns, lease_end_ns; /* its turn; the start is when the device is expected to come to it */
     uint64_t last_wanted_ns;               /* when it last had work waiting or in flight */
     bool active;                           /* wanted or had the device at the last step */

@@ -38,12 +38,14 @@ static int64_t held_ns(const struct facet_fair *fair, const struct facet_fair_cl
     return (int64_t)(late ? held_late_ns(fair, client) : client->demand.inflight_ns);
 }
 
-/* A burst is what may be saved up beside what is spoken for: or a kernel longer than that would lose what its cap gains
- * while it runs. */
+/*
+ * What may be saved up is a burst, and a launch at least, beside what is spoken for: one that is longer would lose what
+ * its cap gains while it runs, or while it waits for another vGPU's.
+ */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
 {
     uint64_t busy = client->demand.busy_ns - client->cap_busy_ns;
-    int64_t most_ns = (int64_t)fair->config.burst_ns + held_ns(fair, client);
+    int64_t most_ns = (int64_t)facet_fair_later(fair->config.burst_ns, client->launch_ns) + held_ns(fair, client);
 
     client->cap_busy_ns = client->demand.busy_ns;
     client->cap_credit_ns += (int64_t)(elapsed_ns * client->limit_milli / FACET_MILLI_WHOLE) - (int64_t)busy;
