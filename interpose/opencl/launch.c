@@ -27,7 +27,7 @@ cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queu
     if (!launch->tenant)
         return result;
     if (result != CL_SUCCESS) {
-        facet_tenant_complete(launch->tenant, 1, launch->estimate_ns, 0, facet_clock_now_ns());
+        facet_tenant_refused(launch->tenant, launch->estimate_ns);
         return result;
     }
 

@@ -555,6 +555,27 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
     return estimate_ns;
 }
 
+/*
+ * Takes launches out of flight that ended at `now_ns`, and tells whom it concerns. Written before the count falls: who
+ * sees nothing in flight also sees since when. Of several streams the one that is reported last need not have ended
+ * last.
+ */
+static void land(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count, uint64_t charged_ns,
+                 uint64_t now_ns)
+{
+    struct facet_slot *slot = tenant->slot;
+
+    if (now_ns > atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed))
+        atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
+    bool idle = take_out(tenant, lane, count, charged_ns);
+
+    atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
+    if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))
+        facet_futex_wake(&slot->completions);
+    if (idle && FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst)) != FACET_GATE_OPEN)
+        facet_bell_ring(tenant->bell);
+}
+
 void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
                               uint64_t charged_ns, uint64_t busy_ns, uint64_t now_ns)
 {
@@ -567,16 +588,11 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lan
             &tenant->usage->pace_ns,
             facet_policy_pace_milli(tenant->policy, atomic_load_explicit(&tenant->orphan, memory_order_relaxed)),
             busy_ns, now_ns);
+    land(tenant, lane, count, charged_ns, now_ns);
+}
 
-    /* Written before the count falls: who sees nothing in flight also sees since when. Of several streams the one that
-     * is reported last need not have ended last. */
-    if (now_ns > atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed))
-        atomic_store_explicit(&slot->idle_since_ns, now_ns, memory_order_relaxed);
-    bool idle = take_out(tenant, lane, count, charged_ns);
-
-    atomic_fetch_add_explicit(&slot->completions, 1, memory_order_release);
-    if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))
-        facet_futex_wake(&slot->completions);
-    if (idle && FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst)) != FACET_GATE_OPEN)
-        facet_bell_ring(tenant->bell);
+/* What ran before it may have ended before: nobody looked. */
+void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t charged_ns)
+{
+    land(tenant, lane, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));
 }

@@ -163,7 +163,7 @@ void facet_tenant_begins(struct facet_slot_lane *lane);
 /*
  * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
  * device time, 0 if unknown. Returns what was charged of it, to be passed to exactly one facet_tenant_complete_in() of
- * the same lane (also when the submission fails, with busy_ns 0), or FACET_TENANT_LOST.
+ * the same lane, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
  * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged. Either way one atomic
@@ -195,7 +195,10 @@ static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struc
 void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint32_t count,
                               uint64_t estimate_ns, uint64_t busy_ns, uint64_t now_ns);
 
-/* Both for who counts all in one lane. */
+/* Takes a launch back that the driver refused: it ran nothing, and counts as none. */
+void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_lane *lane, uint64_t charged_ns);
+
+/* The same for who counts all in one lane. */
 static inline uint64_t facet_tenant_launch(struct facet_tenant *tenant, uint64_t estimate_ns)
 {
     return facet_tenant_launch_in(tenant, &tenant->slot->lanes[0], estimate_ns);
@@ -205,6 +208,11 @@ static inline void facet_tenant_complete(struct facet_tenant *tenant, uint32_t c
                                          uint64_t busy_ns, uint64_t now_ns)
 {
     facet_tenant_complete_in(tenant, &tenant->slot->lanes[0], count, estimate_ns, busy_ns, now_ns);
+}
+
+static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t charged_ns)
+{
+    facet_tenant_refused_in(tenant, &tenant->slot->lanes[0], charged_ns);
 }
 
 /*

@@ -180,8 +180,7 @@ bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, cons
 
 void facet_flight_failed(struct facet_flight_lane *lane, uint64_t charge)
 {
-    /* Nothing of it ran: what did before may have ended before. */
-    facet_tenant_complete_in(lane->tenant, lane->counted, 1, charge, 0, facet_idle_since(facet_clock_now_ns(), true));
+    facet_tenant_refused_in(lane->tenant, lane->counted, charge);
 }
 
 void facet_flight_end(struct facet_flight *launch, void *stream, bool taken)

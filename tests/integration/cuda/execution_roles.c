@@ -65,7 +65,7 @@ static void role_kinds(void)
     CHECK(totals_inside().busy_ns > 0);
 }
 
-/* What the driver refuses is not in flight, and costs nothing. */
+/* What the driver refuses is not in flight, costs nothing, and is no launch. */
 static void role_failures(void)
 {
     CUfunction function = client_function("work_20us");
@@ -74,7 +74,7 @@ static void role_failures(void)
     CHECK(client.cuLaunchKernel(function, 8, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuLaunchKernelEx(NULL, function, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     struct facet_usage_totals totals = totals_inside();
-    CHECK(totals.inflight == 0 && totals.busy_ns == 0);
+    CHECK(totals.inflight == 0 && totals.busy_ns == 0 && totals.launches == 0);
 }
 
 /* From 1 MiB on they are work, and what is less when as much came together. The bytes arrive. */
@@ -98,7 +98,7 @@ static void role_transfers(void)
     OK(client.cuStreamSynchronize(stream));
     CHECK(memcmp(there, back, sizeof there) == 0);
     CHECK(becomes(is_idle, 0));
-    SETTLED(5); /* the refused one had been admitted */
+    SETTLED(4); /* the refused one was admitted, and is none */
 }
 
 /* So are rows, boxes, batches and what is prefetched: by what they move in all. */

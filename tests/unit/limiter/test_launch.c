@@ -68,6 +68,25 @@ static void test_open_gate_costs_no_wait(void **state)
     facet_tenant_detach(&tenant);
 }
 
+/* What was charged for it is taken back, and the program's other launches stay. */
+static void test_refused_launch_counts_as_none(void **state)
+{
+    struct fixture *fixture = *state;
+    struct facet_tenant tenant = fixture_attach(fixture);
+
+    facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
+    assert_int_equal(facet_tenant_launch(&tenant, 1000), 1000);
+    assert_int_equal(facet_tenant_launch(&tenant, 500), 500);
+    facet_tenant_refused(&tenant, 500);
+    assert_int_equal(fixture_totals(fixture).inflight, 1);
+    assert_int_equal(fixture_totals(fixture).inflight_ns, 1000);
+    assert_int_equal(fixture_totals(fixture).launches, 0);
+    facet_tenant_complete(&tenant, 1, 1000, 900, facet_clock_now_ns());
+    assert_int_equal(fixture_totals(fixture).inflight, 0);
+    assert_int_equal(fixture_totals(fixture).launches, 1);
+    facet_tenant_detach(&tenant);
+}
+
 static void test_closed_gate_waits_until_opened(void **state)
 {
     struct fixture *fixture = *state;
@@ -123,8 +142,9 @@ static void test_who_waits_or_launches_after_a_rest_gives_a_sign(void **state)
     assert_true(first_slot(fixture).seen_ns >= before_ns);
     assert_int_equal(first_slot(fixture).inflight, 1);
     assert_int_equal(first_slot(fixture).inflight_ns, 500);
-    facet_tenant_complete(&tenant, 1, charged_ns, 0, before_ns);
+    facet_tenant_complete(&tenant, 1, charged_ns, 300, before_ns);
     assert_int_equal(first_slot(fixture).idle_since_ns, before_ns);
+    assert_int_equal(first_slot(fixture).busy_ns, 300);
     facet_tenant_detach(&tenant);
 }
 
@@ -433,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_open_gate_costs_no_wait),
+        TEST(test_refused_launch_counts_as_none),
         TEST(test_closed_gate_waits_until_opened),
         TEST(test_who_waits_or_launches_after_a_rest_gives_a_sign),
         TEST(test_waiting_and_draining_ring_the_bell),
