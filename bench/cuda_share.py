@@ -11,9 +11,7 @@ import harness
 
 SETTLE_S = 1  # left out at the start
 
-# Stalls are held against the target where no launch is longer; beside longer ones they are what those make of them.
-LONGEST_MS = 1
-STALL_MS = 5
+STALL_MS = 5  # the target: what a launch may stand beyond its own wait, at the 99th percentile
 
 MIX = "work_5us,work_100us,work_1000us"
 
@@ -40,13 +38,9 @@ class Case:
         return nodes * max(int(us) for us in re.findall(r"(\d+)us", self.kernel)) / 1000
 
     @property
-    def own_stalls_ms(self):
+    def own_waits_ms(self):
         """What a launch makes the next wait for by its own length, at each share: no scheduler can have it shorter."""
         return [self.longest_ms * (100 / share - 1) for share in self.asked]
-
-    @property
-    def is_judged(self):
-        return self.longest_ms <= LONGEST_MS
 
 
 CASES = [
@@ -56,8 +50,10 @@ CASES = [
     Case("30 % alone, 100 us", ["300:300"], "work_100us", 1056, 16),
     Case("30 % alone, 8 blocks of 1 ms", ["300:300"], "work_1000us", 8, 8),
     Case("30 % alone, 20 ms, each waited for", ["300:300"], "work_20000us", 1056, 1),
+    Case("80 % alone, 20 ms, each waited for", ["800:800"], "work_20000us", 1056, 1),
     Case("30 % alone, graphs of 10 x 100 us", ["300:300"], "work_100us", 1056, 4, ["graph", "10"]),
     Case("30 + 70 limits, 1 ms", ["300:300", "700:700"], "work_1000us", 1056, 8),
+    Case("30 + 70 limits, 20 ms", ["300:300", "700:700"], "work_20000us", 1056, 2),
     Case("30 + 70 guarantees, 1 ms", ["300:1000", "700:1000"], "work_1000us", 1056, 8),
     Case("30 + 70 guarantees, 100 us", ["300:1000", "700:1000"], "work_100us", 8, 16),
     Case("30 + 70 guarantees, 5 us, 100 us, 1 ms in turn", ["300:1000", "700:1000"], MIX, 1056, 32),
@@ -81,43 +77,53 @@ def measure(bench, case, options):
                          cuda_launch.environment(bench)).splitlines()
     parsed = [json.loads(line) for line in lines]
     windows = [line for line in parsed if "second" in line][SETTLE_S:]
-    ends = [line for line in parsed if "stall_p99_us" in line]
     got = [[value / 10 for value in window["got_milli"]] for window in windows]
     told = [[value / 10 for value in window["told_milli"]] for window in windows]
-    mean = [statistics.mean(column) for column in zip(*got)]
-    return {"case": case.name, "asked": case.asked, "got": got, "mean": mean, "told": told,
+    ends = {line["pid"]: line["stall_p99_us"] / 1000 for line in parsed if "stall_p99_us" in line}
+    return {"case": case.name, "asked": case.asked, "got": got, "told": told,
+            "mean": [statistics.mean(column) for column in zip(*got)],
             "error": statistics.mean(abs(a - b) for window in got for a, b in zip(window, case.asked)),
-            "longest_ms": case.longest_ms, "judged": case.is_judged, "own_stall_ms": max(case.own_stalls_ms),
-            "stall_p99_ms": max(end["stall_p99_us"] for end in ends) / 1000}
+            "longest_ms": case.longest_ms, "stall_p99_ms": [ends[pid] for pid in windows[0]["pids"]],
+            "own_wait_ms": case.own_waits_ms}
 
 
 def percents(values):
     return " / ".join(f"{value:.1f}" for value in values)
 
 
-def verdict(result):
-    if not result["judged"]:
-        return "its kernels' length"
-    return "yes" if result["stall_p99_ms"] < STALL_MS else "no"
+def worst(result):
+    """P99 and own wait of the vGPU that stood longest beyond what its own length and share make it wait for."""
+    return max(zip(result["stall_p99_ms"], result["own_wait_ms"]), key=lambda pair: pair[0] - pair[1])
 
 
 def row(result):
     told = [statistics.mean(column) for column in zip(*result["told"])]
+    stall_ms, own_ms = worst(result)
     return [result["case"], percents(result["asked"]), percents(result["mean"]), percents(told),
-            f"{result['error']:.1f}", f"{result['longest_ms']:g}", f"{result['stall_p99_ms']:.1f}",
-            verdict(result), f"{max(0, result['stall_p99_ms'] - result['own_stall_ms']):.1f}"]
+            f"{result['error']:.1f}", f"{result['longest_ms']:g}", percents(result["stall_p99_ms"]), f"{own_ms:.1f}",
+            f"{max(0, stall_ms - own_ms):.1f}", "yes" if stall_ms - own_ms < STALL_MS else "no"]
+
+
+NOTE = ("Got: what ran in each second by the fake driver's engine; told: what the limiter reported complete in it. Stall: "
+        "how long the call of a launch took. Own wait: L x (1 / share - 1), where L is the longest launch: with its "
+        "share, a vGPU that had the device for L is not due before that, and no limiter can have it shorter. The rule, "
+        f"for every row: what a stall's P99 is beyond the own wait must be under {STALL_MS} ms, for the vGPU of the row "
+        "that stands longest beyond. Nothing is allowed for what else is beyond a limiter: who launches ahead stands "
+        "until its own launch before has ended, too (another L), and behind the launches of others, whole ones. "
+        "Recorded peer, not measured here (HAMi-core 8f3a89c in a simulation of that record): 10 / 30 / 50 / 80 % "
+        "asked alone with kernels of 1 ms got 52.5 / 85.8 / 94.7 / 97.0; 30 + 70 got 48.0 + 51.8; graphs at 30 % "
+        "got 99.5.")
+
+
+def raw_note(results):
+    """The target by the raw figure, whatever made it so."""
+    above = [result["case"] for result in results if max(result["stall_p99_ms"]) >= STALL_MS]
+    return f"Raw P99 of {STALL_MS} ms and more: {'; '.join(above) if above else 'none'}."
 
 
 def run(bench, options):
     results = [measure(bench, case, options) for case in CASES]
     table = harness.markdown_table(["case", "asked %", "got %", "told %", "mean error per second, points",
-                                    "longest launch ms", "stall P99 ms", f"under {STALL_MS} ms",
-                                    "beyond its own ms"], [row(result) for result in results])
-    note = ("Got: device time by the fake driver's engine, told: by the limiter. Stall: how long the call of a launch "
-            "took, the worst of the vGPUs; it is judged where no launch is longer than "
-            f"{LONGEST_MS} ms: a longer one cannot be stopped, and the others wait for its length. Beyond its own: "
-            "without what a launch's length makes the next wait for at its share (a kernel of 20 ms at 10 %: 180 ms). "
-            "Recorded peer, not measured here (HAMi-core 8f3a89c in a simulation of that record): 10 / 30 / 50 / 80 % "
-            "asked alone with kernels of 1 ms got 52.5 / 85.8 / 94.7 / 97.0; 30 + 70 got 48.0 + 51.8; graphs at 30 % "
-            "got 99.5.")
-    harness.save("cuda-share", results, [table, note])
+                                    "longest launch ms", "stall P99 ms, each", "own wait ms", "beyond it ms",
+                                    f"under {STALL_MS} ms"], [row(result) for result in results])
+    harness.save("cuda-share", results, [table, NOTE, raw_note(results)])

@@ -119,6 +119,8 @@ static void clear(struct fake_process *gone)
         atomic_store(&gone->devices[i].slabs, 0);
         atomic_store(&gone->devices[i].small, 0);
         atomic_store(&gone->devices[i].busy_ns, 0);
+        for (uint32_t piece = 0; piece < FAKE_PIECES; piece++)
+            atomic_store(&gone->devices[i].pieces[piece].end_ns, 0);
         for (uint32_t tally = 0; tally < FAKE_TALLIES; tally++)
             atomic_store(&gone->devices[i].tallies[tally].launches, 0);
     }
@@ -396,6 +398,30 @@ void fake_count(uint32_t device, uint64_t launches)
                               memory_order_relaxed);
 }
 
+static void put_piece(struct fake_process_device *device, uint64_t begin_ns, uint64_t cost_ns)
+{
+    if (cost_ns) {
+        struct fake_piece *piece = &device->pieces[atomic_fetch_add(&device->put, 1) % FAKE_PIECES];
+
+        atomic_store_explicit(&piece->begin_ns, begin_ns, memory_order_relaxed);
+        atomic_store_explicit(&piece->end_ns, begin_ns + cost_ns, memory_order_relaxed);
+    }
+    atomic_fetch_add(&device->busy_ns, cost_ns);
+}
+
+uint64_t fake_had_ns(const struct fake_process_device *device, uint64_t now_ns)
+{
+    uint64_t had_ns = atomic_load(&device->busy_ns), left_ns = 0;
+
+    for (uint32_t i = 0; i < FAKE_PIECES; i++) {
+        uint64_t begin_ns = atomic_load(&device->pieces[i].begin_ns), end_ns = atomic_load(&device->pieces[i].end_ns);
+        uint64_t from_ns = begin_ns > now_ns ? begin_ns : now_ns;
+
+        left_ns += end_ns > from_ns ? end_ns - from_ns : 0;
+    }
+    return had_ns > left_ns ? had_ns - left_ns : 0;
+}
+
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns)
 {
     struct fake_engine *engine = &fake_state()->devices[device].engine;
@@ -407,7 +433,7 @@ uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns,
         begin = begin > ready_ns ? begin : ready_ns;
     } while (!atomic_compare_exchange_weak(until, &busy, begin + cost_ns));
     atomic_fetch_add(&engine->busy_ns, cost_ns);
-    atomic_fetch_add(&fake_process()->devices[device].busy_ns, cost_ns);
+    put_piece(&fake_process()->devices[device], begin, cost_ns);
     fake_count(device, 1);
     return begin + cost_ns;
 }

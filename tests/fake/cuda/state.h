@@ -57,10 +57,19 @@ struct fake_tally {
     _Alignas(64) _Atomic uint64_t launches;
 };
 
+/* Work that a process has put on a device, by when it runs: so many of the last. */
+#define FAKE_PIECES 64u
+
+struct fake_piece {
+    _Atomic uint64_t begin_ns, end_ns;
+};
+
 struct fake_process_device {
     _Atomic uint64_t bytes[FAKE_KINDS];
     _Atomic uint64_t slabs, small; /* of FAKE_PLAIN: slabs, and what of them is to be charged (memory_slab.c) */
-    _Atomic uint64_t busy_ns;      /* device time of what this process ran */
+    _Atomic uint64_t busy_ns;      /* device time of what this process ran, or will: fake_had_ns() */
+    _Atomic uint64_t put;          /* pieces, ever */
+    struct fake_piece pieces[FAKE_PIECES];
     struct fake_tally tallies[FAKE_TALLIES]; /* kernels, those of graphs included: fake_launches() */
 };
 
@@ -148,6 +157,10 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
 /* The same in a part of the device. NULL: in its engine. */
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
+
+/* The device time that a process has had up to `now_ns`: without what still waits, or runs, behind that. As far as the
+ * last FAKE_PIECES go; a piece that is put on the device at this very moment may count in full, or not at all. */
+uint64_t fake_had_ns(const struct fake_process_device *device, uint64_t now_ns);
 
 /* Counts kernels of this process beside those that its engine counts; UINT64_MAX takes one back. */
 void fake_count(uint32_t device, uint64_t launches);

@@ -4,7 +4,7 @@
  *
  * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of what is complete (1: each is
  * waited for; "fill" as the only KERNEL: fills of so many bytes), and says at the end how long launches stood:
- * {"launches","stall_p99_us","stall_most_us"}.
+ * {"pid","launches","stall_p99_us","stall_most_us"}.
  *
  * Owns: that loop. Never: includes anything of Facet.
  */
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client.h"
 
@@ -122,7 +123,7 @@ int main(int argc, char **argv)
     }
     unsigned long kept = count < STALLS ? count : STALLS;
     qsort(stalls_us, kept, sizeof *stalls_us, compare);
-    printf("{\"launches\": %lu, \"stall_p99_us\": %u, \"stall_most_us\": %u}\n", count, stalls_us[kept * 99 / 100],
-           stalls_us[kept - 1]);
+    printf("{\"pid\": %d, \"launches\": %lu, \"stall_p99_us\": %u, \"stall_most_us\": %u}\n", (int)getpid(), count,
+           stalls_us[kept * 99 / 100], stalls_us[kept - 1]);
     return 0;
 }

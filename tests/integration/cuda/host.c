@@ -5,9 +5,9 @@
  *
  * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (with oversubscription, of so much
  * memory), or "+" (another process in the one before). Each runs the command; what they print comes through. With
- * SECONDS above 0, prints for each of as many seconds what every process got of the device, by the driver's own count,
+ * SECONDS above 0, prints for each of as many seconds what every process had of the device, by the driver's own count,
  * and what the limiter told, in milli:
- * {"second": N, "got_milli": [...], "told_milli": [...]}
+ * {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
  *
  * Owns: the machine and the processes. Never: judges what it prints.
  */
@@ -49,6 +49,14 @@ static void print_list(const char *name, const uint64_t *values, unsigned count)
     printf("]");
 }
 
+static void print_pids(const struct tenant *tenants, unsigned count)
+{
+    printf("\"pids\": [");
+    for (unsigned i = 0; i < count; i++)
+        printf("%s%d", i ? ", " : "", (int)tenants[i].pid);
+    printf("], ");
+}
+
 static void watch(struct world *world, struct tenant *tenants, unsigned count, unsigned seconds)
 {
     uint64_t got[TENANTS], told[TENANTS], begun_ns = facet_clock_now_ns() + START_NS;
@@ -66,6 +74,7 @@ static void watch(struct world *world, struct tenant *tenants, unsigned count, u
         if (!second)
             continue;
         printf("{\"second\": %u, ", second);
+        print_pids(tenants, count);
         print_list("got_milli", got, count);
         printf(", ");
         print_list("told_milli", told, count);

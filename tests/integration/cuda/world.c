@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "limiter/tenant.h"
 
 /* Started and not waited for yet; 0: a free place. One thread starts and waits. */
@@ -197,7 +198,7 @@ uint64_t world_busy_ns(pid_t pid)
 {
     const struct fake_process_device *device = device_of(pid);
 
-    return device ? atomic_load(&device->busy_ns) : 0;
+    return device ? fake_had_ns(device, facet_clock_now_ns()) : 0;
 }
 
 uint64_t world_launches(pid_t pid)
