@@ -136,6 +136,20 @@ static void test_utilization(void **state)
     assert_int_equal(utilization.gpu, 0);
 }
 
+/* Work is put on a device at once, and had bit by bit. */
+static void test_what_runs_later_is_not_had_yet(void **state)
+{
+    const struct fake_process_device *had = &fake_process()->devices[FAKE_DEVICES - 1];
+    uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now() + 10 * second_ns;
+
+    fake_run(FAKE_DEVICES - 1, begin_ns, 4 * second_ns);
+    fake_run(FAKE_DEVICES - 1, 0, 2 * second_ns);
+    assert_int_equal(fake_had_ns(had, begin_ns), 0);
+    assert_int_equal(fake_had_ns(had, begin_ns + 3 * second_ns), 3 * second_ns);
+    assert_int_equal(fake_had_ns(had, begin_ns + 5 * second_ns), 5 * second_ns);
+    assert_int_equal(fake_had_ns(had, begin_ns + 9 * second_ns), 6 * second_ns);
+}
+
 static void test_events(void **state)
 {
     nvmlEventSet_t set;
@@ -226,8 +240,13 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_init_counts), cmocka_unit_test(test_handles), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_utilization), cmocka_unit_test(test_events),  cmocka_unit_test(test_links),
+        cmocka_unit_test(test_init_counts),
+        cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_utilization),
+        cmocka_unit_test(test_what_runs_later_is_not_had_yet),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_links),
         cmocka_unit_test(test_health),
     };
 
