@@ -60,6 +60,17 @@ static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_c
                                                                  : fair->last_ns;
 }
 
+/* When what is on the device now is expected to end: who is let in now comes behind it. */
+static uint64_t free_ns(struct facet_fair *fair)
+{
+    uint64_t free_ns = fair->last_ns;
+
+    EACH_CLIENT(fair, client)
+    if (facet_fair_by_work(fair) && facet_fair_on_device(client) && !client->overrun)
+        free_ns = facet_fair_later(free_ns, ends_ns(fair, client));
+    return free_ns;
+}
+
 /*
  * Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
  * With exclusive leases what is in flight counts as had: it will be, before anybody else's.
@@ -491,6 +502,7 @@ uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns)
 
     now_ns = facet_fair_later(now_ns, fair->last_ns);
     account(fair, now_ns);
+    fair->free_ns = free_ns(fair);
 
     const struct facet_fair_client *other = next_client(fair);
     EACH_CLIENT(fair, client)

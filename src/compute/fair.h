@@ -103,6 +103,7 @@ struct facet_fair {
     uint32_t top; /* one past the highest client ever used: no loop goes further */
     uint64_t last_ns;
     uint64_t handed_over_ns; /* when a drain last ended (odd: or before): work submitted before may begin only then */
+    uint64_t free_ns;        /* when the device is expected to be through with what is on it */
     uint64_t round_milli;    /* the weights of all who want the device */
     uint64_t floor;          /* virtual time of the device: no client that comes back starts before it */
 };

@@ -53,9 +53,18 @@ void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_clie
         client->cap_credit_ns = most_ns;
 }
 
+/* What is left at a moment that is not before now. */
+static int64_t left_at_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t at_ns)
+{
+    uint64_t ahead_ns = at_ns > fair->last_ns ? at_ns - fair->last_ns : 0;
+
+    return client->cap_credit_ns - held_ns(fair, client) +
+           (int64_t)(ahead_ns * client->limit_milli / FACET_MILLI_WHOLE);
+}
+
 int64_t facet_fair_cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    return client->cap_credit_ns - held_ns(fair, client);
+    return left_at_ns(fair, client, client->lease_start_ns);
 }
 
 static int64_t reopen_ns(const struct facet_fair_client *client)
@@ -63,9 +72,15 @@ static int64_t reopen_ns(const struct facet_fair_client *client)
     return (int64_t)facet_fair_sooner(REOPEN_NS, REOPEN_WAIT_NS * client->limit_milli / FACET_MILLI_WHOLE);
 }
 
+/* When the device would come to what it launches now. Behind work of its own it has none to look forward to. */
+static uint64_t would_begin_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
+{
+    return client->draining ? fair->last_ns : fair->free_ns;
+}
+
 bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
-    return !facet_fair_capped(client) || facet_fair_cap_left_ns(fair, client) >= reopen_ns(client);
+    return !facet_fair_capped(client) || left_at_ns(fair, client, would_begin_ns(fair, client)) >= reopen_ns(client);
 }
 
 /* When what is left has become what it must be, if nothing else changes. */
@@ -78,12 +93,24 @@ static uint64_t comes_by_ns(const struct facet_fair *fair, const struct facet_fa
     return fair->last_ns + (uint64_t)missing_ns * FACET_MILLI_WHOLE / client->limit_milli + 1;
 }
 
+/* Others are given more to do meanwhile, at most a turn's: from so long before it is looked at now and then. */
+static uint64_t look_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t opens_ns)
+{
+    uint64_t turn_ns = fair->config.slice_ns;
+
+    if (would_begin_ns(fair, client) <= fair->last_ns || opens_ns <= turn_ns)
+        return opens_ns;
+    return facet_fair_sooner(opens_ns, facet_fair_later(opens_ns - turn_ns, fair->last_ns + fair->config.handover_ns));
+}
+
 uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     int64_t late_left_ns = client->cap_credit_ns - (int64_t)held_late_ns(fair, client);
 
     if (facet_fair_cap_lets_in(fair, client))
         return FACET_FAIR_NEVER;
-    return facet_fair_sooner(comes_by_ns(fair, client, facet_fair_cap_left_ns(fair, client)),
-                             facet_fair_later(overdue_ns(fair, client), comes_by_ns(fair, client, late_left_ns)));
+    uint64_t opens_ns =
+        facet_fair_sooner(comes_by_ns(fair, client, client->cap_credit_ns - held_ns(fair, client)),
+                          facet_fair_later(overdue_ns(fair, client), comes_by_ns(fair, client, late_left_ns)));
+    return look_ns(fair, client, opens_ns);
 }

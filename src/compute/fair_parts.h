@@ -63,11 +63,14 @@ void facet_fair_find_lost(const struct facet_fair *fair, struct facet_fair_clien
 /* A cap is held against the device time that was measured, whoever else runs. */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns);
 
-/* Its credit, less what is in flight. */
+/* Its credit, less what is in flight; while its turn is yet to begin, as of then. */
 int64_t facet_fair_cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client);
 
-/* Whether it lets a client in that is closed now; and when it will, FACET_FAIR_NEVER where it does already: who has
- * enough waits for others, and they have deadlines of their own. */
+/*
+ * Whether it lets a client in that is closed now: with what it has come by when the device comes to it, behind the work
+ * of others. And when to look whether it does; FACET_FAIR_NEVER where it does already: who has enough waits for others,
+ * and they have deadlines of their own.
+ */
 bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fair_client *client);
 uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client);
 

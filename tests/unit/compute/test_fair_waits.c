@@ -124,6 +124,31 @@ static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
         }
 }
 
+static void add_limited(uint32_t request, uint32_t limit, const struct mix *mix)
+{
+    struct facet_limits limits = {.compute_request_milli = request,
+                                  .compute_limit_milli = limit,
+                                  .mode = FACET_MODE_SOFT,
+                                  .priority = FACET_PRIORITY_NORMAL};
+
+    gate_model_add(&model, &limits, mix->kernels_ns, mix->ahead);
+}
+
+/* Whose cap pays once the other's work is through goes behind it: not behind another turn, which would begin with the
+ * device idle, or be the other's. */
+static void test_cap_counts_what_it_gains_behind_others(void **state)
+{
+    gate_model_init(&model, &facet_fair_queue);
+    add_limited(300, 280, &mixes[4]);
+    add_limited(700, 1000, &mixes[4]);
+    gate_model_run(&model, 1 * S);
+    gate_model_forget(&model);
+    gate_model_run(&model, 4 * S);
+    assert_true(gate_p99_ns(&model.tenants[0]) < WAIT_MOST_NS);
+    assert_true(gate_work_ns(&model.tenants[0]) > 270 * 4 * MS && gate_work_ns(&model.tenants[0]) < 290 * 4 * MS);
+    assert_true(gate_work_ns(&model.tenants[1]) > 710 * 4 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +157,7 @@ int main(void)
         cmocka_unit_test(test_long_kernels_are_waited_for_once),
         cmocka_unit_test(test_who_waits_behind_others_costs_no_steps),
         cmocka_unit_test(test_each_waited_for_under_a_cap_goes_evenly),
+        cmocka_unit_test(test_cap_counts_what_it_gains_behind_others),
     };
     return cmocka_run_group_tests_name("fair_waits", tests, NULL, NULL);
 }
