@@ -15,6 +15,7 @@
 #include "limiter/tenant.h"
 #include "report.h"
 #include "request.h"
+#include "run_advice.h"
 #include "view.h"
 
 #define LAYER_FILE "libfacet-opencl-layer.so"
@@ -147,6 +148,8 @@ static enum facet_status prepare(struct run *run, struct facet_error *error)
 {
     enum facet_status status = facet_path_shipped(LAYER_FILE, run->layer, sizeof run->layer, error);
 
+    if (status == FACET_OK)
+        status = run_check_real(error);
     if (status == FACET_OK)
         status = client_open(&run->client, true, error);
     if (status == FACET_OK && run->options.report)
@@ -361,12 +364,16 @@ static int run_inside(struct run *run)
 
     if (find_place(run, dirs, environment, &cuda, &hip, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++) {
         describe(run, run->entered[i].vgpu);
+        run_advise_before(run->self, &run->client, run->entered[i].vgpu);
+    }
     if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++) {
         summarize(run, &run->entered[i]);
+        run_advise_after(run->self, run->entered[i].vgpu, &run->entered[i].before);
+    }
     if (write_report(run, &outcome, &error) != FACET_OK)
         command_warn(run->self, "no report: %s", error.message);
     return outcome.exit_status;

@@ -165,6 +165,15 @@ def a_quota_below_what_a_context_costs_is_refused_clearly():
         contains(done.stderr, "1 denied allocations")
         shown = place.json("vgpu", "show", "small", "--json")
         equal((shown["memory_used_bytes"], shown["memory_peak_bytes"] <= 100 << 20), (0, True))
+        # The command says why, where the program does not, and unasked; of who is refused for another reason nothing.
+        said = "small: the memory quota, 100 MiB, is too small to begin on cuda:0: a CUDA context was refused"
+        contains(done.stderr, f"facet run: warning: {said}")
+        for limits, expected in ((["--vgpu", "small"], 1), (["-d", "cuda:1", "-m", "100M"], 1), (["-m", "301M"], 0)):
+            done = place.facet("run", *limits, "--", TENANT, "grab", "plain", "64", MOST, "0")
+            equal(done.stderr.count("is too small to begin on"), expected, done.stderr)
+        place.facet("vgpu", "set", "small", "-m", "2G")
+        equal(place.facet("run", "--vgpu", "small", "--", TENANT, "store").stderr, "")
+        equal(place.facet("run", "--vgpu", "small", "--", TENANT, "grab", "plain", "64", MOST, "0").stderr, "")
 
 
 @test
@@ -276,6 +285,31 @@ def a_machine_without_the_driver_says_what_is_missing():
         equal(done.returncode != 0, True, done.stderr)
         contains(done.stderr, "provider cuda was refused")
         contains(done.stderr, "cannot be loaded")
+
+
+@test
+def a_management_library_without_a_driver_is_said_before_the_program_starts():
+    with CudaPlace() as place:
+        os.mkdir(place.path("lib"))
+        os.symlink(os.path.join(FAKES, "libnvidia-ml.so.1"), place.path("lib/libnvidia-ml.so.1"))
+        place.env.update(LD_LIBRARY_PATH=place.path("lib"), FACET_CUDA_DRIVER=place.path("nothing/libcuda.so.1"))
+        done = place.facet("run", "-d", "cuda:0", "-m", "2G", "--", "sh", "-c", "echo started >&2")
+        lines = done.stderr.splitlines()
+        equal((done.returncode, len(lines), lines[-1]), (0, 2, "started"), done.stderr)
+        contains(lines[0], "facet run: warning: device cuda:0: CUDA programs will find no GPU: libcuda.so.1 is not found")
+        contains(lines[0], "install the driver's libcuda.so.1")
+        # What needs the management library alone goes on.
+        equal(place.smi("memory.total", "-d", "cuda:0", "-m", "2G"), [["2048"]])
+
+
+@test
+def a_driver_that_is_named_and_not_there_is_refused():
+    with CudaPlace() as place:
+        for name in ("FACET_REAL_CUDA", "FACET_REAL_HIP"):
+            done = place.facet("run", "-d", "cuda:0", "--", "touch", "started", env={name: "/nowhere/lib.so.1"})
+            equal((done.returncode, done.stderr.count("\n"), place.exists("started")), (1, 1, False), done.stderr)
+            contains(done.stderr, f"{name} is '/nowhere/lib.so.1': No such file or directory; expected the path of")
+        equal(place.facet("vgpu", "list", "--json").stdout.count('"name"'), 0, "nothing was made")
 
 
 @test

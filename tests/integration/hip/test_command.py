@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "command"))
-from place import BUILD  # noqa: E402
+from place import BUILD, FACET  # noqa: E402
 from real import Real  # noqa: E402
 from tap import Skip, contains, equal, main, test  # noqa: E402
 
@@ -63,7 +63,24 @@ def quota_is_refused_beyond_its_last_byte():
 @test
 def quota_that_no_device_can_begin_with_is_a_clear_refusal():
     with HipPlace() as place:
-        contains(place.program("-d", "rocm:0", "-m", "128M"), "1 devices, 128 MiB, 2 GiB 2, launch ")
+        done = place.facet("run", "-d", "rocm:0", "-m", "128M", "--", os.path.join(PROGRAMS, "program-linked"))
+        contains(done.stdout, "1 devices, 128 MiB, 2 GiB 2, launch ")
+        equal(done.stderr.count("\n"), 1, done.stderr)
+        contains(done.stderr, "the memory quota, 128 MiB, is too small to begin on rocm:0: what the HIP runtime begins with")
+
+
+@test
+def runtime_that_is_broken_is_said_before_the_program_starts():
+    with HipPlace() as place:
+        broken = {"FACET_ROCM_HIP": "/proc/self/status"}
+        place.facet("devices")  # sets up the environment, which the next call changes
+        for options in ({}, broken):
+            place.kill_daemon()
+            done = subprocess.run([FACET, "run", "-d", "rocm:0", "-m", "3G", "true"], env={**place.env, **options},
+                                  capture_output=True, text=True, timeout=60, check=True)
+            equal(done.stderr.count("\n"), 1 if options else 0, done.stderr)
+        contains(done.stderr, "device rocm:0: HIP programs that bring no runtime of their own will find no GPU: ")
+        contains(done.stderr, "/proc/self/status")
 
 
 @test

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what run_advice.h says. Never: more than a line for each virtual GPU. */
+#include "run_advice.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "limiter/entrance_cuda.h"
+#include "limiter/entrance_hip.h"
+#include "view.h"
+
+/* How the two kinds of GPU differ here. */
+struct kind {
+    bool (*is_of)(const char *address);
+    const char *property; /* of the device: why programs find no GPU */
+    const char *programs, *remedy;
+    const char *beginning; /* what is charged first */
+};
+
+static const struct kind kinds[] = {
+    {facet_entrance_is_cuda, "driver_error", "CUDA programs will find no GPU",
+     "install the driver's libcuda.so.1; after an update of the driver, reboot", "a CUDA context"},
+    {facet_entrance_is_hip, "hip_error", "HIP programs that bring no runtime of their own will find no GPU",
+     "install ROCm's libamdhip64.so", "what the HIP runtime begins with"},
+};
+
+/* NULL for a device of another kind, or where the segment cannot be read. */
+static const struct kind *kind_of(const json_t *vgpu)
+{
+    struct facet_segment_device device;
+
+    if (facet_segment_read_device(view_text(vgpu, "segment"), &device, NULL) != FACET_OK)
+        return NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].is_of(device.address))
+            return &kinds[i];
+    return NULL;
+}
+
+void run_advise_before(const struct command *self, struct client *client, const json_t *vgpu)
+{
+    const struct kind *kind = kind_of(vgpu);
+    const char *id = view_text(vgpu, "device");
+    CLIENT_CLEANUP_JSON json_t *device = NULL;
+
+    if (!kind || client_call_in(client, "GET", "/v1/devices/", id, "", NULL, &device, NULL) != FACET_OK)
+        return;
+    const json_t *properties = json_object_get(device, "properties");
+    if (view_has(properties, kind->property))
+        command_warn(self, "device %s: %s: %s; %s", id, kind->programs, view_text(properties, kind->property),
+                     kind->remedy);
+}
+
+void run_advise_after(const struct command *self, const json_t *vgpu, const struct facet_usage_totals *before)
+{
+    const struct kind *kind = kind_of(vgpu);
+    struct facet_usage_totals after;
+    char quota[VIEW_SIZE];
+
+    if (!kind || facet_segment_read_totals(view_text(vgpu, "segment"), &after, NULL) != FACET_OK ||
+        after.denied == before->denied || after.memory_peak_bytes)
+        return;
+    facet_format_size(view_number(vgpu, "memory_limit_bytes"), quota, sizeof quota);
+    command_warn(self,
+                 "%s: the memory quota, %s, is too small to begin on %s: %s was refused, and alone takes some hundred "
+                 "MiB there; give a larger one by -m",
+                 view_text(vgpu, "name"), quota, view_text(vgpu, "device"), kind->beginning);
+}
+
+enum facet_status run_check_real(struct facet_error *error)
+{
+    static const char *const variables[] = {"FACET_REAL_CUDA", "FACET_REAL_HIP"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *path = getenv(variables[i]);
+        if (path && path[0] && access(path, R_OK) != 0)
+            return facet_error_argument(error, FACET_NOT_FOUND, variables[i],
+                                        "%s is '%.150s': %s; expected the path of the vendor's library, or unset",
+                                        variables[i], path, strerror(errno));
+    }
+    return FACET_OK;
+}
