@@ -15,15 +15,15 @@ BOTH(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstr
      stream)
 BOTH(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream), count, to, value, count,
      stream)
-BOTH(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream), 2 * count, to, value,
-     count, stream)
-BOTH(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream), 4 * count, to, value, count,
-     stream)
+BOTH(cuMemsetD16Async, (CUdeviceptr to, unsigned short value, size_t count, CUstream stream),
+     facet_cuda_transfer_times(2, count), to, value, count, stream)
+BOTH(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream),
+     facet_cuda_transfer_times(4, count), to, value, count, stream)
 BOTH(cuMemsetD2D8Async,
-     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream), width *height,
-     to, pitch, value, width, height, stream)
+     (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream),
+     facet_cuda_transfer_times(width, height), to, pitch, value, width, height, stream)
 BOTH(cuMemsetD2D16Async,
      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream),
-     2 * width * height, to, pitch, value, width, height, stream)
+     facet_cuda_transfer_times(2, facet_cuda_transfer_times(width, height)), to, pitch, value, width, height, stream)
 BOTH(cuMemsetD2D32Async, (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height, CUstream stream),
-     4 * width * height, to, pitch, value, width, height, stream)
+     facet_cuda_transfer_times(4, facet_cuda_transfer_times(width, height)), to, pitch, value, width, height, stream)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what is expected of each of HIP's copies and fills (transfers.h). Never: leaves one of the list out. */
+#include "interpose/hip/begin.h"
+#include "interpose/hip/hooks.h"
+#include "transfers.h"
+
+static const hip_Memcpy2D rows_2d = {.WidthInBytes = 21, .Height = 5};
+static const hipMemcpy3DParms box = {.extent = {21, 5, 3}};
+static const hipMemcpy3DPeerParms box_of_peer = {.extent = {21, 5, 3}};
+
+/* As many as the word says that counts them; of what lies beside the sizes nothing is to be looked at. */
+static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+static hipMemcpy3DBatchOp boxes[WORDS];
+#define SUM(count) ((UINT64_C(1) << (count)) - 1)
+
+/* A pitched pointer and an extent lie on the stack, whatever registers are free. */
+#define FILL_BOX(registers) (FIRST(registers) | FIRST(4 + 3) << REGISTERS)
+#define FILL_BOX_EXTENT     .unit = 1, .factors = {REGISTERS + 4 + 1, REGISTERS + 4 + 2, REGISTERS + 4 + 3}
+
+#define SIZE_AT(n)            .unit = 1, .factors = {(n) + 1}
+#define AREA_AT(size, n)      .unit = (size), .factors = {(n) + 1, (n) + 2}
+#define COUNT_AT(size, n)     .unit = (size), .factors = {(n) + 1}
+#define POINTED(what, amount) .bytes = (amount), .pointers = {what}
+
+static const struct row rows[] = {
+    {"hipMemcpyAsync", FIRST(5), SIZE_AT(2)},
+    {"hipMemcpyWithStream", FIRST(5), SIZE_AT(2)},
+    {"hipMemsetAsync", FIRST(4), SIZE_AT(2)},
+    {"hipMemset2DAsync", FIRST(6), AREA_AT(1, 3)},
+    {"hipMemset3DAsync", FILL_BOX(2), FILL_BOX_EXTENT},
+    {"hipMemcpy2DAsync", FIRST(8), AREA_AT(1, 4)},
+    {"hipMemcpy2DToArrayAsync", FIRST(9), AREA_AT(1, 5)},
+    {"hipMemcpy2DFromArrayAsync", FIRST(9), AREA_AT(1, 5)},
+    {"hipMemcpy3DAsync", FIRST(2), POINTED(&box, 315)},
+    {"hipMemcpyToSymbolAsync", FIRST(6), SIZE_AT(2)},
+    {"hipMemcpyFromSymbolAsync", FIRST(6), SIZE_AT(2)},
+    {"hipMemcpyToSymbol", FIRST(5), SIZE_AT(2)},
+    {"hipMemcpyFromSymbol", FIRST(5), SIZE_AT(2)},
+    {"hipMemcpy", FIRST(4), SIZE_AT(2)},
+    {"hipMemcpyFromArray", FIRST(6), SIZE_AT(4)},
+    {"hipMemcpy2D", FIRST(7), AREA_AT(1, 4)},
+    {"hipMemcpy2DToArray", FIRST(8), AREA_AT(1, 5)},
+    {"hipMemcpy2DFromArray", FIRST(8), AREA_AT(1, 5)},
+    {"hipMemcpy3D", FIRST(1), POINTED(&box, 315)},
+    {"hipMemset", FIRST(3), SIZE_AT(2)},
+    {"hipMemset2D", FIRST(5), AREA_AT(1, 3)},
+    {"hipMemset3D", FILL_BOX(1), FILL_BOX_EXTENT},
+    {"hipMemcpyHtoDAsync", FIRST(4), SIZE_AT(2)},
+    {"hipMemcpyDtoHAsync", FIRST(4), SIZE_AT(2)},
+    {"hipMemcpyDtoDAsync", FIRST(4), SIZE_AT(2)},
+    {"hipMemcpyPeerAsync", FIRST(6), SIZE_AT(4)},
+    {"hipMemsetD8Async", FIRST(4), SIZE_AT(2)},
+    {"hipMemsetD16Async", FIRST(4), COUNT_AT(2, 2)},
+    {"hipMemsetD32Async", FIRST(4), COUNT_AT(4, 2)},
+    {"hipMemsetD2D8Async", FIRST(6), AREA_AT(1, 3)},
+    {"hipMemsetD2D16Async", FIRST(6), AREA_AT(2, 3)},
+    {"hipMemsetD2D32Async", FIRST(6), AREA_AT(4, 3)},
+    {"hipMemcpy3DPeerAsync", FIRST(2), POINTED(&box_of_peer, 315)},
+    {"hipMemcpyParam2DAsync", FIRST(2), POINTED(&rows_2d, 105)},
+    {.name = "hipDrvMemcpy3DAsync"}, /* large, whatever it is: tests/integration/hip */
+    {.name = "hipDrvMemcpy3D"},
+    {"hipMemcpyAtoHAsync", FIRST(5), SIZE_AT(3)},
+    {"hipMemcpyHtoAAsync", FIRST(5), SIZE_AT(3)},
+    {"hipMemcpyBatchAsync", FIRST(9), .bytes = SUM(WORD(3)), .pointers = {NULL, NULL, sizes}},
+    {"hipMemcpy3DBatchAsync", FIRST(5), .bytes = SUM(WORD(0)), .pointers = {NULL, boxes}},
+    {"hipMemPrefetchAsync", FIRST(4), SIZE_AT(1)},
+    {"hipMemPrefetchAsync_v2", FIRST(5), SIZE_AT(1)},
+    {"hipMemcpyHtoD", FIRST(3), SIZE_AT(2)},
+    {"hipMemcpyDtoH", FIRST(3), SIZE_AT(2)},
+    {"hipMemcpyDtoD", FIRST(3), SIZE_AT(2)},
+    {"hipMemcpyPeer", FIRST(5), SIZE_AT(4)},
+    {"hipMemcpyAtoA", FIRST(5), SIZE_AT(4)},
+    {"hipMemcpyAtoD", FIRST(4), SIZE_AT(3)},
+    {"hipMemcpyAtoH", FIRST(4), SIZE_AT(3)},
+    {"hipMemcpyDtoA", FIRST(4), SIZE_AT(3)},
+    {"hipMemcpyHtoA", FIRST(4), SIZE_AT(3)},
+    {"hipMemcpyToArray", FIRST(6), SIZE_AT(4)},
+    {"hipMemcpy2DArrayToArray", FIRST(9), AREA_AT(1, 6)},
+    {"hipMemcpyParam2D", FIRST(1), POINTED(&rows_2d, 105)},
+    {"hipDrvMemcpy2DUnaligned", FIRST(1), POINTED(&rows_2d, 105)},
+    {"hipMemcpy3DPeer", FIRST(1), POINTED(&box_of_peer, 315)},
+    {"hipMemsetD8", FIRST(3), SIZE_AT(2)},
+    {"hipMemsetD16", FIRST(3), COUNT_AT(2, 2)},
+    {"hipMemsetD32", FIRST(3), COUNT_AT(4, 2)},
+    {"hipMemsetD2D8", FIRST(5), AREA_AT(1, 3)},
+    {"hipMemsetD2D16", FIRST(5), AREA_AT(2, 3)},
+    {"hipMemsetD2D32", FIRST(5), AREA_AT(4, 3)},
+};
+
+/* Whatever else is in an entry, of its extent it is told how much it moves, and of its types whether of an array. */
+static int setup(void **state)
+{
+    memset(boxes, 0xA5, sizeof boxes);
+    for (unsigned i = 0; i < WORDS; i++)
+        boxes[i].extent = (hipExtent){(size_t)1 << i, 1, 1};
+    facet_hip_process_prepare(); /* the ledger, in which code that is loaded is looked up */
+    atomic_store(&facet_hip_begun[0], true);
+    return 0;
+}
+
+static void test_each_hands_on_what_it_was_given_and_counts_its_bytes(void **state)
+{
+#define CHECK(symbol)                                                                                                  \
+    check_transfer(#symbol, rows, sizeof rows / sizeof rows[0], (void *)facet_##symbol,                                \
+                   (void **)&facet_hip_driver.symbol);
+    FACET_HIP_TRANSFER_HOOKS(CHECK)
+#undef CHECK
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_hands_on_what_it_was_given_and_counts_its_bytes),
+    };
+
+    return cmocka_run_group_tests_name("HIP transfers", tests, setup, NULL);
+}

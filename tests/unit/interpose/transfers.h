@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every hook of a copy or fill, one by one: what it was given reaches the vendor's function of the same form, and it
+ * counts as many bytes as it moves.
+ *
+ * Owns: a vendor's function that writes down what it is given; the row that says what is expected of a call.
+ * Never: opens a library or enters a vGPU: nothing here is large enough to wait for one.
+ *
+ * A call is made in words, as the processor passes what is not floating point: the first six in registers, the others
+ * behind one another on the stack. A word is a small number and no two are alike, so that one in another's place is
+ * seen whatever its width; and an address of nothing, so that who looks where it need not look does not come back.
+ */
+#ifndef FACET_TEST_TRANSFERS_H
+#define FACET_TEST_TRANSFERS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "interpose/kit/execution/transfer.h"
+
+enum { WORDS = 16, FACTORS = 3, POINTERS = 3, REGISTERS = 6 };
+
+#define WORD(i)  (3 + 2 * (uint64_t)(i))
+#define FIRST(n) ((1U << (n)) - 1)
+
+struct row {
+    const char *name;               /* without the suffix of the per-thread form, which is to do the same */
+    uint32_t words;                 /* which of them are the call's, a bit for each; 0: not for this test */
+    uint64_t unit;                  /* the bytes: so many times the words `factors`, or */
+    uint8_t factors[FACTORS];       /* each by its number, and 1 more */
+    uint64_t bytes;                 /* this many, where they stand in what a word points at */
+    const void *pointers[POINTERS]; /* in the place of words */
+};
+
+typedef uint64_t (*words_func)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                               uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+
+static uint64_t got[WORDS];
+static unsigned calls;
+
+static uint64_t write_down(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
+                           uint64_t h, uint64_t i, uint64_t j, uint64_t k, uint64_t l, uint64_t m, uint64_t n,
+                           uint64_t o, uint64_t p)
+{
+    const uint64_t all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p};
+
+    memcpy(got, all, sizeof got);
+    calls++;
+    return 0;
+}
+
+/* The upper bits of a word that is narrower are nobody's. */
+static bool is_same(uint64_t one, uint64_t other)
+{
+    return one == other || (uint32_t)one == other || (uint16_t)one == other || (uint8_t)one == other;
+}
+
+/* Makes the call, with the vendor's function at `own` replaced; returns how many bytes it counts as. */
+static uint64_t call(const char *name, const struct row *row, const uint64_t w[WORDS], void *hook, void **own)
+{
+    void *before = *own;
+
+    calls = 0;
+    facet_flight_gathered[0] = 0;
+    *own = (void *)write_down;
+    uint64_t result = ((words_func)hook)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
+                                         w[12], w[13], w[14], w[15]);
+    *own = before;
+    if ((uint32_t)result || calls != 1)
+        fail_msg("%s: returns %u after %u calls of the vendor's", name, (unsigned)result, calls);
+    for (unsigned i = 0; i < WORDS; i++)
+        if (row->words >> i & 1 && !is_same(got[i], w[i]))
+            fail_msg("%s: word %u is %#llx, not %#llx", name, i, (unsigned long long)got[i], (unsigned long long)w[i]);
+    return facet_flight_gathered[0] ? facet_flight_gathered[0] - FACET_FLIGHT_TRANSFER_FIXED : 0;
+}
+
+static void fill_words(const struct row *row, uint64_t words[WORDS])
+{
+    for (unsigned i = 0; i < WORDS; i++)
+        words[i] = i < POINTERS && row->pointers[i] ? (uintptr_t)row->pointers[i] : WORD(i);
+}
+
+/* What is larger than there are numbers is the vendor's to refuse, and no bytes. */
+static void check_overflow(const char *name, const struct row *row, void *hook, void **own)
+{
+    uint64_t words[WORDS];
+
+    if (!row->factors[0] || (row->unit == 1 && !row->factors[1]))
+        return;
+    fill_words(row, words);
+    words[row->factors[0] - 1] = UINT64_MAX / row->unit / (row->factors[1] ? 2 : 1) + 2;
+    assert_int_equal(call(name, row, words, hook, own), 0);
+}
+
+static const struct row *row_of(const char *name, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(rows[i].name);
+        const char *rest = name + length;
+        if (strncmp(name, rows[i].name, length) == 0 &&
+            (!*rest || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0 || strcmp(rest, "_spt") == 0))
+            return &rows[i];
+    }
+    fail_msg("%s: no row says what is expected of it", name);
+    return NULL;
+}
+
+static void check_transfer(const char *name, const struct row *rows, size_t count, void *hook, void **own)
+{
+    const struct row *row = row_of(name, rows, count);
+    uint64_t words[WORDS], expected = row->bytes;
+
+    if (!row->words)
+        return;
+    fill_words(row, words);
+    if (row->unit)
+        expected = row->unit;
+    for (unsigned i = 0; i < FACTORS && row->factors[i]; i++)
+        expected *= words[row->factors[i] - 1];
+    uint64_t counted = call(name, row, words, hook, own);
+    if (counted != expected)
+        fail_msg("%s: counts as %llu bytes, not %llu", name, (unsigned long long)counted, (unsigned long long)expected);
+    check_overflow(name, row, hook, own);
+}
+
+#endif
