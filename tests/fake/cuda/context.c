@@ -213,8 +213,23 @@ CUresult cuCtxDetach(CUcontext context)
     return CUDA_SUCCESS;
 }
 
-/* Nothing is drawn here: a context like any other. */
+/* Nothing is drawn or shown here: contexts like any other. */
+CUresult cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
+}
+
 CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return create(context, flags, device);
+}
+
+CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
+{
+    return create(context, flags, device);
+}
+
+CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find)
 {
     return create(context, flags, device);
 }

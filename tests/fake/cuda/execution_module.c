@@ -253,6 +253,20 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule modu
     return result == CUDA_SUCCESS ? get_global(pointer, bytes, module, module->context, name) : result;
 }
 
+/* The form of before 3.2: of an address that does not fit, what does. */
+CUresult cuModuleGetGlobal(CUdeviceptr_v1 *pointer, unsigned *bytes, CUmodule module, const char *name)
+{
+    CUdeviceptr address = 0;
+    size_t size = 0;
+    CUresult result = cuModuleGetGlobal_v2(&address, &size, module, name);
+
+    if (result == CUDA_SUCCESS && pointer)
+        *pointer = (CUdeviceptr_v1)address;
+    if (result == CUDA_SUCCESS && bytes)
+        *bytes = (unsigned)size;
+    return result;
+}
+
 /* ---- libraries ---- */
 
 struct loading {
@@ -378,6 +392,26 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary libra
     if (result == CUDA_SUCCESS)
         result = fake_enter(&context);
     return result == CUDA_SUCCESS ? get_global(pointer, bytes, &library->module, context, name) : result;
+}
+
+/* No variable is on the host here, so that each is the device's. */
+CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
+{
+    return cuLibraryGetGlobal(pointer, bytes, library, name);
+}
+
+/* An address that nobody calls. */
+CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *name)
+{
+    CUfunction found = NULL;
+    CUkernel kernel;
+    CUresult result = function ? cuLibraryGetKernel(&kernel, library, name) : CUDA_ERROR_INVALID_VALUE;
+
+    if (result == CUDA_SUCCESS)
+        result = cuKernelGetFunction(&found, kernel);
+    if (result == CUDA_SUCCESS)
+        *function = found;
+    return result;
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel)

@@ -28,12 +28,19 @@
     X(cuCtxSynchronize)                                                                                                \
     X(cuStreamCreate)                                                                                                  \
     X(cuStreamDestroy_v2)                                                                                              \
+    X(cuStreamDestroy)                                                                                                 \
     X(cuStreamQuery)                                                                                                   \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamSynchronize_ptsz)                                                                                        \
     X(cuStreamWaitEvent)                                                                                               \
     X(cuStreamBeginCapture_v2)                                                                                         \
+    X(cuStreamBeginCapture)                                                                                            \
+    X(cuStreamBeginCapture_ptsz)                                                                                       \
+    X(cuStreamBeginCapture_v2_ptsz)                                                                                    \
+    X(cuStreamBeginCaptureToGraph)                                                                                     \
+    X(cuStreamBeginCaptureToGraph_ptsz)                                                                                \
     X(cuStreamEndCapture)                                                                                              \
+    X(cuStreamEndCapture_ptsz)                                                                                         \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuLaunchHostFunc)                                                                                                \
     X(cuMemRetainAllocationHandle)                                                                                     \

@@ -3,7 +3,7 @@
  * What roles, processes in a vGPU, check of themselves: what their segment has counted.
  *
  * Owns: reading that, waiting until it is so, and the end of a role of which something is not as it should be.
- * Never: names a vendor; waits for ever. Included once by each program.
+ * Never: names a vendor; waits for ever.
  */
 #ifndef FACET_TEST_COUNTED_H
 #define FACET_TEST_COUNTED_H
@@ -24,7 +24,7 @@
     } while (0)
 
 /* The segment as this process may read it: what was counted. */
-static struct facet_usage_totals totals_inside(void)
+static inline struct facet_usage_totals totals_inside(void)
 {
     struct facet_usage_totals totals = {0};
     struct facet_error error;
@@ -34,7 +34,7 @@ static struct facet_usage_totals totals_inside(void)
 }
 
 /* Ten seconds are for a machine that does something else: a count that never comes is what fails. */
-static bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
+static inline bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
 {
     for (int i = 0; i < 2000; i++) {
         if (is_so(value))
@@ -44,20 +44,20 @@ static bool becomes(bool (*is_so)(uint64_t value), uint64_t value)
     return false;
 }
 
-static bool is_settled(uint64_t launches)
+static inline bool is_settled(uint64_t launches)
 {
     struct facet_usage_totals totals = totals_inside();
 
     return totals.inflight == 0 && totals.inflight_ns == 0 && totals.launches == launches;
 }
 
-static bool is_idle(uint64_t unused)
+static inline bool is_idle(uint64_t unused)
 {
     (void)unused;
     return totals_inside().inflight == 0 && totals_inside().inflight_ns == 0;
 }
 
-static bool one_waits(uint64_t unused)
+static inline bool one_waits(uint64_t unused)
 {
     (void)unused;
     return totals_inside().waiting == 1;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture_roles.h"
 #include "client.h"
 #include "counted.h"
 
@@ -179,91 +180,6 @@ static void role_graphs(void)
     SETTLED(6);
     CHECK(world_launches(getpid()) == 60);
     CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
-}
-
-/* Many launches, sampled among them, while streams are captured in every mode: the graphs hold what was captured. */
-static void role_capture(void)
-{
-    static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-                                                CU_STREAM_CAPTURE_MODE_RELAXED};
-    CUfunction function = client_function("work_2us");
-    uint64_t outside = 0;
-    CUstream stream, other;
-    CUgraph graph;
-    size_t nodes;
-
-    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    for (int round = 0; round < 30; round++) {
-        for (int i = 0; i < 500; i++, outside++)
-            OK(client_launch(function, 8, i % 2 ? stream : other));
-        OK(client.cuStreamBeginCapture_v2(stream, modes[round % 3]));
-        for (int i = 0; i < 200; i++)
-            OK(client_launch(function, 8, stream));
-        for (int i = 0; i < 50; i++, outside++)
-            OK(client_launch(function, 8, other));
-        usleep((useconds_t)(round % 4) * 5000); /* time for the helper to do harm */
-        OK(client.cuStreamEndCapture(stream, &graph));
-        OK(client.cuGraphGetNodes(graph, NULL, &nodes));
-        CHECK(nodes == 200);
-        OK(client.cuGraphDestroy(graph));
-    }
-    SETTLED(outside);
-    CHECK(world_launches(getpid()) == outside);
-}
-
-/* A capture that forks into another stream and joins again, and a graph made of it. */
-static void role_fork_join(void)
-{
-    CUfunction function = client_function("work_10us");
-    CUstream origin, branch;
-    CUgraphExec executable;
-    CUevent fork_event, join_event;
-    CUgraph graph;
-    size_t nodes;
-
-    OK(client.cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
-    OK(client.cuStreamCreate(&branch, CU_STREAM_NON_BLOCKING));
-    OK(client.cuEventCreate(&fork_event, CU_EVENT_DISABLE_TIMING));
-    OK(client.cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
-    OK(client_launch(function, 8, branch));
-    OK(client.cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(client_launch(function, 8, origin));
-    OK(client.cuEventRecord(fork_event, origin));
-    OK(client.cuStreamWaitEvent(branch, fork_event, 0));
-    OK(client_launch(function, 8, branch));
-    OK(client.cuEventRecord(join_event, branch));
-    OK(client.cuStreamWaitEvent(origin, join_event, 0));
-    OK(client_launch(function, 8, origin));
-    usleep(30000);
-    OK(client.cuStreamEndCapture(origin, &graph));
-    OK(client.cuGraphGetNodes(graph, NULL, &nodes));
-    CHECK(nodes == 3);
-    OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
-    OK(client.cuGraphLaunch(executable, branch));
-    SETTLED(2);
-}
-
-/* A capture that fails is over too: launches are counted again. */
-static void role_broken_capture(void)
-{
-    CUfunction function = client_function("work_10us");
-    CUstream stream, other;
-    CUgraph graph;
-
-    OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    CHECK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);
-    CHECK(client.cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK(client.cuStreamEndCapture(other, &graph) != CUDA_SUCCESS);
-    CHECK(client_launch(function, 8, stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    CHECK(client.cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    OK(client.cuStreamDestroy_v2(stream));
-    for (int i = 0; i < 3; i++)
-        OK(client_launch(function, 8, other));
-    SETTLED(3);
 }
 
 struct order {

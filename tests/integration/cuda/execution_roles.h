@@ -15,6 +15,7 @@
     X(transfers)                                                                                                       \
     X(graphs)                                                                                                          \
     X(capture)                                                                                                         \
+    X(capture_forms)                                                                                                   \
     X(fork_join)                                                                                                       \
     X(broken_capture)                                                                                                  \
     X(order)                                                                                                           \

@@ -86,13 +86,20 @@ uint64_t machine_own(uint32_t device);
     X(cuGetProcAddress)                                                                                                \
     X(cuGetProcAddress_v2)                                                                                             \
     X(cuDeviceTotalMem_v2)                                                                                             \
+    X(cuDeviceTotalMem)                                                                                                \
     X(cuCtxCreate_v2)                                                                                                  \
+    X(cuCtxCreate)                                                                                                     \
+    X(cuCtxCreate_v3)                                                                                                  \
+    X(cuCtxCreate_v4)                                                                                                  \
     X(cuCtxDestroy_v2)                                                                                                 \
+    X(cuCtxDestroy)                                                                                                    \
     X(cuCtxPopCurrent_v2)                                                                                              \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuDevicePrimaryCtxRetain)                                                                                        \
     X(cuDevicePrimaryCtxRelease_v2)                                                                                    \
     X(cuDevicePrimaryCtxReset_v2)                                                                                      \
+    X(cuDevicePrimaryCtxRelease)                                                                                       \
+    X(cuDevicePrimaryCtxReset)                                                                                         \
     X(cuCtxSynchronize)                                                                                                \
     X(cuGraphCreate)                                                                                                   \
     X(cuGraphDestroy)                                                                                                  \
@@ -105,6 +112,7 @@ uint64_t machine_own(uint32_t device);
     X(cuGraphLaunch)                                                                                                   \
     X(cuGraphLaunch_ptsz)                                                                                              \
     X(cuGraphUpload)                                                                                                   \
+    X(cuGraphUpload_ptsz)                                                                                              \
     X(cuGraphInstantiateWithParams)                                                                                    \
     X(cuGraphInstantiateWithParams_ptsz)                                                                               \
     X(cuDeviceGraphMemTrim)                                                                                            \
@@ -112,6 +120,9 @@ uint64_t machine_own(uint32_t device);
     X(cuCtxAttach)                                                                                                     \
     X(cuCtxDetach)                                                                                                     \
     X(cuGLCtxCreate_v2)                                                                                                \
+    X(cuGLCtxCreate)                                                                                                   \
+    X(cuVDPAUCtxCreate)                                                                                                \
+    X(cuVDPAUCtxCreate_v2)                                                                                             \
     X(cuGreenCtxCreate)                                                                                                \
     X(cuGreenCtxDestroy)                                                                                               \
     X(cuCtxFromGreenCtx)                                                                                               \
@@ -135,12 +146,15 @@ uint64_t machine_own(uint32_t device);
     X(cuModuleUnload)                                                                                                  \
     X(cuModuleGetFunction)                                                                                             \
     X(cuModuleGetGlobal_v2)                                                                                            \
+    X(cuModuleGetGlobal)                                                                                               \
     X(cuLibraryLoadData)                                                                                               \
     X(cuLibraryLoadFromFile)                                                                                           \
     X(cuLibraryUnload)                                                                                                 \
     X(cuLibraryGetKernel)                                                                                              \
     X(cuLibraryGetModule)                                                                                              \
     X(cuLibraryGetGlobal)                                                                                              \
+    X(cuLibraryGetManaged)                                                                                             \
+    X(cuLibraryGetUnifiedFunction)                                                                                     \
     X(cuKernelGetFunction)                                                                                             \
     X(cuFuncLoad)                                                                                                      \
     X(cuLaunchKernel)                                                                                                  \
@@ -150,6 +164,7 @@ uint64_t machine_own(uint32_t device);
     X(cuStreamEndCapture)                                                                                              \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuMemGetInfo_v2)                                                                                                 \
+    X(cuMemGetInfo)                                                                                                    \
     X(cuMemAlloc)                                                                                                      \
     X(cuMemAllocPitch)                                                                                                 \
     X(cuMemFree)                                                                                                       \
@@ -162,6 +177,7 @@ uint64_t machine_own(uint32_t device);
     X(cuMemAllocAsync)                                                                                                 \
     X(cuMemAllocAsync_ptsz)                                                                                            \
     X(cuMemAllocFromPoolAsync)                                                                                         \
+    X(cuMemAllocFromPoolAsync_ptsz)                                                                                    \
     X(cuMemFreeAsync)                                                                                                  \
     X(cuMemFreeAsync_ptsz)                                                                                             \
     X(cuMemPoolCreate)                                                                                                 \
@@ -185,6 +201,7 @@ uint64_t machine_own(uint32_t device);
     X(cuMemUnmap)                                                                                                      \
     X(cuMemSetAccess)                                                                                                  \
     X(cuMemMapArrayAsync)                                                                                              \
+    X(cuMemMapArrayAsync_ptsz)                                                                                         \
     X(cuMulticastCreate)                                                                                               \
     X(cuMulticastAddDevice)                                                                                            \
     X(cuMulticastBindMem)                                                                                              \
@@ -197,7 +214,9 @@ uint64_t machine_own(uint32_t device);
     X(cuIpcOpenMemHandle_v2)                                                                                           \
     X(cuIpcCloseMemHandle)                                                                                             \
     X(cuArrayCreate_v2)                                                                                                \
+    X(cuArrayCreate)                                                                                                   \
     X(cuArray3DCreate_v2)                                                                                              \
+    X(cuArray3DCreate)                                                                                                 \
     X(cuArrayDestroy)                                                                                                  \
     X(cuMipmappedArrayCreate)                                                                                          \
     X(cuMipmappedArrayDestroy)                                                                                         \

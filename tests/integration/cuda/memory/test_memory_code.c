@@ -122,9 +122,46 @@ static void role_library(void *argument)
     CHECK_HELD(0);
 }
 
+/* By the forms that are asked less: each loads the same, and once. */
+static void role_other_questions(void *argument)
+{
+    CUlibrary library;
+    CUmodule module;
+    CUdeviceptr pointer;
+    CUdeviceptr_v1 low;
+    unsigned low_bytes;
+    size_t bytes;
+    void *function;
+
+    enter();
+    CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(cuda.cuModuleGetGlobal(&low, &low_bytes, module, "table"), CUDA_SUCCESS);
+        CHECK_EQUAL(low_bytes, GLOBALS);
+        CHECK_HELD(GLOBALS);
+    }
+    CHECK_EQUAL(cuda.cuModuleGetGlobal(&low, &low_bytes, module, "no"), CUDA_ERROR_NOT_FOUND);
+    CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
+    CHECK_HELD(0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(cuda.cuLibraryGetManaged(&pointer, &bytes, library, "table"), CUDA_SUCCESS);
+        CHECK_EQUAL(bytes, GLOBALS);
+        CHECK_HELD(GLOBALS);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(cuda.cuLibraryGetUnifiedFunction(&function, library, "first"), CUDA_SUCCESS);
+        CHECK_HELD(GLOBALS + CODE);
+    }
+    CHECK_EQUAL(cuda.cuLibraryGetUnifiedFunction(NULL, library, "second"), CUDA_ERROR_INVALID_VALUE);
+    CHECK_HELD(GLOBALS + CODE);
+    CHECK_EQUAL(cuda.cuLibraryUnload(library), CUDA_SUCCESS);
+}
+
 static void test_a_library_is_charged_for_what_is_asked_of_it(void **state)
 {
     machine_run(role_library, GIB);
+    machine_run(role_other_questions, GIB);
 }
 
 /* The quota has room for the context, and 4 MiB. */

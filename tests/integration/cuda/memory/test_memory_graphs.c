@@ -80,8 +80,12 @@ static void role_launched(void *argument)
     CHECK_HELD(10 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch_ptsz(executable, stream), CUDA_SUCCESS);
     CHECK_HELD(10 * MIB);
-    CHECK_EQUAL(cuda.cuGraphUpload(executable, stream), CUDA_SUCCESS);
-    CHECK_HELD(10 * MIB);
+    for (int form = 0; form < 2; form++) {
+        CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+        CHECK_HELD(0);
+        CHECK_EQUAL((form ? cuda.cuGraphUpload_ptsz : cuda.cuGraphUpload)(executable, stream), CUDA_SUCCESS);
+        CHECK_HELD(10 * MIB);
+    }
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);

@@ -182,7 +182,7 @@ static void role_sparse(void *argument)
         tiles[0].resource.array = array;
         tiles[0].memHandle.memHandle = create(CU_MEM_CREATE_USAGE_TILE_POOL);
         tiles[1] = tiles[0];
-        CHECK_EQUAL(cuda.cuMemMapArrayAsync(tiles, 2, NULL), CUDA_SUCCESS);
+        CHECK_EQUAL((turn == 1 ? cuda.cuMemMapArrayAsync_ptsz : cuda.cuMemMapArrayAsync)(tiles, 2, NULL), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
         CHECK_HELD(4 * MIB); /* the tiles hold it */
         CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);

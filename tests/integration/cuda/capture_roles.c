@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: what capture_roles.h says. Never: waits for ever: the test has set an alarm. */
+#include "capture_roles.h"
+
+#include <unistd.h>
+
+#include "client.h"
+#include "counted.h"
+
+#define OK(call) CHECK((call) == CUDA_SUCCESS)
+
+/* Many launches, sampled among them, while streams are captured in every mode: the graphs hold what was captured. */
+void role_capture(void)
+{
+    static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                                                CU_STREAM_CAPTURE_MODE_RELAXED};
+    CUfunction function = client_function("work_2us");
+    uint64_t outside = 0;
+    CUstream stream, other;
+    CUgraph graph;
+    size_t nodes;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int round = 0; round < 30; round++) {
+        for (int i = 0; i < 500; i++, outside++)
+            OK(client_launch(function, 8, i % 2 ? stream : other));
+        OK(client.cuStreamBeginCapture_v2(stream, modes[round % 3]));
+        for (int i = 0; i < 200; i++)
+            OK(client_launch(function, 8, stream));
+        for (int i = 0; i < 50; i++, outside++)
+            OK(client_launch(function, 8, other));
+        usleep((useconds_t)(round % 4) * 5000); /* time for the helper to do harm */
+        OK(client.cuStreamEndCapture(stream, &graph));
+        OK(client.cuGraphGetNodes(graph, NULL, &nodes));
+        CHECK(nodes == 200);
+        OK(client.cuGraphDestroy(graph));
+    }
+    SETTLED(outside);
+    CHECK(world_launches(getpid()) == outside);
+}
+
+static CUresult begin_capture(int form, CUstream stream, CUgraph into)
+{
+    switch (form) {
+    case 0:
+        return client.cuStreamBeginCapture(stream);
+    case 1:
+        return client.cuStreamBeginCaptureToGraph(stream, into, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    case 2:
+        return client.cuStreamBeginCapture_ptsz(NULL);
+    case 3:
+        return client.cuStreamBeginCapture_v2_ptsz(NULL, CU_STREAM_CAPTURE_MODE_RELAXED);
+    default:
+        return client.cuStreamBeginCaptureToGraph_ptsz(NULL, into, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    }
+}
+
+/* Every form that begins or ends a capture, of a stream and of the thread's own: what it takes is no launch. */
+void role_capture_forms(void)
+{
+    CUfunction function = client_function("work_2us");
+    CUstream stream, other;
+    CUgraph into, graph;
+    size_t nodes;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int form = 0; form < 5; form++) {
+        bool own = form > 1;
+
+        OK(client.cuGraphCreate(&into, 0));
+        OK(begin_capture(form, stream, into));
+        for (int i = 0; i < 3; i++)
+            OK(own ? client.cuLaunchKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)
+                   : client_launch(function, 8, stream));
+        OK(client_launch(function, 8, other));
+        usleep(10000);
+        OK(own ? client.cuStreamEndCapture_ptsz(NULL, &graph) : client.cuStreamEndCapture(stream, &graph));
+        OK(client.cuGraphGetNodes(graph, NULL, &nodes));
+        CHECK(nodes == 3 && (graph == into) == (form == 1 || form == 4));
+    }
+    OK(client_launch(function, 8, stream));
+    OK(client.cuStreamDestroy(stream));
+    SETTLED(6);
+    CHECK(world_launches(getpid()) == 6);
+}
+
+/* A capture that forks into another stream and joins again, and a graph made of it. */
+void role_fork_join(void)
+{
+    CUfunction function = client_function("work_10us");
+    CUstream origin, branch;
+    CUgraphExec executable;
+    CUevent fork_event, join_event;
+    CUgraph graph;
+    size_t nodes;
+
+    OK(client.cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamCreate(&branch, CU_STREAM_NON_BLOCKING));
+    OK(client.cuEventCreate(&fork_event, CU_EVENT_DISABLE_TIMING));
+    OK(client.cuEventCreate(&join_event, CU_EVENT_DISABLE_TIMING));
+    OK(client_launch(function, 8, branch));
+    OK(client.cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(client_launch(function, 8, origin));
+    OK(client.cuEventRecord(fork_event, origin));
+    OK(client.cuStreamWaitEvent(branch, fork_event, 0));
+    OK(client_launch(function, 8, branch));
+    OK(client.cuEventRecord(join_event, branch));
+    OK(client.cuStreamWaitEvent(origin, join_event, 0));
+    OK(client_launch(function, 8, origin));
+    usleep(30000);
+    OK(client.cuStreamEndCapture(origin, &graph));
+    OK(client.cuGraphGetNodes(graph, NULL, &nodes));
+    CHECK(nodes == 3);
+    OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(client.cuGraphLaunch(executable, branch));
+    SETTLED(2);
+}
+
+/* A capture that fails is over too: launches are counted again. */
+void role_broken_capture(void)
+{
+    CUfunction function = client_function("work_10us");
+    CUstream stream, other;
+    CUgraph graph;
+
+    OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);
+    CHECK(client.cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK(client.cuStreamEndCapture(other, &graph) != CUDA_SUCCESS);
+    CHECK(client_launch(function, 8, stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(client.cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(client.cuStreamDestroy_v2(stream));
+    for (int i = 0; i < 3; i++)
+        OK(client_launch(function, 8, other));
+    SETTLED(3);
+}

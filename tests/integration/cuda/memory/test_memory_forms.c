@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that a function's older forms, and those for the thread's own stream, charge what the newest does.
+ * Never: forms of launches and copies (test_execution.c, tests/unit/interpose).
+ */
+#include "machine.h"
+
+/* ---- contexts ---- */
+
+static CUresult make_third(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return cuda.cuCtxCreate_v3(context, NULL, 0, flags, device);
+}
+
+static CUresult make_fourth(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return cuda.cuCtxCreate_v4(context, NULL, flags, device);
+}
+
+static CUresult make_for_vdpau(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return cuda.cuVDPAUCtxCreate(context, flags, device, 0, NULL);
+}
+
+static CUresult make_for_vdpau_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    return cuda.cuVDPAUCtxCreate_v2(context, flags, device, 0, NULL);
+}
+
+/* `argument`: the quota has no room. What was refused is not there any more. */
+static void role_contexts(void *argument)
+{
+    role_open();
+    CUresult (*const makes[])(CUcontext *, unsigned, CUdevice) = {
+        cuda.cuCtxCreate,   cuda.cuCtxCreate_v2,   make_third,     make_fourth,
+        cuda.cuGLCtxCreate, cuda.cuGLCtxCreate_v2, make_for_vdpau, make_for_vdpau_v2};
+    for (size_t i = 0; i < sizeof makes / sizeof makes[0]; i++) {
+        CUcontext context;
+
+        CHECK_EQUAL(makes[i](&context, 0, 0), argument ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), argument ? 0 : MACHINE_CONTEXT);
+        CHECK_EQUAL(fake_used(0), machine_own(0));
+        if (!argument)
+            CHECK_EQUAL((i % 2 ? cuda.cuCtxDestroy_v2 : cuda.cuCtxDestroy)(context), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), 0);
+        CHECK_EQUAL(fake_used(0), 0);
+    }
+}
+
+static void test_a_context_is_charged_however_it_is_made_and_ended(void **state)
+{
+    const uint64_t limit = MACHINE_CONTEXT - 1;
+
+    machine_run(role_contexts, GIB);
+    machine_make(1, &limit, "300M");
+    machine_wait(machine_start(role_contexts, &machine, true));
+    machine_remove();
+}
+
+static void role_primary(void *argument)
+{
+    CUcontext context;
+
+    role_open();
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL((i ? cuda.cuDevicePrimaryCtxReset : cuda.cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+        CHECK_EQUAL(machine_own(0), 0);
+        CHECK_EQUAL(fake_used(0), 0);
+    }
+}
+
+static void test_a_primary_context_is_given_back_by_the_older_forms(void **state)
+{
+    machine_run(role_primary, GIB);
+}
+
+/* ---- memory ---- */
+
+/* What is told in 32 bits is the quota, or the most that they can say. */
+static void role_told(void *argument)
+{
+    const uint64_t *quota = argument;
+    unsigned is_free, total;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuDeviceTotalMem(&total, 0), CUDA_SUCCESS);
+    CHECK_EQUAL(total, *quota < UINT32_MAX ? *quota : UINT32_MAX);
+    CHECK_EQUAL(cuda.cuMemGetInfo(&is_free, &total), CUDA_SUCCESS);
+    CHECK_EQUAL(total, *quota < UINT32_MAX ? *quota : UINT32_MAX);
+    CHECK_EQUAL(is_free, *quota - MACHINE_CONTEXT < UINT32_MAX ? *quota - MACHINE_CONTEXT : UINT32_MAX);
+    CHECK_EQUAL(cuda.cuMemGetInfo(NULL, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuDeviceTotalMem(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuDeviceTotalMem(&total, 7), CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void test_32_bits_tell_the_quota_as_far_as_they_reach(void **state)
+{
+    uint64_t quotas[] = {GIB, 4 * GIB + MACHINE_CONTEXT / 2, 6 * GIB};
+
+    for (size_t i = 0; i < sizeof quotas / sizeof quotas[0]; i++) {
+        machine_make(1, &quotas[i], "300M");
+        machine_wait(machine_start(role_told, &quotas[i], true));
+        machine_remove();
+    }
+}
+
+static void role_arrays(void *argument)
+{
+    CUDA_ARRAY_DESCRIPTOR_v1 flat = {.Width = 1000, .Height = 1000, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
+    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {
+        .Width = 100, .Height = 50, .Depth = 10, .Format = CU_AD_FORMAT_HALF, .NumChannels = 2};
+    CUarray array;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 16384000);
+    CHECK_EQUAL(fake_asked(0), 16384000);
+    CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuArray3DCreate(&array, &deep), CUDA_SUCCESS);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * 64 * KIB);
+    CHECK_EQUAL(fake_asked(0), 4 * 64 * KIB);
+    CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
+    flat.Height = 10 * 1000 * 1000;
+    CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_OUT_OF_MEMORY);
+    deep.Height = 100 * 1000;
+    deep.Depth = 1000;
+    CHECK_EQUAL(cuda.cuArray3DCreate(&array, &deep), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuArrayCreate(&array, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuArray3DCreate(&array, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+}
+
+static void test_arrays_of_the_older_forms_are_charged_by_their_rows(void **state)
+{
+    machine_run(role_arrays, GIB);
+}
+
+static void role_pool(void *argument)
+{
+    const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUdeviceptr pointer, other;
+    CUmemoryPool pool;
+
+    role_open();
+    role_enter(0);
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync_ptsz(&pointer, 40 * MIB, pool, NULL), CUDA_SUCCESS);
+    CHECK(fake_held(0, FAKE_POOL) >= 40 * MIB);
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + fake_held(0, FAKE_POOL));
+    CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync_ptsz(&other, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(pointer, NULL), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB - MACHINE_CONTEXT), CUDA_SUCCESS); /* nothing of it is left */
+}
+
+static void test_a_pool_is_charged_in_the_threads_own_stream(void **state)
+{
+    machine_run(role_pool, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_context_is_charged_however_it_is_made_and_ended),
+        cmocka_unit_test(test_a_primary_context_is_given_back_by_the_older_forms),
+        cmocka_unit_test(test_32_bits_tell_the_quota_as_far_as_they_reach),
+        cmocka_unit_test(test_arrays_of_the_older_forms_are_charged_by_their_rows),
+        cmocka_unit_test(test_a_pool_is_charged_in_the_threads_own_stream),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
