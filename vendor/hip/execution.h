@@ -173,6 +173,8 @@ void **__hipRegisterFatBinary(const void *wrapper);
 void __hipUnregisterFatBinary(void **modules);
 void __hipRegisterFunction(void **modules, const void *host, char *device_name, const char *name, unsigned threads,
                            void *thread_id, void *block_id, dim3 *block, dim3 *grid, int *warp);
+void __hipRegisterVar(void **modules, void *host, char *host_name, char *device_name, int external, size_t size,
+                      int constant, int global);
 hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream);
 hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, hipStream_t *stream);
 /* `pointer` is where the program has the variable's address. */

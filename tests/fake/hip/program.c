@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: modules, and what hipcc's output registers: code objects, and in them kernels by the address of a host symbol.
+ * Owns: modules, and what hipcc's output registers: code objects, and in them kernels and variables by the address of a
+ * host symbol.
  * Never: reads a code object before a kernel of it is launched on a device: a program may register before main().
  *
  * A code object is text or any ELF file, as tests/fake/cuda/execution_module.c says; its first line is "FAKE-HIP".
@@ -30,6 +31,7 @@ struct managed {
     void *pointer;
 };
 
+/* A kernel, or a variable of the device. */
 struct kernel {
     struct kernel *next;
     const void *host;
@@ -104,18 +106,29 @@ void __hipUnregisterFatBinary(void **modules)
     pthread_mutex_unlock(&lock);
 }
 
-void __hipRegisterFunction(void **modules, const void *host, char *device_name, const char *name, unsigned threads,
-                           void *thread_id, void *block_id, dim3 *block, dim3 *grid, int *warp)
+static void register_symbol(void **modules, const void *host, const char *name)
 {
     struct kernel *kernel = fake_execution_make(sizeof *kernel);
 
     kernel->host = host;
     kernel->binary = (struct binary *)modules;
-    snprintf(kernel->name, sizeof kernel->name, "%s", device_name ? device_name : name);
+    snprintf(kernel->name, sizeof kernel->name, "%s", name);
     pthread_mutex_lock(&lock);
     kernel->next = kernels;
     kernels = kernel;
     pthread_mutex_unlock(&lock);
+}
+
+void __hipRegisterFunction(void **modules, const void *host, char *device_name, const char *name, unsigned threads,
+                           void *thread_id, void *block_id, dim3 *block, dim3 *grid, int *warp)
+{
+    register_symbol(modules, host, device_name ? device_name : name);
+}
+
+void __hipRegisterVar(void **modules, void *host, char *host_name, char *device_name, int external, size_t size,
+                      int constant, int global)
+{
+    register_symbol(modules, host, device_name ? device_name : host_name);
 }
 
 /* As the older runtimes: by beginning the device. */
@@ -134,22 +147,40 @@ void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const c
 }
 
 /* Loads what is not loaded in the context, which is a new one after a reset. Under the lock. */
-static hipError_t find_in(struct kernel *kernel, CUcontext context, CUfunction *ret_function)
+static hipError_t load_in(struct binary *binary, CUcontext context, CUmodule *ret_module)
 {
     int device = context->device;
-    struct binary *binary = kernel->binary;
     hipError_t result = hipSuccess;
 
     if (binary->loaded[device].context != context) {
         result = cuModuleLoadData(&binary->loaded[device].module, binary->image);
         binary->loaded[device].context = result == hipSuccess ? context : NULL;
     }
+    *ret_module = binary->loaded[device].module;
+    return result;
+}
+
+static hipError_t find_in(struct kernel *kernel, CUcontext context, CUfunction *ret_function)
+{
+    int device = context->device;
+    CUmodule module;
+    hipError_t result = load_in(kernel->binary, context, &module);
+
     if (result == hipSuccess && kernel->found[device].context != context) {
-        result = cuModuleGetFunction(&kernel->found[device].function, binary->loaded[device].module, kernel->name);
+        result = cuModuleGetFunction(&kernel->found[device].function, module, kernel->name);
         kernel->found[device].context = result == hipSuccess ? context : NULL;
     }
     *ret_function = kernel->found[device].function;
     return result;
+}
+
+static struct kernel *find(const void *host)
+{
+    struct kernel *kernel = kernels;
+
+    while (kernel && kernel->host != host)
+        kernel = kernel->next;
+    return kernel;
 }
 
 hipError_t fake_hip_function(const void *host, CUfunction *ret_function)
@@ -160,27 +191,70 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function)
     if (result != hipSuccess)
         return result;
     pthread_mutex_lock(&lock);
-    struct kernel *kernel = kernels;
-    while (kernel && kernel->host != host)
-        kernel = kernel->next;
+    struct kernel *kernel = find(host);
     result = kernel ? find_in(kernel, context, ret_function) : hipErrorInvalidDeviceFunction;
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+static hipError_t find_variable(const void *host, void **address, size_t *size)
+{
+    CUcontext context = NULL;
+    CUdeviceptr found = 0;
+    CUmodule module;
+    hipError_t result = cuCtxGetCurrent(&context);
+
+    if (result != hipSuccess)
+        return result;
+    pthread_mutex_lock(&lock);
+    struct kernel *variable = find(host);
+    result = variable ? load_in(variable->binary, context, &module) : hipErrorInvalidValue;
+    if (result == hipSuccess)
+        result = cuModuleGetGlobal_v2(&found, size, module, variable->name);
+    if (result == hipSuccess && address)
+        *address = (void *)(uintptr_t)found;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* What is asked of a kernel by its host symbol; the structure of its attributes nobody here looks into. */
+static hipError_t ask_kernel(const void *host)
+{
+    CUfunction function;
+
+    return fake_hip_function(host, &function);
+}
+
+static hipError_t ask_blocks(int *blocks, const void *host, int block_size, size_t shared)
+{
+    CUfunction function;
+    hipError_t result = fake_hip_function(host, &function);
+
+    return result == hipSuccess ? cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared)
+                                : result;
+}
+
+static hipError_t ask_grid(int *grid, int *block, const void *host, size_t shared, int limit)
+{
+    *block = limit > 0 && limit < 256 ? limit : 256;
+    return ask_blocks(grid, host, *block, shared);
 }
 
 /* ---- libraries: loaded when something is first asked of them ---- */
 
 struct ihipLibrary_t {
     const void *image;
+    char path[4096]; /* where there is no image */
     CUmodule module;
 };
 
-static hipError_t load_library(hipLibrary_t *library, const void *image, unsigned count)
+static hipError_t load_library(hipLibrary_t *library, const void *image, const char *path, unsigned count)
 {
-    if (!library || !image || count)
+    if (!library || (!image && !path) || count)
         return hipErrorInvalidValue;
     *library = fake_execution_make(sizeof **library);
     (*library)->image = image;
+    snprintf((*library)->path, sizeof(*library)->path, "%s", path ? path : "");
     return hipSuccess;
 }
 
@@ -188,7 +262,22 @@ static hipError_t ask_library(hipLibrary_t library)
 {
     if (!library)
         return hipErrorInvalidValue;
-    return library->module ? hipSuccess : cuModuleLoadData(&library->module, library->image);
+    if (library->module)
+        return hipSuccess;
+    return library->image ? cuModuleLoadData(&library->module, library->image)
+                          : cuModuleLoad(&library->module, library->path);
+}
+
+static hipError_t count_kernels(unsigned *count, hipLibrary_t library)
+{
+    hipError_t result = count ? ask_library(library) : hipErrorInvalidValue;
+
+    if (result != hipSuccess)
+        return result;
+    *count = 0;
+    for (CUfunction function = library->module->functions; function; function = function->next)
+        ++*count;
+    return hipSuccess;
 }
 
 static hipError_t get_kernel(hipKernel_t *kernel, hipLibrary_t library, const char *name)
@@ -208,7 +297,12 @@ static hipError_t unload_library(hipLibrary_t library)
 FAKE_HIP(hipLibraryLoadData,
          (hipLibrary_t * library, const void *code, int *options, void **values, unsigned count, int *library_options,
           void **library_values, unsigned library_count),
-         load_library(library, code, count))
+         load_library(library, code, NULL, count))
+FAKE_HIP(hipLibraryLoadFromFile,
+         (hipLibrary_t * library, const char *path, int *options, void **values, unsigned count, int *library_options,
+          void **library_values, unsigned library_count),
+         load_library(library, NULL, path, count))
+FAKE_HIP(hipLibraryGetKernelCount, (unsigned *count, hipLibrary_t library), count_kernels(count, library))
 FAKE_HIP(hipLibraryGetKernel, (hipKernel_t * kernel, hipLibrary_t library, const char *name),
          get_kernel(kernel, library, name))
 FAKE_HIP(hipLibraryUnload, (hipLibrary_t library), unload_library(library))
@@ -217,6 +311,16 @@ FAKE_HIP(hipModuleLoadFatBinary, (hipModule_t * module, const void *image),
          cuModuleLoadFatBinary((CUmodule *)module, image))
 FAKE_HIP(hipGetFuncBySymbol, (hipFunction_t * function, const void *host),
          fake_hip_function(host, (CUfunction *)function))
+FAKE_HIP(hipFuncGetAttributes, (struct hipFuncAttributes * attributes, const void *host), ask_kernel(host))
+FAKE_HIP(hipOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, const void *host, int block_size, size_t shared),
+         ask_blocks(blocks, host, block_size, shared))
+FAKE_HIP(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+         (int *blocks, const void *host, int block_size, size_t shared, unsigned flags),
+         ask_blocks(blocks, host, block_size, shared))
+FAKE_HIP(hipOccupancyMaxPotentialBlockSize, (int *grid, int *block, const void *host, size_t shared, int limit),
+         ask_grid(grid, block, host, shared, limit))
+FAKE_HIP(hipGetSymbolAddress, (void **address, const void *host), find_variable(host, address, NULL))
+FAKE_HIP(hipGetSymbolSize, (size_t * size, const void *host), find_variable(host, NULL, size))
 FAKE_HIP(hipModuleLoad, (hipModule_t * module, const char *path), cuModuleLoad((CUmodule *)module, path))
 FAKE_HIP(hipModuleLoadData, (hipModule_t * module, const void *image), cuModuleLoadData((CUmodule *)module, image))
 FAKE_HIP(hipModuleLoadDataEx, (hipModule_t * module, const void *image, unsigned count, int *options, void **values),

@@ -86,14 +86,19 @@ uint64_t machine_own(uint32_t device);
     X(hipSetDevice)                                                                                                    \
     X(hipGetDevice)                                                                                                    \
     X(hipDeviceReset)                                                                                                  \
+    X(hipDevicePrimaryCtxReset)                                                                                        \
     X(hipDeviceSynchronize)                                                                                            \
+    X(hipCtxSynchronize)                                                                                               \
     X(hipDeviceTotalMem)                                                                                               \
     X(hipDeviceGetAttribute)                                                                                           \
     X(hipDeviceGetUuid)                                                                                                \
     X(hipGetDeviceProperties)                                                                                          \
+    X(hipGetDevicePropertiesR0000)                                                                                     \
     X(hipGetDevicePropertiesR0600)                                                                                     \
     X(hipGetErrorName)                                                                                                 \
     X(hipGetProcAddress)                                                                                               \
+    X(hipGetDriverEntryPoint)                                                                                          \
+    X(hipGetDriverEntryPoint_spt)                                                                                      \
     X(hipMemGetInfo)                                                                                                   \
     X(hipMalloc)                                                                                                       \
     X(hipExtMallocWithFlags)                                                                                           \
@@ -108,6 +113,7 @@ uint64_t machine_own(uint32_t device);
     X(hipHostMalloc)                                                                                                   \
     X(hipHostAlloc)                                                                                                    \
     X(hipMallocHost)                                                                                                   \
+    X(hipMemAllocHost)                                                                                                 \
     X(hipHostRegister)                                                                                                 \
     X(hipEventCreate)                                                                                                  \
     X(hipEventCreateWithFlags)                                                                                         \
@@ -125,10 +131,14 @@ uint64_t machine_own(uint32_t device);
     X(hipMemPoolSetAttribute)                                                                                          \
     X(hipDeviceGetDefaultMemPool)                                                                                      \
     X(hipMallocArray)                                                                                                  \
+    X(hipMalloc3DArray)                                                                                                \
+    X(hipArrayCreate)                                                                                                  \
     X(hipArray3DCreate)                                                                                                \
     X(hipFreeArray)                                                                                                    \
     X(hipArrayDestroy)                                                                                                 \
     X(hipMipmappedArrayCreate)                                                                                         \
+    X(hipMallocMipmappedArray)                                                                                         \
+    X(hipMipmappedArrayDestroy)                                                                                        \
     X(hipFreeMipmappedArray)                                                                                           \
     X(hipMemAddressReserve)                                                                                            \
     X(hipMemAddressFree)                                                                                               \
@@ -144,8 +154,11 @@ uint64_t machine_own(uint32_t device);
     X(hipIpcOpenMemHandle)                                                                                             \
     X(hipIpcCloseMemHandle)                                                                                            \
     X(hipStreamCreate)                                                                                                 \
+    X(hipStreamCreateWithPriority)                                                                                     \
+    X(hipExtStreamCreateWithCUMask)                                                                                    \
     X(hipStreamDestroy)                                                                                                \
     X(hipStreamSynchronize)                                                                                            \
+    X(hipStreamSynchronize_spt)                                                                                        \
     X(hipMemcpy)                                                                                                       \
     X(hipMemcpyBatchAsync)                                                                                             \
     X(hipMemcpy3DBatchAsync)                                                                                           \
@@ -153,8 +166,10 @@ uint64_t machine_own(uint32_t device);
     X(hipDrvMemcpy3DAsync)                                                                                             \
     X(hipMemset)                                                                                                       \
     X(hipLaunchKernel)                                                                                                 \
+    X(hipLaunchKernel_spt)                                                                                             \
     X(__hipRegisterFatBinary)                                                                                          \
     X(__hipRegisterFunction)                                                                                           \
+    X(__hipRegisterVar)                                                                                                \
     X(hipStreamBeginCapture)                                                                                           \
     X(hipStreamEndCapture)                                                                                             \
     X(hipGraphCreate)                                                                                                  \
@@ -178,9 +193,17 @@ uint64_t machine_own(uint32_t device);
     X(hipModuleUnload)                                                                                                 \
     X(hipModuleGetFunction)                                                                                            \
     X(hipLibraryLoadData)                                                                                              \
+    X(hipLibraryLoadFromFile)                                                                                          \
     X(hipLibraryGetKernel)                                                                                             \
+    X(hipLibraryGetKernelCount)                                                                                        \
     X(hipLibraryUnload)                                                                                                \
     X(hipGetFuncBySymbol)                                                                                              \
+    X(hipFuncGetAttributes)                                                                                            \
+    X(hipGetSymbolAddress)                                                                                             \
+    X(hipGetSymbolSize)                                                                                                \
+    X(hipOccupancyMaxActiveBlocksPerMultiprocessor)                                                                    \
+    X(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)                                                           \
+    X(hipOccupancyMaxPotentialBlockSize)                                                                               \
     X(__hipRegisterManagedVar)                                                                                         \
     X(__hipUnregisterFatBinary)
 

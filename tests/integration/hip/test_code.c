@@ -15,7 +15,7 @@
 
 static const char image[] = "FAKE-HIP\n@global table 8388608\nfirst 1000\nsecond 1000\n";
 static const struct vendor_hip_fat_binary binary = {.magic = VENDOR_HIP_FAT_BINARY, .version = 1, .binary = image};
-static char first, second;
+static char first, second, table;
 static char root[96];
 
 /* What is charged is what the runtime has taken, now. */
@@ -131,9 +131,32 @@ static void role_library(void *argument)
     CHECK_HELD(0);
 }
 
+static void role_library_of_a_file(void *argument)
+{
+    hipLibrary_t library;
+    unsigned count;
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/image", root);
+    FILE *file = fopen(path, "we");
+    CHECK(file && fputs(image, file) >= 0 && fclose(file) == 0);
+    role_open();
+    CHECK_EQUAL(hip.hipLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
+    CHECK_HELD(0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(hip.hipLibraryGetKernelCount(&count, library), hipSuccess);
+        CHECK_EQUAL(count, 2);
+        CHECK_HELD(GLOBALS + 2 * CODE);
+    }
+    CHECK(hip.hipLibraryGetKernelCount(&count, NULL) != hipSuccess);
+    CHECK_EQUAL(hip.hipLibraryUnload(library), hipSuccess);
+    CHECK_HELD(0);
+}
+
 static void test_a_library_is_charged_when_something_is_first_asked_of_it(void **state)
 {
     both(role_library, GIB);
+    both(role_library_of_a_file, GIB);
 }
 
 static void **register_kernels(void)
@@ -175,6 +198,50 @@ static void role_launches(void *argument)
 static void test_what_a_first_launch_loads_is_charged(void **state)
 {
     both(role_launches, GIB);
+}
+
+/* Each question to a kernel or a variable loads what it is of, and none twice. */
+static hipError_t ask(int question)
+{
+    int blocks = 0, block = 0;
+    void *address = NULL;
+    size_t size = 0;
+
+    switch (question) {
+    case 0:
+        return hip.hipFuncGetAttributes(NULL, &first);
+    case 1:
+        return hip.hipGetSymbolAddress(&address, &table);
+    case 2:
+        return hip.hipGetSymbolSize(&size, &table);
+    case 3:
+        return hip.hipOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &first, 64, 0);
+    case 4:
+        return hip.hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, &second, 64, 0, 0);
+    default:
+        return hip.hipOccupancyMaxPotentialBlockSize(&blocks, &block, &second, 0, 0);
+    }
+}
+
+static void role_questions(void *argument)
+{
+    static char name[] = "table";
+
+    role_open();
+    for (int question = 0; question < 6; question++) {
+        hip.__hipRegisterVar(register_kernels(), &table, name, name, 0, GLOBALS, 0, 0);
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQUAL(ask(i ? question : (question + 1) % 6), hipSuccess);
+            CHECK_HELD(GLOBALS + 2 * CODE);
+        }
+        CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
+        CHECK_EQUAL(machine_charged(0), 0);
+    }
+}
+
+static void test_what_a_question_loads_is_charged(void **state)
+{
+    both(role_questions, GIB);
 }
 
 /* The kernel runs; nothing else has room until there is some for what it took. */
@@ -313,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
         cmocka_unit_test(test_a_library_is_charged_when_something_is_first_asked_of_it),
         cmocka_unit_test(test_what_a_first_launch_loads_is_charged),
+        cmocka_unit_test(test_what_a_question_loads_is_charged),
         cmocka_unit_test(test_what_the_quota_does_not_reach_for_is_asked_for_again),
         cmocka_unit_test(test_managed_variables_are_charged_with_their_device),
         cmocka_unit_test(test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call),

@@ -23,6 +23,7 @@
     X(hipSetDevice)                                                                                                    \
     X(hipDeviceReset)                                                                                                  \
     X(hipGetLastError)                                                                                                 \
+    X(hipExtGetLastError)                                                                                              \
     X(hipPeekAtLastError)                                                                                              \
     X(hipGetProcAddress)                                                                                               \
     X(__hipRegisterFatBinary)                                                                                          \
@@ -34,7 +35,10 @@
     X(hipStreamDestroy)                                                                                                \
     X(hipStreamSynchronize)                                                                                            \
     X(hipStreamBeginCapture)                                                                                           \
+    X(hipStreamBeginCapture_spt)                                                                                       \
+    X(hipStreamBeginCaptureToGraph)                                                                                    \
     X(hipStreamEndCapture)                                                                                             \
+    X(hipStreamEndCapture_spt)                                                                                         \
     X(hipLaunchHostFunc)                                                                                               \
     X(hipEventCreate)                                                                                                  \
     X(hipEventCreateWithFlags)                                                                                         \

@@ -133,6 +133,10 @@ static void role_failures(void)
     CHECK(client.hipDrvLaunchKernelEx(NULL, function, NULL, NULL) != hipSuccess);
     CHECK(client.hipLaunchKernel(&grid, grid, block, NULL, 0, NULL) == hipErrorInvalidDeviceFunction);
     CHECK(client.hipGetLastError() == hipErrorInvalidDeviceFunction);
+    CHECK(client.hipLaunchKernel(&grid, grid, block, NULL, 0, NULL) == hipErrorInvalidDeviceFunction);
+    CHECK(client.hipPeekAtLastError() == hipErrorInvalidDeviceFunction);
+    CHECK(client.hipExtGetLastError() == hipErrorInvalidDeviceFunction);
+    CHECK(client.hipExtGetLastError() == hipSuccess); /* asked, it is forgotten */
     struct facet_usage_totals totals = totals_inside();
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
@@ -276,6 +280,29 @@ static void role_capture(void)
     }
     SETTLED(outside + 30);
     CHECK(world_launches(getpid()) == outside + 30 * 50);
+}
+
+/* Every form that begins or ends a capture, of a stream and of the thread's own: what it takes is no launch. */
+static void role_capture_forms(void)
+{
+    hipStream_t stream = new_stream(), other = new_stream();
+    hipFunction_t function = client_function("work_2us");
+    hipGraph_t into, graph;
+
+    OK(client.hipGraphCreate(&into, 0));
+    for (int form = 0; form < 2; form++) {
+        OK(form ? client.hipStreamBeginCapture_spt(NULL, 0)
+                : client.hipStreamBeginCaptureToGraph(stream, into, NULL, NULL, 0, 0));
+        for (int i = 0; i < 3; i++)
+            OK(form ? client.hipLaunchKernel_spt(&client_symbol, grid, block, NULL, 0, NULL)
+                    : client_launch(function, 8, stream));
+        OK(client_launch(function, 8, other));
+        usleep(10000);
+        OK(form ? client.hipStreamEndCapture_spt(NULL, &graph) : client.hipStreamEndCapture(stream, &graph));
+        CHECK((graph == into) == (form == 0));
+    }
+    SETTLED(2);
+    CHECK(world_launches(getpid()) == 2);
 }
 
 /* ---- order and time ---- */

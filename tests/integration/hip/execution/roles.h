@@ -17,6 +17,7 @@
     X(transfers)                                                                                                       \
     X(graphs)                                                                                                          \
     X(capture)                                                                                                         \
+    X(capture_forms)                                                                                                   \
     X(order)                                                                                                           \
     X(truth)                                                                                                           \
     X(streams)                                                                                                         \

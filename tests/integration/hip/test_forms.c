@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns: proofs that functions which do the same as another charge the same, and that each with which a program may
+ * begin a device does begin it. Never: forms of launches and copies (execution/, tests/unit/interpose).
+ */
+#include <string.h>
+
+#include "machine.h"
+
+/* ---- beginnings ---- */
+
+static hipError_t begin(int way)
+{
+    static const uint32_t mask = 1;
+    hipStream_t stream;
+    void *pointer;
+
+    switch (way) {
+    case 0:
+        return hip.hipMemAllocHost(&pointer, 4096);
+    case 1:
+        return hip.hipCtxSynchronize();
+    case 2:
+        return hip.hipStreamSynchronize_spt(NULL);
+    case 3:
+        return hip.hipStreamCreateWithPriority(&stream, 0, 0);
+    default:
+        return hip.hipExtStreamCreateWithCUMask(&stream, 1, &mask);
+    }
+}
+
+static void role_begins(void *argument)
+{
+    role_open();
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(begin(*(const int *)argument), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
+    CHECK_EQUAL(fake_used(0), MACHINE_BEGIN);
+    CHECK_EQUAL(hip.hipDevicePrimaryCtxReset(0), hipSuccess);
+    CHECK_EQUAL(machine_charged(0), 0);
+    CHECK_EQUAL(fake_used(0), 0);
+}
+
+static void role_has_no_room(void *argument)
+{
+    role_open();
+    for (int time = 0; time < 2; time++) {
+        CHECK_EQUAL(begin(*(const int *)argument), hipErrorOutOfMemory);
+        CHECK_EQUAL(machine_charged(0), 0);
+        CHECK_EQUAL(fake_used(0), 0);
+    }
+}
+
+static void test_a_device_is_charged_whatever_it_begins_with(void **state)
+{
+    const uint64_t limits[] = {GIB, MACHINE_BEGIN - 1};
+
+    for (int way = 0; way < 5; way++)
+        for (int i = 0; i < 2; i++) {
+            machine_make(1, &limits[i], "300M");
+            machine_wait(machine_start(i ? role_has_no_room : role_begins, &way, true));
+            machine_remove();
+        }
+}
+
+/* ---- the same by another name ---- */
+
+/* What is charged is what the runtime was asked for and the device's beginning. */
+#define CHECK_CHARGED(bytes)                                                                                           \
+    do {                                                                                                               \
+        CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
+        CHECK_EQUAL(fake_asked(0), bytes);                                                                             \
+    } while (0)
+
+static void role_arrays(void *argument)
+{
+    const hipChannelFormatDesc four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
+    HIP_ARRAY_DESCRIPTOR flat = {.Width = 1000, .Height = 1000, .Format = HIP_AD_FORMAT_FLOAT, .NumChannels = 4};
+    hipMipmappedArray_t levels;
+    hipArray_t array;
+
+    role_open();
+    CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipSuccess);
+    CHECK_CHARGED(16384000);
+    CHECK_EQUAL(hip.hipArrayDestroy(array), hipSuccess);
+    CHECK_EQUAL(hip.hipMalloc3DArray(&array, &four, (hipExtent){1000, 1000, 0}, 0), hipSuccess);
+    CHECK_CHARGED(16384000);
+    CHECK_EQUAL(hip.hipFreeArray(array), hipSuccess);
+    CHECK_EQUAL(hip.hipMallocMipmappedArray(&levels, &four, (hipExtent){1000, 1000, 0}, 3, 0), hipSuccess);
+    CHECK(fake_asked(0) > 16384000);
+    CHECK_CHARGED(fake_asked(0));
+    CHECK_EQUAL(hip.hipMipmappedArrayDestroy(levels), hipSuccess);
+    CHECK_CHARGED(0);
+    flat.Height = 10 * 1000 * 1000;
+    CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMalloc3DArray(&array, &four, (hipExtent){1000, 1000, 1000}, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipMallocMipmappedArray(&levels, &four, (hipExtent){1000, 1000, 1000}, 3, 0), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipArrayCreate(&array, NULL), hipErrorInvalidValue);
+    CHECK_CHARGED(0);
+}
+
+static void test_an_array_is_charged_however_it_is_made(void **state)
+{
+    machine_run(role_arrays, GIB);
+}
+
+static void role_told(void *argument)
+{
+    hipDeviceProp_tR0000 properties;
+
+    role_open();
+    CHECK_EQUAL(hip.hipGetDevicePropertiesR0000(&properties, 0), hipSuccess);
+    CHECK_EQUAL(properties.totalGlobalMem, GIB);
+    CHECK_EQUAL(hip.hipGetDevicePropertiesR0000(NULL, 0), hipErrorInvalidValue);
+    CHECK_EQUAL(hip.hipGetDevicePropertiesR0000(&properties, 7), hipErrorInvalidDevice);
+}
+
+static void test_the_older_properties_show_the_quota(void **state)
+{
+    machine_run(role_told, GIB);
+}
+
+/* By each lookup that there is: the hook itself, of the form that was asked for. */
+static void role_looks(void *argument)
+{
+    hipDriverProcAddressQueryResult status;
+    void *allocate = NULL, *own = NULL, *launch = NULL, *unknown = NULL;
+
+    role_open();
+    CHECK_EQUAL(hip.hipGetDriverEntryPoint("hipMalloc", &allocate, 0, &status), hipSuccess);
+    CHECK(allocate && allocate != (void *)hip.hipMalloc); /* the hook, not the jump to it */
+    CHECK_EQUAL(((__typeof__(hip.hipMalloc))allocate)(&own, 2 * GIB), hipErrorOutOfMemory);
+    CHECK_EQUAL(((__typeof__(hip.hipMalloc))allocate)(&own, 2 * MIB), hipSuccess);
+    CHECK_CHARGED(2 * MIB);
+    CHECK_EQUAL(hip.hipGetProcAddress("hipLaunchKernel_spt", &own, 70200000, 0, &status), hipSuccess);
+    CHECK_EQUAL(hip.hipGetDriverEntryPoint_spt("hipLaunchKernel", &launch, 0, &status), hipSuccess);
+    CHECK(launch == own); /* the form of the thread's own stream */
+    CHECK(launch != (void *)hip.hipLaunchKernel && launch != (void *)hip.hipLaunchKernel_spt);
+    CHECK(hip.hipGetDriverEntryPoint_spt("hipNone", &unknown, 0, &status) != hipSuccess && !unknown);
+}
+
+static void test_a_driver_entry_point_is_the_hook(void **state)
+{
+    machine_run(role_looks, GIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_device_is_charged_whatever_it_begins_with),
+        cmocka_unit_test(test_an_array_is_charged_however_it_is_made),
+        cmocka_unit_test(test_the_older_properties_show_the_quota),
+        cmocka_unit_test(test_a_driver_entry_point_is_the_hook),
+    };
+
+    return cmocka_run_group_tests_name("hip/forms", tests, NULL, NULL);
+}
