@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that one process exports and another imports: it is its maker's in both accounts, with any vendor's library.
+ *
+ * Owns: the two processes, what each does when, and what is charged to whom after each step.
+ * Never: calls a vendor's library: what a step is there, the test says. Included once by each test, behind its
+ * machine.h.
+ */
+#ifndef FACET_TEST_SHARED_H
+#define FACET_TEST_SHARED_H
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "handed.h"
+
+#define SHARED_BYTES (4 * MIB)
+#define SHARED_TEXT  "hello"
+
+/* Each ends the role with CHECK() where the library does not do what it should. */
+struct shared_steps {
+    void (*make)(int *ret_fd, char data[HANDED_BYTES]); /* SHARED_BYTES that begin with SHARED_TEXT, exported */
+    void (*import)(int fd, const char data[HANDED_BYTES]);
+    void (*look)(char text[8]); /* maps what was imported, where it has to be, and reads its beginning */
+    void (*let_go)(void);       /* what was imported */
+    void (*give_back)(void);    /* what was made; NULL: with the process */
+    enum fake_kind kind;        /* of the memory, in the fake's account */
+};
+
+/* What a process pays that has used its device, and no more. */
+struct shared_vendor {
+    void (*enter)(void);
+    uint64_t begin_bytes;
+};
+static const struct shared_vendor shared_vendor;
+
+static void shared_check_own(uint64_t beside)
+{
+    CHECK_EQUAL(machine_own(0), shared_vendor.begin_bytes + beside);
+}
+
+static void shared_import(const struct shared_steps *steps, int socket)
+{
+    char data[HANDED_BYTES], text[8] = "";
+    int fd;
+
+    CHECK(take_over(socket, &fd, data));
+    steps->import(fd, data);
+    shared_check_own(0);
+    steps->look(text);
+    CHECK_EQUAL(strcmp(text, SHARED_TEXT), 0);
+    CHECK_EQUAL(machine_charged(0), 2 * shared_vendor.begin_bytes + fake_held(0, steps->kind));
+    shared_check_own(0);
+    steps->let_go();
+    shared_check_own(0);
+    close(fd);
+}
+
+static void shared_export(const struct shared_steps *steps, int socket, pid_t importer)
+{
+    char data[HANDED_BYTES] = "";
+    int fd, status = -1;
+
+    steps->make(&fd, data);
+    CHECK(fake_held(0, steps->kind) >= SHARED_BYTES);
+    CHECK(hand_over(socket, fd, data));
+    CHECK(waitpid(importer, &status, 0) == importer);
+    CHECK_EQUAL(status, 0);
+    shared_check_own(fake_held(0, steps->kind));
+    if (steps->give_back) {
+        uint64_t held = fake_held(0, steps->kind);
+
+        steps->give_back();
+        shared_check_own(held); /* for all that it can know, somebody has it on */
+    }
+}
+
+/* Forks before the library is initialised: a child of a process that has cannot use it. */
+static void shared_role(void *argument)
+{
+    const struct shared_steps *steps = argument;
+    int ends[2];
+
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    close(ends[pid == 0 ? 0 : 1]);
+    shared_vendor.enter();
+    if (pid == 0) {
+        shared_import(steps, ends[1]);
+        _exit(0);
+    }
+    shared_export(steps, ends[0], pid);
+}
+
+static void shared_run(const struct shared_steps *steps)
+{
+    machine_make(1, &(uint64_t){GIB}, "300M");
+    machine_wait(machine_start(shared_role, (void *)(uintptr_t)steps, true));
+    machine_remove();
+}
+
+#endif
