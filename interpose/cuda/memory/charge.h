@@ -35,8 +35,7 @@ enum facet_cuda_kind {
     FACET_CUDA_MANAGED = FACET_MEMORY_MANAGED,
     FACET_CUDA_SMALL = FACET_MEMORY_SMALL, /* its regions are charged (linear.h) */
     FACET_CUDA_ARRAY = FACET_MEMORY_ARRAY,
-    FACET_CUDA_VIRTUAL = FACET_MEMORY_VIRTUAL, /* its owner is a struct of virtual.c, which is charged */
-    FACET_CUDA_LOADED = FACET_MEMORY_LOADED,   /* code.c */
+    FACET_CUDA_LOADED = FACET_MEMORY_LOADED, /* code.c */
 };
 
 struct facet_cuda_charge {

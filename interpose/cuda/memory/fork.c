@@ -8,18 +8,19 @@
 #include "context.h"
 #include "graph.h"
 #include "green.h"
+#include "held.h"
 #include "measure.h"
-#include "virtual.h"
 
 #include "interpose/cuda/swap/swap.h"
 #include "interpose/kit/memory/managed.h"
 #include "interpose/kit/memory/pool.h"
 #include "interpose/kit/memory/region.h"
+#include "interpose/kit/memory/virtual.h"
 
 void facet_cuda_memory_before_fork(void)
 {
     facet_cuda_contexts_before_fork();
-    facet_cuda_virtual_before_fork();
+    facet_virtual_before_fork();
     facet_graphs_before_fork();
     facet_pools_before_fork();
     facet_cuda_greens_before_fork();
@@ -32,7 +33,7 @@ void facet_cuda_memory_after_fork(void)
     facet_cuda_greens_after_fork();
     facet_pools_after_fork();
     facet_graphs_after_fork();
-    facet_cuda_virtual_after_fork();
+    facet_virtual_after_fork();
     facet_cuda_contexts_after_fork();
 }
 
@@ -44,7 +45,8 @@ void facet_cuda_memory_forked(void)
     facet_cuda_greens_forked();
     facet_pools_forked();
     facet_graphs_forked();
-    facet_cuda_virtual_forked();
+    facet_cuda_held_forked();
+    facet_virtual_forked();
     facet_cuda_measures_forked();
     facet_cuda_code_forked();
     facet_cuda_contexts_forked();

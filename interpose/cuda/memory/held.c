@@ -7,21 +7,34 @@
 #include <stdlib.h>
 
 #include "charge.h"
-#include "virtual.h"
+#include "interpose/kit/memory/virtual.h"
 
 struct facet_cuda_hold {
     struct facet_cuda_hold *next;
     uint64_t by;     /* an array, or a multicast object */
     uint64_t offset; /* in that object */
     bool is_array;
-    struct facet_cuda_virtual *memory;
+    struct facet_virtual *memory;
 };
 
-/* Under virtual.h's lock, as the memory's own counts are. */
+/* Under the lock of virtual memory, as its own counts are. */
 static struct facet_cuda_hold *holds;
 static _Atomic bool any;
 
-static struct facet_cuda_hold *find(uint64_t array, const struct facet_cuda_virtual *memory)
+/* Held over the driver's call, in transit. */
+static void lock(void)
+{
+    facet_transit_enter(FACET_TRANSIT_ANY_DEVICE, 0);
+    facet_virtual_lock();
+}
+
+static void unlock(void)
+{
+    facet_virtual_unlock();
+    facet_transit_leave();
+}
+
+static struct facet_cuda_hold *find(uint64_t array, const struct facet_virtual *memory)
 {
     struct facet_cuda_hold *hold = holds;
 
@@ -31,12 +44,12 @@ static struct facet_cuda_hold *find(uint64_t array, const struct facet_cuda_virt
 }
 
 /* Memory of somebody else is nobody's charge. Where it cannot be noted, it stays charged for good. */
-static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_cuda_virtual *memory)
+static void add(uint64_t by, uint64_t offset, bool is_array, struct facet_virtual *memory)
 {
     if (!memory || (is_array && find(by, memory)))
         return;
     struct facet_cuda_hold *hold = malloc(sizeof *hold);
-    facet_cuda_virtual_hold(memory);
+    facet_virtual_hold(memory);
     if (!hold)
         return;
     *hold = (struct facet_cuda_hold){.next = holds, .by = by, .offset = offset, .is_array = is_array, .memory = memory};
@@ -51,17 +64,17 @@ static void mapped(const CUarrayMapInfo *list, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         if (list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-            add((uintptr_t)list[i].resource.array, 0, true, facet_cuda_virtual_find(list[i].memHandle.memHandle));
+            add((uintptr_t)list[i].resource.array, 0, true, facet_virtual_find(list[i].memHandle.memHandle));
 }
 
 static CUresult map(CUarrayMapInfo *list, unsigned count, CUstream stream,
                     CUresult (*driver)(CUarrayMapInfo *, unsigned, CUstream))
 {
-    facet_cuda_virtual_lock();
+    lock();
     CUresult result = driver(list, count, stream);
     if (result == CUDA_SUCCESS)
         mapped(list, count);
-    facet_cuda_virtual_unlock();
+    unlock();
     return result;
 }
 
@@ -81,7 +94,7 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
 
     if (!atomic_load_explicit(&any, memory_order_relaxed))
         return NULL;
-    facet_cuda_virtual_lock();
+    lock();
     while (*at) {
         struct facet_cuda_hold *hold = *at;
 
@@ -93,7 +106,7 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array)
         hold->next = taken;
         taken = hold;
     }
-    facet_cuda_virtual_unlock();
+    unlock();
     return taken;
 }
 
@@ -101,20 +114,20 @@ void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone)
 {
     if (!list)
         return;
-    facet_cuda_virtual_lock();
+    lock();
     while (list) {
         struct facet_cuda_hold *hold = list;
 
         list = hold->next;
         if (gone) {
-            facet_cuda_virtual_let_go(hold->memory);
+            facet_virtual_let_go(hold->memory);
             free(hold);
         } else {
             hold->next = holds;
             holds = hold;
         }
     }
-    facet_cuda_virtual_unlock();
+    unlock();
 }
 
 /* ---- multicast objects ---- */
@@ -123,11 +136,11 @@ CUresult facet_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t of
                                   CUmemGenericAllocationHandle handle, size_t from, size_t size,
                                   unsigned long long flags)
 {
-    facet_cuda_virtual_lock();
+    lock();
     CUresult result = facet_cuda_driver.cuMulticastBindMem(object, offset, handle, from, size, flags);
     if (result == CUDA_SUCCESS)
-        add(object, offset, false, facet_cuda_virtual_find(handle));
-    facet_cuda_virtual_unlock();
+        add(object, offset, false, facet_virtual_find(handle));
+    unlock();
     return result;
 }
 
@@ -135,11 +148,11 @@ CUresult facet_cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t of
 CUresult facet_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr pointer, size_t size,
                                    unsigned long long flags)
 {
-    facet_cuda_virtual_lock();
+    lock();
     CUresult result = facet_cuda_driver.cuMulticastBindAddr(object, offset, pointer, size, flags);
     if (result == CUDA_SUCCESS)
-        add(object, offset, false, facet_cuda_virtual_at(pointer));
-    facet_cuda_virtual_unlock();
+        add(object, offset, false, facet_virtual_at(pointer));
+    unlock();
     return result;
 }
 
@@ -150,23 +163,23 @@ static void unbound(uint64_t object, CUdevice device, uint64_t offset, uint64_t 
         struct facet_cuda_hold *hold = *at;
 
         if (hold->is_array || hold->by != object || hold->offset < offset || hold->offset - offset >= size ||
-            facet_cuda_virtual_device(hold->memory) != (uint32_t)device) {
+            facet_virtual_device(hold->memory) != (uint32_t)device) {
             at = &hold->next;
             continue;
         }
         *at = hold->next;
-        facet_cuda_virtual_let_go(hold->memory);
+        facet_virtual_let_go(hold->memory);
         free(hold);
     }
 }
 
 CUresult facet_cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size)
 {
-    facet_cuda_virtual_lock();
+    lock();
     CUresult result = facet_cuda_driver.cuMulticastUnbind(object, device, offset, size);
     if (result == CUDA_SUCCESS)
         unbound(object, device, offset, size);
-    facet_cuda_virtual_unlock();
+    unlock();
     return result;
 }
 

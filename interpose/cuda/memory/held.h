@@ -22,7 +22,7 @@ struct facet_cuda_hold *facet_cuda_held_take(uint64_t array);
 /* Behind it: `gone`: it is let go; else put back. NULL is allowed. */
 void facet_cuda_held_end(struct facet_cuda_hold *list, bool gone);
 
-/* In the child of a fork, under virtual.h's lock. */
+/* In the child of a fork, under the lock of virtual memory. */
 void facet_cuda_held_forked(void);
 
 #endif

@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct memory {
+struct facet_virtual {
     struct facet_memory_charge charge;
     uint64_t handle;
-    uint64_t handles, mappings;
+    uint64_t handles, mappings; /* what else holds it counts as a mapping */
     bool exported;
 };
 
 /* In the order of addresses; no two overlap. */
 struct mapping {
     uint64_t address, bytes;
-    struct memory *memory;
+    struct facet_virtual *memory;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,17 +33,17 @@ void facet_virtual_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-static struct memory *find(uint64_t handle)
+struct facet_virtual *facet_virtual_find(uint64_t handle)
 {
     struct facet_ledger *ledger = facet_memory_driver.ledger();
     struct facet_ledger_entry entry;
 
     if (!ledger || !handle || !facet_ledger_find(ledger, facet_memory_key(FACET_MEMORY_VIRTUAL, handle), &entry))
         return NULL;
-    return (struct memory *)(uintptr_t)entry.owner; /* NOLINT(performance-no-int-to-ptr): ours */
+    return (struct facet_virtual *)(uintptr_t)entry.owner; /* NOLINT(performance-no-int-to-ptr): ours */
 }
 
-static void let_go(struct memory *memory)
+static void let_go(struct facet_virtual *memory)
 {
     if (memory->handles || memory->mappings)
         return;
@@ -68,13 +68,36 @@ static size_t from(uint64_t address)
     return low;
 }
 
+struct facet_virtual *facet_virtual_at(uint64_t address)
+{
+    size_t at = from(address);
+
+    return at < mapping_count && mappings[at].address <= address ? mappings[at].memory : NULL;
+}
+
+uint32_t facet_virtual_device(const struct facet_virtual *memory)
+{
+    return memory->charge.device;
+}
+
+void facet_virtual_hold(struct facet_virtual *memory)
+{
+    memory->mappings++;
+}
+
+void facet_virtual_let_go(struct facet_virtual *memory)
+{
+    memory->mappings--;
+    let_go(memory);
+}
+
 bool facet_virtual_made(const struct facet_memory_charge *charge, uint64_t handle)
 {
-    struct memory *memory = malloc(sizeof *memory);
+    struct facet_virtual *memory = malloc(sizeof *memory);
 
     if (!memory)
         return false;
-    *memory = (struct memory){.charge = *charge, .handle = handle, .handles = 1};
+    *memory = (struct facet_virtual){.charge = *charge, .handle = handle, .handles = 1};
     if (facet_charge_keep(charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
         return true;
     free(memory);
@@ -83,7 +106,7 @@ bool facet_virtual_made(const struct facet_memory_charge *charge, uint64_t handl
 
 void facet_virtual_released(uint64_t handle)
 {
-    struct memory *memory = find(handle);
+    struct facet_virtual *memory = facet_virtual_find(handle);
     struct facet_ledger_entry entry;
 
     if (!memory || --memory->handles)
@@ -109,7 +132,7 @@ bool facet_virtual_make_place(void)
 
 void facet_virtual_mapped(uint64_t address, uint64_t bytes, uint64_t handle)
 {
-    struct memory *memory = find(handle);
+    struct facet_virtual *memory = facet_virtual_find(handle);
     size_t at = from(address);
 
     if (!memory)
@@ -125,8 +148,7 @@ void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
     size_t first = from(address), end = first;
 
     while (end < mapping_count && mappings[end].address < address + bytes) {
-        mappings[end].memory->mappings--;
-        let_go(mappings[end].memory);
+        facet_virtual_let_go(mappings[end].memory);
         end++;
     }
     if (end > first)
@@ -137,12 +159,9 @@ void facet_virtual_unmapped(uint64_t address, uint64_t bytes)
 /* A handle more of memory that is ours: the one that it has, or a new one where only a mapping was left. */
 void facet_virtual_retained(uint64_t address, uint64_t handle)
 {
-    size_t at = from(address);
+    struct facet_virtual *memory = facet_virtual_at(address);
 
-    if (at == mapping_count || mappings[at].address > address)
-        return;
-    struct memory *memory = mappings[at].memory;
-    if (memory->handles && memory->handle != handle)
+    if (!memory || (memory->handles && memory->handle != handle))
         return; /* another name for the same; it is let go by the one that we know */
     memory->handle = handle;
     if (memory->handles || facet_charge_keep(&memory->charge, FACET_MEMORY_VIRTUAL, handle, (uintptr_t)memory))
@@ -151,7 +170,7 @@ void facet_virtual_retained(uint64_t address, uint64_t handle)
 
 void facet_virtual_exported(uint64_t handle)
 {
-    struct memory *memory = find(handle);
+    struct facet_virtual *memory = facet_virtual_find(handle);
 
     if (memory)
         memory->exported = true;
@@ -160,7 +179,7 @@ void facet_virtual_exported(uint64_t handle)
 /* Only where it is this process's own that comes back is it counted. */
 void facet_virtual_imported(uint64_t handle)
 {
-    struct memory *memory = find(handle);
+    struct facet_virtual *memory = facet_virtual_find(handle);
 
     if (memory)
         memory->handles++;
