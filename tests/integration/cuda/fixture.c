@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../scratch.h"
 #include "limiter/tenant.h"
 
 struct fixture fixture;
@@ -32,12 +33,9 @@ int fixture_setup(void **state)
 {
     char uuid[64];
 
-    snprintf(fixture.state, sizeof fixture.state, "%s/facet-cuda-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    int fd = mkstemp(fixture.state);
-    if (fd < 0)
+    fixture.file = scratch_file(fixture.state, sizeof fixture.state);
+    if (fixture.file < 0)
         return -1;
-    close(fd);
     setenv("FAKE_CUDA_STATE", fixture.state, 1);
     setenv("FAKE_CUDA_DEVICES", "2", 1);
     clean_environment();
@@ -53,7 +51,7 @@ int fixture_teardown(void **state)
 {
     for (uint32_t i = 0; i < FIXTURE_DEVICES; i++)
         test_segment_remove(&fixture.segments[i]);
-    unlink(fixture.state);
+    close(fixture.file);
     return 0;
 }
 

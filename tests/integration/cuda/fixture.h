@@ -26,7 +26,8 @@
 #define FIXTURE_OLD  "FACET_TEST_CUDA_OLD"
 
 struct fixture {
-    char state[96];                                /* the machine's file */
+    char state[96]; /* where the machine's file is found */
+    int file;
     struct test_segment segments[FIXTURE_DEVICES]; /* vGPU N is of the machine's device N */
 };
 extern struct fixture fixture;

@@ -9,7 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../scratch.h"
+
 static char path[64];
+static int file;
 
 _Noreturn static void die(const char *what)
 {
@@ -21,11 +24,9 @@ void test_machine_make(unsigned devices, const char *memory)
 {
     char count[16];
 
-    snprintf(path, sizeof path, "%s/facet-nvml-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    int fd = mkstemp(path);
-    if (fd < 0)
-        die(path);
-    close(fd);
+    file = scratch_file(path, sizeof path);
+    if (file < 0)
+        die("memfd");
     snprintf(count, sizeof count, "%u", devices);
     setenv("FAKE_CUDA_STATE", path, 1);
     setenv("FAKE_CUDA_DEVICES", count, 1);
@@ -34,7 +35,7 @@ void test_machine_make(unsigned devices, const char *memory)
 
 void test_machine_remove(void)
 {
-    unlink(path);
+    close(file);
 }
 
 void test_machine_uuid(uint32_t device, char text[TEST_UUID_SIZE])

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../scratch.h"
 #include "base/clock.h"
 #include "limiter/tenant.h"
 
@@ -29,8 +30,8 @@ bool world_open(struct world *world)
     char state[96];
 
     *world = (struct world){0};
-    snprintf(world->root, sizeof world->root, "%s/facet-world-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(world->root))
+    world->folder = scratch_folder("world", world->root, sizeof world->root);
+    if (world->folder < 0)
         return complain(world->root, strerror(errno));
     snprintf(state, sizeof state, "%s/state", world->root);
     setenv(world_vendor.state_variable, state, 1);
@@ -52,13 +53,11 @@ static void end_programs(void)
 
 void world_close(struct world *world)
 {
-    char command[128];
-
     end_programs();
     scheduler_stop(world->scheduler);
-    snprintf(command, sizeof command, "rm -rf '%s'", world->root);
-    if (system(command) != 0)
+    if (!scratch_remove(world->root))
         complain(world->root, "is left behind");
+    close(world->folder);
 }
 
 static int add(struct world *world, struct facet_owner_spec spec)

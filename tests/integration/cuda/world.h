@@ -28,6 +28,7 @@ extern const struct world_vendor world_vendor;
 
 struct world {
     char root[64];
+    int folder; /* keeps it */
     struct scheduler *scheduler;
     bool quiet; /* set by the caller: what programs print goes to standard error, which is not TAP's */
     uint32_t count;

@@ -51,7 +51,8 @@
     } while (0)
 
 struct machine {
-    char state[96];
+    char state[96]; /* where the machine's file is found */
+    int file;
     uint32_t count; /* of vGPUs; vGPU N is of device N */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];

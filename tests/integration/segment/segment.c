@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../../scratch.h"
 #include "base/clock.h"
 
 static bool complain(const struct facet_error *error)
@@ -20,9 +21,9 @@ bool test_segment_make(struct test_segment *segment, const char *address, uint64
     struct facet_error error = {0};
 
     *segment = (struct test_segment){0};
-    snprintf(segment->root, sizeof segment->root, "%s", "/tmp/facet-test-XXXXXX");
-    if (!mkdtemp(segment->root)) {
-        perror(segment->root);
+    segment->folder = scratch_folder("segment", segment->root, sizeof segment->root);
+    if (segment->folder < 0) {
+        perror("segment");
         return false;
     }
     snprintf(segment->dir, sizeof segment->dir, "%s/vgpu", segment->root);
@@ -55,6 +56,7 @@ void test_segment_remove(struct test_segment *segment)
         complain(&error);
     unlink(segment->bell_path);
     rmdir(segment->root);
+    close(segment->folder);
 }
 
 struct facet_usage_totals test_segment_totals(const struct test_segment *segment)

@@ -14,6 +14,7 @@ struct test_segment {
     char root[64], dir[96], bell_path[96];
     struct facet_owner *owner;
     struct facet_bell *bell;
+    int folder; /* keeps it */
 };
 
 /* Makes a segment for the device at `address` with the gate open; says on stderr why it could not. */

@@ -19,6 +19,8 @@
 
 #include <facet/pci.h>
 
+#include "../../scratch.h"
+
 struct machine {
     char path[64];
     int root;
@@ -29,11 +31,7 @@ extern char **environ;
 /* An empty one. */
 static inline void machine_make(struct machine *machine)
 {
-    /* Many small files: in memory, where there is such a place. */
-    snprintf(machine->path, sizeof machine->path, "%s/facet-pci-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(machine->path));
-    machine->root = open(machine->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    machine->root = scratch_folder("pci", machine->path, sizeof machine->path);
     assert_true(machine->root >= 0);
 }
 
@@ -55,21 +53,10 @@ static inline void machine_plant(struct machine *machine, const char *name)
     assert_int_equal(status, 0);
 }
 
-static inline int machine_drop(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    return remove(path);
-}
-
-static inline int machine_open_up(const char *path, const struct stat *status, int type, struct FTW *walk)
-{
-    return type == FTW_DNR ? chmod(path, 0700) : 0;
-}
-
 static inline void machine_remove(struct machine *machine)
 {
+    assert_true(scratch_remove(machine->path));
     close(machine->root);
-    nftw(machine->path, machine_open_up, 16, FTW_PHYS);
-    assert_int_equal(nftw(machine->path, machine_drop, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static inline void machine_folder(const struct machine *machine, const char *path)

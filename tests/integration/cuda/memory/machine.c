@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "../../../scratch.h"
 #include "limiter/tenant.h"
 
 struct machine machine;
@@ -33,11 +34,8 @@ void machine_make(uint32_t count, const uint64_t *limits, const char *context)
 {
     char text[64];
 
-    snprintf(machine.state, sizeof machine.state, "%s/facet-cuda-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    int fd = mkstemp(machine.state);
-    assert_true(fd >= 0);
-    close(fd);
+    machine.file = scratch_file(machine.state, sizeof machine.state);
+    assert_true(machine.file >= 0);
     snprintf(text, sizeof text, "%u", count);
     setenv("FAKE_CUDA_STATE", machine.state, 1);
     setenv("FAKE_CUDA_DEVICES", text, 1);
@@ -59,7 +57,7 @@ void machine_remove(void)
         munmap(machine.usage[i], sizeof(struct facet_usage));
         test_segment_remove(&machine.segments[i]);
     }
-    unlink(machine.state);
+    close(machine.file);
 }
 
 static void set_environment(bool in_vgpu)

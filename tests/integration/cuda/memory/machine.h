@@ -55,7 +55,8 @@
     } while (0)
 
 struct machine {
-    char state[96];
+    char state[96]; /* where the machine's file is found */
+    int file;
     uint32_t count; /* of vGPUs; vGPU N is of device N */
     bool no_nvml;   /* set by a test: roles find no management library */
     bool is_old;    /* and this: their driver is that of CUDA 12.0 */

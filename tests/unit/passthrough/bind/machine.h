@@ -8,6 +8,7 @@
 #ifndef TEST_PASSTHROUGH_MACHINE_H
 #define TEST_PASSTHROUGH_MACHINE_H
 
+#include "../../../scratch.h"
 #include "sysfs_model.h"
 
 #define GPU    "0000:01:00.0"
@@ -82,12 +83,9 @@ static inline void machine_make(struct model *model)
         "state",     "model/modules/vfio-pci"};
 
     *model = (struct model){.root = -1};
-    /* Thousands of small files: in memory, where there is such a place. */
-    snprintf(model->path, sizeof model->path, "%s/facet-pci-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(model->path))
+    model->root = scratch_folder("pci", model->path, sizeof model->path);
+    if (model->root < 0)
         abort();
-    model->root = open(model->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
         model_folder(model->root, folders[i]);
     model->state = openat(model->root, "state", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,10 +99,10 @@ static inline void machine_make(struct model *model)
 
 static inline void machine_drop(struct model *model)
 {
-    close(model->root);
     close(model->state);
-    if (nftw(model->path, model_drop, 16, FTW_DEPTH | FTW_PHYS) != 0)
+    if (!scratch_remove(model->path))
         abort();
+    close(model->root);
 }
 
 /* "nvidia//auto snd_hda_intel//auto amdgpu//auto" */

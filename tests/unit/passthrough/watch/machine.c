@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "../../../scratch.h"
+
 static void place_of(const struct machine *machine, const char *address, const char *name, char *path, size_t size)
 {
     assert_true(snprintf(path, size, "%s/sys/bus/pci/devices/%s%s%s", machine->path, address, name[0] ? "/" : "",
@@ -27,35 +29,18 @@ void machine_create(struct machine *machine)
     static const char *const parts[] = {"/sys", "/sys/bus", "/sys/bus/pci", "/sys/bus/pci/devices"};
     char path[128];
 
-    /* Many small files: in memory, where there is such a place. */
-    snprintf(machine->path, sizeof machine->path, "%s/facet-watch-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(machine->path));
+    machine->root = scratch_folder("watch", machine->path, sizeof machine->path);
+    assert_true(machine->root >= 0);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(path, sizeof path, "%s%s", machine->path, parts[i]);
         assert_int_equal(mkdir(path, 0755), 0);
     }
-    machine->root = open(machine->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    assert_true(machine->root >= 0);
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-    assert_int_equal(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 void machine_destroy(struct machine *machine)
 {
+    assert_true(scratch_remove(machine->path));
     close(machine->root);
-    remove_tree(machine->path);
 }
 
 void machine_write(const struct machine *machine, const char *address, const char *name, const char *text)
@@ -112,5 +97,5 @@ void machine_unplug(const struct machine *machine, const char *address)
     char path[256];
 
     place_of(machine, address, "", path, sizeof path);
-    remove_tree(path);
+    assert_true(scratch_remove(path));
 }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folders and files of tests, in memory where there is such a place, which a killed test does not leave for good.
+ *
+ * Owns: a folder is locked by who made it, and by its children, while one of them lives; who makes the next of its kind
+ * removes those that nobody has locked. A file has no name: it goes with the last process that has it open.
+ * Never: removes a folder of a test that lives, whatever process numbers it sees: the lock is the kernel's.
+ *
+ * A folder is made and locked, and others are removed, by one process at a time, which has the place itself locked.
+ */
+#ifndef FACET_TEST_SCRATCH_H
+#define FACET_TEST_SCRATCH_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCRATCH_PREFIX "facet-scratch-"
+
+static inline int scratch_open_up(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    return type == FTW_DNR ? chmod(path, 0700) : 0;
+}
+
+static inline int scratch_remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    return remove(path);
+}
+
+/* With what it has, also where that may not be looked into. */
+static inline bool scratch_remove(const char *path)
+{
+    nftw(path, scratch_open_up, 16, FTW_PHYS);
+    return nftw(path, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0;
+}
+
+static inline bool scratch_lock(int fd, int how)
+{
+    while (flock(fd, how) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
+
+/* Those of this kind that nobody has locked. What is another user's stays. */
+static inline void scratch_sweep(int place, const char *where, const char *kind)
+{
+    char prefix[64], path[512];
+    DIR *all = fdopendir(dup(place));
+    struct dirent *entry;
+
+    snprintf(prefix, sizeof prefix, SCRATCH_PREFIX "%s-", kind);
+    while (all && (entry = readdir(all))) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+            continue;
+        int fd = openat(place, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && scratch_lock(fd, LOCK_EX | LOCK_NB)) {
+            snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
+            scratch_remove(path);
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+    if (all)
+        closedir(all);
+}
+
+/* Makes a folder; the descriptor that holds it, or -1 with errno. Close it when the folder is removed. */
+static inline int scratch_folder(const char *kind, char *path, size_t size)
+{
+    const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    int place = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder = -1;
+
+    if (place >= 0 && scratch_lock(place, LOCK_EX)) {
+        scratch_sweep(place, where, kind);
+        if ((size_t)snprintf(path, size, "%s/" SCRATCH_PREFIX "%s-XXXXXX", where, kind) < size && mkdtemp(path))
+            folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder >= 0)
+            scratch_lock(folder, LOCK_SH);
+    }
+    if (place >= 0)
+        close(place);
+    return folder;
+}
+
+/* Makes a file that others of this user find at `path` while this process lives; its descriptor, or -1 with errno. */
+static inline int scratch_file(char *path, size_t size)
+{
+    int file = memfd_create("facet-scratch", MFD_CLOEXEC);
+
+    snprintf(path, size, "/proc/%d/fd/%d", (int)getpid(), file);
+    return file;
+}
+
+#endif

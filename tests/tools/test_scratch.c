@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns: proofs that a killed test's folder goes, a living one's stays, and a file goes by itself. Never: waits. */
+#include "../scratch.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/wait.h>
+
+static char kind[32]; /* of this process alone, so that no other test's folders are looked at */
+
+/* A child that has made a folder, with something in it that may not be looked into; its path. */
+static pid_t start(char path[64])
+{
+    int ready[2];
+    char inside[96];
+
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (scratch_folder(kind, path, 64) < 0)
+            _exit(1);
+        snprintf(inside, sizeof inside, "%s/closed", path);
+        bool made = mkdir(inside, 0700) == 0 && symlink("nowhere", strcat(inside, "/link")) == 0;
+        *strrchr(inside, '/') = 0;
+        if (!made || chmod(inside, 0) != 0 || write(ready[1], path, 64) != 64)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], path, 64), 64);
+    close(ready[0]);
+    return pid;
+}
+
+static void stop(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_the_next_removes_what_a_killed_one_left(void **state)
+{
+    char first[64], second[64], own[64];
+    pid_t killed = start(first), living = start(second);
+
+    stop(killed);
+    assert_int_equal(access(first, F_OK), 0);
+    int folder = scratch_folder(kind, own, sizeof own);
+    assert_true(folder >= 0);
+    assert_int_equal(access(first, F_OK), -1);
+    assert_int_equal(access(second, F_OK), 0);
+    stop(living);
+    int other = scratch_folder(kind, first, sizeof first);
+    assert_int_equal(access(second, F_OK), -1);
+    assert_int_equal(access(own, F_OK), 0); /* this process has it */
+    assert_true(scratch_remove(own) && scratch_remove(first));
+    close(folder);
+    close(other);
+}
+
+/* Whose child lives on is not dead. */
+static void test_a_folder_stays_while_a_child_has_it(void **state)
+{
+    char path[64], own[64];
+    int folder = scratch_folder(kind, path, sizeof path);
+    pid_t pid = fork();
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_true(folder >= 0 && pid > 0);
+    close(folder);
+    for (int turn = 0; turn < 2; turn++) {
+        folder = scratch_folder(kind, own, sizeof own);
+        assert_int_equal(access(path, F_OK), turn ? -1 : 0);
+        assert_true(scratch_remove(own));
+        close(folder);
+        if (!turn)
+            stop(pid);
+    }
+}
+
+static void test_a_file_is_found_by_others_and_goes_by_itself(void **state)
+{
+    char path[64];
+    int status, file = scratch_file(path, sizeof path);
+
+    assert_true(file >= 0 && write(file, "here", 4) == 4);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char text[8] = "";
+        int found = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        _exit(found >= 0 && read(found, text, 4) == 4 && strcmp(text, "here") == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(file);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_next_removes_what_a_killed_one_left),
+        cmocka_unit_test(test_a_folder_stays_while_a_child_has_it),
+        cmocka_unit_test(test_a_file_is_found_by_others_and_goes_by_itself),
+    };
+
+    snprintf(kind, sizeof kind, "own%d", (int)getpid());
+    return cmocka_run_group_tests_name("scratch", tests, NULL, NULL);
+}
