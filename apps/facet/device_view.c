@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "view.h"
 
@@ -60,6 +61,14 @@ static bool add_modes(struct libscols_table *card, const json_t *device)
     return view_card_add(card, "modes", used ? text : "none: it runs kernels only");
 }
 
+/* What `facet provider check` needs, whole programs, is left out. */
+static bool add_property(struct libscols_table *card, const char *name, const char *value)
+{
+    static const char hidden[] = "conformance_";
+
+    return strncmp(name, hidden, strlen(hidden)) == 0 || view_card_add(card, name, value);
+}
+
 static bool add_properties(struct libscols_table *card, const json_t *device)
 {
     const char *name;
@@ -67,7 +76,7 @@ static bool add_properties(struct libscols_table *card, const json_t *device)
     bool complete = true;
 
     json_object_foreach(json_object_get(device, "properties"), name, value) complete =
-        complete && view_card_add(card, name, json_string_value(value));
+        complete && add_property(card, name, json_string_value(value));
     return complete;
 }
 

@@ -3,12 +3,13 @@
 """facet run on NVIDIA GPUs: the whole road from the command to a limited program, over the fake driver and NVML."""
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
 
 from cuda import CONTEXT, FAKES, GIB, GPU, MOST, SMI, TENANT, CudaPlace
-from place import BUILD, wait_until
+from place import BUILD, SOURCE, wait_until
 from tap import contains, equal, main, test
 
 KINDS = ("plain", "managed", "pool", "virtual", "array")
@@ -74,6 +75,10 @@ def everything_is_seen_from_outside():
         devices = place.json("devices", "--json")["devices"]
         equal([(one["id"], one["uuid"], one["memory_bytes"], one["compute_units"]) for one in devices],
               [("cuda:0", GPU.format(1), 80 * GIB, 132), ("cuda:1", GPU.format(2), 40 * GIB, 132)])
+        card = place.facet("devices", "cuda:0").stdout
+        for line in ("uuid                 GPU-", "pci address          0000:", "nvlink", "compute_capability   9.0"):
+            contains(card, line)
+        equal("conformance" in card, False, "what is for the tests of providers alone")
         process, got = place.holding("-d", "cuda:1", "-m", "4G", "-c", "25:50", "--name", "seen")
         held = got["granted_bytes"] + CONTEXT
         contains(place.facet("vgpu", "list").stdout, "seen")
@@ -354,6 +359,37 @@ def a_reservation_rendered_for_containers_mounts_the_libraries():
             text = json.dumps(place.json("place", "show", "job", "--render", form, "--json")["rendered"])
             contains(text, f"LD_LIBRARY_PATH={folder}")
             contains(text, f'"{folder}"')
+
+
+PLAYED = {"python": [TENANT, "info"], "nvidia-smi": [SMI, "--query-gpu=memory.total"]}  # programs of docs/cuda.md
+
+
+def page_commands():
+    """The words of each command of facet's that docs/cuda.md has, with programs of ours for those that it names."""
+    with open(os.path.join(SOURCE, "docs", "cuda.md"), encoding="utf-8") as page:
+        blocks = page.read().split("```")[1::2]
+    for line in "".join(blocks).splitlines():
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words and words[0] in ("facet", "./build/facet"):
+            end = words.index("--") + 1 if "--" in words else len(words)
+            yield words[1:end], PLAYED[words[end]] if end < len(words) else []
+
+
+@test
+def every_command_of_the_page_does_what_it_says():
+    commands = list(page_commands())
+    equal(len(commands) > 10, True, "the page has commands")
+    with CudaPlace() as place, CudaPlace(FAKE_CUDA_MEMORY="80G,80G", FAKE_CUDA_MIG="1") as cut:
+        for words, program in commands:
+            there = cut if "partitioned" in words else place
+            done = there.facet(*words, *program)
+            equal(done.returncode, 0, f"{words}: {done.stderr}")
+            if "-v" not in words:
+                equal(done.stderr, "", words)
+            if program[:1] == [TENANT] and "-m" in words:
+                shown = json.loads(done.stdout)["devices"][0]["total_bytes"]
+                equal(shown, int(words[words.index("-m") + 1].rstrip("G")) * GIB, words)
+        equal([one["name"] for one in place.json("vgpu", "list", "--json")["vgpus"]], ["team-a", "team-b", "job-7"])
 
 
 main()
