@@ -13,21 +13,25 @@
 
 static char kind[32]; /* of this process alone, so that no other test's folders are looked at */
 
-/* A child that has made a folder, with something in it that may not be looked into; its path. */
+/* Something in it that may not be looked into. */
+static bool fill(const char *path)
+{
+    char inside[96], link[112];
+
+    snprintf(inside, sizeof inside, "%s/closed", path);
+    snprintf(link, sizeof link, "%s/link", inside);
+    return mkdir(inside, 0700) == 0 && symlink("nowhere", link) == 0 && chmod(inside, 0) == 0;
+}
+
+/* A child that has made a folder; its path. */
 static pid_t start(char path[64])
 {
     int ready[2];
-    char inside[96];
 
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (scratch_folder(kind, path, 64) < 0)
-            _exit(1);
-        snprintf(inside, sizeof inside, "%s/closed", path);
-        bool made = mkdir(inside, 0700) == 0 && symlink("nowhere", strcat(inside, "/link")) == 0;
-        *strrchr(inside, '/') = 0;
-        if (!made || chmod(inside, 0) != 0 || write(ready[1], path, 64) != 64)
+        if (scratch_folder(kind, path, 64) < 0 || !fill(path) || write(ready[1], path, 64) != 64)
             _exit(1);
         for (;;)
             pause();
