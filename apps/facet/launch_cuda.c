@@ -66,7 +66,10 @@ enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret
         return facet_error_argument(error, FACET_UNSUPPORTED, "vgpu",
                                     "of the virtual GPUs some are of NVIDIA's GPUs and some are not: a program can be "
                                     "in several only of one kind");
-    return facet_entrance_cuda_find(&ret_cuda->entrance, error);
+    status = launch_check_library("FACET_REAL_CUDA", error);
+    if (status == FACET_OK)
+        status = launch_check_library("FACET_REAL_NVML", error);
+    return status == FACET_OK ? facet_entrance_cuda_find(&ret_cuda->entrance, error) : status;
 }
 
 bool launch_cuda_enter(const struct launch_cuda *cuda)

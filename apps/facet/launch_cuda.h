@@ -21,8 +21,8 @@ struct launch_cuda {
 
 /*
  * What the vGPUs need whose segment folders `segments` lists, with ':' between them. Refuses GPUs and other devices in
- * one program, a GPU that is there twice, and when our library is not where it belongs: the program would run without
- * limits.
+ * one program, a GPU that is there twice, a vendor's library that is named and not there, and when our library is not
+ * where it belongs: the program would run without limits.
  */
 enum facet_status launch_cuda_find(const char *segments, struct launch_cuda *ret_cuda, struct facet_error *error);
 

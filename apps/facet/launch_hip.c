@@ -66,7 +66,8 @@ enum facet_status launch_hip_find(const char *segments, struct launch_hip *ret_h
         return facet_error_argument(error, FACET_UNSUPPORTED, "vgpu",
                                     "of the virtual GPUs some are of AMD's GPUs and some are not: a program can be in "
                                     "several only of one kind");
-    return facet_entrance_hip_find(&ret_hip->entrance, error);
+    status = launch_check_library("FACET_REAL_HIP", error);
+    return status == FACET_OK ? facet_entrance_hip_find(&ret_hip->entrance, error) : status;
 }
 
 bool launch_hip_enter(const struct launch_hip *hip)

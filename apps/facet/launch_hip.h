@@ -22,8 +22,8 @@ struct launch_hip {
 
 /*
  * What the vGPUs need whose segment folders `segments` lists, with ':' between them. Refuses GPUs and other devices in
- * one program, a GPU that is there twice, and when our library is not where it belongs: the program would run without
- * limits.
+ * one program, a GPU that is there twice, a vendor's library that is named and not there, and when our library is not
+ * where it belongs: the program would run without limits.
  */
 enum facet_status launch_hip_find(const char *segments, struct launch_hip *ret_hip, struct facet_error *error);
 

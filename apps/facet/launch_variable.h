@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: variables that hold a list. Never: takes away what was there. */
+/* Owns: variables that hold a list, and those that name a file. Never: takes away what was there. */
 #ifndef FACET_LAUNCH_VARIABLE_H
 #define FACET_LAUNCH_VARIABLE_H
 
 #include <stdbool.h>
 
+#include <facet/error.h>
+
 /* "first", or "first:before" when the variable is set already. False with errno when memory is out. */
 bool launch_put_in_front(const char *variable, const char *first);
+
+/*
+ * FACET_NOT_FOUND where the variable is set and names no file that can be read. Of the vendor's libraries: our own,
+ * behind which they are, would show the program no GPU, and no reason.
+ */
+enum facet_status launch_check_library(const char *variable, struct facet_error *error);
 
 #endif

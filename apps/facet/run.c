@@ -149,8 +149,6 @@ static enum facet_status prepare(struct run *run, struct facet_error *error)
     enum facet_status status = facet_path_shipped(LAYER_FILE, run->layer, sizeof run->layer, error);
 
     if (status == FACET_OK)
-        status = run_check_real(error);
-    if (status == FACET_OK)
         status = client_open(&run->client, true, error);
     if (status == FACET_OK && run->options.report)
         status = report_open(run->options.report, &run->report, error);

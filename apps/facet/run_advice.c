@@ -2,11 +2,6 @@
 /* Owns: what run_advice.h says. Never: more than a line for each virtual GPU. */
 #include "run_advice.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "limiter/entrance_cuda.h"
 #include "limiter/entrance_hip.h"
 #include "view.h"
@@ -23,7 +18,7 @@ static const struct kind kinds[] = {
     {facet_entrance_is_cuda, "driver_error", "CUDA programs will find no GPU",
      "install the driver's libcuda.so.1; after an update of the driver, reboot", "a CUDA context"},
     {facet_entrance_is_hip, "hip_error", "HIP programs that bring no runtime of their own will find no GPU",
-     "install ROCm's libamdhip64.so", "what the HIP runtime begins with"},
+     "install ROCm's libamdhip64.so", "a HIP context"},
 };
 
 /* NULL for a device of another kind, or where the segment cannot be read. */
@@ -64,21 +59,7 @@ void run_advise_after(const struct command *self, const json_t *vgpu, const stru
         return;
     facet_format_size(view_number(vgpu, "memory_limit_bytes"), quota, sizeof quota);
     command_warn(self,
-                 "%s: the memory quota, %s, is too small to begin on %s: %s was refused, and alone takes some hundred "
-                 "MiB there; give a larger one by -m",
+                 "%s: the memory quota, %s, is too small to begin on %s: what is asked for first, as a rule %s of some "
+                 "hundred MiB, was refused; give a larger one by -m",
                  view_text(vgpu, "name"), quota, view_text(vgpu, "device"), kind->beginning);
-}
-
-enum facet_status run_check_real(struct facet_error *error)
-{
-    static const char *const variables[] = {"FACET_REAL_CUDA", "FACET_REAL_HIP"};
-
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *path = getenv(variables[i]);
-        if (path && path[0] && access(path, R_OK) != 0)
-            return facet_error_argument(error, FACET_NOT_FOUND, variables[i],
-                                        "%s is '%.150s': %s; expected the path of the vendor's library, or unset",
-                                        variables[i], path, strerror(errno));
-    }
-    return FACET_OK;
 }

@@ -21,8 +21,4 @@ void run_advise_before(const struct command *self, struct client *client, const 
  */
 void run_advise_after(const struct command *self, const json_t *vgpu, const struct facet_usage_totals *before);
 
-/* Whether FACET_REAL_CUDA and FACET_REAL_HIP, where they are set, name files that can be read: else the program would
- * find no GPU at all, and no word of why. */
-enum facet_status run_check_real(struct facet_error *error);
-
 #endif

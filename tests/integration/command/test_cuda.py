@@ -171,7 +171,7 @@ def a_quota_below_what_a_context_costs_is_refused_clearly():
         shown = place.json("vgpu", "show", "small", "--json")
         equal((shown["memory_used_bytes"], shown["memory_peak_bytes"] <= 100 << 20), (0, True))
         # The command says why, where the program does not, and unasked; of who is refused for another reason nothing.
-        said = "small: the memory quota, 100 MiB, is too small to begin on cuda:0: a CUDA context was refused"
+        said = "small: the memory quota, 100 MiB, is too small to begin on cuda:0: what is asked for first, as a rule a CUDA context"
         contains(done.stderr, f"facet run: warning: {said}")
         for limits, expected in ((["--vgpu", "small"], 1), (["-d", "cuda:1", "-m", "100M"], 1), (["-m", "301M"], 0)):
             done = place.facet("run", *limits, "--", TENANT, "grab", "plain", "64", MOST, "0")
@@ -310,11 +310,12 @@ def a_management_library_without_a_driver_is_said_before_the_program_starts():
 @test
 def a_driver_that_is_named_and_not_there_is_refused():
     with CudaPlace() as place:
-        for name in ("FACET_REAL_CUDA", "FACET_REAL_HIP"):
+        for name in ("FACET_REAL_CUDA", "FACET_REAL_NVML"):
             done = place.facet("run", "-d", "cuda:0", "--", "touch", "started", env={name: "/nowhere/lib.so.1"})
             equal((done.returncode, done.stderr.count("\n"), place.exists("started")), (1, 1, False), done.stderr)
             contains(done.stderr, f"{name} is '/nowhere/lib.so.1': No such file or directory; expected the path of")
-        equal(place.facet("vgpu", "list", "--json").stdout.count('"name"'), 0, "nothing was made")
+        equal(place.facet("vgpu", "list", "--json").stdout.count('"name"'), 0, "nothing is left")
+        equal(place.facet("run", "-d", "cuda:0", "true", env={"FACET_REAL_HIP": "/nowhere"}).stderr, "", "not its GPU's")
 
 
 @test

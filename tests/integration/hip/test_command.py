@@ -66,7 +66,7 @@ def quota_that_no_device_can_begin_with_is_a_clear_refusal():
         done = place.facet("run", "-d", "rocm:0", "-m", "128M", "--", os.path.join(PROGRAMS, "program-linked"))
         contains(done.stdout, "1 devices, 128 MiB, 2 GiB 2, launch ")
         equal(done.stderr.count("\n"), 1, done.stderr)
-        contains(done.stderr, "the memory quota, 128 MiB, is too small to begin on rocm:0: what the HIP runtime begins with")
+        contains(done.stderr, "the memory quota, 128 MiB, is too small to begin on rocm:0: what is asked for first")
 
 
 @test
@@ -81,6 +81,14 @@ def runtime_that_is_broken_is_said_before_the_program_starts():
             equal(done.stderr.count("\n"), 1 if options else 0, done.stderr)
         contains(done.stderr, "device rocm:0: HIP programs that bring no runtime of their own will find no GPU: ")
         contains(done.stderr, "/proc/self/status")
+
+
+@test
+def runtime_that_is_named_and_not_there_is_refused():
+    with HipPlace() as place:
+        done = place.facet("run", "-d", "rocm:0", "--", "touch", "started", env={"FACET_REAL_HIP": "/nowhere/lib.so"})
+        equal((done.returncode, done.stderr.count("\n"), place.exists("started")), (1, 1, False), done.stderr)
+        contains(done.stderr, "FACET_REAL_HIP is '/nowhere/lib.so': No such file or directory; expected the path of")
 
 
 @test
